@@ -1,0 +1,9 @@
+"""Quadcite: one RDF knowledge graph of civic text, where every answer cites its quads.
+
+The import rule (a module may import what stands to its left; a test keeps it so)::
+
+    errors, settings, vocabulary <- sparql <- store <- search, validation, reasoning, provenance
+        <- knowledge_graph <- tools <- server <- cli
+"""
+
+__version__ = "0.1.0"

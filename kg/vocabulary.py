@@ -1,0 +1,163 @@
+"""Namespaces, prefixes and identifiers: the only place that makes an IRI.
+
+`mint` is injective per kind: different parts never give the same IRI, and what it gives is accepted by Oxigraph and
+survives an N-Quads round trip. Each part becomes one path segment: NFC, UTF-8, every byte outside RFC 3986's
+*unreserved* set percent-encoded with upper-case hex.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from typing import Final, Literal
+from urllib.parse import quote, unquote
+
+from pyoxigraph import NamedNode
+
+from kg.errors import InvalidInputError
+
+BASE: Final = "https://w3id.org/quadcite/"
+
+
+class Namespace:
+    """A namespace whose attributes are its terms: ``KG.Passage`` is ``<https://w3id.org/quadcite/ns#Passage>``."""
+
+    def __init__(self, iri: str) -> None:
+        self.iri: Final = iri
+        self._terms: dict[str, NamedNode] = {}
+
+    def __getattr__(self, name: str) -> NamedNode:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, name: str) -> NamedNode:
+        term = self._terms.get(name)
+        if term is None:
+            term = self._terms[name] = NamedNode(self.iri + name)
+        return term
+
+
+KG: Final = Namespace(BASE + "ns#")
+KGS: Final = Namespace(BASE + "shapes#")
+RDF: Final = Namespace("http://www.w3.org/1999/02/22-rdf-syntax-ns#")
+RDFS: Final = Namespace("http://www.w3.org/2000/01/rdf-schema#")
+OWL: Final = Namespace("http://www.w3.org/2002/07/owl#")
+XSD: Final = Namespace("http://www.w3.org/2001/XMLSchema#")
+SH: Final = Namespace("http://www.w3.org/ns/shacl#")
+SKOS: Final = Namespace("http://www.w3.org/2004/02/skos/core#")
+DCTERMS: Final = Namespace("http://purl.org/dc/terms/")
+PROV: Final = Namespace("http://www.w3.org/ns/prov#")
+OA: Final = Namespace("http://www.w3.org/ns/oa#")
+ELI: Final = Namespace("http://data.europa.eu/eli/ontology#")
+SCHEMA: Final = Namespace("http://schema.org/")
+FOAF: Final = Namespace("http://xmlns.com/foaf/0.1/")
+GEO: Final = Namespace("http://www.opengis.net/ont/geosparql#")
+DCAT: Final = Namespace("http://www.w3.org/ns/dcat#")
+VOID: Final = Namespace("http://rdfs.org/ns/void#")
+
+PREFIXES: Final[dict[str, str]] = {
+    "kg": KG.iri,
+    "kgs": KGS.iri,
+    "rdf": RDF.iri,
+    "rdfs": RDFS.iri,
+    "owl": OWL.iri,
+    "xsd": XSD.iri,
+    "sh": SH.iri,
+    "skos": SKOS.iri,
+    "dcterms": DCTERMS.iri,
+    "prov": PROV.iri,
+    "oa": OA.iri,
+    "eli": ELI.iri,
+    "schema": SCHEMA.iri,
+    "foaf": FOAF.iri,
+    "geo": GEO.iri,
+    "dcat": DCAT.iri,
+    "void": VOID.iri,
+}
+"""The prefixes that Quadcite writes and that its endpoint declares beforehand."""
+
+PROV_GRAPH: Final = NamedNode(BASE + "graph/prov")
+"""The graph that says, of every other graph, where it came from."""
+
+Kind = Literal[
+    "document", "passage", "family", "concept",
+    "place", "agent", "run", "snapshot", "commit", "rule",
+    "graph", "code",
+]  # fmt: skip
+
+_ROOTS: Final[dict[str, str]] = {
+    "document": "cpr://doc/",
+    "family": "cpr://family/",
+    "concept": "cpr://concept/",
+    "place": BASE + "id/place/",
+    "agent": BASE + "id/agent/",
+    "run": BASE + "id/run/",
+    "snapshot": BASE + "id/snapshot/",
+    "commit": BASE + "id/commit/",
+    "rule": BASE + "id/rule/",
+    "graph": BASE + "graph/",
+    "code": BASE + "vocab/",
+}
+
+
+def segment(text: str) -> str:
+    """Return `text` as one path segment: NFC, then percent-encoded (RFC 3986, section 2).
+
+    Raises InvalidInputError for empty text and for lone surrogates, which no IRI can carry.
+    """
+    if not text:
+        raise InvalidInputError("an identifier has an empty part; every part needs at least one character")
+    try:
+        return quote(unicodedata.normalize("NFC", text), safe="")
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"the identifier part {text!r} holds a lone surrogate (U+{ord(text[error.start]):04X}), not a character"
+        ) from None
+
+
+def mint(kind: Kind, *parts: str, lang: str | None = None) -> NamedNode:
+    """Return the IRI of one thing.
+
+    ``mint("document", slug)``, ``mint("passage", slug, index)``, ``mint("family", slug)``, ``mint("place", code)``,
+    ``mint("graph", "src", "climate", slug)``, ``mint("code", scheme, code)`` and so on. `lang` (BCP 47) marks the
+    translated copy of a document (``#lang=en``) or passage (``&lang=en``) and is taken for these two kinds alone.
+    """
+    if not parts:
+        raise InvalidInputError(f"an identifier of kind {kind!r} needs at least one part")
+    if lang is not None and kind not in ("document", "passage"):
+        raise InvalidInputError(f"only a document or a passage has a language version, not a {kind}")
+    if kind == "passage":
+        if len(parts) != 2 or not (parts[1].isascii() and parts[1].isdigit()):
+            raise InvalidInputError(f"a passage is minted from a slug and a decimal index, not from {parts!r}")
+        version = f"&lang={segment(lang)}" if lang else ""
+        return NamedNode(f"cpr://doc/{segment(parts[0])}#p={int(parts[1])}{version}")
+    root = _ROOTS.get(kind)
+    if root is None:
+        raise InvalidInputError(
+            f"no identifiers of kind {kind!r}; the kinds are {', '.join(sorted({*_ROOTS, 'passage'}))}"
+        )
+    version = f"#lang={segment(lang)}" if lang else ""
+    return NamedNode(root + "/".join(segment(part) for part in parts) + version)
+
+
+def slug_of(iri: str) -> str:
+    """Return the slug that a ``cpr://doc/`` or ``cpr://family/`` IRI was minted from."""
+    for root in ("cpr://doc/", "cpr://family/"):
+        if iri.startswith(root):
+            return unquote(iri[len(root) :].partition("#")[0])
+    raise InvalidInputError(f"{iri!r} is not a document, passage or family IRI (cpr://doc/..., cpr://family/...)")
+
+
+def curie(iri: str) -> str:
+    """Return `iri` shortened by a known prefix, or in angle brackets. For people to read, not to parse."""
+    for prefix, namespace in PREFIXES.items():
+        local = iri.removeprefix(namespace)
+        if local != iri and local.replace("_", "").replace("-", "").isalnum():
+            return f"{prefix}:{local}"
+    return f"<{iri}>"
+
+
+def sha256(data: str | bytes) -> str:
+    """Return the SHA-256 of `data` (text as UTF-8) as 64 lower-case hex digits."""
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()

@@ -1,0 +1,83 @@
+"""What a source module yields: documents whose units hold text verbatim, with the place each came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import RecordError
+
+Property = tuple[NamedNode, NamedNode | Literal]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The bytes that a record was read from: one file as it was, known by its hash."""
+
+    sha256: str
+    source: str
+    """Path or URL, as given by whoever loads."""
+    revision: str | None = None
+    """Revision of the dataset that the file belongs to, if it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where one record stands in a snapshot. `rows` are 1-based data rows, one for each unit, in unit order."""
+
+    snapshot: Snapshot
+    rows: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextUnit:
+    """A citable piece of text, byte for byte as the source has it."""
+
+    iri: NamedNode
+    kind: NamedNode
+    position: int
+    text: str
+    parent: NamedNode
+    language: str | None = None
+    heading: str = ""
+    """The nearest heading above it; searched, not stored."""
+    properties: Sequence[Property] = ()
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            raise RecordError(f"{self.iri.value}: a text unit has no text")
+        if self.position < 0:
+            raise RecordError(f"{self.iri.value}: position {self.position} is negative; positions count from 0")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDocument:
+    """One source record: the unit of replacement, deletion, provenance and re-indexing."""
+
+    domain: str
+    key: tuple[str, ...]
+    """Path of its graph below ``graph/src/{domain}/``."""
+    iri: NamedNode
+    title: str
+    kinds: Sequence[NamedNode]
+    properties: Sequence[Property]
+    units: Sequence[TextUnit]
+    origins: Sequence[Origin]
+    """One origin, or one a file when a record spans files; their rows together follow the order of units."""
+    source_sha256: str
+    """Hash over what was read for this record; with the loader's version it decides whether anything changed."""
+    shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
+    """Graphs below ``graph/ref/`` that hold what this record shares with others (its family, its places)."""
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A record that could not become a graph, with what is wrong and where."""
+
+    record: str
+    reason: str
+    rows: Sequence[int] = ()
+    source: str | None = None
