@@ -1,0 +1,37 @@
+"""Run the benchmarks: `python -m tests.benchmarks [NAME...] [-- ARGUMENT...]`, all of them by default.
+
+Each module has ``run(arguments: Sequence[str]) -> Iterable[Comparison]``; what follows ``--`` goes to it unread.
+The exit code is 1 when a target was missed, 2 for a name that is not a benchmark.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from tests.benchmarks.comparison import Comparison, table
+
+BENCHMARKS = ("loading", "embedding", "search", "ranking")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the named benchmarks, print a table for each, and return the exit code."""
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    names, rest = arguments[:split] or BENCHMARKS, arguments[split + 1 :]
+    if unknown := [name for name in names if name not in BENCHMARKS]:
+        print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    missed = 0
+    for name in names:
+        lines: list[Comparison] = list(importlib.import_module(f"tests.benchmarks.{name}").run(rest))
+        console.print(table(name, lines))
+        missed += sum(line.met is False for line in lines)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
