@@ -21,8 +21,8 @@ setup: $(STAMP)  ## .venv with kg and all that tests need, and the embedding mod
 demo: setup  ## load the fixtures, serve, ask over MCP, print cited answers, stop
 	$(BIN)/kg demo
 
-test: setup  ## the whole test suite
-	$(BIN)/python -m pytest
+test: setup  ## the whole test suite, with its coverage floor
+	$(BIN)/python -m pytest --cov
 
 bench: setup  ## measure us beside the alternatives, in the same run
 	$(BIN)/python -m tests.benchmarks

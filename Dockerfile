@@ -1,0 +1,32 @@
+# The server with its model inside; at run time it uses no network but its own port.
+# BASE: any image with Python >= 3.11 and its venv module as `python3`.
+ARG BASE=python:3.11-slim
+
+FROM ${BASE} AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /src
+COPY requirements.lock ./
+RUN python3 -m venv /opt/quadcite \
+ && /opt/quadcite/bin/pip install --quiet --require-hashes -r requirements.lock
+COPY . .
+RUN /opt/quadcite/bin/pip install --quiet --no-deps .
+RUN QUADCITE_MODELS_DIR=/opt/quadcite/models /opt/quadcite/bin/kg models pull
+
+FROM ${BASE}
+LABEL org.opencontainers.image.title="Quadcite" \
+      org.opencontainers.image.licenses="Apache-2.0"
+RUN useradd --system --uid 10001 --home-dir /data --create-home quadcite
+COPY --from=build /opt/quadcite /opt/quadcite
+ENV PATH=/opt/quadcite/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    QUADCITE_MODELS_DIR=/opt/quadcite/models \
+    QUADCITE_DATA_DIR=/data/kg-data \
+    QUADCITE_PORT=8000
+USER quadcite
+WORKDIR /data
+VOLUME /data
+# The server listens on loopback alone (see README, "Security defaults"): run with `--network host`.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["python3", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['QUADCITE_PORT'] + '/health', timeout=4).close()"]
+ENTRYPOINT ["kg"]
+CMD ["serve"]
