@@ -82,7 +82,7 @@ PROV_GRAPH: Final = NamedNode(BASE + "graph/prov")
 
 Kind = Literal[
     "document", "passage", "family", "concept",
-    "place", "agent", "run", "snapshot", "commit", "rule",
+    "place", "agent", "run", "source", "snapshot", "derivation", "commit", "rule",
     "graph", "code",
 ]  # fmt: skip
 
@@ -93,7 +93,9 @@ _ROOTS: Final[dict[str, str]] = {
     "place": BASE + "id/place/",
     "agent": BASE + "id/agent/",
     "run": BASE + "id/run/",
+    "source": BASE + "id/source/",
     "snapshot": BASE + "id/snapshot/",
+    "derivation": BASE + "id/derivation/",
     "commit": BASE + "id/commit/",
     "rule": BASE + "id/rule/",
     "graph": BASE + "graph/",
