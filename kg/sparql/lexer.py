@@ -1,0 +1,74 @@
+"""The tokens of SPARQL 1.1 and 1.2, cut as Oxigraph's parser cuts them.
+
+That parser has no tokenizer of its own: a keyword may touch what stands beside it (``trueSERVICE<http://x>{}`` is a
+literal and a clause), and ``<`` is an IRI or *less than* by context. `tokens` takes the reading of the grammar's
+tokenizer rules (longest match, https://www.w3.org/TR/sparql12-query/#whitespace); `readings` yields the tokens of every
+reading that the parser could take, for those who must not miss one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple
+
+Kind = Literal[
+    "space", "comment", "iri", "string", "language", "variable", "blank", "name", "number", "word", "punctuation", "other"
+]  # fmt: skip
+
+_BASE: Final = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_CHARS: Final = _BASE + "_0-9\u00b7\u0300-\u036f\u203f-\u2040"
+_ESCAPE: Final = r"""\\[tbnrf\\"']|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"""
+_LOCAL: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+PREFIX: Final = rf"(?:[{_BASE}](?:[{_CHARS}.\-]*[{_CHARS}\-])?)?:"
+
+_TOKEN: Final = re.compile(
+    rf"""
+      (?P<space>[ \t\r\n]+)
+    | (?P<comment>\#[^\r\n]*)
+    | (?P<iri><(?:[^\x00-\x20<>"{{}}|^`\\]|\\u[0-9A-Fa-f]{{4}}|\\U[0-9A-Fa-f]{{8}})*>)
+    | (?P<string>\"\"\"(?:\"{{0,2}}(?:[^"\\]|{_ESCAPE}))*\"\"\" | '''(?:'{{0,2}}(?:[^'\\]|{_ESCAPE}))*'''
+               | "(?:[^"\\\r\n]|{_ESCAPE})*" | '(?:[^'\\\r\n]|{_ESCAPE})*')
+    | (?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--(?:ltr|rtl))?)
+    | (?P<variable>[?$][{_BASE}_0-9][{_CHARS}]*)
+    | (?P<blank>_:[{_BASE}_0-9](?:[{_CHARS}.\-]*[{_CHARS}\-])?)
+    | (?P<name>{PREFIX}(?:(?:[{_BASE}_:0-9]|{_LOCAL})(?:(?:[{_CHARS}.:\-]|{_LOCAL})*(?:[{_CHARS}:\-]|{_LOCAL}))?)?)
+    | (?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<word>[A-Za-z_][A-Za-z_0-9]*)
+    | (?P<punctuation><<\(|\)>>|<<|>>|\{{\||\|\}}|\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\].,;|/^*+?!=<>\-~&@])
+    """,
+    re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    """One token: its kind, its text and the offset of its first character."""
+
+    kind: Kind
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The offset after its last character."""
+        return self.start + len(self.text)
+
+
+def token_at(query: str, offset: int) -> Token:
+    """Return the token that begins at `offset`: the longest; a character that begins none is of kind ``other``."""
+    match = _TOKEN.match(query, offset)
+    if match is None:
+        return Token("other", query[offset], offset)
+    return Token(match.lastgroup, match[0], offset)  # type: ignore[arg-type]
+
+
+def tokens(query: str) -> Iterator[Token]:
+    """Yield every token of `query`, white space and comments too: their texts joined are the query again."""
+    offset = 0
+    while offset < len(query):
+        token = token_at(query, offset)
+        yield token
+        offset = token.end
