@@ -1,0 +1,168 @@
+"""From candidate quads to the one update string that turns the stored graphs into them. Pure: nothing here writes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Store, Triple
+
+from kg.errors import InvalidInputError
+from kg.store.protocol import GraphChange, Term
+
+Statements = dict[str, Quad]
+"""The quads of one graph, each under its N-Quads statement without the graph and the dot."""
+
+_ANY: Final = NamedNode("urn:x")
+_MEMO_LENGTH: Final = 64
+
+
+def canonicalize(quads: Iterable[Quad]) -> list[Quad]:
+    """Return `quads` as the store will give them back: each literal in the store's own form, no quad twice.
+
+    The store keeps ``0.9`` for ``0.90``, ``Z`` for ``+00:00``, ``en-gb`` for ``en-GB`` and an xsd:integer for an
+    xsd:byte; who compares with what is stored has to compare these. Raises InvalidInputError for a blank node.
+    """
+    return list(dict.fromkeys(_canonical_quad(quad) for quad in quads))
+
+
+def content_sha256(quads: Iterable[Quad]) -> str:
+    """Return the SHA-256 over the sorted N-Quads of the canonical `quads`, whatever their order."""
+    return _sha256(f"{quad} .\n" for quad in _sorted(canonicalize(quads)))
+
+
+def _sorted(quads: list[Quad]) -> list[str]:
+    return sorted(map(str, quads))
+
+
+def _sha256(lines: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    stream = iter(lines)
+    while chunk := "".join(islice(stream, 1024)):
+        digest.update(chunk.encode())
+    return digest.hexdigest()
+
+
+def statements(graph: NamedNode, quads: Iterable[Quad]) -> Statements:
+    """Return the canonical form of `quads`, all of which must stand in `graph` and hold no blank node."""
+    tail = len(str(graph)) + 1
+    found: Statements = {}
+    for quad in quads:
+        if quad.graph_name != graph:
+            raise InvalidInputError(f"a quad of {quad.graph_name} was given for the graph {graph}: {quad}")
+        canonical = _canonical_quad(quad)
+        found[str(canonical)[:-tail]] = canonical
+    return found
+
+
+def statements_sha256(graph: NamedNode, held: Statements) -> str:
+    """Return what `content_sha256` returns for these quads; they are canonical already.
+
+    Sorting without the graph gives the same order: in N-Quads no statement is the beginning of another.
+    """
+    tail = f" {graph} .\n"
+    return _sha256(statement + tail for statement in sorted(held))
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What takes one stored graph to the wanted one."""
+
+    graph: NamedNode
+    removed: Statements
+    added: Statements
+    content_sha256: str | None
+
+    def change(self) -> GraphChange:
+        """Return the same as the protocol has it."""
+        return GraphChange(
+            self.graph, frozenset(self.added.values()), frozenset(self.removed.values()), self.content_sha256
+        )
+
+
+def compare(graph: NamedNode, held: Statements, wanted: Statements) -> Delta | None:
+    """Return the difference, or None where there is none."""
+    if not held and not wanted:
+        return None
+    removed = {line: quad for line, quad in held.items() if line not in wanted}
+    added = {line: quad for line, quad in wanted.items() if line not in held} if held else wanted
+    if not removed and not added:
+        return None
+    return Delta(graph, removed, added, statements_sha256(graph, wanted) if wanted else None)
+
+
+def stored_statements(store: Store, graph: NamedNode) -> Statements:
+    """Return the quads that `store` holds in `graph`; none, at once, if there is no such graph."""
+    if not store.contains_named_graph(graph):
+        return {}
+    tail = len(str(graph)) + 1
+    return {str(quad)[:-tail]: quad for quad in store.quads_for_pattern(None, None, None, graph)}
+
+
+def update_text(
+    remove: Mapping[NamedNode, Iterable[str]], drop: Iterable[NamedNode], add: Mapping[NamedNode, Iterable[str]]
+) -> str:
+    """Return the SPARQL Update that takes out, drops and puts in, in that order; the store runs it as one transaction.
+
+    N-Triples terms are SPARQL terms, with the same escapes, so any text goes through (NUL is written ``\\u0000``).
+    """
+    operations = []
+    for word, delta in (("DELETE", remove), ("INSERT", add)):
+        blocks = "".join(f"GRAPH {graph} {{\n{_joined(lines)}}}\n" for graph, lines in delta.items())
+        if blocks:
+            operations.append(f"{word} DATA {{\n{blocks}}}")
+        if word == "DELETE":
+            operations.extend(f"DROP SILENT GRAPH {graph}" for graph in drop)
+    return " ;\n".join(operations)
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line} .\n" for line in lines)
+
+
+def _canonical_quad(quad: Quad) -> Quad:
+    """Return `quad` in the store's own form: itself, unless its object is a literal that the store rewrites."""
+    subject = quad.subject
+    value = quad.object
+    if isinstance(value, NamedNode) and isinstance(subject, NamedNode):
+        return quad
+    if isinstance(subject, BlankNode) or _has_blank(value):
+        raise InvalidInputError(
+            f"a blank node cannot be stored: {str(quad)[:300]}; give it an IRI (skolemize it) before the commit"
+        )
+    canonical = canonical_term(value)
+    return quad if canonical is value else Quad(subject, quad.predicate, canonical, quad.graph_name)
+
+
+def _has_blank(term: object) -> bool:
+    if isinstance(term, Triple):
+        return _has_blank(term.subject) or _has_blank(term.object)
+    return isinstance(term, BlankNode)
+
+
+_XSD_STRING: Final = NamedNode("http://www.w3.org/2001/XMLSchema#string")
+
+
+def canonical_term(term: Term) -> Term:
+    """Return `term` as the store gives it back; the very same object if it is kept as it is."""
+    if isinstance(term, (NamedNode, BlankNode)) or (isinstance(term, Literal) and term.datatype == _XSD_STRING):
+        return term
+    if isinstance(term, Literal) and len(term.value) <= _MEMO_LENGTH:
+        canonical = _round_trip_short(term)
+    else:
+        canonical = _round_trip(term)
+    return term if canonical == term else canonical
+
+
+def _round_trip(term: Term) -> Term:
+    store = Store()
+    store.add(Quad(_ANY, _ANY, term))
+    kept: Term = next(store.quads_for_pattern(None, None, None)).object
+    return kept
+
+
+_round_trip_short = lru_cache(maxsize=65_536)(_round_trip)

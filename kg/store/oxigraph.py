@@ -1,0 +1,433 @@
+"""The embedded store: Oxigraph on disk, the only writer of its data directory.
+
+Every write, whatever asked for it, becomes one update string of the difference, run under one lock: read, compare,
+write and the record of the commit cannot be torn apart by another thread or by a crash. A commit that returned is on
+the disk. Each commit that changes anything has a number, its *generation*, and a node in ``graph/prov``::
+
+    <id/commit/{generation}> a kg:Commit ; kg:generation n ; prov:endedAtTime t ; kg:touched <graph> , ...
+    <id/commit/head> kg:generation n ; kg:quadCount q ; kg:graphCount g
+
+so what changed since any generation can be asked, and the counters survive a crash with the data they count.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import IO, Final, Self
+
+import pyoxigraph
+from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
+
+from kg.errors import InvalidInputError, QuerySyntaxError, StoreError
+from kg.store import difference
+from kg.store.difference import Delta, Statements, canonicalize, content_sha256
+from kg.store.lock import DirectoryLock, sync_folder
+from kg.store.orphans import orphaned_graphs, provenance_of
+from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics
+from kg.store.snapshots import Snapshots
+from kg.vocabulary import KG, PREFIXES, PROV, PROV_GRAPH, RDF, XSD, mint
+
+__all__ = ["OxigraphStore", "canonicalize", "content_sha256"]
+
+_log: Final = logging.getLogger(__name__)
+_HEAD: Final = mint("commit", "head")
+_COMMITS: Final = str(_HEAD).removesuffix("head>")
+_COUNT: Final = "SELECT (COUNT(*) AS ?quads) (COUNT(DISTINCT ?g) AS ?graphs) WHERE { GRAPH ?g { ?s ?p ?o } }"
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """Where the store stands: replaced as a whole by each commit."""
+
+    generation: int = 0
+    quads: int = 0
+    graphs: int = 0
+
+    def as_quads(self) -> list[Quad]:
+        """Return the head's own quads, which stand for the state after they are written."""
+        counts = (KG.generation, self.generation), (KG.quadCount, self.quads), (KG.graphCount, self.graphs)
+        return [Quad(_HEAD, predicate, Literal(count), PROV_GRAPH) for predicate, count in counts]
+
+
+class OxigraphStore:
+    """A data directory, open and locked. `address` tells others where the holder can be asked.
+
+    After `flush_quads` written quads, and after `idle_s` seconds without a write, memory tables are flushed: that
+    bounds memory and the log that the next opening after a crash has to replay.
+    """
+
+    def __init__(
+        self, data_dir: Path, *, address: str | None = None, flush_quads: int = 300_000, idle_s: float = 2.0
+    ) -> None:
+        self.data_dir: Final = data_dir
+        self._flush_quads: Final = flush_quads
+        self._idle_s: Final = idle_s
+        self._folder: Final = data_dir / "store"
+        self._write_lock = threading.Lock()
+        self._writer: int | None = None
+        self._unflushed = 0
+        self._last_write = 0.0
+        self._synced_log = -1
+        self._closing = threading.Event()
+        self._lock: Final = DirectoryLock(data_dir, address)
+        self._store: pyoxigraph.Store | None = None
+        try:
+            self._store = self._open()
+            self._head = self._read_head()
+            self._snapshots: Final = Snapshots(data_dir / "snapshots", self._checkpoint, lambda: self._head.generation)
+        except BaseException:
+            self._store = None
+            self._lock.release()
+            raise
+        self._flusher = threading.Thread(target=self._flush_when_idle, name="store-flush", daemon=True)
+        self._flusher.start()
+
+    def _open(self) -> pyoxigraph.Store:
+        if not self._folder.exists() and (self.data_dir / "snapshots").exists():
+            raise StoreError(f"{self._folder} is gone; restore the data directory from a backup, or start a new one")
+        try:
+            return pyoxigraph.Store(self._folder)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise StoreError(
+                f"{self._folder} cannot be opened: {error}; if it is damaged, restore the data directory from a "
+                "backup, or load the sources into a new one"
+            ) from error
+
+    def _read_head(self) -> _Head:
+        """Return the counters as the last commit left them; count once where no commit ever was."""
+        store = self._opened()
+        held = {
+            quad.predicate: int(quad.object.value)
+            for quad in store.quads_for_pattern(_HEAD, None, None, PROV_GRAPH)
+            if isinstance(quad.object, Literal)
+        }
+        if held:
+            try:
+                return _Head(held[KG.generation], held[KG.quadCount], held[KG.graphCount])
+            except KeyError as error:
+                raise StoreError(f"{self._folder} is damaged: {_HEAD} has no {error}") from None
+        counted = self.query(_COUNT)
+        if not isinstance(counted, Rows):
+            raise StoreError(f"{self._folder} cannot be counted")
+        [quads, graphs] = [int(term.value) for term in counted.rows[0] if isinstance(term, Literal)]
+        return _Head(0, quads, graphs)
+
+    def _opened(self) -> pyoxigraph.Store:
+        store = self._store
+        if store is None:
+            raise StoreError(f"the store in {self.data_dir} is closed")
+        return store
+
+    # Reading
+
+    def query(self, query: str, *, limit: int | None = None) -> Result:
+        """Run a trusted query in this process over the union of all graphs, with the known prefixes declared.
+
+        Raises QuerySyntaxError.
+        """
+        store = self._opened()
+        try:
+            found = store.query(query, prefixes=PREFIXES, use_default_graph_as_union=True)
+            if isinstance(found, QueryBoolean):
+                return bool(found)
+            if not isinstance(found, QuerySolutions):
+                return list(found if limit is None else islice(found, limit))
+            variables = tuple(variable.value for variable in found.variables)
+            rows = [tuple(solution) for solution in (found if limit is None else islice(found, limit + 1))]
+        except SyntaxError as error:
+            raise QuerySyntaxError(f"not a SPARQL query: {error}") from error
+        except UnicodeEncodeError as error:
+            raise QuerySyntaxError(f"the query holds a lone surrogate at position {error.start}") from None
+        except (OSError, RuntimeError) as error:
+            raise StoreError(f"the query could not be run: {error}") from error
+        if limit is not None and len(rows) > limit:
+            return Rows(variables, rows[:limit], truncated=True)
+        return Rows(variables, rows)
+
+    def graph(self, graph: NamedNode) -> list[Quad]:
+        """Return the quads of one named graph."""
+        return list(self._opened().quads_for_pattern(None, None, None, graph))
+
+    def graphs(self) -> list[NamedNode]:
+        """Return the names of all graphs; none is empty."""
+        return [name for name in self._opened().named_graphs() if isinstance(name, NamedNode)]
+
+    def dump(self, output: IO[bytes], media_type: RdfFormat, graph: NamedNode | None = None) -> None:
+        """Write all quads, or those of one graph.
+
+        Raises InvalidInputError for all quads in a format that has no graphs.
+        """
+        if graph is None and not media_type.supports_datasets:
+            raise InvalidInputError(f"{media_type.name} holds one graph: name it, or choose N-Quads or TriG")
+        self._opened().dump(output, media_type, from_graph=graph)
+
+    def statistics(self) -> Statistics:
+        """Return the kept counters, and the size of the store's files in bytes."""
+        head = self._head
+        size = 0
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                try:
+                    size += entry.stat().st_size
+                except FileNotFoundError:  # compacted away meanwhile
+                    continue
+        return Statistics(head.generation, head.quads, head.graphs, size)
+
+    def snapshot(self, at_least: int = 0) -> Snapshot:
+        """Return a checkpoint of generation `at_least` or later; the caller releases it.
+
+        Under write load one is made at most every half second, unless `at_least` demands a newer one. Raises
+        InvalidInputError for a generation that does not exist yet.
+        """
+        self._opened()
+        return self._snapshots.take(at_least)
+
+    # Writing
+
+    def commit(
+        self,
+        replace: Mapping[NamedNode, Iterable[Quad]],
+        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+    ) -> Commit:
+        """Make each graph in `replace` hold exactly the quads given (none: the graph goes), in one atomic step.
+
+        Only the difference to the stored graph is written. `describe` is asked, under the write lock, for what
+        ``graph/prov`` has to say of the graphs that do change; it is committed in the same step. Graphs below
+        ``graph/ref/`` that the commit leaves without a reference go too, with what ``graph/prov`` says of them, and
+        stand among the changes; a graph that `replace` itself fills stays.
+
+        Raises InvalidInputError, before anything is written, for blank nodes, for quads of another graph, and for
+        ``graph/prov`` in `replace`.
+        """
+        if PROV_GRAPH in replace:
+            raise InvalidInputError(f"{PROV_GRAPH} is not replaced: `describe` says what to change in it")
+        candidates = {graph: difference.statements(graph, quads) for graph, quads in replace.items()}
+        with self._writing() as store:
+            return self._commit(store, candidates, describe)
+
+    def _commit(
+        self,
+        store: pyoxigraph.Store,
+        candidates: Mapping[NamedNode, Statements],
+        describe: Callable[[Sequence[GraphChange]], Patch] | None,
+    ) -> Commit:
+        deltas = [
+            delta
+            for graph, wanted in candidates.items()
+            if (delta := difference.compare(graph, difference.stored_statements(store, graph), wanted))
+        ]
+        if not deltas:
+            return Commit(self._head.generation)
+        changes = [delta.change() for delta in deltas]
+        orphans = orphaned_graphs(store, changes, candidates.keys())
+        for graph in orphans:
+            deltas.append(difference.Delta(graph, difference.stored_statements(store, graph), {}, None))
+            changes.append(deltas[-1].change())
+        patch = describe(tuple(changes)) if describe else Patch()
+        patch = Patch(patch.remove | provenance_of(store, orphans), patch.add)
+        return self._write(store, deltas, changes, patch)
+
+    def update(self, update: str) -> Commit:
+        """Run one SPARQL Update, atomically, and report what it changed like any other commit.
+
+        It runs on a checkpoint; the difference that it makes there is then committed here. Each quad belongs into a
+        named graph, so INSERT without GRAPH or WITH is refused, and WHERE sees named graphs through GRAPH or USING.
+
+        Raises QuerySyntaxError, and InvalidInputError for quads in the default graph, for blank nodes, and for changes
+        to the store's own commit records.
+        """
+        with self._writing() as store:
+            scratch_folder = self.data_dir / "snapshots" / "update"
+            shutil.rmtree(scratch_folder, ignore_errors=True)
+            store.backup(scratch_folder)
+            try:
+                return self._update(store, scratch_folder, update)
+            finally:
+                shutil.rmtree(scratch_folder, ignore_errors=True)
+
+    def _update(self, store: pyoxigraph.Store, scratch_folder: Path, update: str) -> Commit:
+        scratch = pyoxigraph.Store(scratch_folder)
+        try:
+            scratch.update(update, prefixes=PREFIXES)
+        except SyntaxError as error:
+            raise QuerySyntaxError(f"not a SPARQL update: {error}") from error
+        except UnicodeEncodeError as error:
+            raise QuerySyntaxError(f"the update holds a lone surrogate at position {error.start}") from None
+        except RuntimeError as error:
+            raise InvalidInputError(f"the update cannot be run: {error}") from error
+        if next(scratch.quads_for_pattern(None, None, None, DefaultGraph()), None) is not None:
+            raise InvalidInputError("the update writes to the default graph, which stays empty: name a graph")
+        deltas, patch = [], Patch()
+        for graph in {*store.named_graphs(), *scratch.named_graphs()}:
+            if not isinstance(graph, NamedNode):
+                raise InvalidInputError(f"the update makes a graph without an IRI: {graph}")
+            wanted = difference.statements(graph, scratch.quads_for_pattern(None, None, None, graph))
+            delta = difference.compare(graph, difference.stored_statements(store, graph), wanted)
+            if delta is None:
+                continue
+            if graph == PROV_GRAPH:
+                patch = Patch(frozenset(delta.removed.values()), frozenset(delta.added.values()))
+            else:
+                deltas.append(delta)
+        if not deltas and not patch.add and not patch.remove:
+            return Commit(self._head.generation)
+        return self._write(store, deltas, [delta.change() for delta in deltas], patch)
+
+    def _write(
+        self, store: pyoxigraph.Store, deltas: Sequence[Delta], changes: Sequence[GraphChange], patch: Patch
+    ) -> Commit:
+        """Write the difference with its commit record as one transaction, and return when it is on the disk."""
+        old = self._head
+        patched = _effective(store, patch)
+        touched = [delta.graph for delta in deltas] + ([PROV_GRAPH] if patch.add or patch.remove else [])
+        record = _commit_record(old.generation + 1, touched)
+        removed = sum(len(delta.removed) for delta in deltas) + len(patched.remove) + (3 if old.generation else 0)
+        added = sum(len(delta.added) for delta in deltas) + len(patched.add) + len(record) + 3
+        created = [delta.graph for delta in deltas if not store.contains_named_graph(delta.graph)]
+        emptied = [delta.graph for delta in deltas if delta.content_sha256 is None]
+        head = _Head(
+            old.generation + 1,
+            old.quads + added - removed,
+            old.graphs + len(created) - len(emptied) + (not store.contains_named_graph(PROV_GRAPH)),
+        )
+        out = {delta.graph: delta.removed.keys() for delta in deltas if delta.removed}
+        into = {delta.graph: delta.added.keys() for delta in deltas if delta.added}
+        out[PROV_GRAPH] = difference.statements(
+            PROV_GRAPH, [*patched.remove, *(old.as_quads() if old.generation else ())]
+        ).keys()
+        into[PROV_GRAPH] = difference.statements(PROV_GRAPH, [*patched.add, *record, *head.as_quads()]).keys()
+        try:
+            store.update(difference.update_text(out, emptied, into))
+            self._head = head
+            self._sync_log()
+            self._unflushed += added + removed
+            self._last_write = time.monotonic()
+            if self._unflushed >= self._flush_quads:
+                self._flush(store)
+        except (OSError, RuntimeError) as error:
+            self._head = self._read_head()
+            raise StoreError(f"the commit could not be written to {self._folder}: {error}") from error
+        return Commit(head.generation, tuple(changes))
+
+    @contextmanager
+    def _writing(self) -> Iterator[pyoxigraph.Store]:
+        """Hold the write lock."""
+        if self._writer == threading.get_ident():
+            raise StoreError("a commit was asked for inside another one; `describe` may only read")
+        with self._write_lock:
+            self._writer = threading.get_ident()
+            try:
+                yield self._opened()
+            finally:
+                self._writer = None
+
+    def _sync_log(self) -> None:
+        """Make the write-ahead log survive a power loss: every log since the one synchronized last."""
+        logs = sorted(int(path.stem) for path in self._folder.glob("*.log"))
+        for number in logs:
+            if number < self._synced_log:
+                continue
+            try:
+                descriptor = os.open(self._folder / f"{number:06d}.log", os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:  # its quads are in a table file by now
+                continue
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        if logs and logs[-1] != self._synced_log:
+            sync_folder(self._folder)
+            self._synced_log = logs[-1]
+
+    def _flush(self, store: pyoxigraph.Store) -> None:
+        store.flush()
+        self._unflushed = 0
+
+    def _flush_when_idle(self) -> None:
+        while not self._closing.wait(self._idle_s):
+            if not self._unflushed or time.monotonic() - self._last_write < self._idle_s:
+                continue
+            try:
+                with self._writing() as store:
+                    self._flush(store)
+            except (OSError, StoreError) as error:
+                _log.warning("flushing %s when idle failed: %s", self._folder, error)
+
+    def _checkpoint(self, folder: Path, wait: bool) -> int | None:
+        """Write a checkpoint to ``folder/{generation}``; without `wait` not while somebody writes."""
+        if not self._write_lock.acquire(blocking=wait):
+            return None
+        try:
+            generation = self._head.generation
+            path = folder / str(generation)
+            try:
+                self._opened().backup(path)
+            except OSError as error:
+                shutil.rmtree(path, ignore_errors=True)
+                raise StoreError(f"no checkpoint could be written to {path}: {error}") from error
+            self._unflushed = 0
+            return generation
+        finally:
+            self._write_lock.release()
+
+    def announce(self, address: str | None) -> None:
+        """Tell whoever finds the directory locked at which URL this process can be asked."""
+        self._lock.announce(address)
+
+    def close(self) -> None:
+        """Flush and let go of the data directory. A second call does nothing."""
+        self._closing.set()
+        with self._write_lock:
+            store, self._store = self._store, None
+            if store is None:
+                return
+            try:
+                self._snapshots.close()
+                store.flush()
+            except OSError as error:
+                raise StoreError(f"{self._folder} could not be flushed: {error}") from error
+            finally:
+                del store
+                self._lock.release()
+        self._flusher.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _commit_record(generation: int, touched: Iterable[NamedNode]) -> list[Quad]:
+    node = mint("commit", str(generation))
+    now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
+    return [
+        Quad(node, RDF.type, KG.Commit, PROV_GRAPH),
+        Quad(node, KG.generation, Literal(generation), PROV_GRAPH),
+        Quad(node, PROV.endedAtTime, now, PROV_GRAPH),
+        *(Quad(node, KG.touched, graph, PROV_GRAPH) for graph in touched),
+    ]
+
+
+def _effective(store: pyoxigraph.Store, patch: Patch) -> Patch:
+    """Return what `patch` really changes in ``graph/prov``: what stands in both its halves is put in."""
+    remove, add = frozenset(canonicalize(patch.remove)), frozenset(canonicalize(patch.add))
+    for quad in remove | add:
+        if quad.graph_name != PROV_GRAPH:
+            raise InvalidInputError(f"`describe` changes {PROV_GRAPH} alone, not {quad.graph_name}: {quad}")
+        if quad.subject == _HEAD or str(quad.subject).startswith(_COMMITS):
+            raise InvalidInputError(f"{quad.subject} is a record of the store's own and cannot be changed")
+    return Patch(
+        frozenset(quad for quad in remove - add if quad in store),
+        frozenset(quad for quad in add if quad not in store),
+    )

@@ -1,0 +1,125 @@
+"""Immutable checkpoints of the store, by generation: made on demand, counted while in use, two kept."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kg.errors import InvalidInputError
+from kg.store.protocol import Snapshot
+
+_KEPT: Final = 2
+
+
+@dataclass(slots=True, eq=False)
+class _Checkpoint:
+    generation: int
+    path: Path
+    taken: float
+    users: int = 0
+
+
+class Snapshots:
+    """The checkpoints below `folder`, which belongs to this object alone: what is found there at first is removed.
+
+    `checkpoint(folder, wait)` writes one to ``folder/{generation}`` and returns the generation; without `wait` it may
+    return None when a commit is under way. `current` returns the newest generation. At most one checkpoint is made in
+    `min_interval_s` seconds, unless a caller asks for a generation that none has reached.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        checkpoint: Callable[[Path, bool], int | None],
+        current: Callable[[], int],
+        min_interval_s: float = 0.5,
+    ) -> None:
+        self._folder: Final = folder
+        self._checkpoint: Final = checkpoint
+        self._current: Final = current
+        self._min_interval_s: Final = min_interval_s
+        self._kept = _KEPT
+        self._made: list[_Checkpoint] = []  # oldest first
+        self._state = threading.Lock()  # guards _made; held for moments only
+        self._making = threading.Lock()  # held while a checkpoint is written
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+
+    def take(self, at_least: int) -> Snapshot:
+        """Return a checkpoint of generation `at_least` or later, in use until released."""
+        current = self._current()
+        if at_least > current:
+            raise InvalidInputError(f"there is no generation {at_least} yet; the newest is {current}")
+        if (snapshot := self._reuse(at_least)) is not None:
+            return snapshot
+        with self._making:
+            if (snapshot := self._reuse(at_least)) is not None:
+                return snapshot
+            demanded = not self._made or self._made[-1].generation < at_least
+            generation = self._checkpoint(self._folder, demanded)
+            with self._state:
+                if generation is not None:
+                    path = self._folder / str(generation)
+                    self._made.append(_Checkpoint(generation, path, time.monotonic()))
+                snapshot = self._use(self._made[-1])
+                unused = self._pop_unused()
+        _delete(unused)
+        return snapshot
+
+    def _reuse(self, at_least: int) -> Snapshot | None:
+        """Return the newest checkpoint if it will do."""
+        with self._state:
+            if not self._made or self._made[-1].generation < at_least:
+                return None
+            newest = self._made[-1]
+            recent = time.monotonic() - newest.taken < self._min_interval_s
+            return self._use(newest) if recent or newest.generation == self._current() else None
+
+    def _use(self, checkpoint: _Checkpoint) -> Snapshot:
+        checkpoint.users += 1
+        return Snapshot(checkpoint.generation, checkpoint.path, _once(lambda: self._release(checkpoint)))
+
+    def _release(self, checkpoint: _Checkpoint) -> None:
+        with self._state:
+            checkpoint.users -= 1
+            unused = self._pop_unused()
+        _delete(unused)
+
+    def _pop_unused(self) -> list[_Checkpoint]:
+        """Forget all checkpoints that nobody uses, but for the newest; return them, to be deleted."""
+        old = self._made[: max(0, len(self._made) - self._kept)]
+        unused = [made for made in old if not made.users]
+        self._made = [made for made in self._made if made not in unused]
+        return unused
+
+    def close(self) -> None:
+        """Delete the checkpoints that nobody uses; the others go when they are released."""
+        with self._state:
+            self._kept = 0
+            unused = self._pop_unused()
+        _delete(unused)
+
+
+def _once(action: Callable[[], None]) -> Callable[[], None]:
+    """Return a callable that runs `action` the first time only, whichever thread calls it."""
+    pending = [action]
+
+    def run() -> None:
+        try:
+            first = pending.pop()  # atomic, so of two threads one gets it
+        except IndexError:
+            return
+        first()
+
+    return run
+
+
+def _delete(checkpoints: list[_Checkpoint]) -> None:
+    """Delete folders; one that cannot be deleted now is removed when the data directory is next opened."""
+    for checkpoint in checkpoints:
+        shutil.rmtree(checkpoint.path, ignore_errors=True)
