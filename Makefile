@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test bench lint serve lock
+.PHONY: help setup demo test bench lint serve readme lock
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -34,6 +34,9 @@ lint: $(STAMP)  ## ruff, formatting, types
 
 serve: setup  ## serve the data directory on loopback
 	$(BIN)/kg serve
+
+readme: $(STAMP)  ## renew the tables of README.md from the code
+	$(BIN)/python -m tests.readme
 
 lock: $(STAMP)  ## renew the lock files from pyproject.toml
 	$(BIN)/pip install --quiet uv

@@ -5,30 +5,58 @@ Imports of the heavy parts stand inside the commands, so that `kg --help` starts
 
 from __future__ import annotations
 
-from typing import Annotated
+import logging
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from kg import __version__, console
-from kg.settings import settings
+from kg.settings import Settings, settings
+
+if TYPE_CHECKING:
+    from kg.knowledge_graph import KnowledgeGraph
+
+SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
+"""Every source there is or will be; which of them this version can load, `loaders.pipeline.LOADERS` says."""
 
 app = typer.Typer(
     name="kg",
-    help="A knowledge graph of civic text whose every answer cites its sources.",
+    help="One knowledge graph of civic text, where every answer cites the words, file and run behind it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-models_app = typer.Typer(help="The embedding model: list, pull, verify.", no_args_is_help=True)
+models_app = typer.Typer(help="Get and check the embedding model.", no_args_is_help=True)
 app.add_typer(models_app, name="models")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="Data directory; else QUADCITE_DATA_DIR, else ./kg-data."),
+]
+
+
+class Format(StrEnum):
+    """What `kg query` can print, by file ending."""
+
+    json = "json"
+    csv = "csv"
+    tsv = "tsv"
+    xml = "xml"
+    ttl = "ttl"
+    nt = "nt"
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"kg {__version__}")
+        console.put(f"kg {__version__}")
         raise typer.Exit
 
 
@@ -38,7 +66,270 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    pass
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="kg: %(name)s: %(message)s")
+
+
+def _settings(data_dir: Path | None) -> Settings:
+    return settings() if data_dir is None else settings().model_copy(update={"data_dir": data_dir})
+
+
+@contextmanager
+def _opened(data_dir: Path | None) -> Iterator[KnowledgeGraph]:
+    """Open a data directory that is already there: a mistyped name must not make an empty one."""
+    from kg.errors import StoreError
+    from kg.knowledge_graph import KnowledgeGraph
+
+    chosen = _settings(data_dir)
+    if not (chosen.data_dir / "format.json").is_file():
+        raise StoreError(f"there is no knowledge graph in {chosen.data_dir}; `kg load climate PATH` makes one there")
+    with KnowledgeGraph.open(chosen.data_dir, chosen) as kg:
+        yield kg
+
+
+def _answer(value: object, as_json: bool) -> None:
+    (console.put_json if as_json else console.show)(value)
+
+
+@app.command()
+@console.reported
+def load(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="climate (later: wikibase, hansard, zoning, files).")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH", help="Files, globs or folders; `hub` for the dataset on the model hub."),
+    ],
+    data_dir: DataDir = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every passage has its vector.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove the records of this source that are gone from the location.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Load a source: read, check against the shapes, commit, index. What has not changed is skipped."""
+    from kg.errors import ModelError
+    from kg.knowledge_graph import KnowledgeGraph
+    from loaders import pipeline
+
+    available = ", ".join(pipeline.LOADERS)
+    if source not in SOURCES:
+        raise typer.BadParameter(
+            f"no source {source!r}; the sources are {', '.join(SOURCES)} (so far only {available} can be loaded)",
+            param_hint="SOURCE",
+        )
+    if source not in pipeline.LOADERS:
+        raise typer.BadParameter(f"{source} cannot be loaded yet; so far only {available} can", param_hint="SOURCE")
+    chosen = _settings(data_dir)
+    failure: ModelError | None = None
+    with KnowledgeGraph.open(chosen.data_dir, chosen) as kg:
+        with console.progress(f"loading {source}") as advance:
+            report = pipeline.load(kg, source, paths, prune=prune, on_progress=advance)
+        if wait:
+            try:
+                with console.progress("making vectors") as advance:
+                    kg.search.wait(lambda now: advance(now.units - now.pending_vectors, now.units, "making vectors"))
+            except ModelError as error:  # what was loaded stays loaded, and the report has to say so
+                failure = error
+        document = report.to_dict() | {"pending_vectors": kg.search.status().pending_vectors}
+    _show_load(document, as_json)
+    if failure:
+        console.say(f"kg: {failure}")
+        raise typer.Exit(console.FAILURE)
+    if document["rejected"]:
+        raise typer.Exit(console.SOME_REJECTED)
+
+
+def _show_load(report: dict[str, object], as_json: bool) -> None:
+    rejections = report["rejections"]
+    if as_json:
+        console.put_json(report)
+        return
+    console.show({name: value for name, value in report.items() if name != "rejections"})
+    for rejection in rejections if isinstance(rejections, list) else ():
+        console.say(f"rejected {rejection['record']}: {rejection['reason']}")
+
+
+@app.command()
+@console.reported
+def search(
+    text: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
+    iso3: Annotated[list[str] | None, typer.Option("--iso3", metavar="CODE", help="Country; may be repeated.")] = None,
+    language: Annotated[
+        list[str] | None, typer.Option("--language", metavar="TAG", help="Language tag, e.g. en; may be repeated.")
+    ] = None,
+    corpus_type: Annotated[
+        list[str] | None, typer.Option("--corpus-type", metavar="TYPE", help="Corpus type; may be repeated.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="Results to show.")] = 10,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Results to skip.")] = 0,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search passages by words and meaning, best first, each with where it stands."""
+    from kg.tools.model import SearchFilters
+    from kg.tools.search import search as search_tool
+
+    with _opened(data_dir) as kg:
+        filters = SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
+        found = search_tool(kg, text, filters, limit=limit, offset=offset)
+    if as_json:
+        console.put_json(found)
+        return
+    for number, hit in enumerate(found.results, start=offset + 1):
+        console.put(f"{number}. {hit.title}  (score {hit.score:.3f})")
+        console.put(f"   {hit.snippet}")
+        place = hit.provenance
+        console.put(f"   {hit.id}  {place.source or place.graph} row {place.row}  sha256 {place.sha256}")
+    if not found.results:
+        console.say("nothing found")
+    for note in found.notes:
+        console.say(note)
+
+
+@app.command()
+@console.reported
+def query(
+    sparql: Annotated[
+        str | None, typer.Argument(metavar="SPARQL", help="The query; - reads it from standard input.")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Read the query from a file (- is standard input)."),
+    ] = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Default: a table on a terminal, else tsv (triples: nt).")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Run a SPARQL query (SELECT, ASK, CONSTRUCT, DESCRIBE). Rows are not capped."""
+    from kg import answers
+
+    text = _query_text(sparql, file)
+    with _opened(data_dir) as kg:
+        answers.write(kg, text, form.value if form else None)
+
+
+def _query_text(sparql: str | None, file: str | None) -> str:
+    if (sparql is None) == (file is None):
+        raise typer.BadParameter("give one query: as the argument, with -f FILE, or - for standard input")
+    if "-" in (sparql, file):
+        return sys.stdin.read()
+    if file is None:
+        return sparql or ""
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"cannot read {file}: {error}", param_hint="-f") from None
+
+
+@app.command()
+@console.reported
+def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Say what is in the data directory and how far its index is."""
+    with _opened(data_dir) as kg:
+        counted, indexed = kg.store.statistics(), kg.search.status()
+        quarantine = kg.settings.data_dir / "quarantine"
+        document = {
+            "version": __version__,
+            "data_dir": str(kg.settings.data_dir.resolve()),
+            "generation": counted.generation,
+            "quads": counted.quads,
+            "graphs": counted.graphs,
+            "bytes_on_disk": counted.bytes_on_disk,
+            "text_units": indexed.units,
+            "indexed_graphs": indexed.graphs,
+            "pending_vectors": indexed.pending_vectors,
+            "model": indexed.model,
+            "model_problem": indexed.embedder_error,
+            "quarantined": sum(1 for _ in quarantine.rglob("*.ttl")) if quarantine.is_dir() else 0,
+        }
+    _answer(document, as_json)
+
+
+@app.command()
+@console.reported
+def why(
+    iri: Annotated[
+        str | None, typer.Argument(metavar="IRI", help="A passage, document, graph or any other thing.")
+    ] = None,
+    triple: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option("--triple", metavar="S P O", help="One triple, e.g. cpr://doc/x dcterms:title '\"A title\"'."),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where something in the graph comes from: the run, the file, its hash and the row."""
+    from kg import provenance
+    from kg.answers import parse_node, parse_term
+
+    if (iri is None) == (triple is None):
+        raise typer.BadParameter("give an IRI, or --triple S P O")
+    with _opened(data_dir) as kg:
+        if triple:
+            subject, predicate, value = parse_node(triple[0]), parse_node(triple[1]), parse_term(triple[2])
+            found = provenance.why_triple(lambda text: kg.query(text).result, subject, predicate, value)
+        else:
+            found = provenance.why_iri(lambda text: kg.query(text).result, parse_node(iri or ""))
+    if as_json:
+        console.put_json({"explanations": found})
+    else:
+        console.put("\n\n".join(str(explanation) for explanation in found))
+
+
+@app.command()
+@console.reported
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; it must not be there yet.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Copy the store as it is now into a new data directory. The index is rebuilt from it when it is opened."""
+    import os
+    import shutil
+
+    from kg.errors import InvalidInputError
+
+    if target.exists():
+        raise InvalidInputError(f"{target} is there already; name a folder that is not")
+    partial = target.with_name(target.name + ".partial")
+    with _opened(data_dir) as kg, kg.store.snapshot() as snapshot:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        shutil.copytree(snapshot.path, partial / "store")
+        shutil.copy2(kg.settings.data_dir / "format.json", partial)
+        os.sync()
+        partial.rename(target)
+        console.put(f"generation {snapshot.generation} is now in {target}")
+
+
+@app.command()
+@console.reported
+def serve(
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="Address to bind: loopback only.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes a free one.")
+    ] = None,
+    transport: Annotated[
+        Literal["http", "stdio"], typer.Option("--transport", help="http serves MCP and SPARQL, stdio MCP alone.")
+    ] = "http",
+    data_dir: DataDir = None,
+) -> None:
+    """Serve the graph: MCP at /mcp, SPARQL at /sparql, /health for machines."""
+    from kg.server.app import serve as run
+
+    given = {"host": host, "port": port, "data_dir": data_dir}
+    chosen = settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+    run(chosen, transport=transport)
+
+
+@app.command()
+@console.reported
+def demo() -> None:
+    """Load the fixtures that ship with kg, serve them, ask over MCP and SPARQL, print cited answers, stop."""
+    from kg import demo as play
+
+    play.run()
 
 
 @models_app.command("list")
@@ -66,10 +357,6 @@ def models_verify(as_json: AsJson = False) -> None:
     from kg.search import models
 
     _answer(models.verify(settings()), as_json)
-
-
-def _answer(value: object, as_json: bool) -> None:
-    (console.put_json if as_json else console.show)(value)
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""What the command line shows: tables and bars for people, plain lines in a pipe, one JSON document for machines."""
+"""What the command line shows: tables and bars for people, plain lines in a pipe, one JSON document for machines.
+
+Results go to standard output; everything said about them goes to standard error.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, ParamSpec
 
 import typer
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from kg.errors import QuadciteError
 
@@ -20,6 +24,8 @@ USAGE: Final = 2
 SOME_REJECTED: Final = 3
 
 P = ParamSpec("P")
+Advance = Callable[[int, int | None, str], None]
+"""Takes what is done, out of how many (None: not known), and a word on what is being done."""
 
 
 def reported(command: Callable[P, None]) -> Callable[P, None]:
@@ -50,8 +56,7 @@ def fail(error: QuadciteError, *, as_json: bool) -> None:
     """Say what went wrong on standard error, and with `as_json` on standard output too."""
     say(f"kg: {error}")
     if as_json:
-        document = {"code": error.code, "message": str(error), "retryable": error.retryable}
-        put(json.dumps({"error": document}, ensure_ascii=False))
+        put_json({"error": {"code": error.code, "message": str(error), "retryable": error.retryable}})
 
 
 def say(text: str) -> None:
@@ -71,7 +76,9 @@ def put_json(value: object) -> None:
 
 
 def plain(value: object) -> Any:
-    """Return `value` in JSON's own types: dataclasses and objects with ``to_dict`` become objects, paths text."""
+    """Return `value` in JSON's own types: dataclasses, models and what has ``to_dict`` become objects, paths text."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
     to_dict = getattr(value, "to_dict", None)
     if callable(to_dict):
         return plain(to_dict())
@@ -87,7 +94,7 @@ def plain(value: object) -> Any:
 
 
 def show(value: object) -> None:
-    """Write one thing as aligned ``name: value`` lines, or a list of things as a block of lines each."""
+    """Write one thing as aligned ``name  value`` lines, or a list of things as a block of such lines each."""
     content = plain(value)
     if isinstance(content, list):
         for number, item in enumerate(content):
@@ -97,7 +104,7 @@ def show(value: object) -> None:
     elif isinstance(content, dict):
         width = max((len(name) for name in content), default=0)
         for name, item in content.items():
-            put(f"{name:<{width}}  {_one_line(item)}")
+            put(f"{name.replace('_', ' '):<{width}}  {_one_line(item)}")
     else:
         put(_one_line(content))
 
@@ -107,9 +114,62 @@ def _one_line(value: object) -> str:
         return "-"
     if isinstance(value, str):
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value) or "-"
     return json.dumps(value, ensure_ascii=False)
+
+
+def table(columns: Sequence[str], rows: Iterator[Sequence[str]], width: int | None = None) -> None:
+    """Draw a table as wide as the terminal, or `width` characters; long cells are folded, never cut."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        drawn.add_column(Text(column), overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    Console(file=sys.stdout, width=width, soft_wrap=False).print(drawn)
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Advance]:
+    """Give a function that reports progress: a bar when standard error is a terminal, else a line now and then."""
+    if not sys.stderr.isatty():
+        yield _Milestones(label)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+
+        def advance(done: int, total: int | None, doing: str) -> None:
+            bar.update(task, completed=done, total=total, description=doing or label)
+
+        yield advance
+
+
+class _Milestones:
+    """Progress in a pipe or a log file: one line each time the count has doubled."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.next = 1_000
+
+    def __call__(self, done: int, total: int | None, doing: str) -> None:
+        if done >= self.next:
+            of = f" of {total:,}" if total else ""
+            say(f"{doing or self.label}: {done:,}{of}")
+            while self.next <= done:
+                self.next *= 2
 
 
 def close_output() -> None:
