@@ -335,28 +335,54 @@ def demo() -> None:
 @models_app.command("list")
 @console.reported
 def models_list(as_json: AsJson = False) -> None:
-    """List the models that can be pulled."""
+    """List the models that QUADCITE_MODEL can name: which is selected, and which are here."""
     from kg.search import models
 
-    _answer(models.known(), as_json)
+    known = models.known(settings())
+    if as_json:
+        console.put_json({"models": known})
+        return
+    console.columns(
+        ("model", "dimensions", "download MB", "state"),
+        (
+            (
+                model.name + (" *" if model.selected else ""),
+                str(model.dimensions),
+                str(model.download_mb),
+                "not pulled" if not model.installed else "here" if model.verified else "damaged",
+            )
+            for model in known
+        ),
+    )
 
 
 @models_app.command("pull")
 @console.reported
 def models_pull(as_json: AsJson = False) -> None:
-    """Fetch the configured model, check its hash and its vectors; afterwards no network is used."""
+    """Fetch the configured model once and check its hashes; afterwards no network is used."""
     from kg.search import models
 
-    _answer(models.pull(settings()), as_json)
+    chosen = settings()
+    folder = models.pull(chosen, progress=console.say)
+    if as_json:
+        console.put_json({"model": chosen.model, "path": folder})
+    else:
+        console.put(f"{chosen.model} is in {folder}")
 
 
 @models_app.command("verify")
 @console.reported
 def models_verify(as_json: AsJson = False) -> None:
-    """Check the pulled model's files against their hashes and its vectors against known ones."""
+    """Check the pulled model's files by their hashes, and its vectors by known ones."""
     from kg.search import models
 
-    _answer(models.verify(settings()), as_json)
+    report = models.verify(settings())
+    if as_json:
+        console.put_json(console.plain(report) | {"ok": report.ok})
+    else:
+        console.show(report)
+    if not report.ok:
+        raise typer.Exit(console.FAILURE)
 
 
 def main() -> None:

@@ -123,6 +123,14 @@ def _one_line(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def columns(head: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
+    """Write rows as columns padded with spaces, one line a row: readable, and easy to cut up in a pipe."""
+    lines = [tuple(head), *(tuple(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    for line in lines:
+        put("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
 def table(columns: Sequence[str], rows: Iterator[Sequence[str]], width: int | None = None) -> None:
     """Draw a table as wide as the terminal, or `width` characters; long cells are folded, never cut."""
     from rich.box import SIMPLE_HEAD
