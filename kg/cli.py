@@ -6,7 +6,6 @@ Imports of the heavy parts stand inside the commands, so that `kg --help` starts
 from __future__ import annotations
 
 import logging
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -166,7 +165,7 @@ def search(
 ) -> None:
     """Search passages by words and meaning, best first, each with where it stands."""
     from kg.tools.model import SearchFilters
-    from kg.tools.search import search as search_tool
+    from kg.tools.passages import search as search_tool
 
     with _opened(data_dir) as kg:
         filters = SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
@@ -318,9 +317,15 @@ def serve(
     """Serve the graph: MCP at /mcp, SPARQL at /sparql, /health for machines."""
     from kg.server.app import serve as run
 
-    given = {"host": host, "port": port, "data_dir": data_dir}
-    chosen = settings().model_copy(update={name: value for name, value in given.items() if value is not None})
-    run(chosen, transport=transport)
+    chosen = _settings(data_dir)
+    run(
+        chosen.data_dir,
+        chosen,
+        host=host,
+        port=port,
+        transport=transport,
+        on_ready=lambda address: console.say(f"kg: {address}/mcp serves MCP, {address}/sparql SPARQL; Ctrl-C stops"),
+    )
 
 
 @app.command()
@@ -391,3 +396,7 @@ def main() -> None:
         app()
     finally:
         console.close_output()
+
+
+if __name__ == "__main__":
+    main()

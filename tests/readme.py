@@ -58,10 +58,18 @@ def raised() -> Iterator[type[errors.QuadciteError]]:
     yield from sorted((item for item in found if item is not errors.QuadciteError), key=lambda item: item.code)
 
 
-def tools() -> Iterator[tuple[str, str, str]]:
-    """Each tool with its arguments and when to use it."""
+def tools() -> Iterator[tuple[str, str, str, str]]:
+    """Each tool with its arguments, the tags that mount it, what it does and when to use it."""
     for tool in TOOLS:
-        yield tool.name, tool.signature, tool.use_when
+        does, _, more = tool.description.partition("\n\n")
+        use = re.match(r"Use .*?\.(?=\s|$)", " ".join(more.split()))
+        assert use, f"the docstring of {tool.name} does not say when to use it"
+        yield (
+            f"`{tool.name}({', '.join(tool.arguments.model_fields)})`",
+            ", ".join(sorted(tool.tags)),
+            " ".join(does.split()),
+            use[0],
+        )
 
 
 def _cell(text: str) -> str:
@@ -88,7 +96,7 @@ def made(section: str) -> str:
             )
             return _table(("code", "HTTP", "try again", "meaning"), rows)
         case "tools":
-            return _table(("tool", "use when"), ((f"`{name}{args}`", text) for name, args, text in tools()))
+            return _table(("tool", "tags", "what it does", "use when"), tools())
     raise ValueError(f"the README has a section {section!r} that nothing makes")
 
 

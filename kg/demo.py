@@ -1,0 +1,211 @@
+"""What `kg demo` plays: the fixtures loaded, served, asked about over MCP and SPARQL, and every answer checked.
+
+It runs the commands that a person would run, each in a process of its own, in a folder that is gone afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from kg import bundle
+from kg.console import put
+from kg.errors import QuadciteError
+from kg.store.lock import holder
+
+START_TIMEOUT_S: Final = 120.0
+STOP_TIMEOUT_S: Final = 30.0
+WIDTH: Final = 100
+
+KG: Final = (sys.executable, "-m", "kg.cli")
+
+QUESTIONS: Final[Sequence[tuple[str, Mapping[str, Sequence[str]]]]] = ()
+
+SPARQL: Final = """\
+SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) (COUNT(DISTINCT ?passage) AS ?passages) WHERE {
+  ?document a kg:PolicyDocument ; kg:jurisdiction/skos:notation ?country .
+  ?passage dcterms:isPartOf ?document
+} GROUP BY ?country ORDER BY ?country"""
+
+
+class DemoError(QuadciteError):
+    """Something did not come out as it must; the message says what."""
+
+    code = "demo_failed"
+
+
+def run() -> None:
+    """Play the demo. Raises DemoError when any answer is not what the fixtures say."""
+    with tempfile.TemporaryDirectory(prefix="quadcite-demo-") as folder:
+        data_dir = Path(folder) / "kg-data"
+        _load(data_dir)
+        with _server(data_dir) as address:
+            cited = _ask(address)
+            _ask_sparql(address)
+        _explain(data_dir, cited)
+    put("\nDone: the server has stopped and the data are gone. To keep some: kg load climate PATH, then kg serve.")
+
+
+def _heading(text: str) -> None:
+    put(f"\n== {text}")
+
+
+def _indented(text: str, indent: str = "   ") -> None:
+    put(textwrap.fill(" ".join(text.split()), WIDTH, initial_indent=indent, subsequent_indent=indent))
+
+
+def _kg(*arguments: str | Path) -> str:
+    """Run one `kg` command and return what it printed."""
+    done = subprocess.run([*KG, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise DemoError(f"`kg {' '.join(map(str, arguments))}` ended with exit code {done.returncode}")
+    return done.stdout
+
+
+def _load(data_dir: Path) -> None:
+    _heading("kg load climate FIXTURES --wait     (documents written for this demonstration; all fictional)")
+    started = time.monotonic()
+    report = json.loads(
+        _kg("load", "climate", bundle.folder("fixtures") / "climate", "--data-dir", data_dir, "--wait", "--json")
+    )
+    if report["rejected"] or report["pending_vectors"] or not report["loaded"]:
+        raise DemoError(f"the fixtures did not load whole: {report}")
+    put(
+        f"   {report['loaded']} documents, {report['text_units']} passages, {report['quads_added']} quads, "
+        f"each passage with its vector, in {time.monotonic() - started:.1f} s"
+    )
+
+
+@contextmanager
+def _server(data_dir: Path) -> Iterator[str]:
+    """Run `kg serve` on a free port of loopback and yield its address."""
+    _heading("kg serve --port 0")
+    with subprocess.Popen(
+        [*KG, "serve", "--host", "127.0.0.1", "--port", "0", "--data-dir", str(data_dir)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        try:
+            address = _address(process, data_dir)
+            put(f"   {address}")
+            yield address
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise DemoError(f"the server did not stop within {STOP_TIMEOUT_S:.0f} s of being told to") from None
+    if process.returncode not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
+        raise DemoError(f"the server ended with exit code {process.returncode}")
+
+
+def _address(process: subprocess.Popen[bytes], data_dir: Path) -> str:
+    """Wait until the server says in the lock file where it listens, and answers there."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise DemoError(f"the server ended at its start, with exit code {process.returncode}")
+        who = holder(data_dir)
+        if who and who.address:
+            address = who.address.rstrip("/")
+            try:
+                _http(address, "/health")
+            except OSError:
+                pass
+            else:
+                return address
+        time.sleep(0.05)
+    raise DemoError(f"the server was not ready within {START_TIMEOUT_S:.0f} s")
+
+
+def _http(address: str, path: str, accept: str = "application/json") -> str:
+    host = urlsplit(address)
+    connection = http.client.HTTPConnection(host.hostname or "", host.port, timeout=30)
+    try:
+        connection.request("GET", path, headers={"Accept": accept})
+        response = connection.getresponse()
+        body = response.read().decode()
+    finally:
+        connection.close()
+    if response.status != http.HTTPStatus.OK:
+        raise DemoError(f"GET {path} was answered with {response.status}: {body}")
+    return body
+
+
+def _ask(address: str) -> dict[str, Any]:
+    """Ask every question over MCP, check and print the answers, and return the evidence of the last one."""
+    from kg.server.client import call_tools
+
+    url = f"{address}/mcp"
+    evidence: dict[str, Any] = {}
+    for text, filters in QUESTIONS:
+        limited = "".join(f", {name} {' or '.join(values)}" for name, values in filters.items())
+        _heading(f"search: {text}{limited}     (over MCP)")
+        (found,) = call_tools(url, [("search", {"query": text, "filters": filters, "limit": 2})])
+        if not found["results"]:
+            raise DemoError(f"nothing was found for {text!r}")
+        (fetched,) = call_tools(url, [("fetch", {"ids": [hit["id"] for hit in found["results"]]})])
+        for hit, item in zip(found["results"], fetched["evidence"], strict=True):
+            _check(hit, item, filters)
+            _cite(item, hit["score"])
+        evidence = fetched["evidence"][0]
+    _heading("family_overview     (over MCP)")
+    (overview,) = call_tools(url, [("family_overview", {})])
+    for family in overview["families"]:
+        put(f"   {family['doc_count']}  {family['family_title']}")
+    return evidence
+
+
+def _check(hit: Mapping[str, Any], item: Mapping[str, Any], filters: Mapping[str, Sequence[str]]) -> None:
+    """Hold one answer against the request and against the file that it cites."""
+    if item["id"] != hit["id"]:
+        raise DemoError(f"fetch returned {item['id']} where {hit['id']} was asked for")
+    if "iso3" in filters and not set(filters["iso3"]) & set(item["document"]["geographies"]):
+        raise DemoError(f"{item['id']} is of {item['document']['geographies']}, outside the filter {filters['iso3']}")
+    source = Path(item["provenance"]["source"])
+    with source.open("rb") as file:
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual != item["provenance"]["sha256"]:
+        raise DemoError(f"{source} has the hash {actual}, and the evidence says {item['provenance']['sha256']}")
+
+
+def _cite(item: Mapping[str, Any], score: float) -> None:
+    document, passage, origin = item["document"], item["passage"], item["provenance"]
+    put("")
+    _indented(f'"{passage["text"]}"', "   | ")
+    page = f", page {passage['page_number']}" if passage["page_number"] is not None else ""
+    put(f"   {document['title']} ({', '.join(document['geographies'])}){page}")
+    put(f"   {item['id']}   score {score:.3f}")
+    put(f"   {Path(origin['source']).name}, row {origin['row']}, sha256 {origin['sha256']}")
+
+
+def _ask_sparql(address: str) -> None:
+    _heading("the same graph by SPARQL: passages by country")
+    put(textwrap.indent(SPARQL, "   | "))
+    rows = [line.split(",") for line in _http(address, f"/sparql?query={quote(SPARQL)}", "text/csv").splitlines()]
+    if len(rows) < 2:
+        raise DemoError("the SPARQL query over the fixtures found nothing")
+    for row in rows:
+        put("   " + "".join(f"{cell:<12}" for cell in row).rstrip())
+
+
+def _explain(data_dir: Path, cited: Mapping[str, Any]) -> None:
+    _heading(f"kg why '{cited['id']}'")
+    text = _kg("why", cited["id"], "--data-dir", data_dir)
+    for expected in (cited["provenance"]["sha256"], str(cited["provenance"]["row"])):
+        if expected not in text:
+            raise DemoError(f"`kg why` does not name {expected}, which the evidence of {cited['id']} cites")
+    put(textwrap.indent(text.rstrip(), "   "))
