@@ -41,8 +41,6 @@ class TextUnit:
     text: str
     parent: NamedNode
     language: str | None = None
-    heading: str = ""
-    """The nearest heading above it; searched, not stored."""
     properties: Sequence[Property] = ()
 
     def __post_init__(self) -> None:
@@ -81,3 +79,11 @@ class Rejection:
     reason: str
     rows: Sequence[int] = ()
     source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to tell whoever loads that concerns no single record, such as the layout of a file."""
+
+    text: str
+    warning: bool = False

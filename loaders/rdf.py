@@ -1,0 +1,43 @@
+"""A source document as quads: the one graph of its record, ready for the gate and the commit."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, mint, sha256
+from loaders.model import SourceDocument
+
+
+def graph_of(document: SourceDocument) -> NamedNode:
+    """Return the name of the graph that holds the record: ``graph/src/{domain}/{key}``."""
+    return mint("graph", "src", document.domain, *document.key)
+
+
+def quads(document: SourceDocument) -> list[Quad]:
+    """Return the quads of the record, without those of the graphs that it shares with others."""
+    graph = graph_of(document)
+    iri = document.iri
+    result = [Quad(iri, RDF.type, kind, graph) for kind in document.kinds]
+    result.append(Quad(iri, DCTERMS.title, Literal(document.title), graph))
+    result += [Quad(iri, predicate, value, graph) for predicate, value in document.properties]
+    type_, part_of, position = RDF.type, DCTERMS.isPartOf, SCHEMA.position
+    text, text_sha256, language = SCHEMA.text, KG.textSha256, SCHEMA.inLanguage
+    for unit in document.units:
+        subject = unit.iri
+        result.append(Quad(subject, type_, unit.kind, graph))
+        result.append(Quad(subject, part_of, unit.parent, graph))
+        result.append(Quad(subject, position, Literal(unit.position), graph))
+        result.append(Quad(subject, text, Literal(unit.text), graph))
+        result.append(Quad(subject, text_sha256, Literal(sha256(unit.text)), graph))
+        if unit.language is not None:
+            result.append(Quad(subject, language, _plain(unit.language), graph))
+        for predicate, value in unit.properties:
+            result.append(Quad(subject, predicate, value, graph))
+    return result
+
+
+@lru_cache(maxsize=1024)
+def _plain(text: str) -> Literal:
+    return Literal(text)

@@ -1,0 +1,1 @@
+"""What every source module reads with: locations to files, files to tables, tables to ordered rows."""

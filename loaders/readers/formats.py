@@ -1,0 +1,245 @@
+"""CSV, JSONL and xlsx as streams of rows of text, verbatim: every cell is what the file says, or None.
+
+Parsed here rather than by DuckDB, whose readers change what has to stay: they take the empty quoted cell for NULL,
+stop at long lines, and fail on the whole file for one lone surrogate.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from kg.errors import SourceError
+
+_SAMPLE_ROWS: Final = 1000
+_CHUNK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One data row. `cells` follow the columns that were asked for; `problem` says why the row cannot be trusted."""
+
+    number: int
+    cells: Sequence[str | None]
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table: its columns (of JSONL: the keys of the first rows) and its rows, 1-based and without the header."""
+
+    columns: Sequence[str]
+    rows: Callable[[Sequence[str], str], Iterator[Row]]
+    """Called with the columns to read and the one among them whose cells must be text, not numbers."""
+    warnings: Sequence[str] = ()
+
+
+def open_sheet(path: Path) -> Sheet:
+    """Open a CSV, JSONL or xlsx file by its ending. Raises SourceError when it is empty or not of its format."""
+    if path.stat().st_size == 0:
+        raise SourceError(f"{path}: the file is empty")
+    ending = path.suffix.lower()
+    if ending == ".csv":
+        return _csv(path)
+    if ending == ".xlsx":
+        return _xlsx(path)
+    return _jsonl(path)
+
+
+def surrogate_in(text: str) -> str | None:
+    """Return the first lone surrogate of `text` as ``U+D800``, or None: text with one has no UTF-8 form."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"U+{ord(text[error.start]):04X}"
+    return None
+
+
+# CSV
+
+
+def _encoding(path: Path) -> str:
+    with path.open("rb") as stream:
+        start = stream.read(4)
+        for bom, encoding in (
+            (codecs.BOM_UTF8, "utf-8-sig"),
+            (codecs.BOM_UTF16_LE, "utf-16"),
+            (codecs.BOM_UTF16_BE, "utf-16"),
+        ):
+            if start.startswith(bom):
+                return encoding
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        stream.seek(0)
+        try:
+            while chunk := stream.read(_CHUNK):
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"
+
+
+def _records(path: Path, stream: IO[str], delimiter: str) -> Iterator[list[str]]:
+    table = csv.reader(stream, delimiter=delimiter, strict=True)
+    try:
+        yield from table
+    except UnicodeError as error:
+        raise SourceError(f"{path}: the text is neither UTF-8 nor Windows-1252 ({error})") from error
+    except csv.Error as error:
+        raise SourceError(f"{path}: not CSV at line {table.line_num} ({error})") from error
+
+
+def _csv(path: Path) -> Sheet:
+    encoding = _encoding(path)
+    # A cell may be a whole document; the module's limit of 128 KiB is for another kind of table.
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+
+    with path.open(encoding=encoding, newline="") as stream:
+        header, delimiter = _header(path, stream)
+
+    def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
+        places = [header.index(name) if name in header else None for name in wanted]
+        with path.open(encoding=encoding, newline="") as stream:
+            table = _records(path, stream, delimiter)
+            next(table)
+            for number, cells in enumerate((cells for cells in table if cells), 1):
+                problem = None
+                if len(cells) != len(header):
+                    problem = f"has {len(cells)} cells where the header has {len(header)}"
+                picked = [cells[place] if place is not None and place < len(cells) else "" for place in places]
+                yield Row(number, [value or None for value in picked], problem)
+
+    warnings = () if encoding.startswith("utf-8") else (f"{path}: read as {_NAMES[encoding]}, for it is not UTF-8",)
+    return Sheet(header, rows, warnings)
+
+
+def _header(path: Path, stream: IO[str]) -> tuple[list[str], str]:
+    """Column names and delimiter: the one that splits the header most, for a name with a comma in it is quoted."""
+    headers = []
+    for delimiter in ",;\t|":
+        stream.seek(0)
+        headers.append((next(_records(path, stream, delimiter), []), delimiter))
+    header, delimiter = max(headers, key=lambda each: len(each[0]))
+    names = [name.strip() for name in header]
+    if not any(names):
+        raise SourceError(f"{path}: the file has no header")
+    return names, delimiter
+
+
+_NAMES: Final = {"cp1252": "Windows-1252", "utf-16": "UTF-16"}
+
+
+# JSONL
+
+
+def _flat(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested objects by dotted names: ``{"text_block": {"text": ...}}`` has the column ``text_block.text``."""
+    for key, inner in value.items():
+        if isinstance(inner, dict) and inner:
+            yield from _flat(inner, f"{prefix}{key}.")
+        yield f"{prefix}{key}", inner
+
+
+def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """Number and object of each line, or what is wrong with it. Lines end at U+000A alone, and blank ones count."""
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line.decode())
+            except UnicodeDecodeError as error:
+                yield number, f"is not UTF-8 (byte {error.start} of the line)"
+            except (json.JSONDecodeError, RecursionError) as error:
+                yield number, f"is not JSON ({error})"
+            else:
+                yield number, dict(_flat(value)) if isinstance(value, dict) else "is not a JSON object"
+
+
+def _jsonl(path: Path) -> Sheet:
+    columns: dict[str, None] = {}
+    for seen, (_, value) in enumerate(_objects(path)):
+        if isinstance(value, dict):
+            columns.update(dict.fromkeys(value))
+        if seen >= _SAMPLE_ROWS:
+            break
+    if not columns:
+        raise SourceError(f"{path}: none of the first lines is a JSON object")
+
+    def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
+        for number, value in _objects(path):
+            if isinstance(value, str):
+                yield Row(number, [None] * len(wanted), value)
+                continue
+            problem = None
+            if not isinstance(value.get(verbatim), str | None):
+                problem = f"has {verbatim!r} of a wrong type: text is expected"
+            cells = [_cell(value.get(name)) for name in wanted]
+            for place, cell in enumerate(cells):
+                if cell is not None and (found := surrogate_in(cell)) is not None:
+                    problem = f"has the lone surrogate {found}, which is not a character, in {wanted[place]!r}"
+                    cells[place] = cell.encode(errors="backslashreplace").decode()
+            yield Row(number, cells, problem)
+
+    return Sheet(list(columns), rows)
+
+
+def _cell(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+# xlsx
+
+
+def _xlsx(path: Path) -> Sheet:
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    @contextmanager
+    def values() -> Iterator[Iterator[tuple[object, ...]]]:
+        try:
+            book = load_workbook(path, read_only=True, data_only=True)
+        except (InvalidFileException, zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
+            raise SourceError(f"{path}: not an xlsx workbook ({error})") from error
+        try:
+            if not book.worksheets:
+                raise SourceError(f"{path}: the workbook has no sheet")
+            yield book.worksheets[0].iter_rows(values_only=True)
+        finally:
+            book.close()
+
+    with values() as table:
+        header = [str(name).strip() if name is not None else "" for name in next(table, ())]
+    if not any(header):
+        raise SourceError(f"{path}: the first sheet has no header")
+
+    def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
+        places = [header.index(name) if name in header else None for name in wanted]
+        with values() as table:
+            next(table)
+            for number, cells in enumerate(table, 1):
+                if all(cell is None for cell in cells):
+                    continue
+                picked = [cells[place] if place is not None and place < len(cells) else None for place in places]
+                problem = None
+                if verbatim in header and not isinstance(picked[wanted.index(verbatim)], str | None):
+                    problem = f"has {verbatim!r} of a wrong type: text is expected"
+                yield Row(number, [_cell(value) or None for value in picked], problem)
+
+    return Sheet(header, rows)

@@ -1,0 +1,179 @@
+"""Where a load reads from: a file, a glob, a folder, or a dataset on the model hub, each resolved to files."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kg.errors import SourceError, UpstreamError
+from kg.settings import Settings
+from loaders.model import Snapshot
+
+FORMATS: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".xlsx")
+"""Endings of the files that a folder is searched for."""
+
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to read, with its hash. `named`: the caller named this very file, so it must be readable."""
+
+    path: Path
+    snapshot: Snapshot
+    named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """What some locations stand for.
+
+    `scopes` are prefixes of `Snapshot.source`: all that was ever loaded from these locations begins with one of them.
+    """
+
+    files: Sequence[File]
+    scopes: Sequence[str]
+    warnings: Sequence[str] = ()
+
+    def covers(self, source: str) -> bool:
+        """Return whether a file known as `source` lies under these locations."""
+        return any(source == scope or (scope.endswith("/") and source.startswith(scope)) for scope in self.scopes)
+
+
+@dataclass(slots=True)
+class _Finder:
+    settings: Settings
+    files: dict[str, File] = field(default_factory=dict)
+    scopes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def add(self, path: Path, *, named: bool, source: str | None = None, revision: str | None = None) -> None:
+        # The same file reached twice (say, by a folder and by name) is read once.
+        key = os.path.realpath(path)
+        known = self.files.get(key)
+        if known is None:
+            snapshot = Snapshot(file_sha256(path), source or path.as_posix(), revision)
+            self.files[key] = File(path, snapshot, named)
+        elif named and not known.named:
+            self.files[key] = File(known.path, known.snapshot, named=True)
+
+    def local(self, location: str) -> None:
+        path = Path(os.path.abspath(Path(location).expanduser()))
+        if path.is_file():
+            self.scopes.append(path.as_posix())
+            self.add(path, named=True)
+        elif path.is_dir():
+            self.scopes.append(path.as_posix().rstrip("/") + "/")
+            found = list(_walk(path))
+            if not found:
+                raise SourceError(f"{location}: the folder holds no file that ends in {_or(FORMATS)}")
+            for each in found:
+                self.add(each, named=False)
+        elif glob.has_magic(location):
+            matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
+            found = [match for match in matches if match.is_file() and match.suffix.lower() in FORMATS]
+            if not found:
+                raise SourceError(f"{location}: the pattern matches no file that ends in {_or(FORMATS)}")
+            # What a pattern covers is its fixed part: a file that is gone can no longer match.
+            self.scopes.append(os.path.dirname(str(path)[: re.search(r"[*?\[]", str(path)).start()]) + "/")  # type: ignore[union-attr]
+            for each in found:
+                self.add(each, named=False)
+        else:
+            raise SourceError(f"{location}: no such file or folder (nor a pattern, nor hub:OWNER/NAME@REVISION)")
+
+    def hub(self, location: str) -> None:
+        repo, _, revision = location.removeprefix("hub").removeprefix(":").partition("@")
+        if not repo:
+            repo, revision = self.settings.dataset_repo, revision or self.settings.dataset_revision or ""
+        folder = _download(repo, revision or None, self.settings)
+        commit = folder.name
+        if not _COMMIT.fullmatch(revision):
+            named = f"revision {revision!r}" if revision else "no revision"
+            self.warnings.append(f"hub:{repo}: {named} is not pinned; it is {commit} now: hub:{repo}@{commit}")
+        scope = f"hub:{repo}/"
+        self.scopes.append(scope)
+        found = list(_walk(folder))
+        if not found:
+            raise SourceError(f"hub:{repo}@{commit}: the dataset holds no file that ends in {_or(FORMATS)}")
+        for each in found:
+            self.add(each, named=False, source=scope + each.relative_to(folder).as_posix(), revision=commit)
+
+
+def find(locations: Sequence[str], settings: Settings) -> Located:
+    """Return the files that `locations` stand for, each with its hash, in a fixed order.
+
+    A location is a file, a folder (searched to any depth), a glob, ``hub`` (the dataset and revision of the settings)
+    or ``hub:OWNER/NAME@REVISION``. Raises SourceError where there is nothing to read, UpstreamError when the hub does
+    not answer.
+    """
+    if not locations:
+        raise SourceError("no location: name a file, a folder, a pattern or hub:OWNER/NAME@REVISION")
+    finder = _Finder(settings)
+    for location in locations:
+        if location == "hub" or location.startswith("hub:"):
+            finder.hub(location)
+        else:
+            finder.local(location)
+    return Located(tuple(finder.files.values()), tuple(finder.scopes), tuple(finder.warnings))
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, read as a stream. Raises SourceError when it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in FORMATS and not hidden and path.is_file():
+            yield path
+
+
+def _or(endings: Sequence[str]) -> str:
+    return f"{', '.join(endings[:-1])} or {endings[-1]}"
+
+
+def _download(repo: str, revision: str | None, settings: Settings) -> Path:
+    """Fetch a dataset's tables into the hub's own cache and return the folder, which is named by its commit."""
+    import huggingface_hub
+    from httpx import HTTPError
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    place = f"hub:{repo}" + (f"@{revision}" if revision else "")
+    try:
+        folder = huggingface_hub.snapshot_download(
+            repo,
+            repo_type="dataset",
+            revision=revision,
+            token=settings.hub_token.get_secret_value() if settings.hub_token else None,
+            allow_patterns=[f"*{ending}" for ending in FORMATS],
+        )
+    except HFValidationError as error:
+        raise SourceError(f"{place}: not the name of a dataset, which is OWNER/NAME ({error})") from error
+    except RevisionNotFoundError as error:
+        raise SourceError(f"{place}: the dataset has no such revision") from error
+    except RepositoryNotFoundError as error:
+        raise SourceError(
+            f"{place}: no such dataset, or it asks for a token (QUADCITE_HUB_TOKEN) that may read it"
+        ) from error
+    except (HfHubHTTPError, LocalEntryNotFoundError, HTTPError) as error:
+        raise UpstreamError(f"{place}: the model hub did not answer as agreed ({error})") from error
+    except OSError as error:
+        raise SourceError(f"{place}: cannot be kept in the hub's cache ({error})") from error
+    return Path(folder)

@@ -1,0 +1,273 @@
+"""Files as one stream of records: the rows of each key together, whatever files and formats they stand in.
+
+DuckDB reads, stages and sorts within a memory limit and spills to a temporary folder, so a load needs no more memory
+for a large source than for a small one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import duckdb
+import numpy as np
+
+from kg.errors import SourceError
+from loaders.readers.formats import Sheet, open_sheet
+from loaders.readers.locations import File
+
+_MEMORY_LIMIT: Final = "384MB"
+_STAGED_ROWS: Final = 4096
+_STAGED_CHARACTERS: Final = 8_000_000
+_FETCHED_ROWS: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a file hold the fields of a record; of several columns the first with a value counts.
+
+    `key` is the field that rows are grouped by; `head` fields are the record's (read from its first row), `body`
+    fields each row's own. `text` is the body field that has to be text, and is kept byte for byte.
+    """
+
+    key: str
+    split: str
+    text: str
+    head: Mapping[str, Sequence[str]]
+    body: Mapping[str, Sequence[str]]
+
+    def names(self) -> list[str]:
+        """All column names that may be read."""
+        return list(dict.fromkeys(name for names in (*self.head.values(), *self.body.values()) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class BodyRow:
+    """A row's own fields, with the file and 1-based data row that it stands in."""
+
+    file: File
+    row: int
+    layout: str
+    problem: str | None
+    split: str | None
+    values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The record's fields by name, from the first of its rows that has this `layout` and `split`."""
+
+    layout: str
+    split: str | None
+    values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All rows of one key, in no particular order, and what they say of the record."""
+
+    key: str | None
+    heads: Sequence[Head]
+    rows: Sequence[BodyRow]
+
+
+class Tables:
+    """Reads files that are added with their columns, and yields their rows grouped by key. A context manager."""
+
+    def __init__(self, head: Sequence[str], body: Sequence[str]) -> None:
+        """`head` and `body` name the fields that every layout maps, in the order in which they are returned."""
+        self.head = tuple(head)
+        self.body = tuple(body)
+        self.files: list[File] = []
+        self.layouts: list[str] = []
+        self.selects: list[str] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="quadcite-", ignore_cleanup_errors=True))
+            self.db = stack.enter_context(
+                duckdb.connect(
+                    Path(folder) / "staging.duckdb",
+                    config={
+                        "memory_limit": _MEMORY_LIMIT,
+                        "temp_directory": folder,
+                        "preserve_insertion_order": "false",
+                        "threads": 2,
+                        # Extensions that are not built in would be fetched from the network.
+                        "autoinstall_known_extensions": "false",
+                    },
+                )
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stack.__exit__(kind, error, at)
+
+    def columns(self, file: File) -> tuple[Sequence[str], Sheet | None]:
+        """Return the column names of a file, and the open sheet where it is not Parquet.
+
+        Raises SourceError when the file is empty, truncated or not of its format.
+        """
+        if file.path.suffix.lower() != ".parquet":
+            sheet = open_sheet(file.path)
+            return sheet.columns, sheet
+        return [name for name, _ in self._parquet(file)], None
+
+    def add(self, file: File, layout: str, columns: Columns, sheet: Sheet | None) -> None:
+        """Take the rows of `file` into what `groups` yields."""
+        number = len(self.files)
+        if sheet is None:
+            types = dict(self._parquet(file))
+            if types.get(column := _first(columns.body[columns.text], types)) != "VARCHAR":
+                raise SourceError(
+                    f"{file.path}: column {column!r} has type {types.get(column)}, and the text of a passage is text"
+                )
+            source = f"read_parquet({_string(file.path)}, file_row_number = true, binary_as_string = true)"
+            row, problem = "file_row_number + 1", "NULL::VARCHAR"
+        else:
+            # All that the layout knows: in JSONL, a key may first occur far down.
+            types = dict.fromkeys(columns.names(), "VARCHAR")
+            source, row, problem = f"staged_{number}", "row_number", "problem"
+            self._stage(source, sheet, list(types), _first(columns.body[columns.text], sheet.columns))
+
+        def field(names: Sequence[str]) -> str:
+            found = [_as_text(name, types[name]) for name in names if name in types]
+            return f"COALESCE({', '.join(found)})" if found else "NULL::VARCHAR"
+
+        fields = [f"{field(columns.head.get(name, ()))} AS h{i}" for i, name in enumerate(self.head)]
+        fields += [f"{field(columns.body.get(name, ()))} AS b{i}" for i, name in enumerate(self.body)]
+        key = field(columns.head[columns.key])
+        split = field(columns.head.get(columns.split, ()))
+        self.files.append(file)
+        self.layouts.append(layout)
+        self.selects.append(
+            f"SELECT {key} AS key, {split} AS split, {number}::BIGINT AS file, ({row})::BIGINT AS row, "
+            f"{_string(layout)} AS layout, {problem} AS problem, {', '.join(fields)} FROM {source}"  # noqa: S608
+        )
+
+    def groups(self) -> Iterator[Group]:
+        """Yield the rows of all files by key, in the order of keys (first the rows without one).
+
+        Raises SourceError when a file turns out to be damaged.
+        """
+        if not self.selects:
+            return
+        source = " UNION ALL ".join(self.selects)
+        heads = ", ".join(f"'h{i}': h{i}" for i in range(len(self.head)))
+        bodies = ", ".join(f"b{i}" for i in range(len(self.body)))
+        # The record's fields are repeated in every row: they are taken apart, so that sorting does not carry them.
+        head = self._rows(
+            f"SELECT key, layout, split, arg_min({{{heads}}}, file * {1 << 40} + row) FROM ({source}) "  # noqa: S608
+            "GROUP BY key, layout, split ORDER BY key NULLS FIRST, layout, split NULLS FIRST"
+        )
+        body = self._rows(
+            f"SELECT key, split, file, row, layout, problem, {bodies} FROM ({source}) "  # noqa: S608
+            "ORDER BY key NULLS FIRST"
+        )
+        pending = next(head, None)
+        first = next(body, None)
+        while first is not None:
+            key = first[0]
+            rows = []
+            row: tuple[Any, ...] | None = first
+            while row is not None and row[0] == key:
+                rows.append(BodyRow(self.files[row[2]], row[3], row[4], row[5], row[1], row[6:]))
+                row = next(body, None)
+            first = row
+            heads_of_key = []
+            while pending is not None and pending[0] == key:
+                fields = dict(zip(self.head, pending[3].values(), strict=True))
+                heads_of_key.append(Head(pending[1], pending[2], fields))
+                pending = next(head, None)
+            yield Group(key, heads_of_key, rows)
+
+    def fields(self, layout: str, names: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
+        """Yield some head fields of each row of the files that were added as `layout`."""
+        mine = [select for select, of in zip(self.selects, self.layouts, strict=True) if of == layout]
+        if mine:
+            picked = ", ".join(f"h{self.head.index(name)}" for name in names)
+            yield from self._rows(f"SELECT {picked} FROM ({' UNION ALL '.join(mine)})")  # noqa: S608
+
+    def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        with self.db.cursor() as cursor, _damage("a source file is damaged"):
+            cursor.execute(query)
+            while rows := cursor.fetchmany(_FETCHED_ROWS):
+                yield from rows
+
+    def _parquet(self, file: File) -> list[tuple[str, str]]:
+        if file.path.stat().st_size == 0:
+            raise SourceError(f"{file.path}: the file is empty")
+        with _damage(f"{file.path}: not a whole Parquet file"):
+            described = self.db.execute(
+                f"DESCRIBE SELECT * FROM read_parquet({_string(file.path)}, binary_as_string = true)"  # noqa: S608
+            ).fetchall()
+        return [(name, kind) for name, kind, *_ in described]
+
+    def _stage(self, table: str, sheet: Sheet, columns: list[str], text: str) -> None:
+        names = [f"c{i}" for i in range(len(columns))]
+        declared = ", ".join(f"{_identifier(column)} VARCHAR" for column in columns)
+        self.db.execute(f"CREATE TABLE {table} ({declared}, row_number BIGINT, problem VARCHAR)")
+        batch: list[tuple[str | None, ...]] = []
+        numbers: list[int] = []
+        characters = 0
+
+        def insert() -> None:
+            columns_of_cells = zip([*names, "p"], zip(*batch, strict=True), strict=True)
+            arrays = {name: np.array(cells, dtype=object) for name, cells in columns_of_cells}
+            arrays["n"] = np.array(numbers, dtype=np.int64)
+            self.db.register("staged_batch", arrays)
+            self.db.execute(f"INSERT INTO {table} SELECT {', '.join([*names, 'n', 'p'])} FROM staged_batch")  # noqa: S608
+            self.db.unregister("staged_batch")
+
+        for row in sheet.rows(columns, text):
+            batch.append((*row.cells, row.problem))
+            numbers.append(row.number)
+            characters += sum(len(cell) for cell in row.cells if cell is not None)
+            if len(batch) >= _STAGED_ROWS or characters >= _STAGED_CHARACTERS:
+                insert()
+                batch, numbers, characters = [], [], 0
+        if batch:
+            insert()
+
+
+class _damage:  # noqa: N801
+    """Turns what DuckDB raises over a damaged file into a SourceError."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, duckdb.Error) and not isinstance(error, duckdb.OutOfMemoryException):
+            raise SourceError(f"{self.what} ({str(error).splitlines()[0]})") from error
+
+
+def _first(names: Sequence[str], columns: Collection[str]) -> str:
+    return next((name for name in names if name in columns), "")
+
+
+def _as_text(column: str, kind: str) -> str:
+    name = _identifier(column)
+    if kind == "VARCHAR":
+        return name
+    if kind.endswith("[]") or kind.startswith(("STRUCT", "MAP")):
+        return f"to_json({name})::VARCHAR"
+    if kind == "TIMESTAMP WITH TIME ZONE":  # in UTC, whatever the time zone of this process
+        return f"strftime(make_timestamp(epoch_us({name})), '%Y-%m-%dT%H:%M:%SZ')"
+    return f"{name}::VARCHAR"
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _string(text: str | Path) -> str:
+    return "'" + str(text).replace("'", "''") + "'"
