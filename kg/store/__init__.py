@@ -2,6 +2,9 @@
 
 * `protocol`: what any store offers, and the results of queries
 * `oxigraph`: the embedded store, the only writer of a data directory
+* `difference`: candidates in canonical form, and the update string from the stored graphs to them
+* `orphans`: shared graphs that a commit leaves without a reference
+* `reach`: which graphs a SPARQL Update may write
 * `lock`: who holds a data directory
 * `snapshots`: immutable checkpoints of the store, counted by generation
 * `sandbox`: killable worker processes that run every query over a snapshot

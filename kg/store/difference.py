@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -110,18 +110,29 @@ def update_text(
 
     N-Triples terms are SPARQL terms, with the same escapes, so any text goes through (NUL is written ``\\u0000``).
     """
-    operations = []
-    for word, delta in (("DELETE", remove), ("INSERT", add)):
-        blocks = "".join(f"GRAPH {graph} {{\n{_joined(lines)}}}\n" for graph, lines in delta.items())
-        if blocks:
-            operations.append(f"{word} DATA {{\n{blocks}}}")
-        if word == "DELETE":
-            operations.extend(f"DROP SILENT GRAPH {graph}" for graph in drop)
-    return " ;\n".join(operations)
+    return "".join(_update_parts(remove, drop, add))
 
 
-def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line} .\n" for line in lines)
+def _update_parts(
+    remove: Mapping[NamedNode, Iterable[str]], drop: Iterable[NamedNode], add: Mapping[NamedNode, Iterable[str]]
+) -> Iterator[str]:
+    yield from _data_parts("DELETE", remove)
+    for graph in drop:
+        yield f"DROP SILENT GRAPH {graph} ;\n"
+    yield from _data_parts("INSERT", add)
+
+
+def _data_parts(word: str, delta: Mapping[NamedNode, Iterable[str]]) -> Iterator[str]:
+    if not delta:
+        return
+    yield f"{word} DATA {{\n"
+    for graph, lines in delta.items():
+        yield f"GRAPH {graph} {{\n"
+        for line in lines:
+            yield line
+            yield " .\n"
+        yield "}\n"
+    yield "} ;\n"
 
 
 def _canonical_quad(quad: Quad) -> Quad:

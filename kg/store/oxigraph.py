@@ -34,6 +34,7 @@ from kg.store.difference import Delta, Statements, canonicalize, content_sha256
 from kg.store.lock import DirectoryLock, sync_folder
 from kg.store.orphans import orphaned_graphs, provenance_of
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics
+from kg.store.reach import graphs_within_reach, refuse_outbound
 from kg.store.snapshots import Snapshots
 from kg.vocabulary import KG, PREFIXES, PROV, PROV_GRAPH, RDF, XSD, mint
 
@@ -240,37 +241,36 @@ class OxigraphStore:
     def update(self, update: str) -> Commit:
         """Run one SPARQL Update, atomically, and report what it changed like any other commit.
 
-        It runs on a checkpoint; the difference that it makes there is then committed here. Each quad belongs into a
-        named graph, so INSERT without GRAPH or WITH is refused, and WHERE sees named graphs through GRAPH or USING.
+        It runs on a checkpoint; the difference that it makes there is then committed here. That difference is looked
+        for in the graphs whose IRIs the text mentions, so an update whose graphs only its data know is refused: a
+        variable after GRAPH in a template, ``CLEAR ALL``, ``DROP NAMED``. Every quad belongs into a named graph:
+        INSERT without GRAPH or WITH is refused, and WHERE sees named graphs through GRAPH, WITH or USING.
 
-        Raises QuerySyntaxError, and InvalidInputError for quads in the default graph, for blank nodes, and for changes
-        to the store's own commit records.
+        Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, and InvalidInputError for the above, for
+        blank nodes, and for changes to the store's own commit records.
         """
+        refuse_outbound(update)
+        _refuse_syntax_errors(update)
+        reach = graphs_within_reach(update)
         with self._writing() as store:
             scratch_folder = self.data_dir / "snapshots" / "update"
             shutil.rmtree(scratch_folder, ignore_errors=True)
             store.backup(scratch_folder)
             try:
-                return self._update(store, scratch_folder, update)
+                return self._update(store, scratch_folder, update, reach)
             finally:
                 shutil.rmtree(scratch_folder, ignore_errors=True)
 
-    def _update(self, store: pyoxigraph.Store, scratch_folder: Path, update: str) -> Commit:
+    def _update(self, store: pyoxigraph.Store, scratch_folder: Path, update: str, reach: Iterable[NamedNode]) -> Commit:
         scratch = pyoxigraph.Store(scratch_folder)
         try:
             scratch.update(update, prefixes=PREFIXES)
-        except SyntaxError as error:
-            raise QuerySyntaxError(f"not a SPARQL update: {error}") from error
-        except UnicodeEncodeError as error:
-            raise QuerySyntaxError(f"the update holds a lone surrogate at position {error.start}") from None
         except RuntimeError as error:
             raise InvalidInputError(f"the update cannot be run: {error}") from error
         if next(scratch.quads_for_pattern(None, None, None, DefaultGraph()), None) is not None:
             raise InvalidInputError("the update writes to the default graph, which stays empty: name a graph")
         deltas, patch = [], Patch()
-        for graph in {*store.named_graphs(), *scratch.named_graphs()}:
-            if not isinstance(graph, NamedNode):
-                raise InvalidInputError(f"the update makes a graph without an IRI: {graph}")
+        for graph in reach:
             wanted = difference.statements(graph, scratch.quads_for_pattern(None, None, None, graph))
             delta = difference.compare(graph, difference.stored_statements(store, graph), wanted)
             if delta is None:
@@ -294,13 +294,13 @@ class OxigraphStore:
         removed = sum(len(delta.removed) for delta in deltas) + len(patched.remove) + (3 if old.generation else 0)
         added = sum(len(delta.added) for delta in deltas) + len(patched.add) + len(record) + 3
         created = [delta.graph for delta in deltas if not store.contains_named_graph(delta.graph)]
-        emptied = [delta.graph for delta in deltas if delta.content_sha256 is None]
+        emptied = frozenset(delta.graph for delta in deltas if delta.content_sha256 is None)
         head = _Head(
             old.generation + 1,
             old.quads + added - removed,
             old.graphs + len(created) - len(emptied) + (not store.contains_named_graph(PROV_GRAPH)),
         )
-        out = {delta.graph: delta.removed.keys() for delta in deltas if delta.removed}
+        out = {delta.graph: delta.removed.keys() for delta in deltas if delta.removed and delta.graph not in emptied}
         into = {delta.graph: delta.added.keys() for delta in deltas if delta.added}
         out[PROV_GRAPH] = difference.statements(
             PROV_GRAPH, [*patched.remove, *(old.as_quads() if old.generation else ())]
@@ -406,6 +406,17 @@ class OxigraphStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _refuse_syntax_errors(update: str) -> None:
+    try:
+        pyoxigraph.Store().update(update, prefixes=PREFIXES)
+    except SyntaxError as error:
+        raise QuerySyntaxError(f"not a SPARQL update: {error}") from error
+    except UnicodeEncodeError as error:
+        raise QuerySyntaxError(f"the update holds a lone surrogate at position {error.start}") from None
+    except RuntimeError:  # it refers to graphs that an empty store lacks: what it says is well formed
+        return
 
 
 def _commit_record(generation: int, touched: Iterable[NamedNode]) -> list[Quad]:
