@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
-from collections.abc import Iterator
 from typing import Final
 
 import pyoxigraph
@@ -14,7 +12,9 @@ from pyoxigraph import Literal, NamedNode, RdfFormat
 from kg import console
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.store.protocol import Rows, Term
+from kg.sparql.guard import check_query
+from kg.store.protocol import Result, Rows, Term
+from kg.store.sandbox import UNLIMITED
 from kg.vocabulary import PREFIXES, curie
 
 ROW_FORMATS: Final = {
@@ -27,7 +27,7 @@ TRUTH_FORMATS: Final = {name: ROW_FORMATS[name] for name in ("json", "xml")}
 TRIPLE_FORMATS: Final = {"ttl": "text/turtle", "nt": "application/n-triples"}
 
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_BY_FORM: Final = {
+_BY_KIND: Final = {
     "SELECT": ("rows", ROW_FORMATS),
     "ASK": ("true or false", TRUTH_FORMATS),
     "CONSTRUCT": ("triples", TRIPLE_FORMATS),
@@ -46,7 +46,8 @@ def parse_node(text: str) -> NamedNode:
         bare = PREFIXES[prefix] + local
     if not _ABSOLUTE.match(bare):
         raise InvalidInputError(
-            f"{text!r} is not an IRI; write it in full (cpr://doc/..., https://...) or with a prefix: {', '.join(PREFIXES)}"
+            f"{text!r} is not an IRI; write it in full (cpr://doc/..., https://...) or with one of the prefixes "
+            + ", ".join(PREFIXES)
         )
     try:
         return NamedNode(bare)
@@ -77,6 +78,45 @@ def parse_term(text: str) -> NamedNode | Literal:
 def write(kg: KnowledgeGraph, query: str, form: str | None) -> None:
     """Run `query` without a cap on rows or time, and write its result to standard output.
 
-    `form` is one of ``json xml csv tsv ttl nt``. Without it: a table on a terminal, in a pipe tab-separated values
-    (of triples: N-Triples; of an ASK: ``true`` or ``false``).
+    `form` is one of ``json xml csv tsv ttl nt``. Without it: a table on a terminal; in a pipe tab-separated values, of
+    triples N-Triples, of an ASK ``true`` or ``false``. Raises InvalidInputError for a form that the result cannot take.
     """
+    kind = check_query(query) or "SELECT"
+    what, formats = _BY_KIND[kind]
+    if form is not None and form not in formats:
+        raise InvalidInputError(
+            f"{kind} gives {what}, which cannot be written as {form}; choose {' or '.join(formats)}"
+        )
+    to_terminal = sys.stdout.isatty()
+    if form is None and (kind == "ASK" or (kind == "SELECT" and to_terminal)):
+        _show(kg.pool.run(query, limit=UNLIMITED, timeout_s=UNLIMITED).result)
+        return
+    chosen = form or ("tsv" if kind == "SELECT" else "ttl" if to_terminal else "nt")
+    with kg.pool.stream(query, media_type=formats[chosen], limit=UNLIMITED, timeout_s=UNLIMITED) as streamed:
+        for piece in streamed:
+            sys.stdout.buffer.write(piece)
+    if to_terminal:
+        sys.stdout.buffer.write(b"\n")
+
+
+def _show(result: Result) -> None:
+    if isinstance(result, Rows):
+        console.table(result.variables, ([readable(term) for term in row] for row in result.rows))
+        console.say(f"{len(result):,} row{'' if len(result) == 1 else 's'}")
+    else:
+        console.put("true" if result else "false")
+
+
+def readable(term: Term | None) -> str:
+    """Return a term for people: IRIs shortened by their prefix, a literal's words with its language."""
+    match term:
+        case None:
+            return ""
+        case NamedNode(value=iri):
+            return curie(iri).removeprefix("<").removesuffix(">")
+        case Literal(value=value, language=str(language)):
+            return f"{value} @{language}"
+        case Literal(value=value):
+            return value
+        case _:
+            return str(term)

@@ -195,7 +195,12 @@ def query(
         typer.Option("--file", "-f", metavar="FILE", help="Read the query from a file (- is standard input)."),
     ] = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Default: a table on a terminal, else tsv (triples: nt).")
+        Format | None,
+        typer.Option(
+            "--format",
+            metavar="json|csv|tsv|xml|ttl|nt",
+            help="Default: a table on a terminal, else tsv (triples: nt).",
+        ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -310,7 +315,8 @@ def serve(
         int | None, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes a free one.")
     ] = None,
     transport: Annotated[
-        Literal["http", "stdio"], typer.Option("--transport", help="http serves MCP and SPARQL, stdio MCP alone.")
+        Literal["http", "stdio"],
+        typer.Option("--transport", metavar="http|stdio", help="http serves MCP and SPARQL, stdio MCP alone."),
     ] = "http",
     data_dir: DataDir = None,
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import typer
+from platformdirs import user_cache_path
 from pydantic_core import PydanticUndefined
 
 from kg import errors
@@ -37,7 +38,7 @@ def commands() -> Iterator[tuple[str, str]]:
                 words.append(word if param.required else f"[{word}]")
             else:
                 flag = max(param.opts, key=len)
-                value = param.metavar or "|".join(getattr(param.type, "choices", ())) or param.name.upper()
+                value = param.metavar or param.name.upper()
                 words.append(f"[{flag}]" if param.is_flag else f"[{flag} {value}]")
         yield " ".join(words), " ".join((command.help or "").split())
 
@@ -48,7 +49,8 @@ def settings() -> Iterator[tuple[str, str, str]]:
     """Each setting with its default and its help."""
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
-        text = "" if default is None or default is PydanticUndefined else str(default).replace(str(Path.home()), "~")
+        text = "" if default is None or default is PydanticUndefined else str(default)
+        text = text.replace(str(user_cache_path("quadcite")), "~/.cache/quadcite")
         yield f"QUADCITE_{name.upper()}", text, field.description or ""
 
 
@@ -63,12 +65,11 @@ def tools() -> Iterator[tuple[str, str, str, str]]:
     for tool in TOOLS:
         does, _, more = tool.description.partition("\n\n")
         use = re.match(r"Use .*?\.(?=\s|$)", " ".join(more.split()))
-        assert use, f"the docstring of {tool.name} does not say when to use it"
         yield (
             f"`{tool.name}({', '.join(tool.arguments.model_fields)})`",
             ", ".join(sorted(tool.tags)),
             " ".join(does.split()),
-            use[0],
+            use[0] if use else "",
         )
 
 
