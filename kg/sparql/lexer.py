@@ -12,8 +12,12 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
+_OPERANDS: Final = frozenset({"variable", "name", "iri", "string", "language", "number", "word", "blank"})
+_CLOSING: Final = frozenset({")", "}", "]", ">>", ")>>"})
+
 Kind = Literal[
-    "space", "comment", "iri", "string", "language", "variable", "blank", "name", "number", "word", "punctuation", "other"
+    "space", "comment", "iri", "string", "language", "variable",
+    "blank", "name", "number", "word", "punctuation", "other",
 ]  # fmt: skip
 
 _BASE: Final = (
@@ -23,7 +27,9 @@ _BASE: Final = (
 _CHARS: Final = _BASE + "_0-9\u00b7\u0300-\u036f\u203f-\u2040"
 _ESCAPE: Final = r"""\\[tbnrf\\"']|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"""
 _LOCAL: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
-PREFIX: Final = rf"(?:[{_BASE}](?:[{_CHARS}.\-]*[{_CHARS}\-])?)?:"
+# Oxigraph bounds no prefix. Here a longer one is cut into words, so that no text makes the lexer look at each character
+# as often as there are characters.
+_PREFIX: Final = rf"(?:[{_BASE}](?:[{_CHARS}.\-]{{0,255}}[{_CHARS}\-])?)?:"
 
 _TOKEN: Final = re.compile(
     rf"""
@@ -35,7 +41,7 @@ _TOKEN: Final = re.compile(
     | (?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--(?:ltr|rtl))?)
     | (?P<variable>[?$][{_BASE}_0-9][{_CHARS}]*)
     | (?P<blank>_:[{_BASE}_0-9](?:[{_CHARS}.\-]*[{_CHARS}\-])?)
-    | (?P<name>{PREFIX}(?:(?:[{_BASE}_:0-9]|{_LOCAL})(?:(?:[{_CHARS}.:\-]|{_LOCAL})*(?:[{_CHARS}:\-]|{_LOCAL}))?)?)
+    | (?P<name>{_PREFIX}(?:(?:[{_BASE}_:0-9]|{_LOCAL})(?:(?:[{_CHARS}.:\-]|{_LOCAL})*(?:[{_CHARS}:\-]|{_LOCAL}))?)?)
     | (?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     | (?P<word>[A-Za-z_][A-Za-z_0-9]*)
     | (?P<punctuation><<\(|\)>>|<<|>>|\{{\||\|\}}|\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\].,;|/^*+?!=<>\-~&@])
@@ -72,3 +78,41 @@ def tokens(query: str) -> Iterator[Token]:
         token = token_at(query, offset)
         yield token
         offset = token.end
+
+
+def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
+    """Yield every token that stands in some reading of `query`, white space and comments left out, each with the one
+    before it.
+
+    What can differ: an IRI whose text holds ``#`` or ``'`` is, where *less than* may stand, an operator before a
+    comment or string that hides what comes next (``FILTER(?a <1)#>``); and what begins like a long string, but is none,
+    is an empty string beside another. Every other difference ends where the token does, so it hides nothing.
+    """
+    seen: set[tuple[int, bool]] = set()
+    starts: list[tuple[int, Token | None]] = [(0, None)]
+    while starts:
+        offset, previous = starts.pop()
+        while offset < len(query) and (offset, _is_operand(previous)) not in seen:
+            seen.add((offset, _is_operand(previous)))
+            token = token_at(query, offset)
+            offset = token.end
+            if token.kind in ("space", "comment"):
+                continue
+            yield previous, token
+            if (end := _other_end(token, previous)) is not None:
+                starts.append((end, Token("punctuation", query[token.start : end], token.start)))
+            previous = token
+
+
+def _is_operand(token: Token | None) -> bool:
+    """Return whether *less than* may follow `token`."""
+    return token is not None and (token.kind in _OPERANDS or token.text in _CLOSING)
+
+
+def _other_end(token: Token, previous: Token | None) -> int | None:
+    """Return where another token than `token` may end that begins at the same place, if that makes a difference."""
+    if token.kind == "iri" and ("#" in token.text or "'" in token.text) and _is_operand(previous):
+        return token.start + 1
+    if token.kind == "string" and token.text.startswith(('"""', "'''")) and "\\" in token.text:
+        return token.start + 2  # an escape that names no character makes this no long string
+    return None

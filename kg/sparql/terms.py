@@ -35,23 +35,31 @@ def quote(term: Bindable) -> str:
             raise InvalidInputError(f"xsd:decimal has no {term}; give a finite number, or a float")
         return str(Literal(format(term, "f"), datatype=XSD.decimal))
     if isinstance(term, Triple):
-        return f"<<( {quote(term.subject)} {quote(term.predicate)} {quote(term.object)} )>>"
-    if isinstance(term, BlankNode):
-        raise InvalidInputError(
-            f"the blank node {term} cannot be bound: in a query it would match anything; bind an IRI or a literal"
-        )
-    if isinstance(term, NamedNode | Literal):
-        return str(term)
-    if isinstance(term, str):
-        raise TypeError(f"text is no term: say Literal({term!r}) or NamedNode({term!r})")
-    raise TypeError(f"no SPARQL term can be made of a {type(term).__name__}")
+        return f"<<( {_quote(term.subject)} {_quote(term.predicate)} {_quote(term.object)} )>>"
+    return _quote(term)
+
+
+def _quote(term: object) -> str:
+    match term:
+        case NamedNode() | Literal():
+            return str(term)
+        case Triple():
+            return quote(term)
+        case BlankNode():
+            raise InvalidInputError(
+                f"the blank node {term} cannot be bound: in a query it would match anything; bind an IRI or a literal"
+            )
+        case str():
+            raise TypeError(f"text is no term: say Literal({term!r}) or NamedNode({term!r})")
+        case _:
+            raise TypeError(f"no SPARQL term can be made of a {type(term).__name__}")
 
 
 def bind(query: str, /, **terms: Bindable | Sequence[Bindable] | Sequence[Row]) -> str:
     """Return `query` with each ``$name`` replaced by its term; ``?name`` stays a variable.
 
-    ``$name`` inside a string, a comment or an IRI is not touched. A sequence of terms becomes a list separated by
-    spaces, a sequence of tuples becomes rows in parentheses (None in a row is UNDEF), both for VALUES::
+    ``$name`` inside a string, a comment or an IRI is not touched. A list (or tuple) of terms becomes terms separated by
+    spaces, a list of tuples becomes rows in parentheses (None in a row is UNDEF), both for VALUES::
 
         bind("SELECT ?p { VALUES (?s ?o) { $pairs } ?s ?p ?o } LIMIT $n", pairs=[(iri, Literal("a"))], n=10)
 
@@ -78,9 +86,9 @@ def bind(query: str, /, **terms: Bindable | Sequence[Bindable] | Sequence[Row]) 
 
 
 def _text(value: Bindable | Sequence[Bindable] | Sequence[Row]) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+    if isinstance(value, list | tuple):
         return " ".join(_row(item) if isinstance(item, tuple) else quote(item) for item in value)
-    return quote(value)
+    return quote(value)  # type: ignore[arg-type]  # another kind of sequence is no term either, and is told so
 
 
 def _row(row: Row) -> str:

@@ -1,0 +1,644 @@
+"""Queries in processes that can be killed: a warm pool of workers over immutable snapshots of the store.
+
+pyoxigraph can neither stop a query nor bound its memory, so the server evaluates none itself. Each query has one worker
+to itself, under a deadline that this process enforces by killing, and under the memory limit that the worker has set
+itself (`kg.store.worker`). A killed worker is replaced at once, and no other query was in it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from pyoxigraph import QueryResultsFormat, RdfFormat, Triple, parse, parse_query_results
+
+from kg.errors import (
+    InvalidInputError,
+    QueryBusyError,
+    QueryForbiddenError,
+    QueryLimitError,
+    QueryMemoryError,
+    QueryTimeoutError,
+    StoreError,
+)
+from kg.settings import Settings
+from kg.sparql.guard import check_query, syntax_error
+from kg.store import worker as worker_script
+from kg.store.protocol import Result, Rows, Snapshot, Store
+from kg.store.worker import HEADER
+from kg.vocabulary import PREFIXES
+
+UNLIMITED: Final = math.inf
+"""As `limit` or `timeout_s`: no limit at all, for a person at a terminal; never for a server."""
+
+_TSV: Final = "text/tab-separated-values"
+_N_TRIPLES: Final = "application/n-triples"
+_ACKNOWLEDGE_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A finished result, the generation of the store that it speaks of, and whether the limit cut it short."""
+
+    result: Result
+    generation: int
+    truncated: bool
+
+
+class Cancellation:
+    """Stops the query that it was given to, from any thread, before it began or while it runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._stop: Callable[[], None] | None = None
+
+    def cancel(self) -> None:
+        """Stop the query; the call that runs it raises QueryLimitError. Afterwards: does nothing."""
+        with self._lock:
+            self._cancelled = True
+            stop = self._stop
+        if stop is not None:
+            stop()
+
+    def _on_cancel(self, stop: Callable[[], None] | None) -> None:
+        with self._lock:
+            self._stop = stop
+            cancelled = self._cancelled
+        if cancelled and stop is not None:
+            stop()
+
+
+class _WorkerGoneError(Exception):
+    """The worker's pipes closed before its answer was complete."""
+
+
+class _OverdueError(Exception):
+    """The deadline passed while waiting for the worker."""
+
+
+class _Worker:
+    """One child process, as its parent sees it. Used by one thread at a time, but for `stop`."""
+
+    def __init__(self, settings: Settings) -> None:
+        options = json.dumps({"memory_bytes": settings.query_memory_mb << 20, "prefixes": PREFIXES})
+        # By path and isolated (-I), not by -m: nothing in the working folder can shadow a module of the worker's.
+        self.process: Final = subprocess.Popen(
+            [sys.executable, "-I", worker_script.__file__, options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            process_group=0,
+        )
+        assert self.process.stdin is not None  # noqa: S101 -- PIPE above
+        assert self.process.stdout is not None  # noqa: S101 -- PIPE above
+        self._requests: Final = self.process.stdin.fileno()
+        self._answers: Final = self.process.stdout.fileno()
+        os.set_blocking(self._requests, False)
+        os.set_blocking(self._answers, False)
+        self._buffer = bytearray()
+        self.snapshot: Snapshot | None = None
+
+    def send(self, kind: bytes, payload: bytes, deadline: float) -> None:
+        """Write one frame."""
+        rest = memoryview(HEADER.pack(kind, len(payload)) + payload)
+        while rest:
+            try:
+                rest = rest[os.write(self._requests, rest) :]
+            except BlockingIOError:
+                self._wait(self._requests, select.POLLOUT, deadline)
+            except BrokenPipeError:
+                raise _WorkerGoneError from None
+
+    def receive(self, deadline: float) -> tuple[bytes, bytes]:
+        """Read one frame."""
+        buffer = self._buffer
+        while True:
+            if len(buffer) >= HEADER.size:
+                kind, size = HEADER.unpack_from(buffer)
+                end = HEADER.size + size
+                if len(buffer) >= end:
+                    payload = bytes(memoryview(buffer)[HEADER.size : end])
+                    del buffer[:end]
+                    return kind, payload
+            try:
+                piece = os.read(self._answers, 1 << 18)
+            except BlockingIOError:
+                self._wait(self._answers, select.POLLIN, deadline)
+                continue
+            if not piece:
+                raise _WorkerGoneError
+            buffer += piece
+
+    def _wait(self, descriptor: int, event: int, deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise _OverdueError
+        poll = select.poll()
+        poll.register(descriptor, event)
+        poll.poll(None if left == math.inf else min(left * 1000, 1e9))
+
+    def open_snapshot(self, snapshot: Snapshot) -> None:
+        """Have `snapshot` opened with the next query; the one before is let go of once that has begun."""
+        if self.snapshot is not None and self.snapshot.path == snapshot.path:
+            snapshot.release()
+            return
+        self._let_go()
+        self.snapshot = snapshot
+
+    def close_snapshot(self) -> bool:
+        """Let go of the snapshot that is open; return False if the worker does not answer."""
+        deadline = time.monotonic() + _ACKNOWLEDGE_S
+        try:
+            self.send(b"C", b"", deadline)
+            kind, _ = self.receive(deadline)
+        except (_WorkerGoneError, _OverdueError):
+            return False
+        self._release()
+        return kind == b"C"
+
+    def _let_go(self) -> None:
+        if self.snapshot is not None and not self.close_snapshot():
+            raise _WorkerGoneError
+
+    def _release(self) -> None:
+        if self.snapshot is not None:
+            self.snapshot.release()
+            self.snapshot = None
+
+    def stop(self) -> None:
+        """Kill the process, from any thread."""
+        self.process.kill()
+
+    def bury(self) -> int:
+        """Kill the process, wait for its end, give back all that it held; return its exit code."""
+        self.process.kill()
+        code = self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._release()
+        return code
+
+
+class _Lease:
+    """One query's hold on one worker: whoever stops it says why, and after its end nobody can stop it any more."""
+
+    def __init__(self, worker: _Worker, deadline: float) -> None:
+        self.worker: Final = worker
+        self.deadline: Final = deadline
+        self.reason: str | None = None
+        self._ended = False
+        self._lock = threading.Lock()
+
+    def stop(self, reason: str) -> None:
+        with self._lock:
+            if not self._ended:
+                self.reason = self.reason or reason
+                self.worker.stop()
+
+    def end(self) -> None:
+        with self._lock:
+            self._ended = True
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    arrived: threading.Event
+    worker: _Worker | None = None
+    cancelled: bool = False
+
+
+class Streamed:
+    """A result on its way: iterate over its bytes, and close it (a `with` block does).
+
+    Closing before the end stops the query. `truncated` is None until the last piece has come; an error after the first
+    piece is raised by the iteration.
+    """
+
+    def __init__(self, pool: QueryPool, lease: _Lease, limits: _Limits, kind: str, media_type: str) -> None:
+        assert lease.worker.snapshot is not None  # noqa: S101 -- a query runs on one
+        self.kind: Final = kind
+        self.media_type: Final = media_type
+        self.generation: Final = lease.worker.snapshot.generation
+        self.truncated: bool | None = None
+        self._pool = pool
+        self._limits = limits
+        self._lease: _Lease | None = lease
+        self._timer: threading.Timer | None = None
+        if lease.deadline != math.inf:
+            # The reader may be slow, or gone: the worker dies on time all the same.
+            self._timer = threading.Timer(max(0.0, lease.deadline - time.monotonic()), lease.stop, ("timeout",))
+            self._timer.daemon = True
+            self._timer.start()
+
+    @property
+    def chunks(self) -> Iterator[bytes]:
+        """The pieces of the serialized result."""
+        return self
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        lease = self._lease
+        if lease is None:
+            raise StopIteration
+        try:
+            kind, payload = self._pool._receive(lease, self._limits)
+        except BaseException:
+            self._stop_timer()
+            self._lease = None
+            raise
+        if kind == b"D":
+            return payload
+        self.truncated = json.loads(payload)["truncated"]
+        self._stop_timer()
+        self._lease = None
+        raise StopIteration
+
+    def close(self) -> None:
+        """Stop the query if it still runs."""
+        self._stop_timer()
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            self._pool._discard(lease)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_lease", None) is not None:
+            self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    query: str
+    rows: int | None
+    timeout_s: float
+    deadline: float
+
+
+class QueryPool:
+    """Worker processes for read-only queries. Every method blocks and may be called from any thread.
+
+    `limit` (rows or triples) and `timeout_s` (seconds) default to the settings; `UNLIMITED` lifts them. `at_least` is
+    the oldest generation of the store that will do.
+    """
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store: Final = store
+        self._settings: Final = settings
+        self._lock = threading.Lock()
+        self._idle: deque[_Worker] = deque()
+        self._waiting: deque[_Waiter] = deque()
+        self._leases: set[_Lease] = set()
+        self._closed = False
+        self._settled = threading.Condition(self._lock)
+        self._generation = 0
+        for _ in range(settings.query_workers):
+            self._idle.append(_Worker(settings))
+
+    def run(
+        self,
+        query: str,
+        *,
+        limit: float | None = None,
+        timeout_s: float | None = None,
+        at_least: int = 0,
+        cancellation: Cancellation | None = None,
+    ) -> Answer:
+        """Run a query and return its finished result.
+
+        Raises QuerySyntaxError, QueryForbiddenError, InvalidInputError for what cannot be evaluated, and when it was
+        stopped QueryTimeoutError, QueryMemoryError, QueryBusyError, or QueryLimitError (cancelled).
+        """
+        lease, limits, kind = self._begin(query, _TSV, _N_TRIPLES, limit, timeout_s, at_least, cancellation)
+        assert lease.worker.snapshot is not None  # noqa: S101 -- a query runs on one
+        generation = lease.worker.snapshot.generation
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while True:
+                frame, payload = self._receive(lease, limits)
+                if frame == b"E":
+                    break
+                pieces.append(payload)
+                size += len(payload)
+                if size > self._settings.query_memory_mb << 20 and limits.rows is not None:
+                    self._discard(lease)
+                    raise QueryMemoryError(
+                        f"the result is larger than {self._settings.query_memory_mb} MiB (setting "
+                        "QUADCITE_QUERY_MEMORY_MB); ask for fewer rows or columns, or stream it from the endpoint"
+                    )
+        finally:
+            if cancellation is not None:
+                cancellation._on_cancel(None)
+        truncated = json.loads(payload)["truncated"]
+        return Answer(_parse(kind, pieces, truncated=truncated), generation, truncated)
+
+    def stream(
+        self,
+        query: str,
+        *,
+        media_type: str,
+        limit: float | None = None,
+        timeout_s: float | None = None,
+        at_least: int = 0,
+        cancellation: Cancellation | None = None,
+    ) -> Streamed:
+        """Begin a query and return its result in `media_type` as it comes; same errors as `run`.
+
+        SELECT and ASK: SPARQL JSON, XML, CSV or TSV; CONSTRUCT and DESCRIBE: Turtle, N-Triples, RDF/XML. The deadline
+        covers the whole transfer; nothing is computed far ahead of the reader.
+        """
+        lease, limits, kind = self._begin(query, media_type, media_type, limit, timeout_s, at_least, cancellation)
+        return Streamed(self, lease, limits, kind, media_type)
+
+    def close(self) -> None:
+        """Kill all workers and wait for their end; queries that run raise QueryLimitError."""
+        with self._lock:
+            self._closed = True
+            idle = list(self._idle)
+            self._idle.clear()
+            leases = list(self._leases)
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        for waiter in waiting:
+            waiter.arrived.set()
+        for worker in idle:
+            worker.bury()
+        for lease in leases:
+            lease.stop("closed")
+        with self._lock:
+            # Their threads bury them; a stream that nobody reads is buried here.
+            self._settled.wait_for(lambda: not self._leases, timeout=_ACKNOWLEDGE_S)
+            abandoned = list(self._leases)
+        for lease in abandoned:
+            self._discard(lease)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # From here on: one query's way from a free worker to its end.
+
+    def _begin(
+        self,
+        query: str,
+        results: str,
+        graph: str,
+        limit: float | None,
+        timeout_s: float | None,
+        at_least: int,
+        cancellation: Cancellation | None,
+    ) -> tuple[_Lease, _Limits, str]:
+        """Send the query to a worker and wait for the kind of its result."""
+        check_query(query)
+        rows = _rows(self._settings.max_rows if limit is None else limit)
+        timeout_s = self._settings.query_timeout_s if timeout_s is None else timeout_s
+        if not timeout_s > 0:
+            raise InvalidInputError(f"timeout_s must be more than 0 seconds, not {timeout_s}")
+        while True:
+            worker = self._acquire(timeout_s, cancellation)
+            try:
+                worker.open_snapshot(self._store.snapshot(at_least))
+            except _WorkerGoneError:
+                self._replace(worker)
+                continue
+            except BaseException:
+                self._give_back(worker)
+                raise
+            assert worker.snapshot is not None  # noqa: S101 -- just opened
+            self._generation = max(self._generation, worker.snapshot.generation)
+            limits = _Limits(query, rows, timeout_s, time.monotonic() + timeout_s)
+            lease = self._lease(worker, limits)
+            if cancellation is not None:
+                cancellation._on_cancel(lambda lease=lease: lease.stop("cancelled"))  # type: ignore[misc]
+            request = {
+                "snapshot": str(worker.snapshot.path),
+                "query": query,
+                "limit": rows,
+                "results": results,
+                "graph": graph,
+            }
+            try:
+                worker.send(b"Q", json.dumps(request).encode(), limits.deadline)
+            except _WorkerGoneError:
+                if lease.reason is None:
+                    self._discard(lease)  # it died idle, through no fault of this query
+                    continue
+                raise self._failure(lease, limits) from None
+            except _OverdueError:
+                lease.stop("timeout")
+                raise self._failure(lease, limits) from None
+            _, payload = self._receive(lease, limits)
+            return lease, limits, json.loads(payload)["kind"]
+
+    def _acquire(self, timeout_s: float, cancellation: Cancellation | None) -> _Worker:
+        with self._lock:
+            self._check_open()
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.process.poll() is None:
+                    return worker
+                worker.bury()
+                self._idle.appendleft(_Worker(self._settings))
+            if len(self._waiting) >= self._settings.query_queue:
+                raise QueryBusyError(
+                    f"{len(self._waiting)} queries wait already, as many as may (setting QUADCITE_QUERY_QUEUE); "
+                    "try again in a second"
+                )
+            waiter = _Waiter(threading.Event())
+            self._waiting.append(waiter)
+        if cancellation is not None:
+
+            def leave() -> None:
+                waiter.cancelled = True
+                waiter.arrived.set()
+
+            cancellation._on_cancel(leave)
+        waiter.arrived.wait(None if timeout_s == math.inf else min(timeout_s, threading.TIMEOUT_MAX))
+        with self._lock:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+            worker_or_none = waiter.worker
+            if worker_or_none is None or waiter.cancelled:
+                closed = self._closed
+        if waiter.cancelled:
+            if worker_or_none is not None:
+                self._give_back(worker_or_none)
+            raise QueryLimitError("the query was cancelled before it began")
+        if worker_or_none is None:
+            if closed:
+                raise QueryLimitError("the server is stopping")
+            raise QueryBusyError(
+                f"no query worker was free within {timeout_s:g} s; {self._settings.query_workers} work at a time "
+                "(setting QUADCITE_QUERY_WORKERS); try again in a second"
+            )
+        return worker_or_none
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueryLimitError("the server is stopping")
+
+    def _lease(self, worker: _Worker, limits: _Limits) -> _Lease:
+        lease = _Lease(worker, limits.deadline)
+        with self._lock:
+            self._leases.add(lease)
+            closed = self._closed
+        if closed:
+            lease.stop("closed")
+        return lease
+
+    def _receive(self, lease: _Lease, limits: _Limits) -> tuple[bytes, bytes]:
+        """Return the next frame; at its end, and on errors, the worker has been given back."""
+        try:
+            kind, payload = lease.worker.receive(lease.deadline)
+        except _OverdueError:
+            lease.stop("timeout")
+            raise self._failure(lease, limits) from None
+        except _WorkerGoneError:
+            raise self._failure(lease, limits) from None
+        except BaseException:
+            self._discard(lease)
+            raise
+        if kind == b"X":
+            self._release(lease, retire=False)
+            raise _reported(json.loads(payload), limits.query, self._settings)
+        if kind == b"E":
+            self._release(lease, retire=json.loads(payload)["retire"])
+        return kind, payload
+
+    def _release(self, lease: _Lease, *, retire: bool) -> None:
+        lease.end()
+        worker = lease.worker
+        with self._lock:
+            self._leases.discard(lease)
+            self._settled.notify_all()
+        if retire or lease.reason is not None:
+            self._replace(worker)
+        else:
+            self._give_back(worker)
+
+    def _discard(self, lease: _Lease) -> int:
+        """End a query by killing its worker; return the exit code."""
+        lease.end()
+        code = self._replace(lease.worker)
+        with self._lock:
+            self._leases.discard(lease)
+            self._settled.notify_all()
+        return code
+
+    def _replace(self, worker: _Worker) -> int:
+        code = worker.bury()
+        with self._lock:
+            closed = self._closed
+        if not closed:
+            self._give_back(_Worker(self._settings))
+        return code
+
+    def _give_back(self, worker: _Worker) -> None:
+        """Hand `worker` to the query that has waited longest, or let it rest; an old snapshot is let go of."""
+        stale: list[_Worker] = []
+        with self._lock:
+            if not self._closed:
+                while self._waiting:
+                    waiter = self._waiting.popleft()
+                    if not waiter.cancelled:
+                        waiter.worker = worker
+                        waiter.arrived.set()
+                        return
+                self._idle.append(worker)
+                stale = [idle for idle in self._idle if idle.snapshot and idle.snapshot.generation < self._generation]
+                for idle in stale:
+                    self._idle.remove(idle)
+            closed = self._closed
+        if closed:
+            worker.bury()
+        for idle in stale:
+            if idle.close_snapshot():
+                self._give_back(idle)
+            else:
+                self._replace(idle)
+
+    def _failure(self, lease: _Lease, limits: _Limits) -> QueryLimitError:
+        """Bury the worker of a query that did not end by itself; return the error that says why."""
+        reason = lease.reason
+        code = self._discard(lease)
+        memory_mb = self._settings.query_memory_mb
+        if reason == "timeout":
+            return QueryTimeoutError(
+                f"the query was stopped at its deadline of {limits.timeout_s:g} s (setting QUADCITE_QUERY_TIMEOUT_S is "
+                f"{self._settings.query_timeout_s:g} s); restrict it further, or ask for less"
+            )
+        if reason == "cancelled":
+            return QueryLimitError("the query was cancelled")
+        if reason == "closed":
+            return QueryLimitError("the server is stopping")
+        if code == -signal.SIGSEGV:
+            return QueryMemoryError("the query is nested too deeply to be evaluated; take some of its levels out")
+        if code not in (-signal.SIGABRT, -signal.SIGKILL):
+            return QueryLimitError(f"the query's worker failed (exit code {code}); this is a fault of Quadcite's")
+        return QueryMemoryError(
+            f"the query needed more than the {memory_mb} MiB of memory that a worker has (setting "
+            f"QUADCITE_QUERY_MEMORY_MB) and was stopped (exit code {code}); group, sort or collect fewer rows"
+        )
+
+
+def _rows(limit: float) -> int | None:
+    if limit == math.inf:
+        return None
+    if limit < 1 or limit != int(limit):
+        raise InvalidInputError(f"limit must be a whole number of rows, at least 1, not {limit}")
+    return int(limit)
+
+
+def _reported(error: dict[str, Any], query: str, settings: Settings) -> Exception:
+    """Return the error that a worker reported, as ours."""
+    kind, message = error["kind"], error["message"]
+    if kind == "syntax":
+        return syntax_error(query, message)
+    if kind == "memory":
+        return QueryMemoryError(
+            f"the query needed more than the {settings.query_memory_mb} MiB of memory that a worker has (setting "
+            "QUADCITE_QUERY_MEMORY_MB)"
+        )
+    if kind == "store":
+        if "os error 13" in message.lower() or "permission denied" in message.lower():
+            return QueryForbiddenError(f"the query asked for another server, which is never done here: {message}")
+        return StoreError(f"the snapshot cannot be read: {message}")
+    return InvalidInputError(f"the query cannot be evaluated: {message}")
+
+
+def _parse(kind: str, pieces: list[bytes], *, truncated: bool) -> Result:
+    data = b"".join(pieces)
+    if kind == "solutions":
+        solutions = parse_query_results(data, format=QueryResultsFormat.TSV)
+        variables = tuple(variable.value for variable in solutions.variables)  # type: ignore[union-attr]
+        return Rows(variables, [tuple(row) for row in solutions], truncated)  # type: ignore[union-attr]
+    if kind == "boolean":
+        return data.strip() == b"true"
+    return [Triple(quad.subject, quad.predicate, quad.object) for quad in parse(data, format=RdfFormat.N_TRIPLES)]

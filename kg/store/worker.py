@@ -1,0 +1,360 @@
+"""The process that evaluates queries: one at a time, over one immutable snapshot, until its parent kills it.
+
+Run as a script, with a JSON object of settings as its argument; it imports nothing of Quadcite, so it starts fast and
+works from any folder. A frame, on either pipe, is a kind (one byte), a length (four bytes, big endian) and the payload:
+
+- in: ``Q`` a JSON object ``{snapshot, query, limit, results, graph}`` (a path, SPARQL, rows at most or null, and the
+  media types to answer with); ``C`` asks to let go of the snapshot.
+- out: ``H`` the kind of result (JSON ``{kind}``), ``D`` a piece of it, ``E`` its end (JSON ``{truncated, retire}``), or
+  ``X`` an error (JSON ``{kind, message}``). ``C`` is answered with ``C``.
+
+What it may not do: open a socket (seccomp, on Linux on x86-64 and ARM64: `deny_sockets`), take more memory than
+RLIMIT_DATA, outlive its parent (it ends when its standard input does, even within a query).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import resource
+import select
+import signal
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NoReturn
+
+import pyoxigraph
+
+HEADER: Final = struct.Struct(">cI")
+PIECE_BYTES: Final = 65_536
+_FLUSH_S: Final = 0.1
+"""A row waits this long at most for others to share its frame, once there is a further row."""
+
+_PAGE: Final = resource.getpagesize()
+Send = Callable[[bytes, bytes], None]
+
+
+class RowLimitReached(Exception):  # noqa: N818 -- not an error: it ends a serialization early
+    """The result has more rows than were asked for."""
+
+
+class RowCutter:
+    """Passes on a serialized SELECT result up to a number of rows, then closes it so that it is well-formed.
+
+    Oxigraph serializes rows itself, many times faster than Python could, and has no limit of its own; so rows are
+    counted in the bytes. In JSON and XML that is by what separates rows, in CSV and TSV by what ends them.
+    """
+
+    _SEPARATORS: Final = {
+        "application/sparql-results+json": (b"},{", 1, b"]}}"),
+        "application/sparql-results+xml": (b"</result><result>", 9, b"</results></sparql>"),
+        "text/csv": (b"\r\n", 2, b""),
+        "text/tab-separated-values": (b"\n", 1, b""),
+    }
+
+    def __init__(self, media_type: str, limit: int | None, emit: Callable[[bytes], None]) -> None:
+        self._separator, self._kept, self._footer = self._SEPARATORS[media_type]
+        self._ended = media_type.startswith("text/")
+        self._quoted = media_type in ("text/csv", "application/sparql-results+json")
+        self._escaped = media_type == "application/sparql-results+json"
+        # The header line of CSV and TSV ends like a row.
+        self._left = None if limit is None else limit + self._ended
+        self._inside = False  # of a quoted string
+        self._done = False
+        self._buffer = bytearray()
+        self._flushed = time.monotonic()
+        self._emit = emit
+
+    def write(self, data: bytes) -> int:
+        """Take a piece of the serialization; raises RowLimitReached after the last row that is wanted."""
+        if self._done:
+            return len(data)  # what the serializer still held when it was told to stop
+        self._buffer += data
+        if len(self._buffer) >= PIECE_BYTES or time.monotonic() - self._flushed > _FLUSH_S:
+            # What may be the begin of a separator stays, and so does at least one byte: there is more of the result.
+            separator = self._separator
+            lengths = range(len(separator), 0, -1)
+            end = len(self._buffer) - next((n for n in lengths if self._buffer.endswith(separator[:n])), 1)
+            if self._escaped and (end - len(self._buffer[:end].rstrip(b"\\"))) % 2:
+                end -= 1  # an escape stays whole
+            self._pass_on(end, more=True)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: the serializer flushes at its end, where `finish` is called too."""
+
+    def finish(self) -> None:
+        """Pass on what is left."""
+        self._pass_on(len(self._buffer), more=False)
+
+    def _pass_on(self, end: int, *, more: bool) -> None:
+        piece = bytes(self._buffer[:end])
+        if self._left is not None and (cut := self._cut(piece, more=more)) is not None:
+            self._done = True
+            self._emit(piece[:cut] + self._footer)
+            raise RowLimitReached
+        if piece:
+            self._emit(piece)
+        del self._buffer[:end]
+        self._flushed = time.monotonic()
+
+    def _cut(self, piece: bytes, *, more: bool) -> int | None:
+        """Return where `piece` ends if the last row wanted ends in it and a further one begins; count its rows."""
+        text = piece.replace(b"\\\\", b"__").replace(b'\\"', b"__") if self._escaped else piece
+        position = counted = 0
+        while (found := text.find(self._separator, position)) >= 0:
+            if self._quoted:
+                self._inside ^= text.count(b'"', counted, found) % 2 == 1
+                counted = found
+            position = found + (1 if self._inside else len(self._separator))
+            if self._inside:
+                continue
+            assert self._left is not None  # noqa: S101 -- the caller checked
+            self._left -= 1
+            if self._left == 0:
+                after = found + self._kept
+                if not self._ended or more or after < len(piece):
+                    return after
+        if self._quoted:
+            self._inside ^= text.count(b'"', counted) % 2 == 1
+        return None
+
+
+class Evaluator:
+    """Answers requests over one open snapshot."""
+
+    def __init__(self, prefixes: dict[str, str], memory_bytes: int, send: Send) -> None:
+        self._prefixes = prefixes
+        self._memory_bytes = memory_bytes
+        self._send = send
+        self._path: str | None = None
+        self._store: pyoxigraph.Store | None = None
+
+    def close(self) -> None:
+        """Let go of the snapshot."""
+        self._path = self._store = None
+        self._send(b"C", b"")
+
+    def answer(self, request: dict[str, Any]) -> None:
+        """Evaluate one query and send its result, or the error that it ended with."""
+        try:
+            truncated = self._evaluate(request)
+        except SyntaxError as error:
+            self._fail("syntax", str(error))
+        except MemoryError:
+            self._fail("memory", "out of memory")
+        except OSError as error:
+            self._fail("store", str(error))
+        except (RuntimeError, ValueError, TypeError) as error:
+            self._fail("evaluation", str(error))
+        else:
+            self._send_json(b"E", {"truncated": truncated, "retire": _resident_bytes() > self._memory_bytes // 2})
+
+    def _evaluate(self, request: dict[str, Any]) -> bool:
+        if request["snapshot"] != self._path or self._store is None:
+            self._path = self._store = None
+            self._store = pyoxigraph.Store.read_only(request["snapshot"])
+            self._path = request["snapshot"]
+        result = self._store.query(request["query"], prefixes=self._prefixes, use_default_graph_as_union=True)
+        limit = request["limit"]
+        if isinstance(result, pyoxigraph.QuerySolutions):
+            results = _results_format(request["results"], "a SELECT")
+            self._send_json(b"H", {"kind": "solutions"})
+            return self._send_solutions(result, results, limit)
+        if isinstance(result, pyoxigraph.QueryBoolean):
+            results = _results_format(request["results"], "an ASK")
+            self._send_json(b"H", {"kind": "boolean"})
+            self._send(b"D", result.serialize(format=results) or b"")
+            return False
+        graph = pyoxigraph.RdfFormat.from_media_type(request["graph"] or "")
+        if graph is None or graph.supports_datasets:
+            raise ValueError(
+                f"a CONSTRUCT or DESCRIBE cannot be answered in {request['graph'] or request['results']!r}"
+            )
+        self._send_json(b"H", {"kind": "graph"})
+        return self._send_triples(result, graph, limit)
+
+    def _send_solutions(
+        self, solutions: pyoxigraph.QuerySolutions, results: pyoxigraph.QueryResultsFormat, limit: int | None
+    ) -> bool:
+        cutter = RowCutter(results.media_type.partition(";")[0], limit, lambda piece: self._send(b"D", piece))
+        try:
+            solutions.serialize(cutter, format=results)  # type: ignore[arg-type]  # any object with write, flush
+            cutter.finish()
+        except RowLimitReached:
+            return True
+        return False
+
+    def _send_triples(self, triples: pyoxigraph.QueryTriples, graph: pyoxigraph.RdfFormat, limit: int | None) -> bool:
+        truncated = False
+
+        def wanted() -> Iterator[pyoxigraph.Triple]:
+            nonlocal truncated
+            for count, triple in enumerate(triples):
+                if count == limit:
+                    truncated = True
+                    return
+                yield triple
+
+        pieces = Pieces(lambda piece: self._send(b"D", piece))
+        named = {name: iri for name, iri in self._prefixes.items() if name}
+        pyoxigraph.serialize(wanted(), pieces, format=graph, prefixes=named)  # type: ignore[arg-type]
+        pieces.finish()
+        return truncated
+
+    def _send_json(self, kind: bytes, value: object) -> None:
+        self._send(kind, json.dumps(value).encode())
+
+    def _fail(self, kind: str, message: str) -> None:
+        self._send_json(b"X", {"kind": kind, "message": message})
+
+
+class Pieces:
+    """A writable object that gathers small writes into larger pieces, but never holds one back for long."""
+
+    def __init__(self, emit: Callable[[bytes], None]) -> None:
+        self._emit = emit
+        self._buffer = bytearray()
+        self._flushed = time.monotonic()
+
+    def write(self, data: bytes) -> int:
+        """Take some bytes."""
+        self._buffer += data
+        if len(self._buffer) >= PIECE_BYTES or time.monotonic() - self._flushed > _FLUSH_S:
+            self.finish()
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: the serializer flushes at its end, where `finish` is called too."""
+
+    def finish(self) -> None:
+        """Pass on what is left."""
+        if self._buffer:
+            self._emit(bytes(self._buffer))
+            self._buffer.clear()
+        self._flushed = time.monotonic()
+
+
+def _results_format(media_type: str | None, form: str) -> pyoxigraph.QueryResultsFormat:
+    results = pyoxigraph.QueryResultsFormat.from_media_type(media_type or "")
+    if results is None:
+        raise ValueError(f"{form} cannot be answered in an RDF format, but in SPARQL JSON, XML, CSV or TSV")
+    return results
+
+
+def _resident_bytes() -> int:
+    """Return the memory that this process holds now (0 where the system does not tell)."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * _PAGE
+    except OSError:
+        return 0
+
+
+def deny_sockets() -> bool:
+    """Forbid this process to make sockets, for good; return whether the system has a way to (Linux seccomp).
+
+    The guard refuses SERVICE before a query gets here. This is the second wall: Oxigraph has no switch to turn its HTTP
+    client off, and a query that got past the guard would reach whatever this machine reaches.
+    """
+    known = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}  # AUDIT_ARCH_*, number of socket(2)
+    if sys.platform != "linux" or platform.machine() not in known:
+        return False
+    architecture, socket_call = known[platform.machine()]
+    load, jump_if_equal, leave = 0x20, 0x15, 0x06
+    program = b"".join(
+        struct.pack("=HBBI", *instruction)
+        for instruction in (
+            (load, 0, 0, 4),  # seccomp_data.arch
+            (jump_if_equal, 0, 3, architecture),
+            (load, 0, 0, 0),  # seccomp_data.nr
+            (jump_if_equal, 1, 0, socket_call),
+            (leave, 0, 0, 0x7FFF0000),  # SECCOMP_RET_ALLOW
+            (leave, 0, 0, 0x00050000 | 13),  # SECCOMP_RET_ERRNO, EACCES
+        )
+    )
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    set_no_new_privileges, set_seccomp, filter_mode = 38, 22, 2
+    filters = Program(len(program) // 8, program)
+    return bool(
+        libc.prctl(set_no_new_privileges, 1, 0, 0, 0) == 0
+        and libc.prctl(set_seccomp, filter_mode, ctypes.byref(filters), 0, 0) == 0
+    )
+
+
+def _die_with_parent(requests: int) -> None:
+    """Kill this process as soon as nobody can write to its standard input any more.
+
+    Oxigraph lets go of the GIL while it evaluates, so this thread runs within a query too. (PR_SET_PDEATHSIG would
+    follow the parent's *thread* instead, and kill a worker when the thread that started it ends.)
+    """
+    poll = select.poll()
+    poll.register(requests, 0)  # POLLHUP and POLLERR are reported always
+    poll.poll()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = os.read(descriptor, min(size - len(data), 1 << 20))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
+
+
+def _sender(descriptor: int) -> Send:
+    def send(kind: bytes, payload: bytes) -> None:
+        rest = memoryview(HEADER.pack(kind, len(payload)) + payload)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+
+    return send
+
+
+def serve(evaluator: Evaluator, requests: int) -> None:
+    """Answer requests until there are no more."""
+    while True:
+        try:
+            kind, size = HEADER.unpack(_read(requests, HEADER.size))
+            payload = _read(requests, size)
+        except EOFError:
+            return
+        if kind == b"C":
+            evaluator.close()
+        else:
+            evaluator.answer(json.loads(payload))
+
+
+def main() -> NoReturn:
+    """Run the worker of this process's standard input and output."""
+    settings = json.loads(sys.argv[1])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
+    requests, answers = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)  # what a library prints must not get between the frames
+    deny_sockets()
+    memory_bytes = settings["memory_bytes"]
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    threading.stack_size(262_144)
+    threading.Thread(target=_die_with_parent, args=(requests,), daemon=True).start()
+    with contextlib.suppress(BrokenPipeError):
+        serve(Evaluator(settings["prefixes"], memory_bytes, _sender(answers)), requests)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
