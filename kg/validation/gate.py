@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pyoxigraph import BlankNode, NamedNode, Quad
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
 from kg.store.protocol import Term
 from kg.validation.report import Violation
@@ -120,9 +120,8 @@ def _batches(candidates: Mapping[NamedNode, Sequence[Quad]]) -> Iterator[Mapping
     open_batches: list[_Batch] = []
     for graph, quads in candidates.items():
         subjects: set[Term] = {quad.subject for quad in quads}
-        objects: set[Term] = {
-            quad.object for quad in quads if isinstance(quad.object, NamedNode | BlankNode)
-        } - subjects
+        objects: set[Term] = {quad.object for quad in quads if not isinstance(quad.object, Literal)}
+        objects -= subjects
         batch = next((batch for batch in open_batches if batch.takes(subjects, objects, len(quads))), None)
         if batch is None:
             batch = _Batch()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -12,7 +13,9 @@ import pyshacl
 import rdflib
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse, serialize
 from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
+from rdflib.collection import Collection
 from rdflib.namespace import SH as SHACL
+from rdflib.plugins.sparql import prepareQuery
 
 from kg import bundle
 from kg.errors import InvalidInputError, SourceError
@@ -44,6 +47,7 @@ class Shapes:
         )
         self._graph = rdflib.Graph()
         self._graph.parse(data=serialize(triples, format=RdfFormat.N_TRIPLES), format="nt")
+        _hoist_properties(self._graph)
 
     @classmethod
     def load(cls, *paths: Path) -> Self:
@@ -78,13 +82,53 @@ class Shapes:
         return [_violation(report, node) for node in report.subjects(rdflib.RDF.type, SHACL.ValidationResult)]
 
 
+def _hoist_properties(shapes: rdflib.Graph) -> None:
+    """Give the property shapes of node shapes their targets, to the same effect.
+
+    pySHACL runs a property shape once a focus node where it hangs on a node shape, and once for all of them where it
+    has targets of its own: several times as fast. The paths of a closed shape become ignored properties instead.
+    """
+    targets = (SHACL.targetClass, SHACL.targetNode, SHACL.targetSubjectsOf, SHACL.targetObjectsOf)
+    for shape in set(shapes.subjects(SHACL.property)):
+        own = [(predicate, term) for predicate in targets for term in shapes.objects(shape, predicate)]
+        referred_to = (None, None, shape) in shapes
+        if not own or referred_to or (shape, SHACL.deactivated, None) in shapes:
+            continue
+        properties = list(shapes.objects(shape, SHACL.property))
+        shapes.remove((shape, SHACL.property, None))
+        for property_shape in properties:
+            for predicate, term in own:
+                shapes.add((property_shape, predicate, term))
+        if (shape, SHACL.closed, rdflib.Literal(True)) in shapes:
+            paths = [path for node in properties for path in shapes.objects(node, SHACL.path)]
+            old = shapes.value(shape, SHACL.ignoredProperties)
+            ignored = [*Collection(shapes, old), *paths] if old is not None else paths
+            shapes.remove((shape, SHACL.ignoredProperties, None))
+            new = rdflib.BNode()
+            Collection(shapes, new, [path for path in ignored if isinstance(path, rdflib.URIRef)])
+            shapes.add((shape, SHACL.ignoredProperties, new))
+
+
+class _DataGraph(rdflib.Graph):
+    """A graph that parses each query text once: pySHACL asks the same anew for every focus node."""
+
+    def query(self, query_object: Any, *args: Any, **kwargs: Any) -> Any:
+        query = _prepared(query_object) if isinstance(query_object, str) else query_object
+        return super().query(query, *args, **kwargs)
+
+
+@lru_cache(maxsize=256)
+def _prepared(query: str) -> Any:
+    return prepareQuery(query)
+
+
 def rdflib_graph(quads: Iterable[Quad | Triple]) -> rdflib.Graph:
     """Return an rdflib copy, without the graph names.
 
     Terms are made one by one: two to three times as fast as by way of N-Triples, and texts are not copied. Triple
     terms, which rdflib does not know, are left out.
     """
-    graph = rdflib.Graph(bind_namespaces="none")
+    graph = _DataGraph(bind_namespaces="none")
     nodes: dict[str, rdflib.URIRef] = {}
 
     def convert(term: Any) -> Any:
