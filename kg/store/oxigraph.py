@@ -17,7 +17,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -229,14 +229,7 @@ class OxigraphStore:
         ]
         if not deltas:
             return Commit(self._head.generation)
-        changes = [delta.change() for delta in deltas]
-        orphans = orphaned_graphs(store, changes, candidates.keys())
-        for graph in orphans:
-            deltas.append(difference.Delta(graph, difference.stored_statements(store, graph), {}, None))
-            changes.append(deltas[-1].change())
-        patch = describe(tuple(changes)) if describe else Patch()
-        patch = Patch(patch.remove | provenance_of(store, orphans), patch.add)
-        return self._write(store, deltas, changes, patch)
+        return self._write(store, deltas, candidates.keys(), describe)
 
     def update(self, update: str) -> Commit:
         """Run one SPARQL Update, atomically, and report what it changed like any other commit.
@@ -256,6 +249,7 @@ class OxigraphStore:
             scratch_folder = self.data_dir / "snapshots" / "update"
             shutil.rmtree(scratch_folder, ignore_errors=True)
             store.backup(scratch_folder)
+            self._unflushed = 0
             try:
                 return self._update(store, scratch_folder, update, reach)
             finally:
@@ -269,7 +263,8 @@ class OxigraphStore:
             raise InvalidInputError(f"the update cannot be run: {error}") from error
         if next(scratch.quads_for_pattern(None, None, None, DefaultGraph()), None) is not None:
             raise InvalidInputError("the update writes to the default graph, which stays empty: name a graph")
-        deltas, patch = [], Patch()
+        deltas = []
+        patch = Patch()
         for graph in reach:
             wanted = difference.statements(graph, scratch.quads_for_pattern(None, None, None, graph))
             delta = difference.compare(graph, difference.stored_statements(store, graph), wanted)
@@ -281,12 +276,23 @@ class OxigraphStore:
                 deltas.append(delta)
         if not deltas and not patch.add and not patch.remove:
             return Commit(self._head.generation)
-        return self._write(store, deltas, [delta.change() for delta in deltas], patch)
+        return self._write(store, deltas, [delta.graph for delta in deltas], lambda _: patch)
 
     def _write(
-        self, store: pyoxigraph.Store, deltas: Sequence[Delta], changes: Sequence[GraphChange], patch: Patch
+        self,
+        store: pyoxigraph.Store,
+        deltas: list[Delta],
+        kept: Collection[NamedNode],
+        describe: Callable[[Sequence[GraphChange]], Patch] | None,
     ) -> Commit:
-        """Write the difference with its commit record as one transaction, and return when it is on the disk."""
+        """Write the difference and all that follows from it as one transaction; return when it is on the disk."""
+        changes = [delta.change() for delta in deltas]
+        orphans = orphaned_graphs(store, changes, kept)
+        for graph in orphans:
+            deltas.append(Delta(graph, difference.stored_statements(store, graph), {}, None))
+            changes.append(deltas[-1].change())
+        described = describe(tuple(changes)) if describe else Patch()
+        patch = Patch(described.remove | provenance_of(store, orphans), described.add)
         old = self._head
         patched = _effective(store, patch)
         touched = [delta.graph for delta in deltas] + ([PROV_GRAPH] if patch.add or patch.remove else [])
@@ -310,13 +316,13 @@ class OxigraphStore:
             store.update(difference.update_text(out, emptied, into))
             self._head = head
             self._sync_log()
-            self._unflushed += added + removed
-            self._last_write = time.monotonic()
-            if self._unflushed >= self._flush_quads:
-                self._flush(store)
         except (OSError, RuntimeError) as error:
             self._head = self._read_head()
             raise StoreError(f"the commit could not be written to {self._folder}: {error}") from error
+        self._unflushed += added + removed
+        self._last_write = time.monotonic()
+        if self._unflushed >= self._flush_quads:
+            self._flush(store)
         return Commit(head.generation, tuple(changes))
 
     @contextmanager
@@ -350,18 +356,20 @@ class OxigraphStore:
             self._synced_log = logs[-1]
 
     def _flush(self, store: pyoxigraph.Store) -> None:
-        store.flush()
-        self._unflushed = 0
+        """Move what is committed from memory and log into tables; a failure costs nothing that is committed."""
+        try:
+            store.flush()
+        except OSError as error:
+            _log.warning("%s could not be flushed: %s", self._folder, error)
+        else:
+            self._unflushed = 0
 
     def _flush_when_idle(self) -> None:
         while not self._closing.wait(self._idle_s):
-            if not self._unflushed or time.monotonic() - self._last_write < self._idle_s:
-                continue
-            try:
-                with self._writing() as store:
-                    self._flush(store)
-            except (OSError, StoreError) as error:
-                _log.warning("flushing %s when idle failed: %s", self._folder, error)
+            if self._unflushed and time.monotonic() - self._last_write >= self._idle_s:
+                with self._write_lock:
+                    if self._store is not None:
+                        self._flush(self._store)
 
     def _checkpoint(self, folder: Path, wait: bool) -> int | None:
         """Write a checkpoint to ``folder/{generation}``; without `wait` not while somebody writes."""
