@@ -321,6 +321,21 @@ def current(store: Store, domain: str) -> dict[NamedNode, tuple[str, str]]:
     }
 
 
+LOCATIONS: Final = """
+SELECT ?graph ?location WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH $prov { ?graph prov:wasDerivedFrom ?snapshot . ?snapshot kg:location ?location }
+}"""
+
+
+def locations(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, set[str]]:
+    """Return, for each of `graphs` that was read from files, the paths and URLs where these lay."""
+    found: dict[NamedNode, set[str]] = defaultdict(set)
+    for row in _select(store.query, bind(LOCATIONS, graphs=graphs, prov=PROV_GRAPH)):
+        found[_node(row["graph"])].add(_text(row["location"]))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file that a graph was read from."""

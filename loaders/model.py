@@ -79,6 +79,8 @@ class Rejection:
     reason: str
     rows: Sequence[int] = ()
     source: str | None = None
+    key: tuple[str, ...] | None = None
+    """Path of the graph that the record would have had; None where the record is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +89,5 @@ class Notice:
 
     text: str
     warning: bool = False
+    expected_rows: int | None = None
+    """How many data rows are to be read, once that is known."""

@@ -72,6 +72,7 @@ def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]
                 yield Notice(warning, warning=True)
         if not tables.files:
             raise SourceError(f"none of the {len(files)} files found can be read; the first: {files[0].path}")
+        yield Notice(f"{tables.count():,} rows in {len(tables.files)} files", expected_rows=tables.count())
         families = _Families(tables)
         for group in tables.groups():
             yield from _records(group, families)
@@ -130,7 +131,17 @@ def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rej
                 str(error),
                 tuple(sorted({row.row for row in rows})),
                 rows[0].file.snapshot.source,
+                _key(kind, version, heads[record]),
             )
+
+
+def _key(kind: str, version: str | None, head: Mapping[str, str | None]) -> tuple[str, ...] | None:
+    slug, law = present(head["slug"]), head["document_id"]
+    if kind == LAWS.name:
+        return (_law_slug(slug, law),) if law else None
+    if slug is None:
+        return None
+    return (slug,) if version is None else (slug, version)
 
 
 def _translated_into(head: Mapping[str, str | None], row: BodyRow) -> str:

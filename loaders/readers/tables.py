@@ -146,10 +146,15 @@ class Tables:
         split = field(columns.head.get(columns.split, ()))
         self.files.append(file)
         self.layouts.append(layout)
-        self.selects.append(
-            f"SELECT {key} AS key, {split} AS split, {number}::BIGINT AS file, ({row})::BIGINT AS row, "
-            f"{_string(layout)} AS layout, {problem} AS problem, {', '.join(fields)} FROM {source}"  # noqa: S608
-        )
+        where = f"{number}::BIGINT AS file, ({row})::BIGINT AS row, {_string(layout)} AS layout, {problem} AS problem"
+        self.selects.append(f"SELECT {key} AS key, {split} AS split, {where}, {', '.join(fields)} FROM {source}")  # noqa: S608
+
+    def count(self) -> int:
+        """Return how many rows there are in all files."""
+        if not self.selects:
+            return 0
+        [(rows,)] = self._rows(f"SELECT count(*) FROM ({' UNION ALL '.join(self.selects)})")  # noqa: S608
+        return int(rows)
 
     def groups(self) -> Iterator[Group]:
         """Yield the rows of all files by key, in the order of keys (first the rows without one).

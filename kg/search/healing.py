@@ -1,0 +1,163 @@
+"""The index follows the store: what a graph says becomes index units, and what differs is brought in line.
+
+The prelude of a unit (document title and nearest heading above it) is worked out here alone, from what the store
+holds, so a load and a rebuild give the same index.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import StoreError
+from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex
+from kg.sparql.terms import bind
+from kg.store.protocol import Rows, Store
+from kg.vocabulary import PROV_GRAPH, mint
+
+HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
+"""Block types whose text is the heading of what follows."""
+
+_GRAPHS_AT_ONCE: Final = 50
+_UNITS_AT_ONCE: Final = 5_000
+
+Progress = Callable[[int, int | None, str], None]
+"""Called with what is done, what there is in all, and what is being done."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFacts:
+    """What the store says of one text unit. `block_type` is the IRI of its kind of block, `parent` its document's."""
+
+    iri: str
+    parent: str
+    position: int
+    text: str
+    block_type: str | None = None
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Healed:
+    """How many graphs were indexed anew, and how many were forgotten."""
+
+    replaced: int = 0
+    removed: int = 0
+
+
+def index_units(graph: str, titles: Mapping[str, str], facts: Iterable[UnitFacts]) -> list[IndexedUnit]:
+    """Return the units of one graph as the index keeps them, in order of position. `titles` are by document."""
+    units = []
+    headings: dict[str, str] = {}
+    for fact in sorted(facts, key=lambda fact: (fact.parent, fact.position, fact.iri)):
+        prelude = "\n".join(part for part in (titles.get(fact.parent, ""), headings.get(fact.parent, "")) if part)
+        units.append(IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, fact.language))
+        if fact.block_type in HEADINGS:
+            headings[fact.parent] = fact.text
+    return units
+
+
+HASHES: Final = """
+SELECT ?graph ?hash WHERE {
+  GRAPH $prov { ?graph kg:contentSha256 ?hash }
+  FILTER(STRSTARTS(STR(?graph), $prefix))
+}"""
+
+UNITS: Final = """
+SELECT ?graph ?unit ?parent ?position ?text ?type ?language WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH ?graph {
+    ?unit schema:text ?text ; dcterms:isPartOf ?parent ; schema:position ?position
+    OPTIONAL { ?unit kg:blockType ?type }
+    OPTIONAL { ?unit schema:inLanguage ?language }
+  }
+}"""
+
+TITLES: Final = """
+SELECT ?graph ?document ?title WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH ?graph { ?document dcterms:title ?title }
+}"""
+
+
+def heal(
+    store: Store,
+    search: SearchIndex,
+    *,
+    full: bool = False,
+    stop: threading.Event | None = None,
+    on_progress: Progress | None = None,
+) -> Healed:
+    """Bring the index in line with the store, in both directions, and return what had to be done.
+
+    A graph that the index has not, or has with another content hash, is indexed anew; one that the store has not is
+    forgotten. With `full`, every graph is indexed anew. Setting `stop` ends it early, between two steps.
+    """
+    stored = {
+        row["graph"].value: row["hash"].value
+        for row in _rows(store, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(mint("graph", "src").value + "/")))
+        if isinstance(row["graph"], NamedNode) and isinstance(row["hash"], Literal)
+    }
+    indexed = search.state()
+    gone = [graph for graph in indexed if graph not in stored]
+    if gone:
+        search.remove(gone)
+    wanted = [graph for graph, digest in stored.items() if full or indexed.get(graph) != digest]
+    replaced = 0
+    for done in range(0, len(wanted), _GRAPHS_AT_ONCE):
+        if stop is not None and stop.is_set():
+            break
+        graphs = wanted[done : done + _GRAPHS_AT_ONCE]
+        for batch in _batches(_units_of(store, graphs), stored):
+            search.replace(batch)
+            replaced += len(batch)
+        if on_progress is not None:
+            on_progress(done + len(graphs), len(wanted), "indexing")
+    return Healed(replaced, len(gone))
+
+
+def _batches(units: Mapping[str, list[IndexedUnit]], hashes: Mapping[str, str]) -> Iterator[dict[str, GraphUnits]]:
+    batch: dict[str, GraphUnits] = {}
+    size = 0
+    for graph, found in units.items():
+        batch[graph] = GraphUnits(hashes[graph], found)
+        size += len(found)
+        if size >= _UNITS_AT_ONCE:
+            yield batch
+            batch, size = {}, 0
+    if batch:
+        yield batch
+
+
+def _units_of(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit]]:
+    names = [NamedNode(graph) for graph in graphs]
+    titles: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in _rows(store, bind(TITLES, graphs=names)):
+        titles[row["graph"].value][row["document"].value] = row["title"].value
+    facts: dict[str, list[UnitFacts]] = {graph: [] for graph in graphs}
+    for row in _rows(store, bind(UNITS, graphs=names)):
+        kind, language = row.get("type"), row.get("language")
+        facts[row["graph"].value].append(
+            UnitFacts(
+                row["unit"].value,
+                row["parent"].value,
+                int(row["position"].value),
+                row["text"].value,
+                None if kind is None else kind.value,
+                None if language is None else language.value,
+            )
+        )
+    return {graph: index_units(graph, titles[graph], found) for graph, found in facts.items()}
+
+
+def _rows(store: Store, query: str) -> Iterator[Mapping[str, NamedNode | Literal]]:
+    found = store.query(query)
+    if not isinstance(found, Rows):
+        raise StoreError("a SELECT was not answered with rows")
+    for row in found:
+        yield {name: term for name, term in row.items() if isinstance(term, NamedNode | Literal)}

@@ -1,0 +1,389 @@
+"""The life of a record: read, skipped if unchanged, checked, committed with its provenance, indexed, reported."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyoxigraph import NamedNode, Quad
+
+from kg import provenance
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import Agent, RecordOrigin, RowsOf, Run, SourceFile, format_rows
+from kg.search import healing
+from kg.search.healing import Healed, Progress, UnitFacts, index_units
+from kg.search.protocol import GraphUnits
+from kg.store.protocol import Commit
+from kg.validation.gate import RecordGate
+from kg.validation.report import Violation, report_turtle
+from kg.vocabulary import KG, mint
+from loaders.climate_policy import documents as climate_policy
+from loaders.model import Notice, Rejection, SourceDocument
+from loaders.quarantine import Quarantine
+from loaders.rdf import graph_of, quads
+from loaders.readers.locations import File, Located, find
+
+log = logging.getLogger(__name__)
+
+BATCH_QUADS: Final = 50_000
+"""Quads that are checked, committed and indexed together; a larger record goes alone."""
+
+_SHOWN_WARNINGS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """A source that can be loaded. A new `version` makes every record be read anew."""
+
+    domain: str
+    version: str
+    read: Callable[[Sequence[File]], Iterator[SourceDocument | Rejection | Notice]]
+
+    @property
+    def agent(self) -> Agent:
+        """How provenance names it."""
+        return Agent(f"loaders.{self.domain}", self.version)
+
+
+LOADERS: Final = {
+    "climate": Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read),
+}
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What a load did. `run` is the IRI of its run in ``graph/prov``, None when nothing had to be committed."""
+
+    source: str
+    run: str | None = None
+    loaded: int = 0
+    skipped: int = 0
+    removed: int = 0
+    text_units: int = 0
+    """Text units of the records loaded."""
+    quads_added: int = 0
+    quads_removed: int = 0
+    pending_vectors: int = 0
+    seconds: float = 0.0
+    rejections: list[Rejection] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    layouts: list[str] = field(default_factory=list)
+    """Of each file read, its layout, in words."""
+
+    @property
+    def rejected(self) -> int:
+        """Records (and files) that could not be loaded."""
+        return len(self.rejections)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``kg load --json`` prints."""
+        return {
+            "source": self.source,
+            "run": self.run,
+            "loaded": self.loaded,
+            "skipped": self.skipped,
+            "rejected": self.rejected,
+            "removed": self.removed,
+            "text_units": self.text_units,
+            "quads_added": self.quads_added,
+            "quads_removed": self.quads_removed,
+            "pending_vectors": self.pending_vectors,
+            "seconds": round(self.seconds, 3),
+            "rejections": [{"record": each.record, "reason": each.reason} for each in self.rejections],
+        }
+
+
+def load(
+    kg: KnowledgeGraph,
+    source: str,
+    locations: Sequence[str],
+    *,
+    prune: bool = False,
+    on_progress: Progress | None = None,
+    gate: bool = True,
+    index: bool = True,
+) -> LoadReport:
+    """Load the records of `source` from `locations` and return what happened to them.
+
+    A record that did not change is skipped, one that breaks its shapes or cannot be read is kept out and described in
+    the quarantine folder of the data directory; neither stops the load. With `prune`, records that an earlier load
+    took from these locations and that are gone from there are removed. Without `gate` nothing is checked, without
+    `index` nothing is indexed: for measuring, and for a later `heal`.
+
+    Raises InvalidInputError for a source that there is not, SourceError when a named file cannot be read.
+    """
+    if source not in LOADERS:
+        raise InvalidInputError(f"no source {source!r} can be loaded; there are: {', '.join(LOADERS)}")
+    return _Load(kg, source, find(locations, kg.settings), on_progress, gate, index).run(prune)
+
+
+def heal(
+    kg: KnowledgeGraph,
+    *,
+    full: bool = False,
+    stop: threading.Event | None = None,
+    on_progress: Progress | None = None,
+) -> Healed:
+    """Bring the search index in line with the store; see `kg.search.healing.heal`."""
+    return healing.heal(kg.store, kg.search, full=full, stop=stop, on_progress=on_progress)
+
+
+@dataclass(slots=True)
+class _Batch:
+    documents: dict[NamedNode, SourceDocument] = field(default_factory=dict)
+    candidates: dict[NamedNode, list[Quad]] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, graph: NamedNode, document: SourceDocument, candidate: list[Quad]) -> None:
+        self.documents[graph] = document
+        self.candidates[graph] = candidate
+        self.size += len(candidate)
+
+
+class _Load:
+    """One invocation: what it knows at the start, the batch being filled, and the report being written."""
+
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        source: str,
+        located: Located,
+        on_progress: Progress | None,
+        gate: bool,
+        index: bool,
+    ) -> None:
+        self.kg = kg
+        self.loader = LOADERS[source]
+        self.located = located
+        self.on_progress = on_progress
+        self.gate = RecordGate() if gate else None
+        self.index = index
+        self.report = LoadReport(source, warnings=list(located.warnings))
+        self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain)
+        self.known = provenance.current(kg.store, self.loader.domain)
+        self.seen: set[NamedNode] = set()
+        self.batch = _Batch()
+        self.started = time.perf_counter()
+        self.prov_run: Run | None = None
+        self.shape_warnings: Counter[str] = Counter()
+        self.rows = 0
+        self.expected_rows: int | None = None
+
+    def run(self, prune: bool) -> LoadReport:
+        with closing(self.loader.read(self.located.files)) as items:  # type: ignore[type-var]
+            for item in items:
+                if isinstance(item, SourceDocument):
+                    self.take(item)
+                elif isinstance(item, Rejection):
+                    self.reject(item)
+                else:
+                    self.note(item)
+        self.commit()
+        if prune:
+            self.prune()
+        report = self.report
+        if self.index:
+            healing.heal(self.kg.store, self.kg.search)
+            report.pending_vectors = self.kg.search.status().pending_vectors
+        report.seconds = time.perf_counter() - self.started
+        report.warnings += [f"{message} ({count} times)" for message, count in self.shape_warnings.items()]
+        self.tell()
+        return report
+
+    def note(self, notice: Notice) -> None:
+        if notice.warning:
+            self.report.warnings.append(notice.text)
+        elif notice.expected_rows is not None:
+            self.expected_rows = notice.expected_rows
+        else:
+            self.report.layouts.append(notice.text)
+            log.info("%s", notice.text)
+
+    def take(self, document: SourceDocument) -> None:
+        graph = graph_of(document)
+        if graph in self.seen:
+            reason = f"another record of this load has the same identifier {document.iri.value}; they are never merged"
+            self.reject(Rejection(" ".join(document.key), reason, source=document.origins[0].snapshot.source))
+            return
+        self.seen.add(graph)
+        self.rows += len({row for origin in document.origins for row in origin.rows}) or 1
+        if self.known.get(graph) == (document.source_sha256, self.loader.version):
+            self.report.skipped += 1
+            self.quarantine.clear(graph)
+            self.progress()
+            return
+        self.report.warnings += document.warnings
+        candidate = quads(document)
+        if self.batch.size + len(candidate) > BATCH_QUADS:
+            self.commit()
+        self.batch.add(graph, document, candidate)
+
+    def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
+        self.report.rejections.append(rejection)
+        graph = mint("graph", "src", self.loader.domain, *rejection.key) if rejection.key else None
+        if graph is not None:
+            self.seen.add(graph)
+        report = report_turtle(violations) if violations else None
+        self.quarantine.put(graph, rejection, format_rows(rejection.rows), report)
+
+    def commit(self) -> None:
+        """Check, commit and index the batch."""
+        batch, self.batch = self.batch, _Batch()
+        if not batch.documents:
+            return
+        shared = self.shared(batch)
+        for graph, violations in self.violations(batch, shared).items():
+            document = batch.documents.pop(graph)
+            del batch.candidates[graph]
+            rows = [row for origin in document.origins for row in origin.rows]
+            rejection = Rejection(
+                document.iri.value.removeprefix("cpr://doc/"),
+                "; ".join(dict.fromkeys(violation.message for violation in violations if violation.blocks)),
+                rows,
+                document.origins[0].snapshot.source if document.origins else None,
+                document.key,
+            )
+            self.reject(rejection, violations)
+        used = {graph for document in batch.documents.values() for graph in document.shared}
+        shared = {graph: candidate for graph, candidate in shared.items() if graph in used}
+        commit = self.write(batch, shared)
+        hashes = {change.graph: change.content_sha256 for change in commit.changes}
+        for graph, document in batch.documents.items():
+            self.quarantine.clear(graph)
+            if graph in hashes:
+                self.report.loaded += 1
+                self.report.text_units += len(document.units)
+            else:
+                self.report.skipped += 1
+        if self.index:
+            self.kg.search.replace(
+                {
+                    graph.value: GraphUnits(digest, _indexed(graph, document))
+                    for graph, document in batch.documents.items()
+                    if (digest := hashes.get(graph)) is not None
+                }
+            )
+        self.progress()
+
+    def shared(self, batch: _Batch) -> dict[NamedNode, Sequence[Quad]]:
+        """The shared graphs to write: those that say more than what is stored, or something else."""
+        wanted: dict[NamedNode, Sequence[Quad]] = {}
+        for document in batch.documents.values():
+            for graph, candidate in document.shared.items():
+                if not set(candidate) <= set(wanted.get(graph, ())):
+                    wanted[graph] = candidate
+        return {
+            graph: candidate
+            for graph, candidate in wanted.items()
+            if not set(candidate) <= set(self.kg.store.graph(graph))
+        }
+
+    def violations(
+        self, batch: _Batch, shared: dict[NamedNode, Sequence[Quad]]
+    ) -> dict[NamedNode, Sequence[Violation]]:
+        """What keeps records out, by graph: their own faults, and those of the shared graphs that they bring."""
+        if self.gate is None:
+            return {}
+        found = self.gate.check({**batch.candidates, **shared})
+        blocking: dict[NamedNode, Sequence[Violation]] = {}
+        for graph, document in batch.documents.items():
+            violations = [
+                violation
+                for each in (graph, *(name for name in document.shared if name in shared))
+                for violation in found.get(each, ())
+            ]
+            self.shape_warnings.update(violation.message for violation in violations if not violation.blocks)
+            if any(violation.blocks for violation in violations):
+                blocking[graph] = violations
+        return blocking
+
+    def write(self, batch: _Batch, shared: dict[NamedNode, Sequence[Quad]]) -> Commit:
+        records = {graph: _origin(document) for graph, document in batch.documents.items()}
+        for document in batch.documents.values():
+            for graph in document.shared.keys() & shared.keys():
+                records.setdefault(graph, _origin(document, rows=False))
+        return self.change({**shared, **batch.candidates}, records)
+
+    def change(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
+        if self.prov_run is None:
+            sources = [
+                SourceFile(file.snapshot.sha256, file.snapshot.source, file.snapshot.revision)
+                for file in self.located.files
+            ]
+            self.prov_run = Run(self.loader.agent, {"source": self.report.source}, sources)
+        commit = self.kg.store.commit(replace, self.prov_run.describe(self.kg.store, records))
+        if commit.changes:
+            self.report.run = self.prov_run.iri.value
+        self.report.quads_added += commit.added
+        self.report.quads_removed += commit.removed
+        return commit
+
+    def prune(self) -> None:
+        """Remove the records that came from these locations and are not there any more."""
+        unread = {rejection.source for rejection in self.report.rejections if rejection.key is None}
+        gone = [graph for graph in self.known if graph not in self.seen]
+        for start in range(0, len(gone), 500):
+            part = gone[start : start + 500]
+            locations = provenance.locations(self.kg.store, part)
+            removed = [
+                graph
+                for graph in part
+                # A file that could not be read may still hold the record.
+                if (places := locations.get(graph))
+                and all(self.located.covers(place) for place in places)
+                and not places & unread
+            ]
+            if removed:
+                self.change(dict.fromkeys(removed, ()), {})
+                if self.index:
+                    self.kg.search.remove([graph.value for graph in removed])
+                self.report.removed += len(removed)
+                for graph in removed:
+                    self.quarantine.clear(graph)
+
+    def progress(self) -> None:
+        if self.on_progress is not None:
+            self.on_progress(self.rows, self.expected_rows, f"loading {self.report.source}")
+
+    def tell(self) -> None:
+        """Say the first warnings in the log, and how many more there are."""
+        for warning in self.report.warnings[:_SHOWN_WARNINGS]:
+            log.warning("%s", warning)
+        if (more := len(self.report.warnings) - _SHOWN_WARNINGS) > 0:
+            log.warning("and %d more warnings", more)
+
+
+def _origin(document: SourceDocument, *, rows: bool = True) -> RecordOrigin:
+    return RecordOrigin(
+        document.source_sha256,
+        [
+            RowsOf(
+                SourceFile(origin.snapshot.sha256, origin.snapshot.source, origin.snapshot.revision),
+                origin.rows if rows else (),
+            )
+            for origin in document.origins
+        ],
+    )
+
+
+def _indexed(graph: NamedNode, document: SourceDocument) -> list[Any]:
+    block_type = KG.blockType
+    facts = (
+        UnitFacts(
+            unit.iri.value,
+            unit.parent.value,
+            unit.position,
+            unit.text,
+            next((value.value for predicate, value in unit.properties if predicate == block_type), None),
+            unit.language,
+        )
+        for unit in document.units
+    )
+    return index_units(graph.value, {document.iri.value: document.title}, facts)
