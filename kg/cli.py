@@ -6,6 +6,8 @@ Imports of the heavy parts stand inside the commands, so that `kg --help` starts
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,7 +67,8 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="kg: %(name)s: %(message)s")
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="kg: %(message)s")
+    logging.getLogger("loaders").setLevel(logging.INFO)
 
 
 def _settings(data_dir: Path | None) -> Settings:
@@ -124,27 +127,27 @@ def load(
             report = pipeline.load(kg, source, paths, prune=prune, on_progress=advance)
         if wait:
             try:
-                with console.progress("making vectors") as advance:
-                    kg.search.wait(lambda now: advance(now.units - now.pending_vectors, now.units, "making vectors"))
+                _wait(kg)
             except ModelError as error:  # what was loaded stays loaded, and the report has to say so
                 failure = error
-        document = report.to_dict() | {"pending_vectors": kg.search.status().pending_vectors}
-    _show_load(document, as_json)
+        report.pending_vectors = kg.search.status().pending_vectors
+    if as_json:
+        console.put_json(report)
+    else:
+        console.show({name: value for name, value in report.to_dict().items() if name != "rejections"})
+        for rejection in report.rejections:
+            console.say(f"rejected {rejection.record}: {rejection.reason}")
     if failure:
         console.say(f"kg: {failure}")
         raise typer.Exit(console.FAILURE)
-    if document["rejected"]:
+    if report.rejected:
         raise typer.Exit(console.SOME_REJECTED)
 
 
-def _show_load(report: dict[str, object], as_json: bool) -> None:
-    rejections = report["rejections"]
-    if as_json:
-        console.put_json(report)
-        return
-    console.show({name: value for name, value in report.items() if name != "rejections"})
-    for rejection in rejections if isinstance(rejections, list) else ():
-        console.say(f"rejected {rejection['record']}: {rejection['reason']}")
+def _wait(kg: KnowledgeGraph) -> None:
+    """Wait until no vector is pending. Raises ModelError when none can be made."""
+    with console.progress("making vectors") as advance:
+        kg.search.wait(lambda now: advance(now.units - now.pending_vectors, now.units, "making vectors"))
 
 
 @app.command()
@@ -176,8 +179,10 @@ def search(
     for number, hit in enumerate(found.results, start=offset + 1):
         console.put(f"{number}. {hit.title}  (score {hit.score:.3f})")
         console.put(f"   {hit.snippet}")
+        console.put(f"   {hit.id}")
         place = hit.provenance
-        console.put(f"   {hit.id}  {place.source or place.graph} row {place.row}  sha256 {place.sha256}")
+        row = f", row {place.row}" if place.row is not None else ""
+        console.put(f"   {place.source or place.graph}{row}, sha256 {place.sha256 or 'not recorded'}")
     if not found.results:
         console.say("nothing found")
     for note in found.notes:
@@ -244,7 +249,7 @@ def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
             "pending_vectors": indexed.pending_vectors,
             "model": indexed.model,
             "model_problem": indexed.embedder_error,
-            "quarantined": sum(1 for _ in quarantine.rglob("*.ttl")) if quarantine.is_dir() else 0,
+            "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
         }
     _answer(document, as_json)
 
@@ -282,14 +287,30 @@ def why(
 
 @app.command()
 @console.reported
+def reindex(
+    data_dir: DataDir = None,
+    full: Annotated[bool, typer.Option("--full", help="Index everything anew, not only what differs.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the search index in line with the store, and make the vectors that are missing."""
+    from loaders import pipeline
+
+    with _opened(data_dir) as kg:
+        with console.progress("indexing") as advance:
+            healed = pipeline.heal(kg, full=full, on_progress=advance)
+        _wait(kg)
+        now = kg.search.status()
+    document = {"reindexed_graphs": healed.replaced, "removed_graphs": healed.removed}
+    _answer(document | {"text_units": now.units, "pending_vectors": now.pending_vectors}, as_json)
+
+
+@app.command()
+@console.reported
 def backup(
     target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; it must not be there yet.")],
     data_dir: DataDir = None,
 ) -> None:
     """Copy the store as it is now into a new data directory. The index is rebuilt from it when it is opened."""
-    import os
-    import shutil
-
     from kg.errors import InvalidInputError
 
     if target.exists():
