@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self, TypeVar
 
 from kg.search.edge import EdgeIndex
 from kg.search.protocol import SearchIndex
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Store
-from kg.store.sandbox import Answer, QueryPool
+from kg.store.sandbox import Answer, Cancellation, QueryPool
+
+T = TypeVar("T")
+
+CANCELLATION: Final[ContextVar[Cancellation | None]] = ContextVar("cancellation", default=None)
+"""What stops the queries of the call in progress when whoever asked goes away; set by the server."""
+
+
+class Memory:
+    """What was worked out once and stays true: values by key, the least used forgotten beyond `size`. Thread-safe.
+
+    A key names the state of the data that the value depends on (a content hash, a generation), so nothing goes stale.
+    """
+
+    def __init__(self, size: int = 50_000) -> None:
+        self.size: Final = size
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Any | None:
+        """Return the value kept for `key`, or None."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def keep(self, key: Hashable, value: T) -> T:
+        """Keep `value` for `key`, and return it."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self.size:
+                self._values.popitem(last=False)
+        return value
 
 
 @dataclass(slots=True)
@@ -25,34 +61,51 @@ class KnowledgeGraph:
     pool: QueryPool
     load: Callable[..., Any] | None = None
     """Loads sources; put here by the composition root, since this package never imports the loaders."""
+    memory: Memory = field(default_factory=Memory, repr=False)
 
     @classmethod
-    def open(cls, data_dir: Path, settings: Settings) -> Self:
+    def open(cls, data_dir: Path, settings: Settings, *, address: str | None = None) -> Self:
         """Open `data_dir`, making it if it is not there, and hold it until `close`.
 
-        Raises StoreLockedError, StoreVersionError or StoreReadOnlyError when it cannot be had.
+        `address` is where this process serves, for the lock file to say. Raises StoreLockedError, StoreVersionError
+        or StoreReadOnlyError when the directory cannot be had.
         """
-        store = OxigraphStore(data_dir)
+        store = OxigraphStore(data_dir, address=address)
         try:
             search = EdgeIndex(data_dir / "index", settings)
-            pool = QueryPool(store, settings)
         except BaseException:
             store.close()
             raise
-        return cls(settings, store, search, pool)
+        try:
+            pool = QueryPool(store, settings)
+        except BaseException:
+            search.close()
+            store.close()
+            raise
+        return cls(settings.model_copy(update={"data_dir": data_dir}), store, search, pool)
 
     def query(self, query: str, *, limit: int | None = None, timeout_s: float | None = None) -> Answer:
         """Run a read-only query in a worker over a snapshot no older than the last commit.
 
         Raises QuerySyntaxError, QueryForbiddenError, or a QueryLimitError when it was stopped.
         """
-        return self.pool.run(query, limit=limit, timeout_s=timeout_s, at_least=self.store.statistics().generation)
+        return self.pool.run(
+            query,
+            limit=limit,
+            timeout_s=timeout_s,
+            at_least=self.store.statistics().generation,
+            cancellation=CANCELLATION.get(),
+        )
 
     def close(self) -> None:
         """Stop the workers and the index process, then let go of the data directory."""
-        self.pool.close()
-        self.search.close()
-        self.store.close()
+        try:
+            self.pool.close()
+        finally:
+            try:
+                self.search.close()
+            finally:
+                self.store.close()
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,191 @@
+"""The composition root of the server: opens the graph, mounts MCP, SPARQL and health, and serves them on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import logging
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Final, Literal
+
+import uvicorn
+from fastmcp.server.http import HostOriginGuardMiddleware
+from fastmcp.utilities.lifespan import combine_lifespans
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Route
+
+from kg.errors import InvalidInputError, QuadciteError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server import health, sparql_protocol
+from kg.server.mcp import Threads, build_mcp
+from kg.settings import Settings
+from kg.tools.registry import CLIMATE, CORE, RESEARCH
+from loaders.pipeline import heal, load
+
+log = logging.getLogger(__name__)
+
+MOUNTS: Final[dict[str, frozenset[str] | None]] = {
+    "/mcp": frozenset({CORE}),
+    "/mcp/climate": frozenset({CLIMATE}),
+    "/mcp/all": None,
+    "/mcp/research": frozenset({RESEARCH}),
+}
+"""Each path with the tags whose tools it serves; None for all but the deep-research pair."""
+
+GRACE_S: Final = 5
+"""Seconds that requests in progress have to finish when the server is told to stop."""
+
+
+def create_app(kg: KnowledgeGraph) -> Starlette:
+    """Return the application over an open graph: ``/mcp`` and its siblings, ``/sparql``, ``/health``.
+
+    While it runs, what differs between the store and the index is rebuilt in the background. Requests that name a
+    host other than this machine get 421, and those of a foreign web page 403 (DNS rebinding).
+    """
+    threads = Threads()
+    apps = {
+        path: build_mcp(kg, tags, threads).http_app(
+            path=path, stateless_http=True, json_response=True, host_origin_protection=False
+        )
+        for path, tags in MOUNTS.items()
+    }
+    routes: list[BaseRoute] = [Route(path, app) for path, app in apps.items()]
+    routes += [health.route(kg, threads), *sparql_protocol.routes(kg)]
+    return Starlette(
+        routes=routes,
+        lifespan=combine_lifespans(_healing(kg), *(app.lifespan for app in apps.values())),
+        middleware=[Middleware(HostOriginGuardMiddleware, mode="strict")],
+    )
+
+
+def _healing(kg: KnowledgeGraph) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        stop = threading.Event()
+
+        def work() -> None:
+            try:
+                heal(kg, stop=stop)
+            except QuadciteError as error:
+                log.warning("the search index could not be brought up to date: %s", error)
+
+        worker = threading.Thread(target=work, name="heal", daemon=True)
+        worker.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            worker.join(GRACE_S)
+
+    return lifespan
+
+
+def check_loopback(host: str) -> None:
+    """Raise InvalidInputError unless `host` is this machine alone."""
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host.strip("[]")).is_loopback:
+            return
+    if host == "localhost":
+        return
+    raise InvalidInputError(
+        f"the server does not bind {host!r}: it has no authentication yet, so everyone who reaches that address could "
+        "read the graph. Bind 127.0.0.1, ::1 or localhost, and put a proxy that authenticates in front of it"
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on `host` and `port` (0: a free one); InvalidInputError when it cannot be had."""
+    check_loopback(host)
+    if not 0 <= port <= 65535:
+        raise InvalidInputError(f"port is {port}; it must be from 0 to 65535, and 0 takes a free one")
+    name = host.strip("[]")
+    listening = socket.socket(socket.AF_INET6 if ":" in name else socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((name, port))
+        listening.listen(2048)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise InvalidInputError(
+                f"port {port} on {host} is in use by another process; stop it, or choose another with --port "
+                "(0 takes a free one)"
+            ) from None
+        raise InvalidInputError(f"cannot listen on {host} port {port}: {error.strerror}") from None
+    return listening
+
+
+def address_of(listening: socket.socket) -> str:
+    """Return the URL that a listening socket is reached at."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(
+    data_dir: Path,
+    settings: Settings,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    transport: Literal["http", "stdio"] = "http",
+    on_ready: Callable[[str], None] | None = None,
+) -> None:
+    """Open `data_dir` and serve it until SIGTERM or SIGINT; `on_ready` gets the address once requests are taken.
+
+    With the transport ``stdio`` one MCP client is served on standard input and output, and nothing else is written
+    there. Raises InvalidInputError for an address that cannot be had, and what `KnowledgeGraph.open` raises.
+    """
+    if transport == "stdio":
+        with KnowledgeGraph.open(data_dir, settings) as kg:
+            kg.load = load
+            build_mcp(kg).run(transport="stdio", show_banner=False)
+        return
+    with contextlib.closing(listen(host or settings.host, settings.port if port is None else port)) as listening:
+        address = address_of(listening)
+        with KnowledgeGraph.open(data_dir, settings, address=address) as kg:
+            kg.load = load
+            config = uvicorn.Config(
+                create_app(kg),
+                log_config=LOGGING,
+                timeout_graceful_shutdown=GRACE_S,
+                lifespan="on",
+                server_header=False,
+            )
+            _Server(config, partial_ready(on_ready, address)).run(sockets=[listening])
+
+
+def partial_ready(on_ready: Callable[[str], None] | None, address: str) -> Callable[[], None]:
+    """Return a function without arguments that tells `on_ready`, if there is one, the address."""
+    return lambda: on_ready(address) if on_ready is not None else None
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that says when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_started()
+
+
+LOGGING: Final = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "stream": "ext://sys.stderr"}},
+    "loggers": {
+        "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "uvicorn.access": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "kg": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+    },
+}
+"""All logs, the access log included, go to standard error."""

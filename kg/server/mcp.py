@@ -1,0 +1,193 @@
+"""The MCP servers: one for each set of tags, all over the same list of tools."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+from fastmcp import FastMCP
+from fastmcp.exceptions import ResourceError
+from fastmcp.resources import ResourceContent, ResourceResult
+from fastmcp.resources.security import ResourceSecurity
+from fastmcp.tools import Tool as McpTool
+from fastmcp.tools import ToolResult
+from mcp_types import TextContent, ToolAnnotations
+from pydantic import PrivateAttr
+
+from kg import __version__
+from kg.errors import QuadciteError
+from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
+from kg.store.sandbox import Cancellation
+from kg.tools import overview
+from kg.tools.reading import Reader
+from kg.tools.registry import RESEARCH, TOOLS, Tool, content_of
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+INSTRUCTIONS: Final = """\
+A knowledge graph of climate laws and policies. Every passage comes with its document, page, source file and row: \
+cite them. Start with `search` (filters: iso3, language, corpus_type, family_slug), read with `fetch`; \
+`family_overview` and `list_resources` show what there is. Results are pages: pass next_offset as offset for more."""
+
+RESEARCH_INSTRUCTIONS: Final = """\
+A knowledge graph of climate laws and policies. `search` with a question, then `fetch` the ids worth reading; \
+cite their url."""
+
+BUSY_THREADS: Final = 32
+"""Tool calls that run at the same time; more wait for their turn."""
+LIGHT_THREADS: Final = 8
+"""Calls at the same time of tools that wait for no query, kept apart so that they answer at once."""
+
+
+class Threads:
+    """Runs tools in worker threads under limits of their own, so that slow calls never hold up quick ones."""
+
+    def __init__(self) -> None:
+        self._busy = anyio.CapacityLimiter(BUSY_THREADS)
+        self._light = anyio.CapacityLimiter(LIGHT_THREADS)
+
+    async def run(self, work: Callable[[], T], *, light: bool = False) -> T:
+        """Return what `work` returns; for a caller that goes away, its queries are stopped."""
+        limiter = self._light if light else self._busy
+        cancellation = Cancellation()
+        token = CANCELLATION.set(cancellation)
+        try:
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+        except anyio.get_cancelled_exc_class():
+            cancellation.cancel()
+            raise
+        finally:
+            CANCELLATION.reset(token)
+
+
+class GraphTool(McpTool):
+    """A tool of the graph as FastMCP serves it."""
+
+    _tool: Tool = PrivateAttr()
+    _kg: KnowledgeGraph = PrivateAttr()
+    _threads: Threads = PrivateAttr()
+
+    @classmethod
+    def of(cls, tool: Tool, kg: KnowledgeGraph, threads: Threads) -> GraphTool:
+        """Return `tool` with its schemas, ready to be added to a server."""
+        made = cls(
+            name=tool.name,
+            title=tool.title,
+            description=tool.description,
+            parameters=_schema(tool.arguments.model_json_schema()),
+            output_schema=_schema(tool.result.model_json_schema(mode="validation")),
+            annotations=ToolAnnotations.model_validate({"title": tool.title, **tool.annotations}),
+            tags=set(tool.tags),
+        )
+        made._tool, made._kg, made._threads = tool, kg, threads
+        return made
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Call the function in a worker thread; what goes wrong becomes an error result that the model can act on."""
+        try:
+            result = await self._threads.run(partial(self._tool.call, self._kg, arguments), light=self._tool.light)
+        except QuadciteError as error:
+            return failure(error.code, str(error), error.retryable)
+        except Exception:
+            number = uuid.uuid4().hex[:12]
+            log.exception("tool %s failed (error %s)", self.name, number)
+            return failure("internal", f"something went wrong inside; the server's log names it as {number}", False)
+        content = content_of(result)
+        return ToolResult(
+            content=[TextContent(type="text", text=json.dumps(content, ensure_ascii=False, separators=(",", ":")))],
+            structured_content=content,
+            meta=result.meta.model_dump(mode="json"),
+        )
+
+
+def failure(code: str, message: str, retryable: bool) -> ToolResult:
+    """Return an error result: words for the model, and the same as data in ``_meta``."""
+    error = {"code": code, "message": message, "retryable": retryable}
+    text = f"{code}: {message}" + (" (trying again can help)" if retryable else "")
+    return ToolResult(content=[TextContent(type="text", text=text)], meta={"error": error}, is_error=True)
+
+
+def _schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON schema without the titles that pydantic derives from names: they cost tokens and say nothing."""
+
+    def lean(node: Any, named: bool) -> Any:
+        if isinstance(node, dict):
+            return {
+                key: lean(value, key in ("properties", "$defs"))
+                for key, value in node.items()
+                if named or key != "title" or not isinstance(value, str)
+            }
+        return [lean(item, False) for item in node] if isinstance(node, list) else node
+
+    lean_schema: dict[str, Any] = lean(schema, False)
+    return lean_schema
+
+
+def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: Threads | None = None) -> FastMCP:
+    """Return a server of the tools that carry one of `tags`; with None, of all but the deep-research pair."""
+    threads = threads or Threads()
+    tools = [tool for tool in TOOLS if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
+    research = tags == frozenset({RESEARCH})
+    server: FastMCP = FastMCP(
+        "Quadcite",
+        instructions=RESEARCH_INSTRUCTIONS if research else INSTRUCTIONS,
+        version=__version__,
+        tools=[GraphTool.of(tool, kg, threads) for tool in tools],
+        mask_error_details=True,
+        on_duplicate="error",
+    )
+    if not research:
+        _add_resources(server, kg, threads)
+    return server
+
+
+def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: Threads) -> None:
+    async def told(work: Callable[[], T], *, light: bool = False) -> T:
+        try:
+            return await threads.run(work, light=light)
+        except QuadciteError as error:
+            raise ResourceError(f"{error.code}: {error}") from error
+
+    @server.resource("cpr://status", mime_type="application/json", title="State of the server")
+    async def status() -> str:
+        """Counts, generation of the store, pending embeddings, problems."""
+        return json.dumps(content_of(await told(partial(overview.health, kg), light=True)), ensure_ascii=False)
+
+    @server.resource("cpr://dataset/revision", mime_type="application/json", title="Source files with their hashes")
+    async def revision() -> str:
+        """The dataset and the files that the graph was read from, each with its SHA-256."""
+        files = await told(lambda: overview.sources(Reader(kg)))
+        return json.dumps(
+            {
+                "dataset": kg.settings.dataset_repo,
+                "revision": kg.settings.dataset_revision,
+                "sources": [
+                    {"location": file.title, "sha256": file.values[0], "revision": next(iter(file.values[1:]), None)}
+                    for file in files
+                ],
+            },
+            ensure_ascii=False,
+        )
+
+    @server.resource(
+        "kg://entity/{iri}{?format}",
+        mime_type="text/turtle",
+        title="All that the graph says of one IRI",
+        security=ResourceSecurity(exempt_params={"iri"}),
+    )
+    async def entity(iri: str, format: str = "turtle") -> ResourceResult:
+        """Everything said of one IRI (percent-encoded), by graph: format=turtle (default) or json."""
+        if format not in ("turtle", "json"):
+            raise ResourceError(f"invalid_input: format is {format[:50]!r}; valid are turtle and json")
+        shown, turtle = await told(partial(overview.entity, kg, iri))
+        if format == "json":
+            return ResourceResult([ResourceContent(shown.model_dump_json(), mime_type="application/json")])
+        return ResourceResult([ResourceContent(turtle, mime_type="text/turtle")])

@@ -1,0 +1,198 @@
+"""From the filters of a request to SPARQL patterns: values are checked against what the graph has, closures first.
+
+A value that the graph does not have is an error that names the nearest ones it has, never a silent empty answer.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import InvalidInputError
+from kg.sparql.terms import bind
+from kg.tools.hydration import code_of
+from kg.tools.model import SearchFilters
+from kg.tools.reading import Reader, iri_of, text_of
+from kg.vocabulary import KG, SCHEMA, mint
+
+Terms = NamedNode | Literal
+
+VALUES_IN_USE: Final = """
+SELECT DISTINCT ?value WHERE { ?document a kg:PolicyDocument ; $property ?value }"""
+
+LANGUAGES_PRESENT: Final = """
+SELECT DISTINCT ?value WHERE { VALUES ?value { $values } FILTER EXISTS { ?unit schema:inLanguage ?value } }"""
+
+FAMILIES_PRESENT: Final = """
+SELECT DISTINCT ?family WHERE { VALUES ?family { $families } ?family a kg:PolicyFamily }"""
+
+FAMILIES_LIKE: Final = """
+SELECT DISTINCT ?family WHERE { ?family a kg:PolicyFamily FILTER(CONTAINS(STR(?family), $fragment)) } LIMIT 200"""
+
+JURISDICTION: Final = "VALUES ?place { $places } ?document kg:jurisdiction ?place ."
+CORPUS_TYPE: Final = "VALUES ?corpusType { $corpus_types } ?document kg:corpusType ?corpusType ."
+FAMILY: Final = "VALUES ?family { $families } ?document eli:is_member_of ?family ."
+UNIT_LANGUAGE: Final = """OPTIONAL { ?unit schema:inLanguage ?own }
+  OPTIONAL { ?document schema:inLanguage ?declared }
+  VALUES ?language { $languages } FILTER(COALESCE(?own, ?declared) = ?language)"""
+LANGUAGE_ALONE: Final = """VALUES ?language { $languages }
+  { ?unit schema:inLanguage ?language }
+  UNION {
+    ?document schema:inLanguage ?language . ?unit dcterms:isPartOf ?document .
+    FILTER NOT EXISTS { ?unit schema:inLanguage ?own }
+  }"""
+DOCUMENT_LANGUAGE: Final = "VALUES ?language { $languages } ?document schema:inLanguage ?language ."
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a request allows, as SPARQL: patterns on ?document, and patterns on ?unit that need its ?document.
+
+    The names after a dollar sign are in `terms`.
+    """
+
+    on_document: tuple[str, ...] = ()
+    on_unit: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    """The same as `on_unit`, in the form to begin with where nothing else binds ?unit."""
+    terms: Mapping[str, Sequence[Terms]] = field(default_factory=dict)
+
+    def compile(self, query: str, **terms: object) -> str:
+        """Return `query` with the patterns in place of ``#DOCUMENT``, ``#UNIT`` and ``#BEGIN``, and all terms bound.
+
+        ``#BEGIN`` takes the patterns on ?unit in a query that has nothing else to begin with, ``#UNIT`` in any other.
+        """
+        alone = self.on_unit if self.on_document else self.alone
+        text = query
+        for place, patterns in (("#DOCUMENT", self.on_document), ("#UNIT", self.on_unit), ("#BEGIN", alone)):
+            text = text.replace(place, "\n  ".join(patterns))
+        needed = {name: values for name, values in self.terms.items() if f"${name}" in text}
+        return bind(text, **needed, **terms)  # type: ignore[arg-type]
+
+
+def scope_of(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
+    """Return the scope that `filters` describe, and notes for whoever asked."""
+    on_document: list[str] = []
+    on_unit: list[str] = []
+    alone: list[str] = []
+    terms: dict[str, Sequence[Terms]] = {}
+    if filters.iso3:
+        terms["places"] = _known(reader, "iso3", KG.jurisdiction, filters.iso3)
+        on_document.append(JURISDICTION)
+    if filters.corpus_type:
+        terms["corpus_types"] = _known(reader, "corpus_type", KG.corpusType, filters.corpus_type)
+        on_document.append(CORPUS_TYPE)
+    if filters.family_slug:
+        terms["families"] = _families(reader, filters.family_slug)
+        on_document.append(FAMILY)
+    if filters.language:
+        terms["languages"] = languages(reader, filters.language)
+        on_unit.append(UNIT_LANGUAGE)
+        alone.append(LANGUAGE_ALONE)
+    return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), _concept_notes(filters.concept_qids)
+
+
+def _concept_notes(qids: Sequence[str]) -> list[str]:
+    wrong = [qid for qid in qids if not re.fullmatch(r"Q[1-9][0-9]{0,18}", qid)]
+    if wrong:
+        raise InvalidInputError(
+            f"concept_qids: {', '.join(map(repr, wrong))} is not a QID; a QID is Q and a number, like Q1167"
+        )
+    if not qids:
+        return []
+    return [f"concept_qids had no effect: no concepts are loaded, so {', '.join(qids)} did not restrict the results."]
+
+
+def in_use(reader: Reader, name: NamedNode, *, fresh: bool = False) -> dict[str, Terms]:
+    """Return the values of a property of documents, by their code in lower case.
+
+    Kept from one request to the next; with `fresh`, read again unless they are of this generation.
+    """
+    kept: tuple[int, dict[str, Terms]] | None = reader.kg.memory.get(("in use", name.value))
+    if kept is not None and not (fresh and kept[0] < reader.kg.store.statistics().generation):
+        return kept[1]
+    values: dict[str, Terms] = {}
+    for row in reader.rows("values in use", bind(VALUES_IN_USE, property=name)):
+        value = row["value"]
+        if isinstance(value, NamedNode):
+            values[code_of(value.value).casefold()] = value
+        elif isinstance(value, Literal):
+            values[value.value.casefold()] = value
+    reader.kg.memory.keep(("in use", name.value), (reader.generation, values))
+    return values
+
+
+def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str]) -> list[Terms]:
+    """Return the nodes that have the codes `wanted`, whatever their case."""
+    folded = {value.strip().casefold(): value for value in wanted}
+    values = in_use(reader, name)
+    if folded.keys() - values.keys():
+        values = in_use(reader, name, fresh=True)
+    for code, value in folded.items():
+        if code not in values:
+            codes = {code_of(iri_of(term)).casefold(): code_of(iri_of(term)) for term in values.values()}
+            raise InvalidInputError(f"{argument}: no document has {value!r}; {nearest(code, codes)}")
+    return [values[code] for code in folded]
+
+
+def nearest(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -> str:
+    """Return a clause that names the values closest to `wanted`; of few values, all of them."""
+    names = dict(valid) if isinstance(valid, Mapping) else {value.casefold(): value for value in valid}
+    if not names:
+        return "the graph has no values for it yet"
+    if len(names) <= 2 * most:
+        return f"valid are {', '.join(sorted(names.values()))}"
+    close = difflib.get_close_matches(wanted.casefold(), names, n=most, cutoff=0.5)
+    close += [key for key in sorted(names) if key.startswith(wanted[:1].casefold()) and key not in close]
+    chosen = [names[key] for key in (close or sorted(names))[:most]]
+    return f"near it are {', '.join(chosen)} ({len(names)} in all: see list_resources)"
+
+
+def languages(reader: Reader, wanted: Sequence[str]) -> list[Literal]:
+    """Return the language tags in use that the ranges `wanted` cover (RFC 4647 basic filtering: en covers en-GB)."""
+    found: dict[str, Literal] = {}
+    for value in wanted:
+        tag = value.strip()
+        # A passage may have a language that no document declares: the tag itself always counts.
+        forms = [Literal(form) for form in dict.fromkeys((tag, tag.casefold()))]
+        matches = _covered(in_use(reader, SCHEMA.inLanguage), tag) or _covered(
+            in_use(reader, SCHEMA.inLanguage, fresh=True), tag
+        )
+        if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
+            tags = {key: text_of(term) for key, term in in_use(reader, SCHEMA.inLanguage).items()}
+            raise InvalidInputError(f"language: nothing is in {value!r}; {nearest(tag, tags)} (BCP 47 tags)")
+        found.update((literal.value, literal) for literal in [*matches, *forms])
+    return [found[tag] for tag in sorted(found)]
+
+
+def _covered(tags: Mapping[str, Terms], wanted: str) -> list[Literal]:
+    span = wanted.casefold()
+    return [
+        term
+        for tag, term in tags.items()
+        if isinstance(term, Literal) and (span == "*" or tag == span or tag.startswith(f"{span}-"))
+    ]
+
+
+def _families(reader: Reader, slugs: Sequence[str]) -> list[Terms]:
+    nodes = {mint("family", slug.removeprefix("cpr://family/")): slug for slug in slugs}
+    rows = reader.rows("families named", bind(FAMILIES_PRESENT, families=list(nodes)))
+    present = {iri_of(row["family"]) for row in rows}
+    for node, slug in nodes.items():
+        if node.value not in present:
+            raise InvalidInputError(f"family_slug: there is no family {slug!r}; {_near_family(reader, slug)}")
+    return list(nodes)
+
+
+def _near_family(reader: Reader, slug: str) -> str:
+    word = max(re.split(r"[^a-z0-9]+", slug.casefold()), key=len)
+    rows = reader.rows("families like it", bind(FAMILIES_LIKE, fragment=Literal(word))) if word else []
+    close = [code_of(iri_of(row["family"])) for row in rows]
+    if not close:
+        return "family_overview lists the families that there are"
+    return "near it are " + ", ".join(difflib.get_close_matches(slug, close, n=5, cutoff=0.0))

@@ -1,0 +1,231 @@
+"""The typed results of the tools. Every passage names its graph, source file, hash and row."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+
+Completeness = Literal["complete", "approximate", "truncated"]
+"""`complete`: everything that the request allows was considered. `approximate`: the index proposed the candidates, and
+something it did not propose may rank higher. `truncated`: a cap cut the answer off."""
+
+Limit = Annotated[int, Field(ge=1, le=200, description="Results on one page")]
+Offset = Annotated[int, Field(ge=0, le=100_000, description="Results to skip; pass next_offset of the page before")]
+Iso3 = Annotated[str, Field(min_length=1, max_length=32, description="Country code as in the data, e.g. BRA")]
+Language = Annotated[str, Field(min_length=1, max_length=64, description="BCP 47 tag, e.g. en; covers en-GB too")]
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+Identifier = Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+class Statement(BaseModel):
+    """One SPARQL query that an answer rests on, ready to be pasted into the SPARQL endpoint."""
+
+    purpose: str
+    sparql: str
+
+
+class Meta(BaseModel):
+    """What there is to know about an answer beside its content; on the wire it travels as ``_meta``."""
+
+    snapshot: int = Field(description="Generation of the store that was read")
+    completeness: Completeness = "complete"
+    total: int | None = Field(None, description="How many there are in all, where that is known")
+    next_offset: int | None = None
+    sparql: list[Statement] = Field(default_factory=list, description="The query that selected the answer")
+
+
+class Result(BaseModel):
+    """The common part of all results: an object with a list inside, and notes where there is something to know."""
+
+    notes: list[str] = Field(default_factory=list, description="What the caller should know about this answer")
+    next_offset: int | None = Field(None, description="Offset of the next page; absent on the last one")
+    explain: list[Statement] = Field(default_factory=list, description="With explain=true: every query that ran")
+    meta: SkipJsonSchema[Meta] = Field(default_factory=lambda: Meta(snapshot=0), exclude=True)
+
+
+class Provenance(BaseModel):
+    """Where a passage comes from, down to the row of the file."""
+
+    graph: str = Field(description="Named graph that holds its quads")
+    source: str | None = Field(None, description="Source file or URL")
+    sha256: str | None = Field(None, description="SHA-256 of that file")
+    row: int | None = Field(None, description="Data row in that file, from 1")
+    revision: str | None = Field(None, description="Revision of the dataset, where it has one")
+
+
+class SearchFilters(BaseModel):
+    """What a passage must satisfy. Values of one filter are alternatives; different filters must all hold."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    iso3: list[Iso3] = Field(default_factory=list, max_length=300)
+    language: list[Language] = Field(
+        default_factory=list, max_length=100, description="Of the passage; where it has none, of its document"
+    )
+    corpus_type: list[Name] = Field(default_factory=list, max_length=100)
+    family_slug: list[Name] = Field(default_factory=list, max_length=300)
+    concept_qids: list[Name] = Field(
+        default_factory=list, max_length=100, description="Concepts (Q...); no effect until concepts are loaded"
+    )
+    max_passages_per_doc: Annotated[int, Field(ge=1, le=1_000)] | None = None
+
+
+class SearchHit(BaseModel):
+    """A passage that matches, as a line to choose from."""
+
+    id: str
+    title: str
+    url: str
+    snippet: str
+    score: float
+    provenance: Provenance
+
+
+class SearchResult(Result):
+    """Passages, best first."""
+
+    results: list[SearchHit]
+
+
+class Document(BaseModel):
+    """The document that a passage stands in."""
+
+    slug: str
+    document_id: str | None = None
+    title: str
+    family_title: str | None = None
+    geographies: list[str] = Field(default_factory=list)
+    languages: list[str] = Field(default_factory=list)
+    url: str
+
+
+class Passage(BaseModel):
+    """The passage itself, word for word."""
+
+    index: int
+    page_number: int | None = None
+    type: str | None = None
+    text: str
+
+
+class ConceptMatch(BaseModel):
+    """A concept that a passage mentions, with where."""
+
+    qid: str
+    label: str
+    match_type: str
+    offsets: list[tuple[int, int]] = Field(default_factory=list)
+
+
+class Evidence(BaseModel):
+    """A passage with everything that is needed to cite it."""
+
+    id: str
+    document: Document
+    passage: Passage
+    concept_matches: list[ConceptMatch] = Field(default_factory=list)
+    score: float | None = None
+    provenance: Provenance
+
+
+class Missing(BaseModel):
+    """An identifier that names nothing here, with what comes close."""
+
+    id: str
+    hint: str
+
+
+class FetchResult(Result):
+    """Evidence in the order asked for. Asked for one id, the other fields describe that one thing as a whole."""
+
+    evidence: list[Evidence]
+    not_found: list[Missing] = Field(default_factory=list)
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
+    url: str | None = None
+    metadata: dict[str, str] | None = None
+
+
+class SampleDocument(BaseModel):
+    """One document of a family."""
+
+    id: str
+    slug: str
+    title: str
+
+
+class Family(BaseModel):
+    """A policy family and how many of its documents the filters leave."""
+
+    id: str
+    family_title: str
+    doc_count: int
+    sample_doc: SampleDocument
+    provenance: Provenance
+
+
+class FamilyResult(Result):
+    """Families by title."""
+
+    families: list[Family]
+
+
+class Resource(BaseModel):
+    """Something that can be read or filtered by."""
+
+    uri: str
+    title: str
+    kind: Literal["resource", "endpoint", "filter", "class", "source"]
+    count: int | None = None
+    values: list[str] = Field(default_factory=list)
+
+
+class ResourceResult(Result):
+    """What this server holds."""
+
+    resources: list[Resource]
+
+
+class Health(Result):
+    """State of the server and of what it serves."""
+
+    status: Literal["ok", "degraded"]
+    version: str
+    generation: int
+    quads: int
+    graphs: int
+    bytes_on_disk: int
+    indexed_passages: int
+    pending_vectors: int
+    model: str
+    dataset: str
+    dataset_revision: str | None = None
+    concepts: str
+    problems: list[str] = Field(default_factory=list)
+
+
+class ResearchHit(BaseModel):
+    """A result as the deep-research contract has it."""
+
+    id: str
+    title: str
+    url: str
+
+
+class ResearchHits(Result):
+    """Results as the deep-research contract has them."""
+
+    results: list[ResearchHit]
+
+
+class ResearchDocument(Result):
+    """A text as the deep-research contract has it."""
+
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: dict[str, str] | None = None

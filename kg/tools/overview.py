@@ -1,0 +1,278 @@
+"""What there is: families of documents, what can be filtered by and read, the state of the server, one entity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from pydantic import BaseModel, Field
+from pyoxigraph import NamedNode, Quad, RdfFormat, serialize
+
+from kg import __version__
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.sparql.terms import bind
+from kg.tools.filters import DOCUMENT_LANGUAGE, Scope, in_use, scope_of
+from kg.tools.hydration import code_of, describe, origin_of, title_of
+from kg.tools.model import (
+    Family,
+    FamilyResult,
+    Health,
+    Iso3,
+    Language,
+    Limit,
+    Name,
+    Offset,
+    Resource,
+    ResourceResult,
+    SampleDocument,
+    SearchFilters,
+)
+from kg.tools.passages import Explain
+from kg.tools.reading import Reader, bounded, iri_of, text_of
+from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, SCHEMA, slug_of
+
+ENTITY_TRIPLES: Final = 2_000
+"""Triples of one entity that are shown; the cut is announced."""
+
+FAMILIES: Final = """
+SELECT ?family ?title (COUNT(DISTINCT ?document) AS ?documents) (MIN(STR(?document)) AS ?sample) WHERE {
+  #DOCUMENT
+  ?document a kg:PolicyDocument ; eli:is_member_of ?family .
+  ?family dcterms:title ?title .
+} GROUP BY ?family ?title"""
+
+GRAPHS_OF: Final = """
+SELECT DISTINCT ?document ?graph WHERE {
+  VALUES ?document { $documents } GRAPH ?graph { ?document a kg:PolicyDocument }
+}"""
+
+COUNTS: Final = """
+SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {
+  VALUES ?class { kg:PolicyDocument kg:PolicyFamily kg:Place } ?thing a ?class
+} GROUP BY ?class"""
+
+SOURCES: Final = """
+SELECT DISTINCT ?snapshot ?sha256 ?location ?revision WHERE {
+  GRAPH $prov {
+    ?snapshot kg:sha256 ?sha256 .
+    OPTIONAL { ?snapshot kg:location ?location }
+    OPTIONAL { ?snapshot kg:datasetRevision ?revision }
+  }
+} LIMIT 10000"""
+
+ABOUT: Final = """
+SELECT DISTINCT ?graph ?property ?value WHERE { GRAPH ?graph { $iri ?property ?value } }"""
+
+
+def family_overview(
+    kg: KnowledgeGraph,
+    iso3: Annotated[list[Iso3] | None, Field(max_length=300)] = None,
+    language: Annotated[list[Language] | None, Field(max_length=100)] = None,
+    corpus_type: Annotated[list[Name] | None, Field(max_length=100)] = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    explain: Explain = False,
+) -> FamilyResult:
+    """List policy families (a law with its amendments, a plan with its annexes) by title, with their document counts.
+
+    Use to see what a country has before searching. Returns families: id, family_title, doc_count,
+    sample_doc{id, slug, title}, provenance. Only documents that pass the filters count.
+    Example: family_overview(iso3=["BRA"], language=["en"]).
+    Next: `fetch` a family or sample_doc id, or `search` with filters.family_slug.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader = Reader(kg)
+    scope, notes = scope_of(
+        reader, SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
+    )
+    if language:
+        scope = Scope((*scope.on_document, DOCUMENT_LANGUAGE), terms=scope.terms)
+    reader.ran.clear()
+    rows = [
+        (text_of(row["title"]), iri_of(row["family"]), int(text_of(row["documents"])), text_of(row["sample"]))
+        for row in reader.rows("families that the filters leave", scope.compile(FAMILIES))
+    ]
+    rows.sort()
+    page = rows[offset : offset + limit]
+    families = _families(reader, page)
+    following = offset + limit if len(rows) > offset + limit else None
+    return reader.finish(
+        FamilyResult(families=families, notes=notes), total=len(rows), next_offset=following, explain=explain
+    )
+
+
+def _families(reader: Reader, page: Sequence[tuple[str, str, int, str]]) -> list[Family]:
+    samples = [NamedNode(sample) for _, _, _, sample in page]
+    if not samples:
+        return []
+    graphs = {
+        iri_of(row["document"]): iri_of(row["graph"])
+        for row in reader.rows("graphs of documents", bind(GRAPHS_OF, documents=samples))
+    }
+    descriptions = describe(reader, [sample.value for sample in samples], graphs.values())
+    return [
+        Family(
+            id=family,
+            family_title=title,
+            doc_count=count,
+            sample_doc=SampleDocument(id=sample, slug=slug_of(sample), title=title_of(descriptions, sample)),
+            provenance=origin_of(reader, descriptions, graphs[sample]),
+        )
+        for title, family, count, sample in page
+        if sample in graphs
+    ]
+
+
+def list_resources(
+    kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0, explain: Explain = False
+) -> ResourceResult:
+    """List what this server holds: what can be filtered by (with all valid values), counts, source files, resources.
+
+    Use to learn which iso3, language and corpus_type values are valid. Returns resources: uri, title, kind
+    (filter | class | source | resource | endpoint), count, values.
+    Example: list_resources(limit=10).
+    Next: `search` or `family_overview` with these values.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader = Reader(kg)
+    counts = {
+        iri_of(row["class"]): int(text_of(row["count"])) for row in reader.rows("counts", COUNTS) if "class" in row
+    }
+    resources = [
+        *(_filter(reader, name, term) for name, term in FILTERS),
+        *(
+            Resource(uri=term.value, title=title, kind="class", count=counts.get(term.value, 0))
+            for term, title in (
+                (KG.PolicyDocument, "Policy documents"),
+                (KG.PolicyFamily, "Policy families"),
+                (KG.Place, "Places"),
+            )
+        ),
+        Resource(uri=KG.Passage.value, title="Passages", kind="class", count=kg.search.status().units),
+        Resource(uri="/sparql", title="SPARQL 1.1 query endpoint", kind="endpoint", count=kg.store.statistics().quads),
+        Resource(uri="cpr://status", title="State of the server", kind="resource"),
+        Resource(uri="cpr://dataset/revision", title="Source files with their hashes", kind="resource"),
+        Resource(uri="kg://entity/{iri}", title="All that the graph says of one IRI", kind="resource"),
+        *sources(reader),
+    ]
+    following = offset + limit if len(resources) > offset + limit else None
+    return reader.finish(
+        ResourceResult(resources=resources[offset : offset + limit]),
+        total=len(resources),
+        next_offset=following,
+        explain=explain,
+    )
+
+
+FILTERS: Final = (("iso3", KG.jurisdiction), ("language", SCHEMA.inLanguage), ("corpus_type", KG.corpusType))
+
+
+def _filter(reader: Reader, name: str, term: NamedNode) -> Resource:
+    values = [
+        code_of(value.value) if isinstance(value, NamedNode) else value.value
+        for value in in_use(reader, term, fresh=True).values()
+    ]
+    return Resource(
+        uri=term.value, title=f"Filter {name}: values in use", kind="filter", count=len(values), values=sorted(values)
+    )
+
+
+def sources(reader: Reader) -> list[Resource]:
+    """Return the files that the graph was read from, as they were then."""
+    rows = {
+        (text_of(row["location"]) if "location" in row else "", text_of(row["sha256"])): row
+        for row in reader.rows("source files", bind(SOURCES, prov=PROV_GRAPH))
+    }
+    return [
+        Resource(
+            uri=text_of(row["snapshot"]),
+            title=location,
+            kind="source",
+            values=[sha256, *([text_of(row["revision"])] if "revision" in row else [])],
+        )
+        for (location, sha256), row in sorted(rows.items())
+    ]
+
+
+def health(kg: KnowledgeGraph) -> Health:
+    """Say whether the server is well, how much it holds, and how many passages still wait for their embedding.
+
+    Use when answers look thin or a call failed. Returns status (ok | degraded), counts, generation, problems.
+    Example: health().
+    Next: `list_resources` for what is held.
+    """
+    counted = kg.store.statistics()
+    index = kg.search.status()
+    problems = []
+    if index.embedder_error is not None:
+        problems.append(f"no embeddings are made, ranking is by words alone: {index.embedder_error}")
+    result = Health(
+        status="degraded" if problems else "ok",
+        version=__version__,
+        generation=counted.generation,
+        quads=counted.quads,
+        graphs=counted.graphs,
+        bytes_on_disk=counted.bytes_on_disk,
+        indexed_passages=index.units,
+        pending_vectors=index.pending_vectors,
+        model=index.model,
+        dataset=kg.settings.dataset_repo,
+        dataset_revision=kg.settings.dataset_revision,
+        concepts="none are loaded",
+        problems=problems,
+    )
+    result.meta.snapshot = counted.generation
+    return result
+
+
+class Said(BaseModel):
+    """One quad about an entity."""
+
+    graph: str
+    property: str
+    value: str = Field(description="The value as an N-Triples term")
+
+
+class Entity(BaseModel):
+    """All that the graph says of one IRI."""
+
+    iri: str
+    quads: list[Said]
+    truncated: bool = False
+    generation: int
+
+
+def entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
+    """Return what the graph says of `iri`, and the same as Turtle with one block for each graph.
+
+    Raises InvalidInputError for what is no IRI and NotFoundError for one that no graph has as subject.
+    """
+    try:
+        node = NamedNode(iri)
+    except ValueError as error:
+        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}") from None
+    reader = Reader(kg)
+    rows = reader.rows("entity", bind(ABOUT, iri=node))
+    if not rows:
+        raise NotFoundError(
+            f"no graph says anything of <{iri}>; search and family_overview give the IRIs that there are"
+        )
+    rows.sort(key=lambda row: (str(row["graph"]), str(row["property"]), str(row["value"])))
+    cut = rows[:ENTITY_TRIPLES]
+    said = [Said(graph=iri_of(row["graph"]), property=iri_of(row["property"]), value=str(row["value"])) for row in cut]
+    shown = Entity(
+        iri=iri, quads=said, truncated=len(cut) < len(rows) or reader.truncated, generation=reader.generation
+    )
+    used = [iri, *(text for quad in said for text in (quad.property, quad.value))]
+    prefixes = {name: start for name, start in PREFIXES.items() if any(start in text for text in used)}
+    blocks = [f"# generation {shown.generation}{', cut off' if shown.truncated else ''}"]
+    for graph in dict.fromkeys(quad.graph for quad in said):
+        quads = [
+            Quad(node, NamedNode(iri_of(row["property"])), row["value"]) for row in cut if iri_of(row["graph"]) == graph
+        ]
+        turtle = serialize((quad.triple for quad in quads), format=RdfFormat.TURTLE, prefixes=prefixes)
+        blocks.append(f"# graph <{graph}>\n{(turtle or b'').decode()}")
+    return shown, "\n".join(blocks)

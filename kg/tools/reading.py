@@ -1,0 +1,97 @@
+"""Reading the graph for one answer: what was asked is kept, so that the answer can show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.store.protocol import Rows, Term
+from kg.tools.model import Completeness, Meta, Result, Statement
+
+R = TypeVar("R", bound=Result)
+
+
+class Reader:
+    """The queries of one answer, over snapshots that never go back in time."""
+
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        self.kg = kg
+        self.ran: list[Statement] = []
+        self.generation = 0
+        self.truncated = False
+
+    def rows(self, purpose: str, query: str) -> list[dict[str, Term]]:
+        """Run a SELECT and return its rows; `purpose` says in a few words what it is for."""
+        answer = self.kg.query(query)
+        if not isinstance(answer.result, Rows):
+            raise TypeError(f"a tool compiled something that is not a SELECT: {query}")
+        self.ran.append(Statement(purpose=purpose, sparql=query.strip()))
+        self.generation = max(self.generation, answer.generation)
+        self.truncated = self.truncated or answer.truncated
+        return list(answer.result)
+
+    def finish(
+        self,
+        result: R,
+        *,
+        total: int | None = None,
+        next_offset: int | None = None,
+        completeness: Completeness = "complete",
+        explain: bool = False,
+    ) -> R:
+        """Put on `result` what is known about it; the first query that ran is the one that selected it."""
+        if self.truncated:
+            completeness = "truncated"
+            result.notes.append("A row limit of the query engine cut this answer off; narrow the request.")
+        result.next_offset = next_offset
+        result.explain = list(self.ran) if explain else []
+        result.meta = Meta(
+            snapshot=self.generation or self.kg.store.statistics().generation,
+            completeness=completeness,
+            total=total,
+            next_offset=next_offset,
+            sparql=self.ran[:1],
+        )
+        return result
+
+
+def iri_of(term: Term) -> str:
+    """Return the IRI of `term`, which is one by the shape of the data."""
+    if not isinstance(term, NamedNode):
+        raise TypeError(f"expected an IRI, got {term}")
+    return term.value
+
+
+def text_of(term: Term) -> str:
+    """Return the words of a literal, or the IRI of a node."""
+    if isinstance(term, (Literal, NamedNode)):
+        return term.value
+    raise TypeError(f"expected a literal or an IRI, got {term}")
+
+
+def bounded(name: str, value: int, low: int, high: int) -> int:
+    """Return `value` if it lies between `low` and `high`, both included; else InvalidInputError."""
+    if not low <= value <= high:
+        raise InvalidInputError(f"{name} is {value}; it must be from {low} to {high}")
+    return value
+
+
+def clean_text(name: str, text: str, longest: int) -> str:
+    """Return `text` without blank edges if it is text of at most `longest` characters; else InvalidInputError."""
+    stripped = text.strip()
+    if not stripped:
+        raise InvalidInputError(f"{name} is empty; give some words")
+    if len(stripped) > longest:
+        raise InvalidInputError(f"{name} has {len(stripped):,} characters; at most {longest:,} are taken")
+    if any("\ud800" <= character <= "\udfff" for character in stripped):
+        raise InvalidInputError(f"{name} holds a lone surrogate, which is not a character")
+    return stripped
+
+
+def page_of(total: Sequence[object], offset: int, limit: int) -> int | None:
+    """Return the offset of the page after this one, or None when this is the last."""
+    return offset + limit if len(total) > offset + limit else None

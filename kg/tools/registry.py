@@ -1,0 +1,102 @@
+"""The one list of tools, and how a tool is called with arguments from outside."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.tools import overview, passages, research
+from kg.tools.model import Result
+
+CORE: Final = "core"
+CLIMATE: Final = "climate"
+RESEARCH: Final = "research"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function with what clients are told of it. `light`: it answers from memory and waits for no query."""
+
+    function: Callable[..., Result]
+    title: str
+    tags: frozenset[str]
+    light: bool = False
+    annotations: Mapping[str, bool] = field(
+        default_factory=lambda: {
+            "readOnlyHint": True,
+            "idempotentHint": True,
+            "destructiveHint": False,
+            "openWorldHint": False,
+        }
+    )
+
+    @property
+    def name(self) -> str:
+        """The name that clients call it by."""
+        return self.function.__name__
+
+    @property
+    def description(self) -> str:
+        """Its docstring."""
+        return inspect.getdoc(self.function) or ""
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """The model of its arguments; unknown ones are refused."""
+        hints = get_type_hints(self.function, include_extras=True)
+        fields: dict[str, Any] = {
+            name: (hints[name], ... if parameter.default is inspect.Parameter.empty else parameter.default)
+            for name, parameter in list(inspect.signature(self.function).parameters.items())[1:]
+        }
+        return create_model(f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+    @cached_property
+    def result(self) -> type[Result]:
+        """The model of its result."""
+        returned: type[Result] = get_type_hints(self.function)["return"]
+        return returned
+
+    def call(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> Result:
+        """Check `arguments` and call the function. Raises InvalidInputError naming each argument that is wrong."""
+        try:
+            checked = self.arguments.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise InvalidInputError(f"{self.name}: {_explain(error, self.arguments)}") from None
+        return self.function(kg, **{name: getattr(checked, name) for name in type(checked).model_fields})
+
+
+def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
+    parts = []
+    for problem in error.errors(include_url=False, include_input=False)[:5]:
+        where = ".".join(str(step) for step in problem["loc"])
+        parts.append(f"{where[:100]}: {problem['msg']}")
+    names = ", ".join(arguments.model_fields) or "none"
+    return f"{'; '.join(parts)} (arguments: {names})"
+
+
+def content_of(result: Result) -> dict[str, Any]:
+    """Return `result` as JSON types, without what is absent: optional fields of the whole, and empty notes."""
+    content: dict[str, Any] = result.model_dump(mode="json")
+    return {
+        name: value
+        for name, value in content.items()
+        if value is not None and not (name in ("notes", "explain") and not value)
+    }
+
+
+TOOLS: Final[tuple[Tool, ...]] = (
+    Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE})),
+    Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE})),
+    Tool(overview.family_overview, "Policy families", frozenset({CORE, CLIMATE})),
+    Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE})),
+    Tool(overview.health, "Health", frozenset({CORE, CLIMATE}), light=True),
+    Tool(research.search, "Search", frozenset({RESEARCH})),
+    Tool(research.fetch, "Fetch", frozenset({RESEARCH})),
+)
