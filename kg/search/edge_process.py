@@ -31,7 +31,7 @@ from kg.settings import Settings
 log = logging.getLogger("kg.search.edge_process")
 
 _SEARCHES = 8
-_LOCK_WAIT_S = 5.0
+_LOCK_WAIT_S = 2.0
 _PR_SET_PDEATHSIG = 1
 
 

@@ -35,6 +35,8 @@ _MAX_REPLAY = 20_000
 _MIN_DEAD_POINTS = 20_000
 
 DENSE = "dense"
+# a shard must be made with some vector field, and the model that gives the dense one its size may not be there yet
+_SPARSE = {"unused": qe.EdgeSparseVectorParams()}
 _KEYWORDS = ("kind", "graph", "parent", "text_hash")
 _SEARCH_FIELD = qe.TextIndexParams(
     # Multilingual would split Chinese and Thai into words, but it costs 0.015 nDCG@10 in English; `searchable` does it
@@ -246,8 +248,7 @@ class Shard:
     def _create(self) -> qe.EdgeShard:
         path = self.folder / self._name
         path.mkdir()
-        # a shard must have a vector field, and the model that gives the dense one its size may not be there yet
-        shard = qe.EdgeShard.create(str(path), qe.EdgeConfig(sparse_vectors={"unused": qe.EdgeSparseVectorParams()}))
+        shard = qe.EdgeShard.create(str(path), qe.EdgeConfig(sparse_vectors=_SPARSE))
         for name in _KEYWORDS:
             shard.update(qe.UpdateOperation.create_field_index(name, qe.PayloadSchemaType.Keyword))
         shard.update(qe.UpdateOperation.create_field_index("search", _SEARCH_FIELD))
@@ -269,10 +270,8 @@ class Shard:
 
 def optimize_folder(folder: Path, indexing_threshold_kb: int) -> None:
     """Optimize the shard in `folder`, which nothing else has open: HNSW for segments above the threshold."""
-    shard = qe.EdgeShard.load(
-        str(folder),
-        qe.EdgeConfig(optimizers=qe.EdgeOptimizersConfig(indexing_threshold=indexing_threshold_kb)),
-    )
+    optimizers = qe.EdgeOptimizersConfig(indexing_threshold=indexing_threshold_kb)
+    shard = qe.EdgeShard.load(str(folder), qe.EdgeConfig(sparse_vectors=_SPARSE, optimizers=optimizers))
     shard.optimize()
     shard.flush()
     shard.close()

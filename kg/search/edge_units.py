@@ -26,6 +26,9 @@ _FIRST_DEPTH = 256
 _DEEPER = 4
 _MAX_DEPTH = 65_536
 _PAGE = 1_000
+_DECIMALS = 4
+"""Scores are single precision, summed in no fixed order: what is beyond this is noise that would swap equals."""
+
 _UNIT = qe.FieldCondition("kind", match=qe.MatchValue("unit"))
 _HAS_VECTOR = qe.HasVectorCondition(DENSE)
 
@@ -178,7 +181,7 @@ class Units:
             )
         if iris is not None:
             iris.update((str(hit.id), str(hit.payload["iri"])) for hit in hits)
-        return {str(hit.id): float(hit.score) for hit in hits}
+        return {str(hit.id): round(float(hit.score), _DECIMALS) for hit in hits}
 
     # Writing
 

@@ -16,7 +16,7 @@ BM25_WEIGHT = 0.3
 COSINE_WEIGHT = 0.7
 
 _DECIMALS = 6
-"""Scores are rounded to this, so that float noise between two ways of scoring one unit cannot swap equals."""
+"""Scores are rounded to this, so that float noise cannot swap equals."""
 
 
 @dataclass(frozen=True, slots=True)
