@@ -13,10 +13,11 @@ from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, parse
 
 from kg import bundle
 from kg.errors import InvalidInputError, QuadciteError, SourceError
-from kg.validation.gate import RecordGate
+from kg.store.protocol import Store
+from kg.validation.gate import BATCH_QUADS, RecordGate
 from kg.validation.report import Report, Violation
 from kg.validation.shapes import Shapes
-from kg.vocabulary import BASE, KG, OWL, RDF, RDFS, SKOS
+from kg.vocabulary import BASE, KG, OWL, RDF, RDFS, SH, SKOS
 
 FORMATS: Final[dict[str, RdfFormat]] = {
     ".ttl": RdfFormat.TURTLE,
@@ -47,24 +48,29 @@ def validate_files(paths: Sequence[Path], shapes: Shapes | None = None) -> Repor
         if syntax_error is not None:
             found.append(syntax_error)
             continue
-        found += [replace(violation, source=str(path)) for violation in shapes.check(set(quads))]
+        results = shapes.check(set(quads))
+        if any(quad.object in (SH.NodeShape, SH.PropertyShape) for quad in quads):
+            results += _shapes_faults(path)
+        found += [replace(violation, source=str(path)) for violation in results]
     found.sort(key=lambda violation: (violation.source or "", not violation.blocks, str(violation.focus)))
     return Report(f"{len(paths)} file{'s' * (len(paths) != 1)}", found)
 
 
-def validate_store(quads: Iterable[Quad], shapes: Shapes | None = None) -> Report:
-    """Validate the records among `quads`, each graph by itself; other graphs are passed over."""
+def validate_store(store: Store, shapes: Shapes | None = None) -> Report:
+    """Validate the records in `store`, each graph by itself, some at a time; graphs of other kinds are passed over."""
     gate = RecordGate(shapes)
-    graphs: dict[NamedNode, list[Quad]] = defaultdict(list)
-    for quad in quads:
-        name = quad.graph_name
-        if isinstance(name, NamedNode) and name.value.startswith(SOURCE_GRAPHS):
-            graphs[name].append(quad)
-    found = gate.check(graphs)
-    return Report(
-        f"{len(graphs)} graphs of sources",
-        [violation for graph in sorted(found, key=lambda graph: graph.value) for violation in found[graph]],
+    names = sorted(
+        (name for name in store.graphs() if name.value.startswith(SOURCE_GRAPHS)), key=lambda name: name.value
     )
+    found: list[Violation] = []
+    batch: dict[NamedNode, list[Quad]] = {}
+    for position, name in enumerate(names, 1):
+        batch[name] = store.graph(name)
+        if sum(map(len, batch.values())) >= BATCH_QUADS or position == len(names):
+            results = gate.check(batch)
+            found += [violation for graph in batch for violation in results.get(graph, ())]
+            batch.clear()
+    return Report(f"{len(names)} graphs of sources", found)
 
 
 def validate_bundle() -> Report:
@@ -78,10 +84,7 @@ def validate_bundle() -> Report:
         quads, syntax_error = _read(path)
         found += [syntax_error] if syntax_error else _ontology_faults(path, quads)
     for path in shapes:
-        try:
-            Shapes.load(path)
-        except QuadciteError as error:
-            found.append(Violation(None, str(error), source=str(path)))
+        found += _shapes_faults(path)
     if not found:
         found += fixture_faults(bundle.folder("fixtures") / "shapes")
     return Report(f"{len(ontology)} ontology modules, {len(shapes)} shapes graphs and their fixtures", found)
@@ -108,6 +111,14 @@ def fixture_faults(folder: Path) -> Iterator[Violation]:
                 yield Violation(
                     None, f"{kind} fixture of {case['shape']} {lack} this {severity}: {message}", source=str(path)
                 )
+
+
+def _shapes_faults(path: Path) -> list[Violation]:
+    try:
+        Shapes.load(path)
+    except QuadciteError as error:
+        return [Violation(None, str(error), source=str(path))]
+    return []
 
 
 def _by_graph(quads: Iterable[Quad]) -> dict[NamedNode, list[Quad]]:
