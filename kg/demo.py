@@ -17,13 +17,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from kg import bundle
 from kg.console import put
 from kg.errors import QuadciteError
 from kg.store.lock import holder
+from kg.vocabulary import slug_of
 
 START_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 30.0
@@ -31,7 +32,29 @@ WIDTH: Final = 100
 
 KG: Final = (sys.executable, "-m", "kg.cli")
 
-QUESTIONS: Final[Sequence[tuple[str, Mapping[str, Sequence[str]]]]] = ()
+
+class Question(NamedTuple):
+    """A question, its filters, and the document that has to be among the answers."""
+
+    text: str
+    filters: Mapping[str, Sequence[str]]
+    expected: str
+
+
+QUESTIONS: Final = (
+    Question(
+        "what must be done with hot water pumped up from underground",
+        {"iso3": ["DJI"], "language": ["en"]},
+        "fictional-decree-on-geothermal-exploration_d0a1",
+    ),
+    Question("how are people warned that a cyclone is coming", {}, "fictional-coastal-adaptation-plan_bd01"),
+    Question("photovoltaics on schools", {"iso3": ["BRA"], "language": ["en"]}, "roteiro-solar-ficticio_br02"),
+    Question(
+        "compensation for homes that will be flooded",
+        {"iso3": ["NZL", "FJI"]},
+        "fictional-zero-carbon-adaptation-regulations_law9002",
+    ),
+)
 
 SPARQL: Final = """\
 SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) (COUNT(DISTINCT ?passage) AS ?passages) WHERE {
@@ -40,14 +63,8 @@ SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) (COUNT(DISTINCT ?passa
 } GROUP BY ?country ORDER BY ?country"""
 
 
-class DemoError(QuadciteError):
-    """Something did not come out as it must; the message says what."""
-
-    code = "demo_failed"
-
-
 def run() -> None:
-    """Play the demo. Raises DemoError when any answer is not what the fixtures say."""
+    """Play the demo. Raises QuadciteError when any answer is not what the fixtures say."""
     with tempfile.TemporaryDirectory(prefix="quadcite-demo-") as folder:
         data_dir = Path(folder) / "kg-data"
         _load(data_dir)
@@ -68,9 +85,10 @@ def _indented(text: str, indent: str = "   ") -> None:
 
 def _kg(*arguments: str | Path) -> str:
     """Run one `kg` command and return what it printed."""
-    done = subprocess.run([*KG, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([*KG, *map(str, arguments)], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise DemoError(f"`kg {' '.join(map(str, arguments))}` ended with exit code {done.returncode}")
+        command = f"kg {' '.join(map(str, arguments))}"
+        raise QuadciteError(f"`{command}` ended with exit code {done.returncode}:\n{done.stderr}")
     return done.stdout
 
 
@@ -81,7 +99,7 @@ def _load(data_dir: Path) -> None:
         _kg("load", "climate", bundle.folder("fixtures") / "climate", "--data-dir", data_dir, "--wait", "--json")
     )
     if report["rejected"] or report["pending_vectors"] or not report["loaded"]:
-        raise DemoError(f"the fixtures did not load whole: {report}")
+        raise QuadciteError(f"the fixtures did not load whole: {report}")
     put(
         f"   {report['loaded']} documents, {report['text_units']} passages, {report['quads_added']} quads, "
         f"each passage with its vector, in {time.monotonic() - started:.1f} s"
@@ -92,24 +110,27 @@ def _load(data_dir: Path) -> None:
 def _server(data_dir: Path) -> Iterator[str]:
     """Run `kg serve` on a free port of loopback and yield its address."""
     _heading("kg serve --port 0")
-    with subprocess.Popen(
-        [*KG, "serve", "--host", "127.0.0.1", "--port", "0", "--data-dir", str(data_dir)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    ) as process:
+    command = [*KG, "serve", "--host", "127.0.0.1", "--port", "0", "--data-dir", str(data_dir)]
+    with (
+        tempfile.TemporaryFile("w+") as log,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process,
+    ):
         try:
             address = _address(process, data_dir)
             put(f"   {address}")
             yield address
+        except QuadciteError as error:
+            log.seek(0)
+            raise QuadciteError(f"{error}\nThe server said:\n{log.read()}") from error
         finally:
             process.send_signal(signal.SIGTERM)
             try:
                 process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 process.kill()
-                raise DemoError(f"the server did not stop within {STOP_TIMEOUT_S:.0f} s of being told to") from None
+                raise QuadciteError(f"the server did not stop within {STOP_TIMEOUT_S:.0f} s of being told to") from None
     if process.returncode not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
-        raise DemoError(f"the server ended with exit code {process.returncode}")
+        raise QuadciteError(f"the server ended with exit code {process.returncode}")
 
 
 def _address(process: subprocess.Popen[bytes], data_dir: Path) -> str:
@@ -117,7 +138,7 @@ def _address(process: subprocess.Popen[bytes], data_dir: Path) -> str:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise DemoError(f"the server ended at its start, with exit code {process.returncode}")
+            raise QuadciteError(f"the server ended at its start, with exit code {process.returncode}")
         who = holder(data_dir)
         if who and who.address:
             address = who.address.rstrip("/")
@@ -128,7 +149,7 @@ def _address(process: subprocess.Popen[bytes], data_dir: Path) -> str:
             else:
                 return address
         time.sleep(0.05)
-    raise DemoError(f"the server was not ready within {START_TIMEOUT_S:.0f} s")
+    raise QuadciteError(f"the server was not ready within {START_TIMEOUT_S:.0f} s")
 
 
 def _http(address: str, path: str, accept: str = "application/json") -> str:
@@ -141,7 +162,7 @@ def _http(address: str, path: str, accept: str = "application/json") -> str:
     finally:
         connection.close()
     if response.status != http.HTTPStatus.OK:
-        raise DemoError(f"GET {path} was answered with {response.status}: {body}")
+        raise QuadciteError(f"GET {path} was answered with {response.status}: {body}")
     return body
 
 
@@ -151,18 +172,18 @@ def _ask(address: str) -> dict[str, Any]:
 
     url = f"{address}/mcp"
     evidence: dict[str, Any] = {}
-    for text, filters in QUESTIONS:
-        limited = "".join(f", {name} {' or '.join(values)}" for name, values in filters.items())
-        _heading(f"search: {text}{limited}     (over MCP)")
+    for text, filters, expected in QUESTIONS:
+        limited = "".join(f"   {name}: {' or '.join(values)}" for name, values in filters.items())
+        _heading(f"search over MCP: {text}?{limited}")
         (found,) = call_tools(url, [("search", {"query": text, "filters": filters, "limit": 2})])
-        if not found["results"]:
-            raise DemoError(f"nothing was found for {text!r}")
+        if expected not in [slug_of(hit["id"]) for hit in found["results"]]:
+            raise QuadciteError(f"{expected} is not among the answers to {text!r}: {found['results']}")
         (fetched,) = call_tools(url, [("fetch", {"ids": [hit["id"] for hit in found["results"]]})])
         for hit, item in zip(found["results"], fetched["evidence"], strict=True):
             _check(hit, item, filters)
             _cite(item, hit["score"])
         evidence = fetched["evidence"][0]
-    _heading("family_overview     (over MCP)")
+    _heading("family_overview over MCP: policy families, with their number of documents")
     (overview,) = call_tools(url, [("family_overview", {})])
     for family in overview["families"]:
         put(f"   {family['doc_count']}  {family['family_title']}")
@@ -172,14 +193,16 @@ def _ask(address: str) -> dict[str, Any]:
 def _check(hit: Mapping[str, Any], item: Mapping[str, Any], filters: Mapping[str, Sequence[str]]) -> None:
     """Hold one answer against the request and against the file that it cites."""
     if item["id"] != hit["id"]:
-        raise DemoError(f"fetch returned {item['id']} where {hit['id']} was asked for")
+        raise QuadciteError(f"fetch returned {item['id']} where {hit['id']} was asked for")
     if "iso3" in filters and not set(filters["iso3"]) & set(item["document"]["geographies"]):
-        raise DemoError(f"{item['id']} is of {item['document']['geographies']}, outside the filter {filters['iso3']}")
+        raise QuadciteError(
+            f"{item['id']} is of {item['document']['geographies']}, outside the filter {filters['iso3']}"
+        )
     source = Path(item["provenance"]["source"])
     with source.open("rb") as file:
         actual = hashlib.file_digest(file, "sha256").hexdigest()
     if actual != item["provenance"]["sha256"]:
-        raise DemoError(f"{source} has the hash {actual}, and the evidence says {item['provenance']['sha256']}")
+        raise QuadciteError(f"{source} has the hash {actual}, and the evidence says {item['provenance']['sha256']}")
 
 
 def _cite(item: Mapping[str, Any], score: float) -> None:
@@ -197,7 +220,7 @@ def _ask_sparql(address: str) -> None:
     put(textwrap.indent(SPARQL, "   | "))
     rows = [line.split(",") for line in _http(address, f"/sparql?query={quote(SPARQL)}", "text/csv").splitlines()]
     if len(rows) < 2:
-        raise DemoError("the SPARQL query over the fixtures found nothing")
+        raise QuadciteError("the SPARQL query over the fixtures found nothing")
     for row in rows:
         put("   " + "".join(f"{cell:<12}" for cell in row).rstrip())
 
@@ -207,5 +230,5 @@ def _explain(data_dir: Path, cited: Mapping[str, Any]) -> None:
     text = _kg("why", cited["id"], "--data-dir", data_dir)
     for expected in (cited["provenance"]["sha256"], str(cited["provenance"]["row"])):
         if expected not in text:
-            raise DemoError(f"`kg why` does not name {expected}, which the evidence of {cited['id']} cites")
+            raise QuadciteError(f"`kg why` does not name {expected}, which the evidence of {cited['id']} cites")
     put(textwrap.indent(text.rstrip(), "   "))

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 from fastmcp import Client
-from fastmcp.exceptions import FastMCPError, MCPError
+from fastmcp.exceptions import FastMCPError, McpError
 
 from kg.errors import UpstreamError
 
@@ -31,5 +31,5 @@ def call_tools(url: str, calls: Sequence[tuple[str, Mapping[str, object]]]) -> l
 
     try:
         return anyio.run(ask)
-    except (FastMCPError, MCPError, RuntimeError, OSError) as error:  # RuntimeError: the client's own schema check
+    except (FastMCPError, McpError, RuntimeError, OSError) as error:  # RuntimeError: the client's own schema check
         raise UpstreamError(f"cannot ask {url}: {error}") from error
