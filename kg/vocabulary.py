@@ -8,6 +8,7 @@ survives an N-Quads round trip. Each part becomes one path segment: NFC, UTF-8, 
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from typing import Final, Literal
 from urllib.parse import quote, unquote
@@ -86,6 +87,7 @@ Kind = Literal[
     "graph", "code",
 ]  # fmt: skip
 
+_INDEX: Final = re.compile("0|[1-9][0-9]*")
 _ROOTS: Final[dict[str, str]] = {
     "document": "cpr://doc/",
     "family": "cpr://family/",
@@ -130,16 +132,18 @@ def mint(kind: Kind, *parts: str, lang: str | None = None) -> NamedNode:
     if lang is not None and kind not in ("document", "passage"):
         raise InvalidInputError(f"only a document or a passage has a language version, not a {kind}")
     if kind == "passage":
-        if len(parts) != 2 or not (parts[1].isascii() and parts[1].isdigit()):
-            raise InvalidInputError(f"a passage is minted from a slug and a decimal index, not from {parts!r}")
-        version = f"&lang={segment(lang)}" if lang else ""
-        return NamedNode(f"cpr://doc/{segment(parts[0])}#p={int(parts[1])}{version}")
+        if len(parts) != 2 or not _INDEX.fullmatch(parts[1]):
+            raise InvalidInputError(
+                f"a passage is minted from a slug and a decimal index without leading zeros, not {parts!r}"
+            )
+        version = "" if lang is None else f"&lang={segment(lang)}"
+        return NamedNode(f"cpr://doc/{segment(parts[0])}#p={parts[1]}{version}")
     root = _ROOTS.get(kind)
     if root is None:
         raise InvalidInputError(
             f"no identifiers of kind {kind!r}; the kinds are {', '.join(sorted({*_ROOTS, 'passage'}))}"
         )
-    version = f"#lang={segment(lang)}" if lang else ""
+    version = "" if lang is None else f"#lang={segment(lang)}"
     return NamedNode(root + "/".join(segment(part) for part in parts) + version)
 
 

@@ -246,27 +246,20 @@ class OxigraphStore:
         _refuse_syntax_errors(update)
         reach = graphs_within_reach(update)
         with self._writing() as store:
-            scratch_folder = self.data_dir / "snapshots" / "update"
-            shutil.rmtree(scratch_folder, ignore_errors=True)
-            store.backup(scratch_folder)
+            folder = self.data_dir / "snapshots" / "update"
+            shutil.rmtree(folder, ignore_errors=True)
+            store.backup(folder)
             self._unflushed = 0
             try:
-                return self._update(store, scratch_folder, update, reach)
+                return self._update(store, folder, update, reach)
             finally:
-                shutil.rmtree(scratch_folder, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
 
-    def _update(self, store: pyoxigraph.Store, scratch_folder: Path, update: str, reach: Iterable[NamedNode]) -> Commit:
-        scratch = pyoxigraph.Store(scratch_folder)
-        try:
-            scratch.update(update, prefixes=PREFIXES)
-        except RuntimeError as error:
-            raise InvalidInputError(f"the update cannot be run: {error}") from error
-        if next(scratch.quads_for_pattern(None, None, None, DefaultGraph()), None) is not None:
-            raise InvalidInputError("the update writes to the default graph, which stays empty: name a graph")
+    def _update(self, store: pyoxigraph.Store, folder: Path, update: str, reach: Iterable[NamedNode]) -> Commit:
         deltas = []
         patch = Patch()
-        for graph in reach:
-            wanted = difference.statements(graph, scratch.quads_for_pattern(None, None, None, graph))
+        for graph, quads in _outcome(folder, update, reach).items():
+            wanted = difference.statements(graph, quads)
             delta = difference.compare(graph, difference.stored_statements(store, graph), wanted)
             if delta is None:
                 continue
@@ -414,6 +407,27 @@ class OxigraphStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _outcome(folder: Path, update: str, reach: Iterable[NamedNode]) -> dict[NamedNode, list[Quad]]:
+    """Return what `update` makes of the graphs in `reach`, run on the checkpoint in `folder`, which may go afterwards.
+
+    The engine on it is let go of whatever happens: it must not outlive its files.
+    """
+    scratch = pyoxigraph.Store(folder)
+    try:
+        scratch.update(update, prefixes=PREFIXES)
+        found = {graph: list(scratch.quads_for_pattern(None, None, None, graph)) for graph in reach}
+        unnamed = list(scratch.quads_for_pattern(None, None, None, DefaultGraph()))
+    except RuntimeError as error:
+        raise InvalidInputError(f"the update cannot be run: {error}") from error
+    except OSError as error:
+        raise StoreError(f"the update cannot be run in {folder}: {error}") from error
+    finally:
+        del scratch
+    if unnamed:
+        raise InvalidInputError("the update writes to the default graph, which stays empty: name a graph")
+    return found
 
 
 def _refuse_syntax_errors(update: str) -> None:
