@@ -39,6 +39,9 @@ BLOCK = 2_048
 PIECE = 16_384
 """Characters of a long text that are tokenized at once: a token's record takes far more memory than its text."""
 
+SPARE = 4
+"""Tokens left free in the windows of a long text: cut out of it, a window may tokenize a little differently."""
+
 TOKENIZED = 256
 """Texts that are tokenized at once."""
 
@@ -140,7 +143,11 @@ def _word_start(words: Sequence[int | None], index: int, floor: int) -> int:
 
 
 class LocalEmbedder:
-    """A fastembed model in this process."""
+    """A fastembed model in this process.
+
+    With int8 a text's vector depends a little on the others in its batch, whose activations share one scale: between
+    two calls its cosine is some 0.98 or more. A query is its own batch, so its vector is always the same.
+    """
 
     def __init__(self, model: TextEmbedding, name: str) -> None:
         from tokenizers import Tokenizer
@@ -185,7 +192,7 @@ class LocalEmbedder:
                 if len(text) <= PIECE and (count := next(counts)) <= self._size:
                     yield number, text, count
                 else:
-                    for window in windows(text, self._tokenizer, self._size):
+                    for window in windows(text, self._tokenizer, self._size - SPARE):
                         yield number, text[window.start : window.end], window.tokens
 
     def _embed(self, parts: Sequence[str]) -> Vectors:

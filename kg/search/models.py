@@ -191,7 +191,8 @@ def open_model(settings: Settings) -> TextEmbedding:
 def _load(name: str, folder: Path, threads: int = 0) -> TextEmbedding:
     from fastembed import TextEmbedding
 
-    return TextEmbedding(name, specific_model_path=str(folder), threads=threads or None)
+    # Without a cache_dir it would make a folder in the system's temporary one, for nothing.
+    return TextEmbedding(name, cache_dir=str(folder), specific_model_path=str(folder), threads=threads or None)
 
 
 def _catalogue() -> dict[str, dict[str, Any]]:

@@ -387,6 +387,19 @@ def test_a_full_or_read_only_cache_leaves_nothing(
 
 
 @pytest.mark.usefixtures("pinned")
+def test_a_read_only_cache_that_has_the_model_is_enough(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = models.pull(chosen)
+
+    def fail(*args: object, **named: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as read_only:
+        for module, function in ((Path, "mkdir"), (models.tempfile, "mkdtemp"), (os, "fsync")):
+            read_only.setattr(module, function, fail)
+        assert models.pull(chosen) == folder
+
+
+@pytest.mark.usefixtures("pinned")
 def test_too_little_space_is_said_before_the_download(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(chosen.models_dir.parent)._replace(free=5_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
@@ -503,6 +516,7 @@ def test_another_model_of_fastembed_is_pulled_and_opens_offline(
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     assert len(next(iter(models.open_model(wanted).embed(["offline"])))) == HIDDEN
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == files_there
 
 
 def test_an_absent_model_names_the_command(chosen: Settings) -> None:

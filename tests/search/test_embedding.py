@@ -1,0 +1,398 @@
+"""Embedding keeps every character of a text, computes equal windows once, and needs no network for a local model."""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from kg.errors import InvalidInputError, ModelError, UpstreamError
+from kg.search import embedding, models
+from kg.search.embedding import BATCH, LocalEmbedder, RemoteEmbedder, Vectors, Window, open_embedder, windows
+from kg.settings import Settings, settings
+
+GEOTHERMAL = "Geothermal wells deeper than 400 metres need a licence from the Ministry of Energy."
+FISHING = "Boats that fish inside the reserve lose their licence for two years."
+
+
+@pytest.fixture(scope="module")
+def embedder() -> LocalEmbedder:
+    opened = open_embedder(settings())
+    assert isinstance(opened, LocalEmbedder)
+    return opened
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    found = Tokenizer.from_file(str(models.installed(settings()) / "tokenizer.json"))
+    found.no_padding()
+    found.no_truncation()
+    return found
+
+
+class Counting:
+    """A model that notes the texts it computes."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.seen: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def passage_embed(self, texts: list[str], **options: int) -> Any:
+        self.seen += texts
+        assert options == {"batch_size": BATCH}
+        return self.inner.passage_embed(texts, **options)
+
+
+def assert_covered(text: str, found: list[Window], size: int) -> None:
+    assert (found[0].start, found[-1].end) == (0, len(text))
+    for before, after in pairwise(found):
+        assert before.start < after.start <= before.end <= after.end
+    assert all(window.tokens <= size for window in found)
+
+
+def cosine(one: Vectors, other: Vectors) -> float:
+    return float(one @ other)
+
+
+def test_vectors_are_unit_float32_rows(embedder: LocalEmbedder) -> None:
+    for vectors in embedder.embed_documents([GEOTHERMAL, FISHING]):
+        assert (vectors.shape, vectors.dtype) == ((1, embedder.dimensions), np.float32)
+        assert np.linalg.norm(vectors[0]) == pytest.approx(1, abs=1e-5)
+    query = embedder.embed_query("geothermal")
+    assert (query.shape, query.dtype) == ((384,), np.float32)
+
+
+def test_meaning_is_near_meaning(embedder: LocalEmbedder) -> None:
+    wells, boats = (vectors[0] for vectors in embedder.embed_documents([GEOTHERMAL, FISHING]))
+    query = embedder.embed_query("Who permits drilling for underground heat?")
+    assert cosine(query, wells) > cosine(query, boats) + 0.2
+
+
+def test_sorting_by_length_does_not_mix_up_the_texts(embedder: LocalEmbedder) -> None:
+    texts = [f"{'long ' * (number * 7 % 50)}text {number}" for number in range(40)]
+    together = embedder.embed_documents(texts)
+    for text, vectors in zip(texts, together, strict=True):
+        assert cosine(embedder.embed_query(text), vectors[0]) > 0.95
+
+
+def test_equal_texts_are_computed_once(embedder: LocalEmbedder) -> None:
+    counting = Counting(models.open_model(settings()))
+    first, other, again = LocalEmbedder(counting, "counting").embed_documents([GEOTHERMAL, FISHING, GEOTHERMAL])
+    assert sorted(counting.seen) == sorted([GEOTHERMAL, FISHING])
+    np.testing.assert_array_equal(first, again)
+    assert cosine(first[0], other[0]) < 0.9
+
+
+def test_no_texts_give_no_vectors(embedder: LocalEmbedder) -> None:
+    assert embedder.embed_documents([]) == []
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t \u2003", "\x00"])
+def test_a_blank_text_has_one_vector(embedder: LocalEmbedder, blank: str) -> None:
+    ((vector,),) = embedder.embed_documents([blank])
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+    assert np.isfinite(embedder.embed_query(blank)).all()
+
+
+def test_a_lone_surrogate_is_the_callers_mistake(embedder: LocalEmbedder) -> None:
+    for call in (embedder.embed_query, lambda text: embedder.embed_documents(["fine", text])):
+        with pytest.raises(InvalidInputError, match="lone surrogate at character 3"):
+            call("abc\ud800")
+
+
+def test_the_end_of_a_long_text_is_found(embedder: LocalEmbedder) -> None:
+    text = f"{FISHING} " * 60 + GEOTHERMAL
+    (vectors,) = embedder.embed_documents([text])
+    assert len(vectors) > 3
+    query = embedder.embed_query("licence for geothermal wells")
+    scores = vectors @ query
+    assert scores.argmax() == len(vectors) - 1
+    assert scores[-1] > scores[0] + 0.2
+
+
+def test_a_text_that_just_fits_is_one_window(embedder: LocalEmbedder, tokenizer: Tokenizer) -> None:
+    fits, over = ("law " * count for count in (254, 255))
+    assert len(tokenizer.encode(fits).ids) == models.WINDOW
+    assert [len(vectors) for vectors in embedder.embed_documents([fits, over])] == [1, 2]
+
+
+def test_a_query_longer_than_a_window_counts_whole(embedder: LocalEmbedder) -> None:
+    query = embedder.embed_query(f"{FISHING} " * 30 + f"{GEOTHERMAL} " * 30)
+    assert np.linalg.norm(query) == pytest.approx(1, abs=1e-5)
+    wells, boats = (vectors[0] for vectors in embedder.embed_documents([GEOTHERMAL, FISHING]))
+    assert min(cosine(query, wells), cosine(query, boats)) > 0.5
+
+
+def test_every_window_fits_the_model_as_cut_out(embedder: LocalEmbedder, tokenizer: Tokenizer) -> None:
+    counting = Counting(models.open_model(settings()))
+    text = "".join(f"Règlement-{number} «{'x' * (number % 130)}» 能源{number * 7}; " for number in range(200))
+    (vectors,) = LocalEmbedder(counting, "counting").embed_documents([text])
+    assert len(vectors) == len(counting.seen) > 20
+    assert max(len(tokenizer.encode(part).ids) for part in counting.seen) <= models.WINDOW
+
+
+def test_threads_share_an_embedder(embedder: LocalEmbedder) -> None:
+    texts = [f"{GEOTHERMAL} {number}" for number in range(24)]
+    alone = [embedder.embed_query(text) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        np.testing.assert_array_equal(list(pool.map(embedder.embed_query, texts)), alone)
+
+
+@hypothesis_settings(deadline=None, max_examples=60)
+@given(
+    text=st.text(st.sampled_from("ab é1.,\n 能\x00İ한 "), max_size=400) | st.text(max_size=200),
+    size=st.integers(4, 40),
+    piece=st.integers(1, 60),
+)
+def test_windows_hold_every_character(tokenizer: Tokenizer, text: str, size: int, piece: int) -> None:
+    with pytest.MonkeyPatch.context() as smaller:
+        smaller.setattr(embedding, "PIECE", piece)
+        assert_covered(text, list(windows(text, tokenizer, size)), size)
+
+
+def test_neighbouring_windows_share_a_sentence_and_cut_between_words(tokenizer: Tokenizer) -> None:
+    text = " ".join(f"municipality{number}" for number in range(900))
+    found = list(windows(text, tokenizer, 254))
+    assert_covered(text, found, 254)
+    for before, after in pairwise(found):
+        shared = text[after.start : before.end]
+        assert len(tokenizer.encode(shared, add_special_tokens=False).ids) >= embedding.OVERLAP
+        assert {text[after.start - 1], text[before.end]} == {" "}
+
+
+def test_five_megabytes_are_windowed_whole_in_bounded_memory(tokenizer: Tokenizer) -> None:
+    text = "".join(f"{GEOTHERMAL[: number % 80]} {number} " for number in range(110_000))
+    assert len(text) > 5_000_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    end, count = 0, 0
+    for window in windows(text, tokenizer, 254):
+        assert window.start <= end <= window.end
+        end, count = window.end, count + 1
+    assert (end, count > 5_000) == (len(text), True)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000, "KiB"
+
+
+@pytest.mark.parametrize("long", ["x" * 200_000, " " * 200_000, "能" * 20_000, "word " * 200_000])
+def test_long_texts_of_one_kind_end(embedder: LocalEmbedder, tokenizer: Tokenizer, long: str) -> None:
+    assert_covered(long, list(windows(long, tokenizer, 254)), 254)
+    (vectors,) = embedder.embed_documents([long])
+    assert np.isfinite(vectors).all()
+
+
+def test_more_windows_than_a_block_keep_their_order(embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"paragraph {number} " * (1 + number % 5) for number in range(50)] * 2
+    whole = embedder.embed_documents(texts)
+    monkeypatch.setattr(embedding, "BLOCK", 7)
+    monkeypatch.setattr(embedding, "TOKENIZED", 3)
+    for one, other in zip(whole, embedder.embed_documents(texts), strict=True):
+        assert cosine(one[0], other[0]) > 0.95
+
+
+def test_opening_and_embedding_use_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise AssertionError("a local model must not use the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert open_embedder(settings()).embed_query("offline").shape == (384,)
+
+
+def test_an_absent_model_names_the_command(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"run `kg models pull`"):
+        open_embedder(Settings(models_dir=tmp_path))
+
+
+def test_the_name_tells_the_arithmetic_and_threads_are_passed_on() -> None:
+    chosen = settings().model_copy(update={"embedding_threads": 1})
+    opened = open_embedder(chosen)
+    assert opened.name == f"{chosen.model}/{chosen.model_precision}"
+    assert models.open_model(chosen).threads == 1
+
+
+# A remote endpoint
+
+Answer = tuple[int, dict[str, str], object]
+
+
+class Endpoint:
+    """A loopback stand-in for an embeddings endpoint; `answers` come first, then vectors of four numbers."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer | Callable[[dict[str, Any]], Answer]] = []
+        self.requests: list[dict[str, Any]] = []
+        self.tokens: set[str | None] = set()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.requests.append({"path": self.path, **body})
+                outer.tokens.add(self.headers.get("Authorization"))
+                answer = outer.answers.pop(0) if outer.answers else outer.vectors
+                status, headers, content = answer(body) if callable(answer) else answer
+                data = content if isinstance(content, bytes) else json.dumps(content).encode()
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(data)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    @staticmethod
+    def vectors(body: dict[str, Any]) -> Answer:
+        """Answer with one vector per input that tells its first character, last input first."""
+        data = [
+            {"index": index, "embedding": [float(ord(text[0])), 2.0 * len(text), 1.0, 0.0]}
+            for index, text in enumerate(body["input"])
+        ]
+        return 200, {}, {"data": data[::-1]}
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    running = Endpoint()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def slept() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def remote(endpoint: Endpoint, slept: list[float]) -> Iterator[RemoteEmbedder]:
+    opened = RemoteEmbedder(endpoint.url, "some-model", "secret-token", timeout_s=5, sleep=slept.append)
+    yield opened
+    opened.close()
+
+
+def test_the_settings_choose_the_endpoint(endpoint: Endpoint) -> None:
+    opened = open_embedder(Settings(embedding_url=endpoint.url, embedding_token="t", model="some-model"))
+    assert isinstance(opened, RemoteEmbedder)
+    assert (opened.name, opened.dimensions) == ("127.0.0.1/some-model", 4)
+    assert endpoint.tokens == {"Bearer t"}
+    assert endpoint.requests[0]["path"] == "/v1/embeddings"
+    opened.close()
+
+
+def test_remote_vectors_come_back_in_order_and_normalized(remote: RemoteEmbedder, endpoint: Endpoint) -> None:
+    texts = [chr(97 + number % 26) * (1 + number) for number in range(100)]
+    found = remote.embed_documents([*texts, texts[0]])
+    for text, vectors in zip(texts, found, strict=False):
+        expected = np.array([ord(text[0]), 2.0 * len(text), 1, 0], dtype=np.float32)
+        np.testing.assert_allclose(vectors, [expected / np.linalg.norm(expected)], rtol=1e-5)
+    assert [len(request["input"]) for request in endpoint.requests] == [64, 36]
+    assert endpoint.tokens == {"Bearer secret-token"}
+
+
+def test_remote_texts_are_cut_into_windows_that_hold_all_of_them(remote: RemoteEmbedder, endpoint: Endpoint) -> None:
+    text = " ".join(str(number) for number in range(2_000))
+    (vectors,) = remote.embed_documents([text])
+    sent = [part for request in endpoint.requests for part in request["input"]]
+    assert len(vectors) == len(sent)
+    assert all(len(part) <= embedding.REMOTE_WINDOW for part in sent)
+    assert {word for part in sent for word in part.split()} >= set(text.split())
+    assert remote.embed_query(text).shape == (4,)
+
+
+def test_the_empty_text_is_sent_as_a_blank(remote: RemoteEmbedder, endpoint: Endpoint) -> None:
+    remote.embed_documents([""])
+    assert endpoint.requests[0]["input"] == [" "]
+
+
+def test_a_busy_endpoint_is_asked_again_when_it_says(
+    remote: RemoteEmbedder, endpoint: Endpoint, slept: list[float]
+) -> None:
+    endpoint.answers = [
+        (429, {"Retry-After": "7"}, {}),
+        (503, {"Retry-After": formatdate(usegmt=True)}, {}),
+        (500, {}, {}),
+    ]
+    assert remote.embed_query("text").shape == (4,)
+    assert slept[0] == 7
+    assert slept[1] < 2
+    assert slept[2] == 4
+
+
+def test_an_endpoint_that_stays_busy_is_given_up(
+    remote: RemoteEmbedder, endpoint: Endpoint, slept: list[float]
+) -> None:
+    endpoint.answers = [(503, {}, {"error": "overloaded"})] * 9
+    with pytest.raises(UpstreamError, match=r"did not embed after 4 attempts: HTTP 503 .*overloaded"):
+        remote.embed_query("text")
+    assert len(slept) == 3
+
+
+def test_a_long_retry_after_is_not_waited_for(remote: RemoteEmbedder, endpoint: Endpoint, slept: list[float]) -> None:
+    endpoint.answers = [(429, {"Retry-After": "3600"}, {})]
+    with pytest.raises(UpstreamError, match="asks to wait 3600 s"):
+        remote.embed_query("text")
+    assert slept == []
+
+
+def test_a_refusal_is_not_repeated_and_tells_no_secret(remote: RemoteEmbedder, endpoint: Endpoint) -> None:
+    endpoint.answers = [(401, {}, {"error": "bad key"})]
+    with pytest.raises(UpstreamError, match=r"refused to embed: HTTP 401 .*bad key") as raised:
+        remote.embed_query("text")
+    assert "secret-token" not in str(raised.value)
+    assert len(endpoint.requests) == 1
+
+
+def test_an_endpoint_that_is_gone_is_said(endpoint: Endpoint, slept: list[float]) -> None:
+    gone = RemoteEmbedder("http://127.0.0.1:9/v1", "m", sleep=slept.append)
+    with pytest.raises(UpstreamError, match=r"after 4 attempts: ConnectError"):
+        gone.embed_query("text")
+    gone.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"<html>", "did not answer with a list of embeddings"),
+        ({"error": "none"}, "did not answer with a list of embeddings"),
+        ({"data": [{"index": 0, "embedding": ["a"]}]}, "did not answer with a list of embeddings"),
+        ({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}, r"shape \(1, 2\), not \(1, 4\)"),
+        ({"data": []}, "shape"),
+        ({"data": [{"index": n, "embedding": [1.0] * 4} for n in range(2)]}, r"shape \(2, 4\), not \(1, 4\)"),
+        ({"data": [{"index": 0, "embedding": [float("nan")] * 4}]}, "zero or not finite"),
+        ({"data": [{"index": 0, "embedding": [0.0] * 4}]}, "zero or not finite"),
+    ],
+)
+def test_an_answer_that_is_no_vector_is_refused(
+    remote: RemoteEmbedder, endpoint: Endpoint, answer: object, message: str
+) -> None:
+    assert remote.dimensions == 4
+    endpoint.answers = [(200, {}, answer)]
+    with pytest.raises(UpstreamError, match=message):
+        remote.embed_query("text")
