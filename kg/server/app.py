@@ -6,9 +6,10 @@ import contextlib
 import errno
 import ipaddress
 import logging
+import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Final, Literal
 
@@ -47,6 +48,12 @@ def create_app(kg: KnowledgeGraph) -> Starlette:
     While it runs, what differs between the store and the index is rebuilt in the background. Requests that name a
     host other than this machine get 421, and those of a foreign web page 403 (DNS rebinding).
     """
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        with healing(kg):
+            yield
+
     threads = Threads()
     apps = {
         path: build_mcp(kg, tags, threads).http_app(
@@ -58,31 +65,29 @@ def create_app(kg: KnowledgeGraph) -> Starlette:
     routes += [health.route(kg, threads), *sparql_protocol.routes(kg)]
     return Starlette(
         routes=routes,
-        lifespan=combine_lifespans(_healing(kg), *(app.lifespan for app in apps.values())),
+        lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
         middleware=[Middleware(HostOriginGuardMiddleware, mode="strict")],
     )
 
 
-def _healing(kg: KnowledgeGraph) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
-    @contextlib.asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        stop = threading.Event()
+@contextlib.contextmanager
+def healing(kg: KnowledgeGraph) -> Iterator[None]:
+    """Bring the search index in line with the store in the background, for as long as the block runs."""
+    stop = threading.Event()
 
-        def work() -> None:
-            try:
-                heal(kg, stop=stop)
-            except QuadciteError as error:
-                log.warning("the search index could not be brought up to date: %s", error)
-
-        worker = threading.Thread(target=work, name="heal", daemon=True)
-        worker.start()
+    def work() -> None:
         try:
-            yield
-        finally:
-            stop.set()
-            worker.join(GRACE_S)
+            heal(kg, stop=stop)
+        except QuadciteError as error:
+            log.warning("the search index could not be brought up to date: %s", error)
 
-    return lifespan
+    worker = threading.Thread(target=work, name="heal", daemon=True)
+    worker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        worker.join(GRACE_S)
 
 
 def check_loopback(host: str) -> None:
@@ -141,7 +146,7 @@ def serve(
     there. Raises InvalidInputError for an address that cannot be had, and what `KnowledgeGraph.open` raises.
     """
     if transport == "stdio":
-        with KnowledgeGraph.open(data_dir, settings) as kg:
+        with KnowledgeGraph.open(data_dir, settings) as kg, healing(kg):
             kg.load = load
             build_mcp(kg).run(transport="stdio", show_banner=False)
         return
@@ -156,25 +161,37 @@ def serve(
                 lifespan="on",
                 server_header=False,
             )
-            _Server(config, partial_ready(on_ready, address)).run(sockets=[listening])
+            with _signals_that_return():
+                _Server(config, address, on_ready).run(sockets=[listening])
 
 
-def partial_ready(on_ready: Callable[[str], None] | None, address: str) -> Callable[[], None]:
-    """Return a function without arguments that tells `on_ready`, if there is one, the address."""
-    return lambda: on_ready(address) if on_ready is not None else None
+@contextlib.contextmanager
+def _signals_that_return() -> Iterator[None]:
+    """Let SIGTERM and SIGINT end the server and nothing else: uvicorn raises them again once it has stopped, which
+    would end the process before the graph is closed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Server(uvicorn.Server):
     """Uvicorn that says when it takes requests."""
 
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, address: str, on_ready: Callable[[str], None] | None) -> None:
         super().__init__(config)
-        self._on_started = on_started
+        self._address, self._on_ready = address, on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
-            self._on_started()
+        if self.started and self._on_ready is not None:
+            self._on_ready(self._address)
 
 
 LOGGING: Final = {

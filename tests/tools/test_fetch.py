@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.tools import passages, research
 from kg.tools.passages import fetch
 from kg.vocabulary import mint
+from tests.tools.made_up import quads_of
 
 
 @pytest.fixture
 def versions(kg, corpus):
     """A graph with one more document, of which there is an original and a translation."""
-    from dataclasses import replace
-
-    from .conftest import quads_of
-
     original = [
         replace(
             p,

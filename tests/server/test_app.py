@@ -1,0 +1,168 @@
+"""What the application promises to machines: who may ask, where it binds, and how it starts and stops."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import anyio
+import pytest
+from fastmcp.utilities.tests import ASGIServer
+
+from kg.errors import IndexUnavailableError, InvalidInputError
+from kg.server.app import address_of, create_app, listen
+
+
+def request(kg, method: str, path: str, **options):
+    async def run():
+        app = create_app(kg)
+        async with app.router.lifespan_context(app):
+            server = ASGIServer(url="http://127.0.0.1/mcp", app=app, transport_type="http")
+            async with server.http_client() as http:
+                return await http.request(method, path, **options)
+
+    return anyio.run(run)
+
+
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "health", "arguments": {}}}
+JSON = {"Accept": "application/json"}
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/climate", "/mcp/all"])
+def test_a_tool_can_be_called_with_plain_json(kg, path):
+    answer = request(kg, "POST", path, json=CALL, headers=JSON)
+    assert answer.status_code == 200
+    assert answer.json()["result"]["structuredContent"]["status"] == "ok"
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/research", "/health", "/sparql?query=ASK{}"])
+@pytest.mark.parametrize(
+    ("headers", "status"), [({"Host": "evil.example"}, 421), ({"Origin": "https://evil.example"}, 403)]
+)
+def test_a_foreign_host_or_page_is_turned_away_everywhere(kg, path, headers, status):
+    method = "POST" if path.startswith("/mcp") else "GET"
+    body = {"json": CALL} if method == "POST" else {}
+    assert request(kg, method, path, headers={**JSON, **headers}, **body).status_code == status
+
+
+def test_health_is_ready_while_passages_wait_for_vectors(kg):
+    answer = request(kg, "GET", "/health")
+    assert answer.status_code == 200
+    state = answer.json()
+    assert state["pending_vectors"] == 3
+    assert state["quads"] > 0
+    assert state["generation"] >= 1
+
+
+def test_health_says_503_when_the_index_is_gone(kg, monkeypatch):
+    def status():
+        raise IndexUnavailableError("the index process is being restarted")
+
+    monkeypatch.setattr(kg.search, "status", status)
+    answer = request(kg, "GET", "/health")
+    assert answer.status_code == 503
+    assert answer.json()["code"] == "index_unavailable"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":[]}}',
+        b"\xff\xfe",
+        b"[" * 5_000,
+    ],
+)
+def test_a_broken_request_is_answered_with_an_error(kg, body):
+    answer = request(kg, "POST", "/mcp", content=body, headers={**JSON, "Content-Type": "application/json"})
+    assert 400 <= answer.status_code < 500 or "error" in answer.json()
+
+
+def test_starting_brings_the_index_up_to_date(kg):
+    request(kg, "GET", "/health")
+    assert kg.search.state().keys() == {graph.value for graph in kg.store.graphs() if "/graph/src/" in graph.value}
+
+
+@pytest.mark.parametrize("host", [".".join("0000"), "::", "192.0.2.7", "example.org", ""])
+def test_what_is_not_loopback_is_not_bound(host):
+    with pytest.raises(InvalidInputError, match="authentication"):
+        listen(host, 0)
+
+
+def test_a_port_in_use_is_named():
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidInputError, match=f"port {port} .* in use"):
+            listen("127.0.0.1", port)
+
+
+def test_the_address_names_the_port_that_was_taken():
+    with listen("localhost", 0) as listening:
+        assert address_of(listening) == f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+SERVE = """
+import sys
+from pathlib import Path
+from kg.server.app import serve
+from kg.settings import Settings
+data = Path(sys.argv[1])
+settings = Settings(data_dir=data, models_dir=data / "no-models", _env_file=None)
+serve(data, settings, port=0, transport=sys.argv[2], on_ready=lambda address: print(address, flush=True))
+"""
+
+
+def start(tmp_path, transport: str, **streams) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-c", SERVE, str(tmp_path / "data"), transport], **streams)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_starts_answers_and_stops_when_told(tmp_path, number):
+    with start(tmp_path, "http", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().decode().strip()
+        assert address, process.stderr.read().decode() if process.stderr else ""
+        with urllib.request.urlopen(f"{address}/health", timeout=20) as answer:  # noqa: S310
+            state = json.load(answer)
+        lock = (tmp_path / "data" / "lock").read_text()
+        process.send_signal(number)
+        output, log = process.communicate(timeout=30)
+    assert state["quads"] == 0 or state["generation"] >= 0
+    assert json.loads(lock)["address"] == address
+    assert process.returncode == 0
+    assert output == b""
+    assert b"GET /health" in log
+    assert b"Traceback" not in log
+
+
+def test_stdio_carries_the_protocol_and_nothing_else(tmp_path):
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
+    }
+    messages = [hello, {"jsonrpc": "2.0", "method": "notifications/initialized"}, {**CALL, "id": 2}]
+    with start(tmp_path, "stdio", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        answers = []
+        for message in messages:
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+            process.stdin.flush()
+            if "id" in message:
+                answers.append(json.loads(process.stdout.readline()))
+        process.stdin.close()
+        rest = process.stdout.read()
+        process.wait(timeout=30)
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert answers[1]["result"]["structuredContent"]["quads"] >= 0
+    assert rest == b""
+    assert process.returncode == 0

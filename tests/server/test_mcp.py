@@ -1,0 +1,265 @@
+"""What MCP clients see: the contract of each tool through a real client, over HTTP without a socket."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import pytest
+from fastmcp import Client
+from fastmcp.exceptions import MCPError
+from fastmcp.utilities.tests import ASGIServer
+
+from kg import errors
+from kg.server.app import create_app
+from kg.server.mcp import BUSY_THREADS, build_mcp
+from kg.tools.registry import TOOLS
+
+
+@asynccontextmanager
+async def served(kg, path="/mcp"):
+    app = create_app(kg)
+    async with app.router.lifespan_context(app):
+        yield ASGIServer(url=f"http://127.0.0.1{path}", app=app, transport_type="http")
+
+
+def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: Any) -> Any:
+    async def run() -> Any:
+        async with served(kg, path) as server, server.client(**options) as client:
+            return await work(client)
+
+    return anyio.run(run)
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/mcp", ["search", "fetch", "family_overview", "list_resources", "health"]),
+        ("/mcp/climate", ["search", "fetch", "family_overview", "list_resources", "health"]),
+        ("/mcp/all", ["search", "fetch", "family_overview", "list_resources", "health"]),
+        ("/mcp/research", ["search", "fetch"]),
+    ],
+)
+def test_each_mount_serves_the_tools_of_its_tags(kg, path, names):
+    async def work(client):
+        return await client.list_tools()
+
+    tools = ask(kg, work, path)
+    assert sorted(tool.name for tool in tools) == sorted(names)
+    for tool in tools:
+        assert tool.annotations.read_only_hint is True
+        assert tool.title
+        assert tool.output_schema["type"] == "object"
+        assert tool.input_schema["additionalProperties"] is False
+
+
+def test_a_listing_is_lean(kg):
+    async def work(client):
+        return await client.list_tools()
+
+    listed = sum(len(tool.model_dump_json(exclude_none=True)) for tool in ask(kg, work))
+    assert listed < 20_000
+
+
+def test_the_research_pair_is_the_deep_research_contract(kg):
+    async def work(client):
+        tools = {tool.name: tool for tool in await client.list_tools()}
+        found = await client.call_tool("search", {"query": "geothermal licence"})
+        document = await client.call_tool("fetch", {"id": found.structured_content["results"][0]["id"]})
+        return tools, found, document
+
+    tools, found, document = ask(kg, work, "/mcp/research")
+    assert list(tools["search"].input_schema["properties"]) == ["query"]
+    assert list(tools["fetch"].input_schema["properties"]) == ["id"]
+    assert set(found.structured_content) == {"results"}
+    assert all(set(hit) == {"id", "title", "url"} and hit["url"] for hit in found.structured_content["results"])
+    assert set(document.structured_content) == {"id", "title", "text", "url", "metadata"}
+    for answer in (found, document):
+        (content,) = answer.content
+        assert json.loads(content.text) == answer.structured_content
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_both_protocol_eras_get_cited_passages_and_only_those_asked_for(kg, corpus, mode):
+    places = {passage.iri: passage.places for document in corpus for passage in document}
+
+    async def work(client):
+        found = await client.call_tool("search", {"query": "geothermal", "filters": {"iso3": ["DJI"]}, "limit": 100})
+        return found, client.protocol_version
+
+    found, version = ask(kg, work, mode=mode)
+    hits = found.structured_content["results"]
+    assert {hit["id"] for hit in hits} == {iri for iri, of in places.items() if "DJI" in of}
+    assert all(hit["provenance"]["sha256"] and hit["provenance"]["row"] for hit in hits)
+    assert found.meta["completeness"] == "complete"
+    assert found.meta["total"] == len(hits)
+    assert found.meta["snapshot"] >= 1
+    assert "SELECT" in found.meta["sparql"][0]["sparql"]
+    assert version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
+
+
+def test_every_core_tool_keeps_its_output_schema(kg, corpus):
+    calls = [
+        ("search", {"query": "solar", "explain": True, "filters": {"concept_qids": ["Q1"]}}),
+        ("fetch", {"ids": [corpus[0][0].iri, "cpr://doc/none#p=1"]}),
+        ("fetch", {"id": corpus[0][0].document, "limit": 2}),
+        ("family_overview", {"iso3": ["BRA"], "explain": True}),
+        ("list_resources", {"limit": 3}),
+        ("health", {}),
+    ]
+
+    async def work(client):
+        return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    for answer in ask(kg, work):
+        assert not answer.is_error
+        assert any(isinstance(value, list) for value in answer.structured_content.values()) or "status" in (
+            answer.structured_content
+        )
+
+
+def test_the_sparql_of_an_answer_gives_the_same_rows_at_the_endpoint(kg):
+    async def work():
+        async with served(kg) as server, server.client() as client, server.http_client() as http:
+            found = await client.call_tool("search", {"query": "solar", "filters": {"iso3": ["BRA"]}, "limit": 200})
+            query = found.meta["sparql"][0]["sparql"]
+            rows = await http.post("/sparql", data={"query": query}, headers={"Accept": "application/json"})
+            return found, rows.json()
+
+    found, rows = anyio.run(work)
+    assert {row["unit"]["value"] for row in rows["results"]["bindings"]} == {
+        hit["id"] for hit in found.structured_content["results"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "code", "says"),
+    [
+        ("search", {"query": "x", "filters": {"iso3": ["DJX"]}}, "invalid_input", "DJI"),
+        ("search", {"query": "x", "unknown": 1}, "invalid_input", "unknown"),
+        ("search", {}, "invalid_input", "query"),
+        ("fetch", {"id": "cpr://doc/none"}, "not_found", "search"),
+    ],
+)
+def test_an_error_says_what_would_be_valid(kg, name, arguments, code, says):
+    async def work(client):
+        return await client.call_tool(name, arguments, raise_on_error=False)
+
+    answer = ask(kg, work)
+    assert answer.is_error
+    assert answer.content[0].text.startswith(f"{code}: ")
+    assert says in answer.content[0].text
+    assert answer.meta["error"] == {"code": code, "message": answer.meta["error"]["message"], "retryable": False}
+
+
+@pytest.fixture
+def broken(kg, monkeypatch):
+    """Makes every search of the index fail with the error given."""
+
+    def failing(error: Exception) -> None:
+        def rank(*_: object, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr(kg.search, "rank", rank)
+
+    return failing
+
+
+def test_a_passing_trouble_is_marked_as_worth_another_try(kg, broken):
+    broken(errors.IndexUnavailableError("the index process is being restarted"))
+
+    async def work(client):
+        return await client.call_tool("search", {"query": "solar"}, raise_on_error=False)
+
+    answer = ask(kg, work)
+    assert answer.meta["error"]["retryable"] is True
+    assert "being restarted" in answer.content[0].text
+
+
+def test_what_goes_wrong_inside_is_masked_and_logged_with_its_number(kg, broken, caplog):
+    broken(ValueError("secret of the house"))
+
+    async def work(client):
+        return await client.call_tool("search", {"query": "solar"}, raise_on_error=False)
+
+    answer = ask(kg, work)
+    assert answer.is_error
+    assert "secret" not in str(answer)
+    number = answer.content[0].text.rsplit(" ", 1)[-1]
+    assert number in caplog.text
+    assert "secret of the house" in caplog.text
+
+
+def test_slow_calls_do_not_hold_up_health(kg, monkeypatch):
+    release = threading.Event()
+    started = threading.Semaphore(0)
+    rank = kg.search.rank
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        started.release()
+        assert release.wait(30)
+        return rank(*args, **kwargs)
+
+    monkeypatch.setattr(kg.search, "rank", slow)
+
+    async def work(client):
+        async with anyio.create_task_group() as group:
+            for _ in range(45):
+                group.start_soon(client.call_tool, "search", {"query": "solar", "limit": 1})
+            for _ in range(BUSY_THREADS):
+                await anyio.to_thread.run_sync(started.acquire)
+            began = time.perf_counter()
+            answer = await client.call_tool("health", {})
+            took = time.perf_counter() - began
+            release.set()
+        return answer, took
+
+    answer, took = ask(kg, work)
+    assert answer.structured_content["status"] == "ok"
+    assert took < 1
+
+
+def test_resources_say_what_is_served(kg, corpus):
+    iri = corpus[0][0].iri
+
+    async def work(client):
+        entity = f"kg://entity/{quote(iri, safe='')}"
+        uris = ["cpr://status", "cpr://dataset/revision", entity, f"{entity}?format=json"]
+        return [(await client.read_resource(uri))[0] for uri in uris]
+
+    status, revision, turtle, entity = ask(kg, work)
+    assert json.loads(status.text)["status"] == "ok"
+    assert json.loads(revision.text)["sources"][0]["sha256"] == "ab" * 32
+    assert corpus[0][0].text in turtle.text
+    assert turtle.mime_type == "text/turtle"
+    assert json.loads(entity.text)["iri"] == iri
+
+
+@pytest.mark.parametrize("iri", ["c:thing", "urn:none", "not an iri", "../../etc/passwd", "/etc/passwd"])
+def test_an_entity_that_is_not_there_is_an_error_and_no_path(kg, iri):
+    async def work(client):
+        with pytest.raises(MCPError, match=r"not_found|invalid_input"):
+            await client.read_resource(f"kg://entity/{quote(iri, safe='')}")
+
+    ask(kg, work)
+
+
+def test_every_tool_is_mounted_somewhere():
+    mounted = {
+        tool.name for tags in (frozenset({"core"}), frozenset({"research"})) for tool in TOOLS if tool.tags & tags
+    }
+    assert mounted == {tool.name for tool in TOOLS}
+
+
+def test_a_server_without_http_answers_too(kg):
+    async def work():
+        async with Client(build_mcp(kg)) as client:
+            return await client.call_tool("health", {})
+
+    assert anyio.run(work).structured_content["status"] == "ok"

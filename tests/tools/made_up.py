@@ -1,0 +1,274 @@
+"""A small graph of made-up policies behind the real protocols: an in-memory store, a pool, and an index by word counts.
+
+All names and sentences are fictional.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, RdfFormat, Store
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search.protocol import Candidate, GraphUnits, IndexStatus, Ranking
+from kg.settings import Settings
+from kg.store.protocol import Commit, GraphChange, Patch, Rows, Snapshot, Statistics
+from kg.store.sandbox import Answer, Cancellation
+from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PREFIXES, PROV, PROV_GRAPH, RDF, SCHEMA, SKOS, mint
+
+SHA256 = "ab" * 32
+WORDS = ("geothermal", "solar", "tariff", "licence", "forest", "carbon", "levy", "grid", "harbour", "rainwater")
+
+
+@dataclass(frozen=True)
+class Made:
+    """One passage of the made-up graph, as a test's brute force sees it."""
+
+    iri: str
+    document: str
+    slug: str
+    title: str
+    family: str
+    places: tuple[str, ...]
+    corpus: str
+    languages: tuple[str, ...]
+    language: str | None
+    position: int
+    text: str
+    date: str | None
+
+
+class Passages(Sequence[Made]):
+    """All passages of the made-up graph, in the order of their rows; shown in one line."""
+
+    def __init__(self, passages: Iterable[Made]) -> None:
+        self._passages = list(passages)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self._passages[position]
+
+    def __len__(self) -> int:
+        return len(self._passages)
+
+
+class MemoryStore:
+    """The part of the store protocol that reading needs."""
+
+    def __init__(self) -> None:
+        self.inner = Store()
+        self.generation = 1
+
+    def query(self, query: str, *, limit: int | None = None) -> Rows:
+        solutions = self.inner.query(query, prefixes=PREFIXES, use_default_graph_as_union=True)
+        assert isinstance(solutions, QuerySolutions)
+        names = tuple(variable.value for variable in solutions.variables)
+        rows = [tuple(solution[name] for name in names) for solution in solutions]
+        return Rows(names, rows if limit is None else rows[:limit])
+
+    def statistics(self) -> Statistics:
+        return Statistics(self.generation, len(self.inner), len(list(self.inner.named_graphs())), 0)
+
+    def commit(
+        self,
+        replace: Mapping[NamedNode, Iterable[Quad]],
+        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+    ) -> Commit:
+        raise NotImplementedError
+
+    def update(self, update: str) -> Commit:
+        self.inner.update(update, prefixes=PREFIXES)
+        self.generation += 1
+        return Commit(self.generation)
+
+    def graph(self, graph: NamedNode) -> list[Quad]:
+        return list(self.inner.quads_for_pattern(None, None, None, graph))
+
+    def graphs(self) -> list[NamedNode]:
+        return [graph for graph in self.inner.named_graphs() if isinstance(graph, NamedNode)]
+
+    def dump(self, output: IO[bytes], media_type: RdfFormat, graph: NamedNode | None = None) -> None:
+        raise NotImplementedError
+
+    def snapshot(self, at_least: int = 0) -> Snapshot:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+class DirectPool:
+    """Runs a query where the real pool would hand it to a worker. `hold` lets a test keep queries waiting."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self.asked: list[str] = []
+        self.failure: Exception | None = None
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def run(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        timeout_s: float | None = None,
+        at_least: int = 0,
+        cancellation: Cancellation | None = None,
+    ) -> Answer:
+        assert self.hold.wait(30)
+        if self.failure is not None:
+            raise self.failure
+        self.asked.append(query)
+        return Answer(self.store.query(query, limit=limit), self.store.generation, False)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class WordIndex:
+    """Scores by shared words; `deep` is how it behaves when it proposes: the best `limit`, and no more."""
+
+    units: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
+    ranked: list[tuple[int | None, int | None, int]] = field(default_factory=list, repr=False)
+    hashes: dict[str, str] = field(default_factory=dict, repr=False)
+    embedder_error: str | None = None
+
+    def score(self, query: str, iri: str) -> float:
+        words = Counter(self.units[iri][1].casefold().split())
+        return float(sum(min(words[word], 3) for word in set(query.casefold().split())))
+
+    def rank(
+        self, query: str, *, units: Sequence[str] | None = None, parents: Sequence[str] | None = None, limit: int
+    ) -> Ranking:
+        self.ranked.append((None if units is None else len(units), None if parents is None else len(parents), limit))
+        if units is not None:
+            pool = [iri for iri in units if iri in self.units]
+        else:
+            allowed = None if parents is None else set(parents)
+            pool = [iri for iri, (parent, _) in self.units.items() if allowed is None or parent in allowed]
+        scored = sorted(((self.score(query, iri), iri) for iri in pool), key=lambda pair: (-pair[0], pair[1]))
+        # The set's own best score is what scores are measured by, as in the real fusion.
+        best = max((score for score, _ in scored), default=0.0) or 1.0
+        candidates = [Candidate(iri, score / best, score, 0.0) for score, iri in scored[:limit]]
+        return Ranking(candidates, exhaustive=units is not None or len(scored) <= limit)
+
+    def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
+        for graph, of in graphs.items():
+            self.hashes[graph] = of.content_sha256
+            self.units.update({unit.iri: (unit.parent, unit.text) for unit in of.units})
+
+    def remove(self, graphs: Iterable[str]) -> None:
+        for graph in graphs:
+            del self.hashes[graph]
+
+    def state(self) -> dict[str, str]:
+        return dict(self.hashes)
+
+    def status(self) -> IndexStatus:
+        return IndexStatus(len(self.units), 3, 1, "words", self.embedder_error)
+
+    def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def quads_of(made: Sequence[Made], row: int = 0) -> Iterator[Quad]:
+    """Yield the quads of one document and its provenance; the passages stand in the source rows `row` + 1 onwards."""
+    first = made[0]
+    version = first.document.partition("#")[2].removeprefix("lang=")
+    graph = mint("graph", "src", "climate", first.slug, *([version] if version else []))
+    document = NamedNode(first.document)
+    family = mint("family", first.family)
+
+    def quad(s: NamedNode, p: NamedNode, o: NamedNode | Literal, g: NamedNode = graph) -> Quad:
+        return Quad(s, p, o, g)
+
+    yield quad(document, RDF.type, KG.PolicyDocument)
+    yield quad(document, DCTERMS.title, Literal(first.title))
+    yield quad(document, KG.slug, Literal(first.slug))
+    yield quad(document, DCTERMS.identifier, Literal(f"MADE.{first.slug}"))
+    yield quad(document, ELI.is_member_of, family)
+    yield quad(document, KG.corpusType, mint("code", "corpusType", first.corpus))
+    yield quad(document, FOAF.page, NamedNode(f"https://app.climatepolicyradar.org/documents/{document.value[10:]}"))
+    if first.date:
+        yield quad(document, ELI.date_document, Literal(first.date))
+    for language in first.languages:
+        yield quad(document, SCHEMA.inLanguage, Literal(language))
+    for place in first.places:
+        node = mint("place", place)
+        yield quad(document, KG.jurisdiction, node)
+        yield quad(node, RDF.type, KG.Place, mint("graph", "ref", "place", place))
+        yield quad(node, SKOS.notation, Literal(place), mint("graph", "ref", "place", place))
+    family_graph = mint("graph", "ref", "family", first.family)
+    yield quad(family, RDF.type, KG.PolicyFamily, family_graph)
+    yield quad(family, DCTERMS.title, Literal(f"Family {first.family}"), family_graph)
+    for passage in made:
+        node = NamedNode(passage.iri)
+        yield quad(node, RDF.type, KG.Passage)
+        yield quad(node, DCTERMS.isPartOf, document)
+        yield quad(node, SCHEMA.position, Literal(passage.position))
+        yield quad(node, SCHEMA.text, Literal(passage.text))
+        yield quad(node, KG.blockType, mint("code", "blockType", "Text"))
+        if passage.position % 2:
+            yield quad(node, KG.pageNumber, Literal(passage.position // 2 + 1))
+        if passage.language:
+            yield quad(node, SCHEMA.inLanguage, Literal(passage.language))
+    snapshot = mint("snapshot", f"sha256-{SHA256}")
+    yield quad(graph, PROV.wasDerivedFrom, snapshot, PROV_GRAPH)
+    yield quad(graph, KG.contentSha256, Literal(f"hash of {first.document}"), PROV_GRAPH)
+    yield quad(graph, KG.sourceRows, Literal(f"{row + 1}-{row + len(made)}"), PROV_GRAPH)
+    yield quad(snapshot, KG.sha256, Literal(SHA256), PROV_GRAPH)
+    yield quad(snapshot, KG.location, Literal("made-up.parquet"), PROV_GRAPH)
+
+
+def make_passages(documents: int = 24, seed: int = 7) -> list[list[Made]]:
+    """Return made-up documents, each a list of passages; every third position is left out."""
+    chance = random.Random(seed)
+    corpus = []
+    for number in range(documents):
+        slug = f"act-{number}_a1"
+        common = {
+            "document": mint("document", slug).value,
+            "slug": slug,
+            "title": f"Act {number % 7}",
+            "family": f"family-{number % 5}",
+            "places": tuple(chance.sample(("DJI", "BRA", "ZAF", "XAA"), chance.choice((1, 1, 2)))),
+            "corpus": chance.choice(("Laws and Policies", "Litigation", "Reports")),
+            "languages": tuple(chance.sample(("en", "en-GB", "fr", "pt"), chance.choice((0, 1, 1, 2)))),
+            "date": chance.choice((None, "2019-03-01", "2021-07-15")),
+        }
+        corpus.append(
+            [
+                Made(
+                    iri=mint("passage", slug, str(position)).value,
+                    language=chance.choice((None, None, "en", "fr")),
+                    position=position,
+                    text=" ".join(chance.choices(WORDS, k=6)),
+                    **common,  # type: ignore[arg-type]
+                )
+                for position in range(chance.randint(4, 30))
+                if position % 3 != 2
+            ]
+        )
+    return corpus
+
+
+def open_graph(corpus: Sequence[Sequence[Made]]) -> KnowledgeGraph:
+    """Return a knowledge graph over stand-ins that holds `corpus`."""
+    store, index = MemoryStore(), WordIndex()
+    row = 0
+    for made in corpus:
+        store.inner.extend(quads_of(made, row))
+        row += len(made)
+        index.units.update({passage.iri: (passage.document, passage.text) for passage in made})
+    parts: dict[str, Any] = {"store": store, "search": index, "pool": DirectPool(store)}
+    return KnowledgeGraph(Settings(data_dir=Path("unused"), _env_file=None), **parts)  # type: ignore[call-arg]
