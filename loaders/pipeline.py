@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from pyoxigraph import NamedNode, Quad
@@ -163,7 +164,7 @@ class _Load:
         self.loader = LOADERS[source]
         self.located = located
         self.on_progress = on_progress
-        self.gate = RecordGate() if gate else None
+        self.gate = _gate() if gate else None
         self.index = index
         self.report = LoadReport(source, warnings=list(located.warnings))
         self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain)
@@ -358,6 +359,12 @@ class _Load:
             log.warning("%s", warning)
         if (more := len(self.report.warnings) - _SHOWN_WARNINGS) > 0:
             log.warning("and %d more warnings", more)
+
+
+@cache
+def _gate() -> RecordGate:
+    """The gate with the shapes that ship, which take a second to read."""
+    return RecordGate()
 
 
 def _origin(document: SourceDocument, *, rows: bool = True) -> RecordOrigin:

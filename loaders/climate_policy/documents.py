@@ -116,7 +116,7 @@ def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rej
         heads.setdefault(record, head)
     for record, rows in records.items():
         kind, version = record
-        name = group.key if group.key is not None else rows[0].file.snapshot.source
+        name = present(group.key) or rows[0].file.snapshot.source
         try:
             if record in faults:
                 raise RecordError(faults[record])
@@ -157,7 +157,7 @@ def _trusted(key: str | None, rows: Sequence[BodyRow]) -> None:
     if problems:
         raise RecordError(_some(problems))
     if not present(key):
-        raise RecordError(f"{_rows(rows)} name no document: the slug is empty")
+        raise RecordError(f"{_rows(rows)}: the slug is empty, so no document is named")
 
 
 def _some(texts: Sequence[str]) -> str:
@@ -369,7 +369,7 @@ class _Draft:
 def _document(head: Mapping[str, str | None], version: str | None, rows: Sequence[BodyRow]) -> SourceDocument:
     slug = head["slug"]
     if slug is None:
-        raise RecordError(f"{_rows(rows)} name no document: the slug is empty")
+        raise RecordError(f"{_rows(rows)}: the slug is empty, so no document is named")
     draft = _Draft(head, slug, version)
     title = draft.title()
     draft.common(_LAWS_SITE)

@@ -66,7 +66,7 @@ class _Blocks(HTMLParser):
         self.text.append(data if "pre" in self.open else re.sub(r"[ \t\r\n\f]+", " ", data))
 
     def flush(self) -> None:
-        lines = [re.sub(r" {2,}", " ", line).strip(" \xa0") for line in "".join(self.text).split("\n")]
+        lines = [re.sub(r" {2,}", " ", line).strip() for line in "".join(self.text).split("\n")]
         text = "\n".join(line for line in lines if line)
         self.text, self.breaks = [], 0
         if text:

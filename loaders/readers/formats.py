@@ -126,7 +126,11 @@ def _header(path: Path, stream: IO[str]) -> tuple[list[str], str]:
     headers = []
     for delimiter in ",;\t|":
         stream.seek(0)
-        headers.append((next(_records(path, stream, delimiter), []), delimiter))
+        # Not strictly, for with the wrong delimiter a quoted name looks broken.
+        try:
+            headers.append((next(csv.reader(stream, delimiter=delimiter), []), delimiter))
+        except (UnicodeError, csv.Error) as error:
+            raise SourceError(f"{path}: the header is not CSV in UTF-8 or Windows-1252 ({error})") from error
     header, delimiter = max(headers, key=lambda each: len(each[0]))
     names = [name.strip() for name in header]
     if not any(names):

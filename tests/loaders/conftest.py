@@ -1,0 +1,75 @@
+"""A knowledge graph whose index is a dictionary, so that loading is tested without the index process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from io import BytesIO
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyoxigraph import NamedNode, Quad, RdfFormat, parse
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus
+from kg.settings import Settings
+from kg.store.oxigraph import OxigraphStore
+from kg.vocabulary import PROV_GRAPH
+
+
+class MemoryIndex:
+    """The part of SearchIndex that loading uses."""
+
+    def __init__(self) -> None:
+        self.graphs: dict[str, GraphUnits] = {}
+        self.replaced: list[str] = []
+
+    def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
+        self.graphs.update(graphs)
+        self.replaced.extend(graphs)
+
+    def remove(self, graphs: Iterable[str]) -> None:
+        for graph in graphs:
+            self.graphs.pop(graph, None)
+
+    def state(self) -> dict[str, str]:
+        return {graph: units.content_sha256 for graph, units in self.graphs.items()}
+
+    def status(self) -> IndexStatus:
+        count = sum(len(graph.units) for graph in self.graphs.values())
+        return IndexStatus(count, count, len(self.graphs), "none")
+
+    def units(self) -> list[IndexedUnit]:
+        return sorted((unit for graph in self.graphs.values() for unit in graph.units), key=lambda unit: unit.iri)
+
+
+@pytest.fixture()
+def open_graph(tmp_path: Path) -> Iterator[Callable[..., KnowledgeGraph]]:
+    """Open a data directory with an index in memory; closed at the end of the test."""
+    with ExitStack() as stack:
+
+        def opened(name: str = "data") -> KnowledgeGraph:
+            data_dir = tmp_path / name
+            store = stack.enter_context(OxigraphStore(data_dir))
+            settings = Settings(_env_file=None, data_dir=data_dir)  # type: ignore[call-arg]
+            return KnowledgeGraph(settings, store, cast(Any, MemoryIndex()), cast(Any, None))
+
+        yield opened
+
+
+@pytest.fixture()
+def kg(open_graph: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
+    return open_graph()
+
+
+def content(store: OxigraphStore) -> set[Quad]:
+    """All quads but those that say when and by whom they were loaded."""
+    output = BytesIO()
+    store.dump(output, RdfFormat.N_QUADS)
+    return {quad for quad in parse(output.getvalue(), RdfFormat.N_QUADS) if quad.graph_name != PROV_GRAPH}
+
+
+def values(store: OxigraphStore, subject: NamedNode, predicate: NamedNode) -> set[str]:
+    """The objects of a subject and predicate in any graph but provenance, as text."""
+    return {q.object.value for q in content(store) if q.subject == subject and q.predicate == predicate}

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from openpyxl import Workbook
+
+from kg.errors import SourceError
+from loaders.model import Snapshot
+from loaders.readers.locations import File, file_sha256
+from loaders.readers.tables import Columns, Group, Tables
+
+COLUMNS = Columns(
+    "slug", "translated", "text", {"slug": ("slug",), "title": ("title", "name")}, {"index": ("i",), "text": ("text",)}
+)
+
+
+def as_file(path: Path) -> File:
+    return File(path, Snapshot(file_sha256(path), str(path)), named=True)
+
+
+def read(*paths: Path) -> list[Group]:
+    with Tables(("slug", "title"), ("index", "text")) as tables:
+        for path in paths:
+            file = as_file(path)
+            tables.add(file, "test", COLUMNS, tables.columns(file)[1])
+        return list(tables.groups())
+
+
+def write(path: Path, texts: Sequence[str], slug: str = "s") -> Path:
+    rows = [{"slug": slug, "i": str(i), "text": text} for i, text in enumerate(texts)]
+    if path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as stream:
+            table = csv.DictWriter(stream, ["slug", "i", "text"], quoting=csv.QUOTE_ALL)
+            table.writeheader()
+            table.writerows(rows)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+def texts_of(groups: Sequence[Group]) -> list[str | None]:
+    [group] = groups
+    return [row.values[1] for row in sorted(group.rows, key=lambda row: row.row)]
+
+
+# Without text there is no passage, so the empty string is left out: it comes back as nothing.
+TEXTS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@hypothesis_settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+)
+@given(texts=TEXTS)
+def test_text_comes_back_character_for_character(ending: str, texts: list[str], tmp_path: Path) -> None:
+    assert texts_of(read(write(tmp_path / f"t.{ending}", texts))) == texts
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_line_ends_nul_quotes_and_five_megabytes_survive(ending: str, tmp_path: Path) -> None:
+    texts = ["a\r\nb\nc\rd", "nul \x00 here", 'she said "no"', "\ufeffmark", "NULL", " spaced ", "ü" * 5_000_000]
+    assert texts_of(read(write(tmp_path / f"t.{ending}", texts))) == texts
+
+
+def test_rows_of_one_key_come_together_from_all_files_and_formats(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{slug}.{ending}", ["x"], slug) for slug, ending in
+             (("b", "csv"), ("a", "jsonl"), ("c", "parquet"))]  # fmt: skip
+    paths.append(write(tmp_path / "more.csv", ["y", "z"], "a"))
+    groups = read(*paths)
+    assert [group.key for group in groups] == ["a", "b", "c"]
+    assert sorted((row.file.path.name, row.row) for row in groups[0].rows) == [
+        ("a.jsonl", 1), ("more.csv", 1), ("more.csv", 2),
+    ]  # fmt: skip
+
+
+def test_xlsx_rows_are_numbered_without_the_header(tmp_path: Path) -> None:
+    book = Workbook()
+    for row in (["slug", "name", "i", "text"], ["s", "Title", 0, "one"], ["s", None, 1, "two"]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    [group] = read(tmp_path / "t.xlsx")
+    assert sorted((row.row, row.values) for row in group.rows) == [(1, ("0", "one")), (2, ("1", "two"))]
+    assert group.heads[0].values["title"] == "Title"
+
+
+def test_a_key_of_jsonl_that_first_occurs_far_down_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    rows = [{"slug": "s", "i": i, "text": "x"} for i in range(1500)] + [
+        {"slug": "z", "title": "T", "i": 0, "text": "y"}
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read(path)[1].heads[0].values["title"] == "T"
+
+
+def test_nested_objects_are_columns_with_dotted_names(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"doc": {"slug": "s"}, "block": {"i": 0, "text": "x"}}) + "\n")
+    with Tables(("slug",), ("text",)) as tables:
+        columns = Columns("slug", "", "text", {"slug": ("doc.slug",)}, {"text": ("block.text",)})
+        file = as_file(path)
+        tables.add(file, "test", columns, tables.columns(file)[1])
+        [group] = tables.groups()
+    assert (group.key, group.rows[0].values) == ("s", ("x",))
+
+
+def test_types_of_parquet_become_text(tmp_path: Path) -> None:
+    import datetime
+
+    path = tmp_path / "t.parquet"
+    moment = datetime.datetime(2020, 5, 17, 23, 30, tzinfo=datetime.UTC)
+    table = pa.table(
+        {"slug": ["s"], "i": [3], "text": [b"as bytes"], "title": pa.array([moment], pa.timestamp("us", "UTC"))}
+    )
+    pq.write_table(table, path)
+    [group] = read(path)
+    assert group.rows[0].values == ("3", "as bytes")
+    assert group.heads[0].values["title"] == "2020-05-17T23:30:00Z"
+
+
+def test_a_text_column_of_numbers_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"slug": ["s"], "i": [0], "text": [5]}), path)
+    with pytest.raises(SourceError, match="'text' has type BIGINT"):
+        read(path)
+
+
+def test_damage_inside_a_parquet_file_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.parquet", [f"text {i} " * 50 for i in range(500)])
+    data = bytearray(path.read_bytes())
+    data[200:4000] = bytes(3800)
+    path.write_bytes(data)
+    with pytest.raises(SourceError):
+        read(path)
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_other_delimiters_are_recognised_by_the_header(delimiter: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(delimiter.join(["slug", "i", "text"]) + "\n" + delimiter.join(["s", "0", "one, two"]) + "\n")
+    assert texts_of(read(path)) == ["one, two"]
