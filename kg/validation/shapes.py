@@ -39,7 +39,7 @@ logging.getLogger("rdflib.term").setLevel(logging.CRITICAL)
 class Shapes:
     """A parsed suite. `targets` are the classes, `target_predicates` the predicates whose subjects it looks at."""
 
-    def __init__(self, triples: Iterable[Triple]) -> None:
+    def __init__(self, triples: Iterable[Triple], *, hoist: bool = True) -> None:
         triples = list(triples)
         self.targets: frozenset[Term] = frozenset(t.object for t in triples if t.predicate == SH.targetClass)
         self.target_predicates: frozenset[Term] = frozenset(
@@ -47,10 +47,11 @@ class Shapes:
         )
         self._graph = rdflib.Graph()
         self._graph.parse(data=serialize(triples, format=RdfFormat.N_TRIPLES), format="nt")
-        _hoist_properties(self._graph)
+        if hoist:
+            _hoist_properties(self._graph)
 
     @classmethod
-    def load(cls, *paths: Path) -> Self:
+    def load(cls, *paths: Path, hoist: bool = True) -> Self:
         """Read a suite from Turtle files; without paths, the record shapes that ship with Quadcite.
 
         Raises SourceError for a file that cannot be read, InvalidInputError for shapes that are not SHACL.
@@ -63,7 +64,7 @@ class Shapes:
                 raise SourceError(f"{path}, line {error.lineno}: not Turtle: {error.msg}") from error
             except (OSError, ValueError) as error:
                 raise SourceError(f"{path}: cannot be read as shapes: {error}") from error
-        shapes = cls(triples)
+        shapes = cls(triples, hoist=hoist)
         shapes.check([])
         return shapes
 

@@ -1,0 +1,84 @@
+"""A report says the same to people, to programs and to SHACL tools."""
+
+from __future__ import annotations
+
+import json
+
+import pyoxigraph as ox
+import pytest
+from pyoxigraph import Literal, NamedNode, RdfFormat
+
+from kg.validation.report import SHOWN_CHARACTERS, Report, Severity, Violation, report_turtle
+from kg.vocabulary import KG, KGS, RDF, SCHEMA, SH, mint
+
+VIOLATION = Violation(
+    focus=mint("passage", "act", "1"),
+    message="A passage has exactly one text.",
+    path=SCHEMA.text,
+    value=Literal("x" * 5000),
+    shape=KGS["Passage-text"],
+    component=SH.MaxCountConstraintComponent,
+    graph=mint("graph", "src", "climate", "act"),
+    source="act.ttl",
+)
+
+
+def test_text_for_people_names_node_path_shape_and_graph_and_cuts_long_values() -> None:
+    text = str(VIOLATION)
+    for part in (
+        "act.ttl: A passage",
+        "<cpr://doc/act#p=1>",
+        "schema:text",
+        "kgs:Passage-text",
+        "graph/src/climate/act",
+    ):
+        assert part in text
+    assert "x" * (SHOWN_CHARACTERS + 1) not in text
+    assert "(5002 characters)" in text
+
+
+def test_the_dictionary_is_json_and_whole() -> None:
+    result = json.loads(json.dumps(Report("one file", [VIOLATION]).to_dict()))
+    assert (result["conforms"], result["results"][0]["value"]) == (False, '"' + "x" * 5000 + '"')
+
+
+@pytest.mark.parametrize(("severity", "conforms"), [("Violation", False), ("Warning", True), ("Info", True)])
+def test_only_violations_make_data_unfit(severity: Severity, conforms: bool) -> None:
+    report = Report("a file", [Violation(None, "It lacks something.", severity)])
+    assert (report.conforms, ": conforms" in str(report)) == (conforms, conforms)
+
+
+def test_the_turtle_is_a_shacl_validation_report() -> None:
+    store = ox.Store()
+    store.load(report_turtle([VIOLATION]), RdfFormat.TURTLE)
+    [result] = [quad.object for quad in store.quads_for_pattern(None, SH.result, None)]
+    assert not isinstance(result, Literal | ox.Triple)
+    said = {quad.predicate: quad.object for quad in store.quads_for_pattern(result, None, None)}
+    assert said == {
+        RDF.type: SH.ValidationResult,
+        SH.resultSeverity: SH.Violation,
+        SH.resultMessage: Literal(VIOLATION.message),
+        SH.focusNode: VIOLATION.focus,
+        SH.resultPath: SCHEMA.text,
+        SH.value: VIOLATION.value,
+        SH.sourceShape: KGS["Passage-text"],
+        SH.sourceConstraintComponent: SH.MaxCountConstraintComponent,
+    }
+    [conforms] = [quad.object for quad in store.quads_for_pattern(None, SH.conforms, None)]
+    assert isinstance(conforms, Literal)
+    assert conforms.value == "false"
+
+
+def test_an_empty_report_conforms() -> None:
+    report = Report("no file")
+    assert (report.conforms, str(report)) == (True, "no file: conforms (nothing found)")
+    assert "conforms true" in report.turtle()
+
+
+def test_a_report_counts_by_severity() -> None:
+    report = Report("two graphs", [VIOLATION, VIOLATION, Violation(KG.Passage, "Odd.", "Warning")])
+    assert str(report).endswith("two graphs: does not conform (2 violations, 1 warning)")
+
+
+def test_severity_terms_are_those_of_shacl() -> None:
+    assert "sh:Info" in report_turtle([Violation(NamedNode("https://example.org/x"), "For your information.", "Info")])
