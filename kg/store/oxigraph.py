@@ -29,6 +29,7 @@ import pyoxigraph
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
 
 from kg.errors import InvalidInputError, QuerySyntaxError, StoreError
+from kg.sparql.guard import syntax_error
 from kg.store import difference
 from kg.store.difference import Delta, Statements, canonicalize, content_sha256
 from kg.store.lock import DirectoryLock, sync_folder
@@ -146,7 +147,7 @@ class OxigraphStore:
             variables = tuple(variable.value for variable in found.variables)
             rows = [tuple(solution) for solution in (found if limit is None else islice(found, limit + 1))]
         except SyntaxError as error:
-            raise QuerySyntaxError(f"not a SPARQL query: {error}") from error
+            raise syntax_error(query, str(error)) from error
         except UnicodeEncodeError as error:
             raise QuerySyntaxError(f"the query holds a lone surrogate at position {error.start}") from None
         except (OSError, RuntimeError) as error:
