@@ -44,7 +44,7 @@ class MemoryIndex:
         return sorted((unit for graph in self.graphs.values() for unit in graph.units), key=lambda unit: unit.iri)
 
 
-@pytest.fixture()
+@pytest.fixture
 def open_graph(tmp_path: Path) -> Iterator[Callable[..., KnowledgeGraph]]:
     """Open a data directory with an index in memory; closed at the end of the test."""
     with ExitStack() as stack:
@@ -58,7 +58,7 @@ def open_graph(tmp_path: Path) -> Iterator[Callable[..., KnowledgeGraph]]:
         yield opened
 
 
-@pytest.fixture()
+@pytest.fixture
 def kg(open_graph: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
     return open_graph()
 

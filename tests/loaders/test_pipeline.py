@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg import provenance
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search.healing import heal
+from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
+from loaders import pipeline
+from loaders.pipeline import load
+from tests.loaders.conftest import MemoryIndex, content, values
+
+CLIMATE = Path(__file__).parent.parent.parent / "fixtures" / "climate"
+
+
+def index_of(kg: KnowledgeGraph) -> MemoryIndex:
+    assert isinstance(kg.search, MemoryIndex)
+    return kg.search
+
+
+def rows(slug: str, texts: Sequence[str], **fields: object) -> list[dict[str, object]]:
+    base = {
+        "document_id": f"FICT.{slug}", "document_slug": slug, "document_name": f"Fictional {slug}",
+        "geography_iso": "BRA", "family_slug": f"family-{slug}", "family_name": f"Family {slug}",
+        "category": "executive", "language": "en", "page_number": 0, "type": "Text",
+    }  # fmt: skip
+    return [{**base, **fields, "block_index": i, "text": text} for i, text in enumerate(texts)]
+
+
+def write(path: Path, *records: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for record in records for row in record))
+    return path
+
+
+def test_the_fixtures_load_whole_and_a_second_time_nothing_changes(kg: KnowledgeGraph) -> None:
+    report = load(kg, "climate", [str(CLIMATE)])
+    assert (report.loaded, report.rejected, report.rejections) == (13, 0, [])
+    assert {layout.rpartition(" ")[2] for layout in report.layouts} == {"'sample'", "'published'", "'flat'", "'laws'"}
+    before, generation = content(kg.store), kg.store.statistics().generation
+    again = load(kg, "climate", [str(CLIMATE)])
+    assert (again.loaded, again.skipped, again.quads_added, again.quads_removed, again.run) == (0, 13, 0, 0, None)
+    assert (content(kg.store), kg.store.statistics().generation) == (before, generation)
+
+
+def test_the_report_has_exactly_the_keys_that_the_command_prints(kg: KnowledgeGraph) -> None:
+    report = load(kg, "climate", [str(CLIMATE / "laws.csv")]).to_dict()
+    assert list(report) == [
+        "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "quads_added", "quads_removed",
+        "pending_vectors", "seconds", "rejections",
+    ]  # fmt: skip
+    assert json.loads(json.dumps(report))["source"] == "climate"
+
+
+def test_an_unknown_source_is_refused_with_the_known_ones(kg: KnowledgeGraph) -> None:
+    with pytest.raises(InvalidInputError, match=r"no source 'weather'.*climate"):
+        load(kg, "weather", ["x"])
+
+
+def test_a_changed_record_is_written_as_its_difference(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", rows("a", ["one", "two"]), rows("b", ["three"]))
+    load(kg, "climate", [str(path)])
+    write(path, rows("a", ["one", "changed"]), rows("b", ["three"]))
+    report = load(kg, "climate", [str(path)])
+    assert (report.loaded, report.skipped, report.text_units) == (1, 1, 2)
+    assert (report.quads_added, report.quads_removed) == (2, 2)  # its text and its hash
+    assert {unit.text for unit in index_of(kg).units()} == {"one", "changed", "three"}
+
+
+def test_a_new_version_of_the_loader_reads_every_record_anew(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "t.jsonl", rows("a", ["one"]))
+    load(kg, "climate", [str(path)])
+    climate = pipeline.LOADERS["climate"]
+    monkeypatch.setitem(pipeline.LOADERS, "climate", pipeline.Loader(climate.domain, "next", climate.read))
+    asked: list[object] = []
+    commit = kg.store.commit
+    monkeypatch.setattr(type(kg.store), "commit", lambda _, *given: asked.append(given) or commit(*given))
+    load(kg, "climate", [str(path)])
+    assert len(asked) == 1
+
+
+def test_provenance_leads_from_a_passage_to_file_row_and_hash(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", rows("a", ["x"]), rows("b", ["one", "two", "three"]))
+    report = load(kg, "climate", [str(path)])
+    [explanation] = provenance.why_iri(kg.store.query, mint("passage", "b", "2"))
+    [source] = explanation.sources
+    assert (source.locations, source.row, explanation.run) == ((str(path),), 4, report.run)
+    assert source.sha256 == pipeline.find([str(path)], kg.settings).files[0].snapshot.sha256
+
+
+def test_a_record_that_breaks_its_shapes_is_quarantined_with_the_report_and_comes_back(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = NamedNode("https://example.org/not-a-code")
+    quads = pipeline.quads
+
+    def spoiled(document: object) -> list[Quad]:
+        made = quads(document)  # type: ignore[arg-type]
+        graph = made[0].graph_name
+        if made[0].subject == mint("document", "bad"):
+            made.append(Quad(mint("passage", "bad", "0"), KG.blockType, broken, graph))
+        return made
+
+    path = write(tmp_path / "t.jsonl", rows("bad", ["x", "y"]), rows("good", ["z"]))
+    monkeypatch.setattr(pipeline, "quads", spoiled)
+    report = load(kg, "climate", [str(path)])
+    assert (report.loaded, report.rejected) == (1, 1)
+    assert "block type" in report.rejections[0].reason
+    assert not kg.store.graph(mint("graph", "src", "climate", "bad"))
+    assert not kg.store.graph(mint("graph", "ref", "family", "family-bad"))
+    [entry] = [json.loads(each.read_text()) for each in kg.settings.data_dir.glob("quarantine/*.json")]
+    assert (entry["record"], entry["rows"], entry["file"]) == ("bad", "1-2", str(path))
+    assert "sh:ValidationReport" in (kg.settings.data_dir / "quarantine" / entry["report"]).read_text()
+
+    monkeypatch.setattr(pipeline, "quads", quads)
+    report = load(kg, "climate", [str(path)])
+    assert (report.loaded, report.skipped, report.rejected) == (1, 1, 0)
+    assert list(kg.settings.data_dir.glob("quarantine/*")) == []
+
+
+def test_a_rejected_new_version_leaves_the_old_one_even_when_pruning(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", rows("a", ["one"]), rows("b", ["two"]))
+    load(kg, "climate", [str(path)])
+    write(path, rows("a", ["one"]) * 2, rows("b", ["two"]))
+    report = load(kg, "climate", [str(path)], prune=True)
+    assert (report.rejected, report.removed) == (1, 0)
+    assert kg.store.graph(mint("graph", "src", "climate", "a"))
+
+
+def test_prune_removes_what_is_gone_from_these_locations_and_nothing_else(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    write(here / "a.jsonl", rows("a", ["x"]), rows("b", ["y"]))
+    write(here / "c.jsonl", rows("c", ["x"]))
+    write(there / "d.jsonl", rows("d", ["x"]))
+    load(kg, "climate", [str(here), str(there)])
+    write(here / "a.jsonl", rows("a", ["x"]))
+    (here / "c.jsonl").unlink()
+    (there / "d.jsonl").unlink()
+    assert load(kg, "climate", [str(here)]).removed == 0
+    report = load(kg, "climate", [str(here)], prune=True)
+    assert (report.removed, report.skipped) == (2, 1)
+    left = {graph.value.rpartition("/")[2] for graph in provenance.current(kg.store, "climate")}
+    assert left == {"a", "d"}
+    assert {unit.parent for unit in index_of(kg).units()} == {"cpr://doc/a", "cpr://doc/d"}
+    # What b and c shared with nobody went with them.
+    assert not kg.store.graph(mint("graph", "ref", "family", "family-b"))
+    assert kg.store.graph(mint("graph", "ref", "place", "BRA"))
+
+
+def test_prune_spares_the_records_of_a_file_that_cannot_be_read_now(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", rows("a", ["x"]))
+    write(tmp_path / "b.jsonl", rows("b", ["x"]))
+    load(kg, "climate", [str(tmp_path)])
+    (tmp_path / "b.jsonl").write_text("")
+    report = load(kg, "climate", [str(tmp_path)], prune=True)
+    assert (report.removed, report.rejected) == (0, 1)
+
+
+def test_original_and_translation_load_in_any_order_to_the_same_graph(
+    open_graph: Callable[..., KnowledgeGraph],
+) -> None:
+    original, translation = (str(CLIMATE / "flat" / f"solar-road-map{part}.parquet") for part in ("", "_translated_en"))
+    dumps = []
+    for number, loads in enumerate(
+        [[[original, translation]], [[original], [translation]], [[translation], [original]]]
+    ):
+        kg = open_graph(f"data{number}")
+        for locations in loads:
+            assert load(kg, "climate", locations).rejected == 0
+        dumps.append((content(kg.store), index_of(kg).units()))
+    assert dumps[0] == dumps[1] == dumps[2]
+    slug = "roteiro-solar-ficticio_br02"
+    passage, translated = mint("passage", slug, "3"), mint("passage", slug, "3", lang="en")
+    assert values(kg.store, translated, PROV.wasDerivedFrom) == {passage.value}
+    assert values(kg.store, mint("document", slug, lang="en"), SCHEMA.translationOfWork) == {f"cpr://doc/{slug}"}
+    assert values(kg.store, passage, SCHEMA.text) != values(kg.store, translated, SCHEMA.text)
+    assert values(kg.store, mint("document", slug), SCHEMA.inLanguage) == {"pt"}
+    assert values(kg.store, mint("document", slug, lang="en"), SCHEMA.inLanguage) == {"en"}
+
+
+def test_laws_keep_apart_in_spite_of_one_slug_and_children_join_their_parents_family(kg: KnowledgeGraph) -> None:
+    load(kg, "climate", [str(CLIMATE / "laws.csv")])
+    act, other, child = (
+        mint("document", slug)
+        for slug in (
+            "fictional-zero-carbon-act_law9001",
+            "fictional-zero-carbon-act_law9003",
+            "fictional-zero-carbon-adaptation-regulations_law9002",
+        )
+    )
+    assert values(kg.store, act, KG.jurisdiction) == {mint("place", "NZL").value}
+    assert values(kg.store, other, KG.jurisdiction) == {mint("place", "JPN").value}
+    assert values(kg.store, child, ELI.is_member_of) == values(kg.store, act, ELI.is_member_of)
+    assert values(kg.store, act, ELI.is_member_of) != values(kg.store, other, ELI.is_member_of)
+    assert values(kg.store, act, DCTERMS.source) == {
+        "https://climate-laws.org/geographies/new-zealand/laws/fictional-zero-carbon-act"
+    }
+    assert values(kg.store, mint("place", "JPN"), SKOS.prefLabel) == {"Japan"}
+
+
+def test_a_shared_graph_that_says_less_does_not_take_away_what_is_known(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    named = write(tmp_path / "named.jsonl", rows("a", ["x"], geography="Brazil"))
+    unnamed = write(tmp_path / "unnamed.jsonl", rows("b", ["x"]))
+    load(kg, "climate", [str(named)])
+    load(kg, "climate", [str(unnamed)])
+    assert values(kg.store, mint("place", "BRA"), SKOS.prefLabel) == {"Brazil"}
+
+
+def test_codes_that_the_ontology_does_not_know_bring_their_own_graph(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", rows("a", ["x"], category="Fictional charter", type="Marginalia"))
+    load(kg, "climate", [str(path)])
+    code = mint("code", "blockType", "Marginalia")
+    assert values(kg.store, code, SKOS.notation) == {"Marginalia"}
+    assert kg.store.graph(mint("graph", "ref", "code", "corpusType", "Fictional charter"))
+
+
+def test_records_whose_identifiers_are_one_after_normalization_are_not_merged(
+    kg: KnowledgeGraph, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "t.jsonl", rows("caf\u00e9", ["composed"]), rows("cafe\u0301", ["decomposed"]))
+    report = load(kg, "climate", [str(path)])
+    assert (report.loaded, report.rejected) == (1, 1)
+    assert "same identifier" in report.rejections[0].reason
+
+
+def test_a_load_and_a_rebuild_give_the_same_index(kg: KnowledgeGraph) -> None:
+    load(kg, "climate", [str(CLIMATE)])
+    loaded = index_of(kg).units()
+    assert any("\n" in unit.prelude for unit in loaded)
+    healed = heal(kg.store, kg.search, full=True)
+    assert healed.replaced == 13
+    assert index_of(kg).units() == loaded
+
+
+def test_healing_works_in_both_directions_and_touches_nothing_else(kg: KnowledgeGraph) -> None:
+    load(kg, "climate", [str(CLIMATE)])
+    index = index_of(kg)
+    before = dict(index.graphs)
+    lost, stale, *_ = sorted(before)
+    del index.graphs[lost]
+    index.graphs[stale] = type(before[stale])("0" * 64, ())
+    index.graphs["https://w3id.org/quadcite/graph/src/climate/never-committed"] = before[stale]
+    index.replaced.clear()
+    healed = heal(kg.store, kg.search)
+    assert (healed.replaced, healed.removed, sorted(index.replaced)) == (2, 1, [lost, stale])
+    assert index.graphs == before
+
+
+def test_a_load_heals_what_an_earlier_one_left_unindexed(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", rows("a", ["one"]))
+    load(kg, "climate", [str(path)], index=False)
+    assert index_of(kg).units() == []
+    load(kg, "climate", [str(path)])
+    assert [unit.text for unit in index_of(kg).units()] == ["one"]
+
+
+def test_batches_are_bounded_and_a_huge_record_goes_alone(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "BATCH_QUADS", 100)
+    path = write(tmp_path / "t.jsonl", *[rows(f"s{i}", ["x"]) for i in range(30)], rows("z", ["y"] * 40))
+    load(kg, "climate", [str(path)])
+    touched = kg.store.query(
+        "SELECT ?c (COUNT(?g) AS ?n) { ?c kg:touched ?g FILTER(CONTAINS(STR(?g), '/src/')) } GROUP BY ?c"
+    )
+    counts = sorted(int(row["n"].value) for row in touched if isinstance(row["n"], Literal))  # type: ignore[union-attr]
+    assert counts[0] == 1
+    assert 1 < counts[-1] < 15
+    assert sum(counts) == 31
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from tests.loaders.conftest import MemoryIndex
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.store.oxigraph import OxigraphStore
+from loaders import pipeline
+pipeline.BATCH_QUADS = 200
+data_dir, source = map(Path, sys.argv[1:])
+kg = KnowledgeGraph(Settings(_env_file=None, data_dir=data_dir), OxigraphStore(data_dir), MemoryIndex(), None)
+pipeline.load(kg, "climate", [str(source)], gate=False, on_progress=lambda *_: print("batch", flush=True))
+"""
+
+
+@pytest.mark.parametrize("batches", [1, 4])
+def test_a_load_killed_and_started_again_ends_as_an_undisturbed_one(
+    batches: int, open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
+) -> None:
+    chance = random.Random(batches)
+    path = write(
+        tmp_path / "t.jsonl",
+        *[
+            rows(f"s{i}", [f"text {i} {chance.random()}" for _ in range(20)], family_slug=f"f{i // 3}")
+            for i in range(60)
+        ],
+    )
+    root = Path(__file__).parent.parent.parent
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        assert process.stdout is not None
+        for _ in range(batches):
+            assert process.stdout.readline() == "batch\n"
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    disturbed, undisturbed = open_graph("killed"), open_graph("undisturbed")
+    report = load(disturbed, "climate", [str(path)])
+    assert report.skipped >= batches
+    assert report.loaded > 0
+    load(undisturbed, "climate", [str(path)])
+    assert content(disturbed.store) == content(undisturbed.store)
+    assert index_of(disturbed).units() == index_of(undisturbed).units()
+
+
+def test_the_published_sample_loads_whole_and_verbatim(kg: KnowledgeGraph, shared: Path) -> None:
+    path = shared / "data" / "climate" / "CPR_huggingface_data_sample.parquet"
+    report = load(kg, "climate", [str(path)], gate=False)
+    assert (report.loaded, report.text_units, report.rejected) == (7, 2401, 0)
+    stored = {quad.subject: quad.object.value for quad in content(kg.store) if quad.predicate == SCHEMA.text}
+    cells = {
+        mint("passage", row["document_slug"], str(row["block_index"])): row["text"]
+        for row in pq.read_table(path, columns=["document_slug", "block_index", "text"]).to_pylist()
+    }
+    assert stored == cells
+    again = load(kg, "climate", [str(path)])
+    assert (again.skipped, again.quads_added) == (7, 0)
+
+
+def test_real_translations_stand_beside_their_originals(kg: KnowledgeGraph, shared: Path) -> None:
+    flat = shared / "data" / "climate" / "flat"
+    report = load(kg, "climate", [str(flat)], gate=False)
+    assert (report.loaded, report.text_units, report.rejected) == (9, 1634, 0)
+
+
+def test_the_workbook_of_laws_loads_without_losing_one(kg: KnowledgeGraph, shared: Path) -> None:
+    report = load(kg, "climate", [str(shared / "data" / "climate" / "climate_laws_2021.xlsx")], gate=False)
+    assert (report.loaded, report.rejected) == (2100, 0)
+
+
+def test_the_gate_takes_what_the_loader_makes_of_real_documents(
+    kg: KnowledgeGraph, shared: Path, tmp_path: Path
+) -> None:
+    flat = shared / "data" / "climate" / "flat"
+    for name in ("TESTCCLW.executive.1564.rtl_280.parquet", "TESTCCLW.executive.10409.5111_translated_en.parquet"):
+        shutil.copy(flat / name, tmp_path)
+    assert load(kg, "climate", [str(tmp_path)]).rejections == []
