@@ -22,7 +22,7 @@ WORDS = (
     "ministry plan measures national greenhouse reduction reporting agency fund transport article paragraph annual "
     "public water forest adaptation resilience target sector investment law regulation"
 )
-TEXTS = 400
+TEXTS = 200
 ROUNDS = 3
 
 
