@@ -75,6 +75,11 @@ def parse_term(text: str) -> NamedNode | Literal:
     return quad.object
 
 
+def is_terminal() -> bool:
+    """Return whether a person reads standard output as it comes."""
+    return sys.stdout.isatty()
+
+
 def write(kg: KnowledgeGraph, query: str, form: str | None) -> None:
     """Run `query` without a cap on rows or time, and write its result to standard output.
 
@@ -87,7 +92,7 @@ def write(kg: KnowledgeGraph, query: str, form: str | None) -> None:
         raise InvalidInputError(
             f"{kind} gives {what}, which cannot be written as {form}; choose {' or '.join(formats)}"
         )
-    to_terminal = sys.stdout.isatty()
+    to_terminal = is_terminal()
     if form is None and (kind == "ASK" or (kind == "SELECT" and to_terminal)):
         _show(kg.pool.run(query, limit=UNLIMITED, timeout_s=UNLIMITED).result)
         return

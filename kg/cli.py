@@ -9,7 +9,8 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -17,11 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from kg import __version__, console
+from kg import __version__, console, model_commands
+from kg.console import AsJson
 from kg.settings import Settings, settings
 
 if TYPE_CHECKING:
     from kg.knowledge_graph import KnowledgeGraph
+    from kg.validation.report import Report
 
 SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
 """Every source there is or will be; which of them this version can load, `loaders.pipeline.LOADERS` says."""
@@ -34,10 +37,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-models_app = typer.Typer(help="Get and check the embedding model.", no_args_is_help=True)
-app.add_typer(models_app, name="models")
+app.add_typer(model_commands.app, name="models")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", metavar="DIR", help="Data directory; else QUADCITE_DATA_DIR, else ./kg-data."),
@@ -45,7 +46,7 @@ DataDir = Annotated[
 
 
 class Format(StrEnum):
-    """What `kg query` can print, by file ending."""
+    """What `kg query` can print, by the ending of a file."""
 
     json = "json"
     csv = "csv"
@@ -86,10 +87,6 @@ def _opened(data_dir: Path | None) -> Iterator[KnowledgeGraph]:
         raise StoreError(f"there is no knowledge graph in {chosen.data_dir}; `kg load climate PATH` makes one there")
     with KnowledgeGraph.open(chosen.data_dir, chosen) as kg:
         yield kg
-
-
-def _answer(value: object, as_json: bool) -> None:
-    (console.put_json if as_json else console.show)(value)
 
 
 @app.command()
@@ -251,7 +248,85 @@ def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
             "model_problem": indexed.embedder_error,
             "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
         }
-    _answer(document, as_json)
+    console.answer(document, as_json)
+
+
+@app.command()
+@console.reported
+def validate(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="RDF files, climate data, or folders; default: all that ships with kg."),
+    ] = None,
+    form: Annotated[
+        Literal["text", "json", "ttl"], typer.Option("--format", metavar="text|json|ttl", help="Form of the report.")
+    ] = "text",
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help="Validate the records in this data directory.")
+    ] = None,
+) -> None:
+    """Check data against the shapes: files, a data directory, or the bundled ontology, shapes and fixtures."""
+    from kg import bundle
+    from kg.validation import files as validation
+    from kg.validation.report import Report
+    from loaders import pipeline
+    from loaders.readers import locations
+
+    rdf, tables = _sorted_out(files or (), tuple(validation.FORMATS), locations.FORMATS)
+    reports: list[Report] = []
+    if not files and data_dir is None:
+        reports.append(validation.validate_bundle())
+        tables = [bundle.folder("fixtures") / source for source in pipeline.LOADERS]
+    if rdf:
+        reports.append(validation.validate_files(rdf))
+    if tables:
+        reports.append(_trial(tables))
+    if data_dir is not None:
+        with _opened(data_dir) as kg:
+            reports.append(validation.validate_store(kg.store))
+    whole = Report(
+        "; ".join(report.checked for report in reports), [v for report in reports for v in report.violations]
+    )
+    if form == "json":
+        console.put_json(whole)
+    else:
+        console.put(str(whole) if form == "text" else whole.turtle().rstrip())
+    if not whole.conforms:
+        raise typer.Exit(console.FAILURE)
+
+
+def _sorted_out(
+    paths: Iterable[Path], rdf_endings: tuple[str, ...], table_endings: tuple[str, ...]
+) -> tuple[list[Path], list[Path]]:
+    """Tell RDF files from what a loader reads; a folder stands for the files of both kinds below it."""
+    rdf: list[Path] = []
+    tables: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            (rdf if path.suffix.lower() in rdf_endings else tables).append(path)
+            continue
+        endings = {file: file.suffix.lower() for file in sorted(path.rglob("*")) if file.is_file()}
+        rdf += (file for file, ending in endings.items() if ending in rdf_endings)
+        if any(ending in table_endings for ending in endings.values()):
+            tables.append(path)
+        elif not any(ending in rdf_endings for ending in endings.values()):
+            raise typer.BadParameter(f"{path}: no file in this folder ends in {', '.join(rdf_endings + table_endings)}")
+    return rdf, tables
+
+
+def _trial(paths: list[Path]) -> Report:
+    """Load climate data into a store that is thrown away, and report what the gate keeps out."""
+    from kg.knowledge_graph import KnowledgeGraph
+    from kg.validation.report import Report, Violation
+    from loaders import pipeline
+
+    with (
+        tempfile.TemporaryDirectory(prefix="quadcite-validate-") as folder,
+        KnowledgeGraph.open(Path(folder), _settings(Path(folder))) as kg,
+    ):
+        report = pipeline.load(kg, "climate", [str(path) for path in paths], index=False)
+    found = [Violation(None, f"{each.record}: {each.reason}", source=each.source) for each in report.rejections]
+    return Report(f"{report.loaded + report.rejected} climate records", found)
 
 
 @app.command()
@@ -301,7 +376,7 @@ def reindex(
         _wait(kg)
         now = kg.search.status()
     document = {"reindexed_graphs": healed.replaced, "removed_graphs": healed.removed}
-    _answer(document | {"text_units": now.units, "pending_vectors": now.pending_vectors}, as_json)
+    console.answer(document | {"text_units": now.units, "pending_vectors": now.pending_vectors}, as_json)
 
 
 @app.command()
@@ -362,59 +437,6 @@ def demo() -> None:
     from kg import demo as play
 
     play.run()
-
-
-@models_app.command("list")
-@console.reported
-def models_list(as_json: AsJson = False) -> None:
-    """List the models that QUADCITE_MODEL can name: which is selected, and which are here."""
-    from kg.search import models
-
-    known = models.known(settings())
-    if as_json:
-        console.put_json({"models": known})
-        return
-    console.columns(
-        ("model", "dimensions", "download MB", "state"),
-        (
-            (
-                model.name + (" *" if model.selected else ""),
-                str(model.dimensions),
-                str(model.download_mb),
-                "not pulled" if not model.installed else "here" if model.verified else "damaged",
-            )
-            for model in known
-        ),
-    )
-
-
-@models_app.command("pull")
-@console.reported
-def models_pull(as_json: AsJson = False) -> None:
-    """Fetch the configured model once and check its hashes; afterwards no network is used."""
-    from kg.search import models
-
-    chosen = settings()
-    folder = models.pull(chosen, progress=console.say)
-    if as_json:
-        console.put_json({"model": chosen.model, "path": folder})
-    else:
-        console.put(f"{chosen.model} is in {folder}")
-
-
-@models_app.command("verify")
-@console.reported
-def models_verify(as_json: AsJson = False) -> None:
-    """Check the pulled model's files by their hashes, and its vectors by known ones."""
-    from kg.search import models
-
-    report = models.verify(settings())
-    if as_json:
-        console.put_json(console.plain(report) | {"ok": report.ok})
-    else:
-        console.show(report)
-    if not report.ok:
-        raise typer.Exit(console.FAILURE)
 
 
 def main() -> None:

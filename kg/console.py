@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, ParamSpec
+from typing import Annotated, Any, Final, ParamSpec
 
 import typer
 from pydantic import BaseModel, ValidationError
@@ -22,6 +22,8 @@ from kg.errors import QuadciteError
 FAILURE: Final = 1
 USAGE: Final = 2
 SOME_REJECTED: Final = 3
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
 
 P = ParamSpec("P")
 Advance = Callable[[int, int | None, str], None]
@@ -91,6 +93,11 @@ def plain(value: object) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     return str(value)
+
+
+def answer(value: object, as_json: bool) -> None:
+    """Write the result of a command: as JSON, or for people."""
+    (put_json if as_json else show)(value)
 
 
 def show(value: object) -> None:

@@ -68,7 +68,7 @@ def run() -> None:
     with tempfile.TemporaryDirectory(prefix="quadcite-demo-") as folder:
         data_dir = Path(folder) / "kg-data"
         _load(data_dir)
-        with _server(data_dir) as address:
+        with server(data_dir) as address:
             cited = _ask(address)
             _ask_sparql(address)
         _explain(data_dir, cited)
@@ -107,7 +107,7 @@ def _load(data_dir: Path) -> None:
 
 
 @contextmanager
-def _server(data_dir: Path) -> Iterator[str]:
+def server(data_dir: Path) -> Iterator[str]:
     """Run `kg serve` on a free port of loopback and yield its address."""
     _heading("kg serve --port 0")
     command = [*KG, "serve", "--host", "127.0.0.1", "--port", "0", "--data-dir", str(data_dir)]
@@ -180,7 +180,7 @@ def _ask(address: str) -> dict[str, Any]:
             raise QuadciteError(f"{expected} is not among the answers to {text!r}: {found['results']}")
         (fetched,) = call_tools(url, [("fetch", {"ids": [hit["id"] for hit in found["results"]]})])
         for hit, item in zip(found["results"], fetched["evidence"], strict=True):
-            _check(hit, item, filters)
+            check(hit, item, filters)
             _cite(item, hit["score"])
         evidence = fetched["evidence"][0]
     _heading("family_overview over MCP: policy families, with their number of documents")
@@ -190,7 +190,7 @@ def _ask(address: str) -> dict[str, Any]:
     return evidence
 
 
-def _check(hit: Mapping[str, Any], item: Mapping[str, Any], filters: Mapping[str, Sequence[str]]) -> None:
+def check(hit: Mapping[str, Any], item: Mapping[str, Any], filters: Mapping[str, Sequence[str]]) -> None:
     """Hold one answer against the request and against the file that it cites."""
     if item["id"] != hit["id"]:
         raise QuadciteError(f"fetch returned {item['id']} where {hit['id']} was asked for")

@@ -19,7 +19,7 @@ LAYERS = [
     {"knowledge_graph"},
     {"tools"},
     {"server"},
-    {"cli", "answers", "console", "demo"},
+    {"cli", "answers", "console", "demo", "model_commands"},
 ]  # fmt: skip
 LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}
 COMPOSITION_ROOTS = {"kg/cli.py", "kg/server/app.py"}

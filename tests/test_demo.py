@@ -1,0 +1,69 @@
+"""`kg demo` is what a stranger runs first: it has to work, to be true, and to fail loudly when it is not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kg import demo
+from kg.errors import QuadciteError
+
+ITEM = {
+    "id": "cpr://doc/x#p=0",
+    "document": {"geographies": ["KEN"]},
+    "provenance": {"sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+}
+"""Evidence that cites an empty file."""
+
+
+def test_the_demo_asks_gets_cited_answers_and_cleans_up(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kg.cli", "demo"], capture_output=True, text=True, check=False, timeout=110,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for question in demo.QUESTIONS:
+        assert question.text in done.stdout
+        assert f"cpr://doc/{question.expected}#p=" in done.stdout
+    assert len(re.findall(r", row \d+, sha256 [0-9a-f]{64}$", done.stdout, re.MULTILINE)) >= len(demo.QUESTIONS)
+    assert "SELECT ?country" in done.stdout
+    assert "kg why" in done.stdout
+    assert "read from" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def item_of(path: Path, **changes: object) -> dict[str, object]:
+    return ITEM | {"provenance": {**ITEM["provenance"], "source": str(path)}} | changes  # type: ignore[dict-item]
+
+
+def test_an_answer_that_cites_the_file_as_it_is_passes(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    demo.check({"id": ITEM["id"]}, item_of(tmp_path / "empty"), {"iso3": ["KEN"]})
+
+
+def test_an_answer_whose_file_has_another_hash_fails(tmp_path: Path) -> None:
+    (tmp_path / "changed").write_text("changed")
+    with pytest.raises(QuadciteError, match="has the hash"):
+        demo.check({"id": ITEM["id"]}, item_of(tmp_path / "changed"), {})
+
+
+def test_an_answer_outside_its_filter_or_to_another_id_fails(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    with pytest.raises(QuadciteError, match="outside the filter"):
+        demo.check({"id": ITEM["id"]}, item_of(tmp_path / "empty"), {"iso3": ["DJI"]})
+    with pytest.raises(QuadciteError, match="was asked for"):
+        demo.check({"id": "cpr://doc/y#p=0"}, item_of(tmp_path / "empty"), {})
+
+
+def test_a_server_that_does_not_start_is_reported_with_what_it_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with (
+        pytest.raises(QuadciteError, match=r"ended at its start(.|\n)*is a file"),
+        demo.server(tmp_path / "file"),
+    ):
+        pytest.fail("the server cannot be there")
