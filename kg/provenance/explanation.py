@@ -1,0 +1,238 @@
+"""Why a quad exists: the graph that holds it, the run that wrote it, and the file and row it was read from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import NotFoundError
+from kg.provenance.reading import Query, describe, iri_of, one, select, text_of
+from kg.provenance.rows import parse_rows
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, curie
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that a graph was read from."""
+
+    sha256: str
+    locations: tuple[str, ...]
+    revision: str | None
+    retrieved_at: str | None
+    superseded_at: str | None
+    """When a later load found other bytes in the same place; None while these are what lies there."""
+    rows: str | None
+    """The data rows (1-based) of the whole record, as in ``1-57,60``."""
+    row: int | None = None
+    """The data row of the one text unit that was asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why some quads exist: the graph that holds them, who wrote it, when, and from what."""
+
+    about: str
+    """The IRI or the triple that was asked about, as N-Triples terms."""
+    graph: str
+    kind: str
+    """``asserted``, ``extracted``, ``generated``, ``curated``, ``derived`` or ``inferred``; ``provenance`` for
+    graph/prov itself; ``undescribed`` where nothing is recorded."""
+    quads: int
+    """How many quads of the graph the question is about."""
+    run: str | None = None
+    agent: str | None = None
+    agent_version: str | None = None
+    started_at: str | None = None
+    loaded_at: str | None = None
+    configuration: dict[str, str] = field(default_factory=dict)
+    content_sha256: str | None = None
+    source_sha256: str | None = None
+    sources: tuple[Source, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [
+            self.about,
+            f"  stands in   {self.graph} ({self.kind}, {self.quads} quad{'' if self.quads == 1 else 's'})",
+        ]
+        if self.kind == "provenance":
+            lines.append("  written by  the store, with every commit")
+        if self.kind == "undescribed":
+            lines.append("  written by  unknown: graph/prov does not describe this graph")
+        if self.agent is not None:
+            lines.append(f"  written by  {self.agent} {self.agent_version}, run {self.run}")
+        if self.loaded_at is not None:
+            lines.append(f"  loaded      {self.loaded_at} (the run started {self.started_at})")
+        if self.configuration:
+            lines.append("  with        " + ", ".join(f"{key}={value}" for key, value in self.configuration.items()))
+        for source in self.sources:
+            lines.append(f"  read from   {' = '.join(source.locations) or 'a file of unknown place'}")
+            if source.row is not None:
+                lines.append(f"    row       {source.row}")
+            elif source.rows is not None:
+                lines.append(f"    rows      {source.rows}")
+            lines.append(f"    sha256    {source.sha256}")
+            if source.revision is not None:
+                lines.append(f"    revision  {source.revision}")
+            if source.superseded_at is not None:
+                lines.append(f"    replaced  other bytes have lain there since {source.superseded_at}")
+        if self.content_sha256 is not None:
+            lines.append(f"  graph hash  sha256 {self.content_sha256}")
+        return "\n".join(lines)
+
+
+GRAPHS_ABOUT: Final = """
+SELECT ?graph (COUNT(?p) AS ?quads) WHERE { GRAPH ?graph { $iri ?p ?o } } GROUP BY ?graph"""
+
+GRAPH_SIZE: Final = """
+SELECT (COUNT(?s) AS ?quads) WHERE { GRAPH $iri { ?s ?p ?o } }"""
+
+GRAPHS_OF_TRIPLE: Final = """
+SELECT ?graph WHERE { GRAPH ?graph { $subject $predicate $object } }"""
+
+MENTION: Final = """
+SELECT ?s ?p WHERE { GRAPH ?graph { ?s ?p $iri } } LIMIT 1"""
+
+VALUES_OF: Final = """
+SELECT ?o WHERE { GRAPH ?graph { $subject $predicate ?o } } LIMIT 3"""
+
+UNITS_OF: Final = """
+SELECT (MIN(?position) AS ?first) (MAX(?position) AS ?last) WHERE {
+  GRAPH ?graph { ?unit dcterms:isPartOf $document ; schema:position ?position }
+}"""
+
+RANK: Final = """
+SELECT (COUNT(?unit) AS ?rank) WHERE {
+  GRAPH $graph { $iri schema:position ?position . ?unit schema:position ?other FILTER(?other <= ?position) }
+}"""
+
+KINDS: Final[dict[Term, str]] = {
+    KG.AssertedGraph: "asserted",
+    KG.ExtractedGraph: "extracted",
+    KG.GeneratedGraph: "generated",
+    KG.CuratedGraph: "curated",
+    KG.DerivedGraph: "derived",
+    KG.InferredGraph: "inferred",
+}
+
+
+def why_iri(query: Query, iri: NamedNode) -> list[Explanation]:
+    """Explain every graph that says something of `iri`, or, if `iri` names a graph, that graph.
+
+    For a text unit the one row that it was read from is named. Raises NotFoundError if no graph has it as subject.
+    """
+    found = {iri_of(row["graph"]): int(text_of(row["quads"])) for row in select(query, bind(GRAPHS_ABOUT, iri=iri))}
+    size = int(text_of(select(query, bind(GRAPH_SIZE, iri=iri)).rows[0][0]))
+    if size:
+        found.pop(PROV_GRAPH, None)
+        found[iri] = size
+    if not found:
+        raise NotFoundError(f"no graph says anything of {iri}{_hint_for_iri(query, iri)}")
+    return [
+        _explain(query, str(iri), graph, quads, iri)
+        for graph, quads in sorted(found.items(), key=lambda item: item[0].value)
+    ]
+
+
+def why_triple(
+    query: Query, subject: NamedNode, predicate: NamedNode, object_: NamedNode | Literal
+) -> list[Explanation]:
+    """Explain every graph that holds this triple. Raises NotFoundError, naming values that do exist, if none does."""
+    graphs = [
+        iri_of(row["graph"])
+        for row in select(query, bind(GRAPHS_OF_TRIPLE, subject=subject, predicate=predicate, object=object_))
+    ]
+    about = f"{subject} {predicate} {object_}"
+    if not graphs:
+        values = select(query, bind(VALUES_OF, subject=subject, predicate=predicate))
+        others = ", ".join(str(row["o"]) for row in values)
+        hint = (
+            f"; with this subject and predicate there is {others}"
+            if others
+            else f"; {subject} has no {curie(predicate.value)} at all"
+        )
+        raise NotFoundError(f"no graph holds {about}{hint}")
+    return [_explain(query, about, graph, 1, subject) for graph in sorted(graphs, key=lambda graph: graph.value)]
+
+
+def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: NamedNode) -> Explanation:
+    if graph == PROV_GRAPH:
+        return Explanation(about, graph.value, "provenance", quads)
+    said = describe(query, graph)
+    kind = next((KINDS[term] for term in said[RDF.type] if term in KINDS), "undescribed")
+    runs = [iri_of(term) for term in said[PROV.wasGeneratedBy]]
+    run = describe(query, runs[0]) if runs else said
+    agents = [iri_of(term) for term in run[PROV.wasAssociatedWith]] if runs else []
+    agent = describe(query, agents[0]) if agents else said
+    return Explanation(
+        about=about,
+        graph=graph.value,
+        kind=kind,
+        quads=quads,
+        run=runs[0].value if runs else None,
+        agent=one(agent, RDFS.label) if agents else None,
+        agent_version=one(agent, SCHEMA.softwareVersion) if agents else None,
+        started_at=one(run, PROV.startedAtTime) if runs else None,
+        loaded_at=one(run, PROV.endedAtTime) if runs else None,
+        configuration=json.loads((one(run, KG.configuration) if runs else None) or "{}"),
+        content_sha256=one(said, KG.contentSha256),
+        source_sha256=one(said, KG.sourceSha256),
+        sources=_sources(query, graph, said, subject),
+    )
+
+
+def _sources(
+    query: Query, graph: NamedNode, said: Mapping[NamedNode, list[Term]], subject: NamedNode
+) -> tuple[Source, ...]:
+    parts: list[tuple[NamedNode, str | None]]
+    if said[PROV.qualifiedDerivation]:
+        derivations = [describe(query, iri_of(term)) for term in said[PROV.qualifiedDerivation]]
+        derivations.sort(key=lambda derivation: int(one(derivation, SCHEMA.position) or 0))
+        parts = [(iri_of(derivation[PROV.entity][0]), one(derivation, KG.sourceRows)) for derivation in derivations]
+    else:
+        parts = [(iri_of(term), one(said, KG.sourceRows)) for term in said[PROV.wasDerivedFrom]]
+
+    rank = int(text_of(select(query, bind(RANK, graph=graph, iri=subject)).rows[0][0])) - 1
+    sources = []
+    for snapshot, rows in parts:
+        row = None
+        if rank >= 0 and rows is not None:
+            numbers = parse_rows(rows)
+            if rank >= len(numbers):
+                rank -= len(numbers)
+                continue
+            row, rank = numbers[rank], -1
+        file = describe(query, snapshot)
+        source = Source(
+            sha256=one(file, KG.sha256) or "",
+            locations=tuple(sorted(text_of(term) for term in file[KG.location])),
+            revision=one(file, KG.datasetRevision),
+            retrieved_at=one(file, KG.retrievedAt),
+            superseded_at=one(file, PROV.invalidatedAtTime),
+            rows=rows,
+            row=row,
+        )
+        if row is not None:
+            return (source,)
+        sources.append(source)
+    return tuple(sources)
+
+
+def _hint_for_iri(query: Query, iri: NamedNode) -> str:
+    document, _, fragment = iri.value.partition("#")
+    if fragment:
+        bounds = select(query, bind(UNITS_OF, document=NamedNode(document))).rows[0]
+        if None not in bounds:
+            return f"; the positions of {document} run from {text_of(bounds[0])} to {text_of(bounds[1])}"
+    for row in select(query, bind(MENTION, iri=iri)):
+        return f", though {row['s']} refers to it by {curie(iri_of(row['p']).value)}"
+    return "; a document is cpr://doc/{slug}, a passage cpr://doc/{slug}#p={index}, a graph " + BASE + "graph/..."

@@ -1,0 +1,55 @@
+"""Asking ``graph/prov``: the rows of a query, and what is said of one subject."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.sparql.terms import bind
+from kg.store.protocol import Result, Rows, Term
+from kg.vocabulary import PROV_GRAPH
+
+Query = Callable[[str], Result]
+"""Runs a query and returns its finished result: `Store.query`, or the same in a worker."""
+
+DESCRIPTIONS: Final = """
+SELECT ?s ?p ?o WHERE { VALUES ?s { $subjects } GRAPH $prov { ?s ?p ?o } }"""
+
+
+def describe(query: Query, subject: NamedNode) -> defaultdict[NamedNode, list[Term]]:
+    """Return what ``graph/prov`` says of `subject`, by predicate."""
+    said: defaultdict[NamedNode, list[Term]] = defaultdict(list)
+    for row in select(query, bind(DESCRIPTIONS, subjects=[subject], prov=PROV_GRAPH)):
+        said[iri_of(row["p"])].append(row["o"])
+    return said
+
+
+def one(said: Mapping[NamedNode, list[Term]], predicate: NamedNode) -> str | None:
+    """Return the text of one value of `predicate`, or None where there is none."""
+    values = said[predicate]
+    return text_of(values[0]) if values else None
+
+
+def select(query: Query, text: str) -> Rows:
+    """Run a SELECT. Raises TypeError when the answer is not rows."""
+    result = query(text)
+    if not isinstance(result, Rows):
+        raise TypeError(f"a SELECT gave {type(result).__name__}, not rows")
+    return result
+
+
+def iri_of(term: Term | None) -> NamedNode:
+    """Return `term`, which is an IRI, or raise TypeError."""
+    if not isinstance(term, NamedNode):
+        raise TypeError(f"graph/prov holds {term} where only an IRI can stand")
+    return term
+
+
+def text_of(term: Term | None) -> str:
+    """Return the text of `term`, which is a literal or an IRI, or raise TypeError."""
+    if not isinstance(term, Literal | NamedNode):
+        raise TypeError(f"graph/prov holds {term} where a literal or an IRI stands")
+    return term.value
