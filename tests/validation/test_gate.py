@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
@@ -83,12 +84,15 @@ def test_blank_nodes_do_not_enter(gate: RecordGate) -> None:
     assert "A graph here has no blank nodes: give it an identifier made from its content." in messages(found, graph)
 
 
-def test_datatypes_are_judged_by_what_is_written(gate: RecordGate) -> None:
+def test_datatypes_are_judged_by_what_is_written_and_nothing_is_logged(
+    gate: RecordGate, caplog: pytest.LogCaptureFixture
+) -> None:
     graph, quads = record("act")
     passage = mint("passage", "act", "0")
     page = Quad(passage, KG.pageNumber, Literal("twelve", datatype=XSD.integer), graph)
     found = gate.check({graph: [*quads, page]})
     assert {(violation.path, violation.value) for violation in found[graph]} == {(KG.pageNumber, page.object)}
+    assert caplog.records == []
 
 
 def test_text_with_a_language_tag_is_not_a_plain_string(gate: RecordGate) -> None:
