@@ -190,6 +190,24 @@ def test_search_filters_by_country_and_cites(data: Path) -> None:
         assert part in told.stdout
 
 
+def test_the_answers_in_the_readme_are_what_the_fixtures_give(data: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    (searched,) = re.findall(r'^kg search "(.*)" --limit 1$', readme, re.MULTILINE)
+    (hit,) = answer("search", searched, "--limit", "1", "--data-dir", data)["results"]
+    for part in (
+        hit["title"],
+        hit["snippet"],
+        hit["id"],
+        f"row {hit['provenance']['row']}, sha256 {hit['provenance']['sha256']}",
+    ):
+        assert part in readme
+    (triple,) = re.findall(r"^kg why --triple (.*)$", readme, re.MULTILINE)
+    told = run("why", "--triple", *shlex.split(triple), "--data-dir", data).stdout
+    for line in told.splitlines():
+        if not line.startswith(("  written by", "  loaded", "  read from")):
+            assert line in readme
+
+
 def test_search_pages_do_not_overlap(data: Path) -> None:
     pages = [answer("search", "solar", "--limit", "3", "--offset", offset, "--data-dir", data) for offset in (0, 3)]
     seen = [hit["id"] for page in pages for hit in page["results"]]
