@@ -11,7 +11,7 @@ its last chunk, which HTTP clients report as an incomplete answer; it never look
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
 from kg.sparql.lexer import Token, readings, token_at, tokens
+from kg.vocabulary import PREFIXES
 
 Form = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
 
@@ -18,6 +19,7 @@ _GRAPH_NAME_FOLLOWS: Final = frozenset({"GRAPH", "FROM", "NAMED", "DESCRIBE"})
 _MAX_DEPTH: Final = 256
 _POSITION: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
 _EXPECTED_KEYWORD: Final = re.compile(r"(?<![\w\[\"'])([A-Z][A-Z_0-9]{2,})(?![\w\"'])")
+_CHARACTER_CLASS: Final = re.compile(r"\[(?:'[^']*'|[^\]'])*\](?:, \[(?:'[^']*'|[^\]'])*\])*")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _LENIENT_IRI: Final = re.compile(r"<[^>]*>")
 
@@ -148,7 +150,9 @@ def syntax_error(query: str, message: str) -> QuerySyntaxError:
     match = _POSITION.match(message)
     if match is None:
         return QuerySyntaxError(f"not SPARQL: {message}")
-    expected = " ".join(match[3].split())
+    expected = _CHARACTER_CLASS.sub(
+        lambda found: "a name" if len(found[0]) > 12 else found[0], " ".join(match[3].split())
+    )
     lines = query.split("\n")
     line = min(int(match[1]), len(lines))
     offset = sum(len(text) + 1 for text in lines[: line - 1]) + int(match[2]) - 1
@@ -160,9 +164,36 @@ def syntax_error(query: str, message: str) -> QuerySyntaxError:
     if found is not None and found.kind not in ("space", "comment"):
         offset = found.start
     at = "the end" if found is None else repr(found.text if len(found.text) <= 40 else found.text[:40] + "...")
+    undeclared = _undeclared_prefix(query)
+    if undeclared is not None:
+        name = undeclared.text.partition(":")[0]
+        return _error(
+            query, undeclared.start, f"the prefix {name}: is not declared; add PREFIX {name}: <...> at the top"
+        )
+    if query_form(query) is None:
+        expected = "a query is SELECT, ASK, CONSTRUCT or DESCRIBE, after its PREFIX lines"
     return _error(query, offset, f"unexpected {at}; {expected}")
+
+
+def _undeclared_prefix(query: str) -> Token | None:
+    """Return the first prefixed name whose prefix neither the query nor the endpoint declares."""
+    declared = set(PREFIXES)
+    previous = None
+    for token in tokens(query):
+        if token.kind in ("space", "comment"):
+            continue
+        if token.kind == "name":
+            prefix = token.text.partition(":")[0]
+            if previous is not None and previous.kind == "word" and previous.text.upper() == "PREFIX":
+                declared.add(prefix)
+            elif prefix.upper().startswith("PREFIX"):
+                return None  # PREFIXex: may be two words to the parser
+            elif prefix not in declared:
+                return token
+        previous = token
+    return None
 
 
 def _names_characters(expected: str) -> bool:
     """Return whether something else than keywords and "any character" was expected, so that the position is exact."""
-    return '"' in expected or "['" in expected or "[ '" in expected
+    return "The SELECT contains" in expected or '"' in expected or "['" in expected or "[ '" in expected

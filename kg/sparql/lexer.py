@@ -9,9 +9,11 @@ reading that the parser could take, for those who must not miss one.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
+_LINE_END: Final = re.compile(r"[\r\n]")
 _OPERANDS: Final = frozenset({"variable", "name", "iri", "string", "language", "number", "word", "blank"})
 _CLOSING: Final = frozenset({")", "}", "]", ">>", ")>>"})
 
@@ -29,7 +31,7 @@ _ESCAPE: Final = r"""\\[tbnrf\\"']|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"""
 _LOCAL: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 # Oxigraph bounds no prefix. Here a longer one is cut into words, so that no text makes the lexer look at each character
 # as often as there are characters.
-_PREFIX: Final = rf"(?:[{_BASE}](?:[{_CHARS}.\-]{{0,255}}[{_CHARS}\-])?)?:"
+_PREFIX: Final = rf"(?:[{_BASE}](?:[{_CHARS}.\-]{{0,63}}[{_CHARS}\-])?)?:"
 
 _TOKEN: Final = re.compile(
     rf"""
@@ -90,10 +92,15 @@ def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
     """
     seen: set[tuple[int, bool]] = set()
     starts: list[tuple[int, Token | None]] = [(0, None)]
+    lines: list[int] = []  # where they end: many readings may begin a comment in one line
     while starts:
         offset, previous = starts.pop()
         while offset < len(query) and (offset, _is_operand(previous)) not in seen:
             seen.add((offset, _is_operand(previous)))
+            if query[offset] == "#":
+                lines = lines or [match.start() for match in _LINE_END.finditer(query)] + [len(query)]
+                offset = lines[bisect_left(lines, offset)]
+                continue
             token = token_at(query, offset)
             offset = token.end
             if token.kind in ("space", "comment"):

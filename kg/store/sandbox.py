@@ -84,6 +84,10 @@ class _WorkerGoneError(Exception):
     """The worker's pipes closed before its answer was complete."""
 
 
+class _KilledError(QueryMemoryError):
+    """Something else than this process killed the worker: as a rule, the system for want of memory."""
+
+
 class _OverdueError(Exception):
     """The deadline passed while waiting for the worker."""
 
@@ -421,6 +425,7 @@ class QueryPool:
         timeout_s = self._settings.query_timeout_s if timeout_s is None else timeout_s
         if not timeout_s > 0:
             raise InvalidInputError(f"timeout_s must be more than 0 seconds, not {timeout_s}")
+        again = True
         while True:
             worker = self._acquire(timeout_s, cancellation)
             try:
@@ -454,7 +459,13 @@ class QueryPool:
             except _OverdueError:
                 lease.stop("timeout")
                 raise self._failure(lease, limits) from None
-            _, payload = self._receive(lease, limits)
+            try:
+                _, payload = self._receive(lease, limits)
+            except _KilledError as error:
+                if not again:
+                    raise QueryMemoryError(str(error)) from None
+                again = False  # the system may have killed it before it read the query
+                continue
             return lease, limits, json.loads(payload)["kind"]
 
     def _acquire(self, timeout_s: float, cancellation: Cancellation | None) -> _Worker:
@@ -600,8 +611,10 @@ class QueryPool:
             return QueryLimitError("the server is stopping")
         if code == -signal.SIGSEGV:
             return QueryMemoryError("the query is nested too deeply to be evaluated; take some of its levels out")
-        if code not in (-signal.SIGABRT, -signal.SIGKILL):
+        if code not in (-signal.SIGABRT, -signal.SIGKILL, -signal.SIGSEGV):
             return QueryLimitError(f"the query's worker failed (exit code {code}); this is a fault of Quadcite's")
+        if code == -signal.SIGKILL:
+            return _KilledError("the query's worker was killed by the system, which does so when memory runs out")
         return QueryMemoryError(
             f"the query needed more than the {memory_mb} MiB of memory that a worker has (setting "
             f"QUADCITE_QUERY_MEMORY_MB) and was stopped (exit code {code}); group, sort or collect fewer rows"
@@ -627,9 +640,9 @@ def _reported(error: dict[str, Any], query: str, settings: Settings) -> Exceptio
             "QUADCITE_QUERY_MEMORY_MB)"
         )
     if kind == "store":
-        if "os error 13" in message.lower() or "permission denied" in message.lower():
-            return QueryForbiddenError(f"the query asked for another server, which is never done here: {message}")
         return StoreError(f"the snapshot cannot be read: {message}")
+    if kind == "request":
+        return QueryForbiddenError(f"the query asked for another server, which is never done here: {message}")
     return InvalidInputError(f"the query cannot be evaluated: {message}")
 
 

@@ -67,6 +67,7 @@ class RowCutter:
         self._left = None if limit is None else limit + self._ended
         self._inside = False  # of a quoted string
         self._done = False
+        self._flush_bytes = PIECE_BYTES
         self._buffer = bytearray()
         self._flushed = time.monotonic()
         self._emit = emit
@@ -76,7 +77,7 @@ class RowCutter:
         if self._done:
             return len(data)  # what the serializer still held when it was told to stop
         self._buffer += data
-        if len(self._buffer) >= PIECE_BYTES or time.monotonic() - self._flushed > _FLUSH_S:
+        if len(self._buffer) >= self._flush_bytes or time.monotonic() - self._flushed > _FLUSH_S:
             # What may be the begin of a separator stays, and so does at least one byte: there is more of the result.
             separator = self._separator
             lengths = range(len(separator), 0, -1)
@@ -150,7 +151,9 @@ class Evaluator:
         except MemoryError:
             self._fail("memory", "out of memory")
         except OSError as error:
-            self._fail("store", str(error))
+            # Over an open snapshot only a socket is refused: `deny_sockets` at work.
+            refused = isinstance(error, PermissionError) and self._store is not None
+            self._fail("request" if refused else "store", str(error))
         except (RuntimeError, ValueError, TypeError) as error:
             self._fail("evaluation", str(error))
         else:

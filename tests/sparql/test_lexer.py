@@ -1,0 +1,62 @@
+"""The tokens of SPARQL."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kg.sparql.lexer import readings, tokens
+
+PIECES = st.sampled_from(
+    ['"', "'", '"""', "'''", "\\", "#", "\n", "<", ">", "<a:b>", "ex:a", ":", "?x", "$y", "_:b", "1.5e3", "@en-GB",
+     "SERVICE", "{", "}", "(", ")", "^^", "a.b", "ex:a\\-b%20c.", "<<(", "é", "\x00", " "]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES | st.text(max_size=3)).map("".join))
+def test_the_tokens_are_the_whole_text_in_order(query: str) -> None:
+    cut = list(tokens(query))
+    assert "".join(token.text for token in cut) == query
+    assert [token.start for token in cut] == [sum(len(t.text) for t in cut[:i]) for i in range(len(cut))]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?a <?b", ["variable:?a", "punctuation:<", "variable:?b"]),
+        ("?a < ?b && ?c > ?d", ["variable:?a", "punctuation:<", "variable:?b", "punctuation:&&", "variable:?c",
+                                "punctuation:>", "variable:?d"]),
+        ("<http://e/#x> # c", ["iri:<http://e/#x>", "comment:# c"]),
+        (r"ex:a\-b%20c.d.", [r"name:ex:a\-b%20c.d", "punctuation:."]),
+        (":a : _:b.c", ["name::a", "name::", "blank:_:b.c"]),
+        ('"a\\"b"@en-GB', ['string:"a\\"b"', "language:@en-GB"]),
+        ('"""a"b""c\n"""^^xsd:x', ['string:"""a"b""c\n"""', "punctuation:^^", "name:xsd:x"]),
+        ("''''a'", ["string:''", "string:''", "word:a", "other:'"]),
+        ("1.5e3.", ["number:1.5e3", "punctuation:."]),
+        ('"a\nb"', ['other:"', "word:a", "word:b", 'other:"']),
+        ("<<( ?s a 1 )>>", ["punctuation:<<(", "variable:?s", "word:a", "number:1", "punctuation:)>>"]),
+    ],
+)  # fmt: skip
+def test_tokens_are_cut_by_the_grammar(query: str, expected: list[str]) -> None:
+    assert [f"{token.kind}:{token.text}" for token in tokens(query) if token.kind != "space"] == expected
+
+
+def test_both_readings_of_an_ambiguous_less_than_are_found() -> None:
+    found = {(token.kind, token.text) for _, token in readings("FILTER(?a <1)#>'\nSERVICE ex:a {}")}
+    assert ("iri", "<1)#>") in found
+    assert ("word", "SERVICE") in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a-" * 50_000, "<a#>" * 25_000, "'''\\" * 25_000, '"""\\q"""' * 15_000, ":a." * 30_000, "?x<#'>" * 20_000,
+     "(" * 100_000, "ex:" + "." * 100_000, "a" * 100_000, "\\" * 100_000, "?x<a'>" * 20_000],
+)  # fmt: skip
+def test_no_text_takes_more_than_linear_time(text: str) -> None:
+    started = time.perf_counter()
+    for _ in readings(text):
+        pass
+    assert time.perf_counter() - started < 5
