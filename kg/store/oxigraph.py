@@ -13,6 +13,7 @@ so what changed since any generation can be asked, and the counters survive a cr
 from __future__ import annotations
 
 import logging
+import math
 import os
 import shutil
 import threading
@@ -31,7 +32,7 @@ from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, QueryBoolean, Que
 from kg.errors import InvalidInputError, QuerySyntaxError, StoreError
 from kg.sparql.guard import syntax_error
 from kg.store import difference
-from kg.store.difference import Delta, Statements, canonicalize, content_sha256
+from kg.store.difference import Delta, canonicalize, content_sha256
 from kg.store.lock import DirectoryLock, sync_folder
 from kg.store.orphans import orphaned_graphs, provenance_of
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics
@@ -43,6 +44,7 @@ __all__ = ["OxigraphStore", "canonicalize", "content_sha256"]
 
 _log: Final = logging.getLogger(__name__)
 _HEAD: Final = mint("commit", "head")
+_MEASURED_EVERY_S: Final = 1.0
 _COMMITS: Final = str(_HEAD).removesuffix("head>")
 _COUNT: Final = "SELECT (COUNT(*) AS ?quads) (COUNT(DISTINCT ?g) AS ?graphs) WHERE { GRAPH ?g { ?s ?p ?o } }"
 
@@ -80,6 +82,8 @@ class OxigraphStore:
         self._unflushed = 0
         self._last_write = 0.0
         self._synced_log = -1
+        self._bytes = 0
+        self._measured = -math.inf
         self._closing = threading.Event()
         self._lock: Final = DirectoryLock(data_dir, address)
         self._store: pyoxigraph.Store | None = None
@@ -174,16 +178,12 @@ class OxigraphStore:
         self._opened().dump(output, media_type, from_graph=graph)
 
     def statistics(self) -> Statistics:
-        """Return the kept counters, and the size of the store's files in bytes."""
+        """Return the kept counters, and the size of the store's files as it was at most a second ago."""
         head = self._head
-        size = 0
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                try:
-                    size += entry.stat().st_size
-                except FileNotFoundError:  # compacted away meanwhile
-                    continue
-        return Statistics(head.generation, head.quads, head.graphs, size)
+        now = time.monotonic()
+        if now - self._measured >= _MEASURED_EVERY_S:
+            self._bytes, self._measured = _folder_bytes(self._folder), now
+        return Statistics(head.generation, head.quads, head.graphs, self._bytes)
 
     def snapshot(self, at_least: int = 0) -> Snapshot:
         """Return a checkpoint of generation `at_least` or later; the caller releases it.
@@ -206,7 +206,7 @@ class OxigraphStore:
         Only the difference to the stored graph is written. `describe` is asked, under the write lock, for what
         ``graph/prov`` has to say of the graphs that do change; it is committed in the same step. Graphs below
         ``graph/ref/`` that the commit leaves without a reference go too, with what ``graph/prov`` says of them, and
-        stand among the changes; a graph that `replace` itself fills stays.
+        stand among the changes; what `replace` says of such a graph itself stands.
 
         Raises InvalidInputError, before anything is written, for blank nodes, for quads of another graph, and for
         ``graph/prov`` in `replace`.
@@ -215,22 +215,14 @@ class OxigraphStore:
             raise InvalidInputError(f"{PROV_GRAPH} is not replaced: `describe` says what to change in it")
         candidates = {graph: difference.statements(graph, quads) for graph, quads in replace.items()}
         with self._writing() as store:
-            return self._commit(store, candidates, describe)
-
-    def _commit(
-        self,
-        store: pyoxigraph.Store,
-        candidates: Mapping[NamedNode, Statements],
-        describe: Callable[[Sequence[GraphChange]], Patch] | None,
-    ) -> Commit:
-        deltas = [
-            delta
-            for graph, wanted in candidates.items()
-            if (delta := difference.compare(graph, difference.stored_statements(store, graph), wanted))
-        ]
-        if not deltas:
-            return Commit(self._head.generation)
-        return self._write(store, deltas, candidates.keys(), describe)
+            deltas = [
+                delta
+                for graph, wanted in candidates.items()
+                if (delta := difference.compare(graph, difference.stored_statements(store, graph), wanted))
+            ]
+            if not deltas:
+                return Commit(self._head.generation)
+            return self._write(store, deltas, candidates.keys(), describe)
 
     def update(self, update: str) -> Commit:
         """Run one SPARQL Update, atomically, and report what it changed like any other commit.
@@ -289,8 +281,7 @@ class OxigraphStore:
         patch = Patch(described.remove | provenance_of(store, orphans), described.add)
         old = self._head
         patched = _effective(store, patch)
-        touched = [delta.graph for delta in deltas] + ([PROV_GRAPH] if patch.add or patch.remove else [])
-        record = _commit_record(old.generation + 1, touched)
+        record = _commit_record(old.generation + 1, [delta.graph for delta in deltas] or [PROV_GRAPH])
         removed = sum(len(delta.removed) for delta in deltas) + len(patched.remove) + (3 if old.generation else 0)
         added = sum(len(delta.added) for delta in deltas) + len(patched.add) + len(record) + 3
         created = [delta.graph for delta in deltas if not store.contains_named_graph(delta.graph)]
@@ -308,11 +299,13 @@ class OxigraphStore:
         into[PROV_GRAPH] = difference.statements(PROV_GRAPH, [*patched.add, *record, *head.as_quads()]).keys()
         try:
             store.update(difference.update_text(out, emptied, into))
-            self._head = head
             self._sync_log()
-        except (OSError, RuntimeError) as error:
+            self._head = head
+        except BaseException as error:  # an interrupt, too, may come when the engine has written already
             self._head = self._read_head()
-            raise StoreError(f"the commit could not be written to {self._folder}: {error}") from error
+            if isinstance(error, (OSError, RuntimeError)):
+                raise StoreError(f"the commit could not be written to {self._folder}: {error}") from error
+            raise
         self._unflushed += added + removed
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads:
@@ -429,6 +422,17 @@ def _outcome(folder: Path, update: str, reach: Iterable[NamedNode]) -> dict[Name
     if unnamed:
         raise InvalidInputError("the update writes to the default graph, which stays empty: name a graph")
     return found
+
+
+def _folder_bytes(folder: Path) -> int:
+    total = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                total += entry.stat().st_size
+            except FileNotFoundError:  # compacted away meanwhile
+                continue
+    return total
 
 
 def _refuse_syntax_errors(update: str) -> None:

@@ -114,6 +114,7 @@ TERMS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(TERMS, max_size=20))
 def test_canonical_quads_are_what_an_engine_gives_back(terms: list[Literal | NamedNode]) -> None:
     _, quads = titles("a", *terms)
@@ -273,6 +274,21 @@ def test_a_write_that_the_engine_refuses_is_rolled_back_whole(
     assert set(store._opened()) == before
     assert store.statistics().generation == counted.generation
     assert store.commit(dict([titles("b", 2)])).generation == 2
+    assert counters(store) == recount(store)
+
+
+def test_an_interrupt_after_the_engine_has_written_loses_no_count(
+    store: OxigraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    store.commit(dict([titles("a", 1)]))
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "_sync_log", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.commit(dict([titles("a", 2)]))
+    assert store.commit(dict([titles("a", 3)])).generation == 3
     assert counters(store) == recount(store)
 
 
