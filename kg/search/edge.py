@@ -110,6 +110,8 @@ class EdgeIndex:
 
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
         """Block until no vector is pending, or raise ModelError when none can be made."""
+        # until the embedder is open, nobody knows whether the vectors that are there are of its model
+        self._retry(lambda process: process.call("await_embedder"))
         while True:
             status = self.status()
             if progress is not None:

@@ -47,6 +47,7 @@ class Server:
             "rank": self._rank,
             "state": self._units.state,
             "status": self._status,
+            "await_embedder": vectors.await_embedder,
             "begin": self._units.begin,
             "put": self._put,
             "finish": self._units.finish,
@@ -108,11 +109,15 @@ def serve(requests: BinaryIO, replies: BinaryIO, open_embedder: Callable[[Settin
     if not server:
         return
     operations = server[0].operations
-    with ThreadPoolExecutor(1, "writes") as writes, ThreadPoolExecutor(_SEARCHES, "searches") as searches:
+    with (
+        ThreadPoolExecutor(1, "writes") as writes,
+        ThreadPoolExecutor(_SEARCHES, "searches") as searches,
+        ThreadPoolExecutor(2, "states") as states,
+    ):
+        pools = {"rank": searches, "await_embedder": searches, "state": states, "status": states}
         while (request := frames.receive(requests)) is not None:
             name = request["operation"]
-            pool = searches if name in ("rank", "state", "status") else writes
-            pool.submit(answer, request, operations[name])
+            pools.get(name, writes).submit(answer, request, operations[name])
             if name == "close":
                 break
 

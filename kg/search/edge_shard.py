@@ -31,6 +31,9 @@ EXACT_VECTORS = 250_000
 
 _VERSION = 1
 _LOAD_ATTEMPTS = 2
+_FLUSH_UPDATES = 300
+"""Updates that may stand in the write-ahead log alone: the next start would apply them again, one by one."""
+
 _MAX_REPLAY = 20_000
 _MIN_DEAD_POINTS = 20_000
 
@@ -110,6 +113,8 @@ class Shard:
             self._unflushed += 1
             if self._replay is not None:
                 self._replay.append(operation)
+            if self._unflushed >= _FLUSH_UPDATES:
+                self.flush()
 
     def flush(self) -> None:
         """Write to disk what the write-ahead log holds, so that the next start need not replay it."""
@@ -229,13 +234,15 @@ class Shard:
         except FileNotFoundError as error:
             if error.filename and Path(error.filename).name == "index.json" and not any(self.folder.glob("shard-*")):
                 return None
-            return self._unreadable(error)
+            self._say_unreadable(error)
+            return None
         except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception
-            return self._unreadable(error)
+            self._say_unreadable(error)
+            return None
         opening.unlink()
         return shard
 
-    def _unreadable(self, error: Exception) -> None:
+    def _say_unreadable(self, error: Exception) -> None:
         log.error("the search index in %s cannot be read: %s; it will be rebuilt from the store", self.folder, error)
 
     def _clear(self) -> None:

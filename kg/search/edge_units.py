@@ -74,7 +74,7 @@ class Units:
 
     def __post_init__(self) -> None:
         markers = self.scroll(qe.Filter(must=[_match("kind", "graph")]), ["graph_iri", "content_sha256"])
-        self._state = {str(m.payload["graph_iri"]): str(m.payload["content_sha256"]) for m in markers}
+        self._state = {str(_payload(m)["graph_iri"]): str(_payload(m)["content_sha256"]) for m in markers}
 
     # Reading
 
@@ -180,7 +180,7 @@ class Units:
                 qe.QueryRequest(limit=limit, query=query, filter=where, params=params, with_payload=fields)
             )
         if iris is not None:
-            iris.update((str(hit.id), str(hit.payload["iri"])) for hit in hits)
+            iris.update((str(hit.id), str(_payload(hit)["iri"])) for hit in hits)
         return {str(hit.id): round(float(hit.score), _DECIMALS) for hit in hits}
 
     # Writing
@@ -193,7 +193,7 @@ class Units:
             for batch in _batches(graphs):
                 where = qe.Filter(must=[_match("graph", *batch)])
                 for record in self.scroll(where, ["graph", "digest"]):
-                    self._old[record.payload["graph"]][str(record.id)] = record.payload["digest"]
+                    self._old[_payload(record)["graph"]][str(record.id)] = _payload(record)["digest"]
 
     def put(self, units: Sequence[IndexedUnit]) -> None:
         """Write units of the begun graphs; those that are there already, unchanged, are left alone."""
@@ -205,7 +205,7 @@ class Units:
                 old = self._old[unit.graph].pop(id_, None)
                 if old != fingerprint:
                     self.shard.dead_points += old is not None
-                    changed[id_] = (digest(unit.text), _payload(unit, fingerprint))
+                    changed[id_] = (digest(unit.text), _unit_payload(unit, fingerprint))
             vectors = self.vectors_of({text_hash for text_hash, _ in changed.values()})
             for ids in _batches(list(changed)):
                 points = []
@@ -262,7 +262,7 @@ class Units:
                     with_vector=False,
                 )
             )
-        return {str(record.id): (record.payload["text_hash"], _text(record.payload)) for record in records}
+        return {str(record.id): (_payload(record)["text_hash"], _text(_payload(record))) for record in records}
 
     def vectors_of(self, text_hashes: Iterable[str]) -> dict[str, Vector]:
         """Return the vectors that the index already holds for texts with these hashes."""
@@ -277,7 +277,7 @@ class Units:
             )
             with self.shard.reading() as shard:
                 records, more = shard.scroll(request)
-            found.update((record.payload["text_hash"], record.vector[DENSE]) for record in records)
+            found.update((_payload(record)["text_hash"], _vector(record)) for record in records)
             missing -= found.keys()
             if more is None:
                 break
@@ -288,17 +288,17 @@ class Units:
         for ids in _batches(list(vectors)):
             with self.shard.writing:
                 with self.shard.reading() as shard:
-                    records = shard.retrieve(ids, ["text_hash"], False)
+                    records = shard.retrieve([*ids], ["text_hash"], False)
                 points = [
                     qe.PointVectors(str(record.id), {DENSE: vectors[str(record.id)][1]})
                     for record in records
-                    if record.payload["text_hash"] == vectors[str(record.id)][0]
+                    if _payload(record)["text_hash"] == vectors[str(record.id)][0]
                 ]
                 if points:
                     self.shard.write(qe.UpdateOperation.update_vectors(points))
 
 
-def _payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
+def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
     lead = f"{unit.prelude}\n" if unit.prelude else ""
     plain = lead + unit.text
     search = searchable(plain)
@@ -321,13 +321,23 @@ def _text(payload: Mapping[str, Any]) -> str:
     return str(payload["text"] if "text" in payload else payload["search"][payload["text_start"] :])
 
 
+def _payload(point: qe.Record | qe.ScoredPoint) -> Mapping[str, Any]:
+    return point.payload or {}
+
+
+def _vector(record: qe.Record) -> Vector:
+    rows: Any = record.vector
+    vector: Vector = rows[DENSE]
+    return vector
+
+
 def _match(name: str, *values: str) -> qe.FieldCondition:
     match = qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values))
     return qe.FieldCondition(name, match=match)
 
 
 def _only(ids: set[str]) -> qe.Filter:
-    return qe.Filter(must=[qe.HasIdCondition(ids)])
+    return qe.Filter(must=[qe.HasIdCondition({*ids})])
 
 
 def _batches(items: Sequence[str]) -> Iterator[list[str]]:

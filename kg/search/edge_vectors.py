@@ -64,6 +64,10 @@ class Vectors:
         """Say that there may be units without a vector."""
         self._wake.set()
 
+    def await_embedder(self) -> None:
+        """Return once the embedder is open or could not be opened."""
+        self._opened.wait(_OPENING_S)
+
     @contextmanager
     def search(self) -> Iterator[None]:
         """Hold back the embedding of documents while a search runs."""
@@ -78,7 +82,7 @@ class Vectors:
 
     def embed_query(self, text: str) -> Sequence[float] | None:
         """Return the vector of a query, or None when there is no embedder; waits while it is being opened."""
-        self._opened.wait(_OPENING_S)
+        self.await_embedder()
         embedder = self._embedder
         if embedder is None:
             return None
@@ -87,7 +91,7 @@ class Vectors:
                 self._queries.move_to_end(text)
                 return self._queries[text]
         try:
-            vector = embedder.embed_query(text).tolist()
+            vector: list[float] = embedder.embed_query(text).tolist()
         except QuadciteError as error:
             self._fail(error)
             return None
