@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import select
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -34,10 +30,8 @@ from kg.errors import (
 )
 from kg.settings import Settings
 from kg.sparql.guard import check_query, syntax_error
-from kg.store import worker as worker_script
-from kg.store.protocol import Result, Rows, Snapshot, Store
-from kg.store.worker import HEADER
-from kg.vocabulary import PREFIXES
+from kg.store.child import Lease, OverdueError, Worker, WorkerGoneError
+from kg.store.protocol import Result, Rows, Store
 
 UNLIMITED: Final = math.inf
 """As `limit` or `timeout_s`: no limit at all, for a person at a terminal; never for a server."""
@@ -72,7 +66,8 @@ class Cancellation:
         if stop is not None:
             stop()
 
-    def _on_cancel(self, stop: Callable[[], None] | None) -> None:
+    def on_cancel(self, stop: Callable[[], None] | None) -> None:
+        """Call `stop` when the query is to stop, at once if that is so already; None: it has ended."""
         with self._lock:
             self._stop = stop
             cancelled = self._cancelled
@@ -80,148 +75,14 @@ class Cancellation:
             stop()
 
 
-class _WorkerGoneError(Exception):
-    """The worker's pipes closed before its answer was complete."""
-
-
 class _KilledError(QueryMemoryError):
     """Something else than this process killed the worker: as a rule, the system for want of memory."""
-
-
-class _OverdueError(Exception):
-    """The deadline passed while waiting for the worker."""
-
-
-class _Worker:
-    """One child process, as its parent sees it. Used by one thread at a time, but for `stop`."""
-
-    def __init__(self, settings: Settings) -> None:
-        options = json.dumps({"memory_bytes": settings.query_memory_mb << 20, "prefixes": PREFIXES})
-        # By path and isolated (-I), not by -m: nothing in the working folder can shadow a module of the worker's.
-        self.process: Final = subprocess.Popen(
-            [sys.executable, "-I", worker_script.__file__, options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            process_group=0,
-        )
-        assert self.process.stdin is not None  # noqa: S101 -- PIPE above
-        assert self.process.stdout is not None  # noqa: S101 -- PIPE above
-        self._requests: Final = self.process.stdin.fileno()
-        self._answers: Final = self.process.stdout.fileno()
-        os.set_blocking(self._requests, False)
-        os.set_blocking(self._answers, False)
-        self._buffer = bytearray()
-        self.snapshot: Snapshot | None = None
-
-    def send(self, kind: bytes, payload: bytes, deadline: float) -> None:
-        """Write one frame."""
-        rest = memoryview(HEADER.pack(kind, len(payload)) + payload)
-        while rest:
-            try:
-                rest = rest[os.write(self._requests, rest) :]
-            except BlockingIOError:
-                self._wait(self._requests, select.POLLOUT, deadline)
-            except BrokenPipeError:
-                raise _WorkerGoneError from None
-
-    def receive(self, deadline: float) -> tuple[bytes, bytes]:
-        """Read one frame."""
-        buffer = self._buffer
-        while True:
-            if len(buffer) >= HEADER.size:
-                kind, size = HEADER.unpack_from(buffer)
-                end = HEADER.size + size
-                if len(buffer) >= end:
-                    payload = bytes(memoryview(buffer)[HEADER.size : end])
-                    del buffer[:end]
-                    return kind, payload
-            try:
-                piece = os.read(self._answers, 1 << 18)
-            except BlockingIOError:
-                self._wait(self._answers, select.POLLIN, deadline)
-                continue
-            if not piece:
-                raise _WorkerGoneError
-            buffer += piece
-
-    def _wait(self, descriptor: int, event: int, deadline: float) -> None:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise _OverdueError
-        poll = select.poll()
-        poll.register(descriptor, event)
-        poll.poll(None if left == math.inf else min(left * 1000, 1e9))
-
-    def open_snapshot(self, snapshot: Snapshot) -> None:
-        """Have `snapshot` opened with the next query; the one before is let go of once that has begun."""
-        if self.snapshot is not None and self.snapshot.path == snapshot.path:
-            snapshot.release()
-            return
-        self._let_go()
-        self.snapshot = snapshot
-
-    def close_snapshot(self) -> bool:
-        """Let go of the snapshot that is open; return False if the worker does not answer."""
-        deadline = time.monotonic() + _ACKNOWLEDGE_S
-        try:
-            self.send(b"C", b"", deadline)
-            kind, _ = self.receive(deadline)
-        except (_WorkerGoneError, _OverdueError):
-            return False
-        self._release()
-        return kind == b"C"
-
-    def _let_go(self) -> None:
-        if self.snapshot is not None and not self.close_snapshot():
-            raise _WorkerGoneError
-
-    def _release(self) -> None:
-        if self.snapshot is not None:
-            self.snapshot.release()
-            self.snapshot = None
-
-    def stop(self) -> None:
-        """Kill the process, from any thread."""
-        self.process.kill()
-
-    def bury(self) -> int:
-        """Kill the process, wait for its end, give back all that it held; return its exit code."""
-        self.process.kill()
-        code = self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
-        self._release()
-        return code
-
-
-class _Lease:
-    """One query's hold on one worker: whoever stops it says why, and after its end nobody can stop it any more."""
-
-    def __init__(self, worker: _Worker, deadline: float) -> None:
-        self.worker: Final = worker
-        self.deadline: Final = deadline
-        self.reason: str | None = None
-        self._ended = False
-        self._lock = threading.Lock()
-
-    def stop(self, reason: str) -> None:
-        with self._lock:
-            if not self._ended:
-                self.reason = self.reason or reason
-                self.worker.stop()
-
-    def end(self) -> None:
-        with self._lock:
-            self._ended = True
 
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
     arrived: threading.Event
-    worker: _Worker | None = None
+    worker: Worker | None = None
     cancelled: bool = False
 
 
@@ -232,7 +93,7 @@ class Streamed:
     piece is raised by the iteration.
     """
 
-    def __init__(self, pool: QueryPool, lease: _Lease, limits: _Limits, kind: str, media_type: str) -> None:
+    def __init__(self, pool: QueryPool, lease: Lease, limits: _Limits, kind: str, media_type: str) -> None:
         assert lease.worker.snapshot is not None  # noqa: S101 -- a query runs on one
         self.kind: Final = kind
         self.media_type: Final = media_type
@@ -240,7 +101,7 @@ class Streamed:
         self.truncated: bool | None = None
         self._pool = pool
         self._limits = limits
-        self._lease: _Lease | None = lease
+        self._lease: Lease | None = lease
         self._timer: threading.Timer | None = None
         if lease.deadline != math.inf:
             # The reader may be slow, or gone: the worker dies on time all the same.
@@ -314,14 +175,14 @@ class QueryPool:
         self._store: Final = store
         self._settings: Final = settings
         self._lock = threading.Lock()
-        self._idle: deque[_Worker] = deque()
+        self._idle: deque[Worker] = deque()
         self._waiting: deque[_Waiter] = deque()
-        self._leases: set[_Lease] = set()
+        self._leases: set[Lease] = set()
         self._closed = False
         self._settled = threading.Condition(self._lock)
         self._generation = 0
         for _ in range(settings.query_workers):
-            self._idle.append(_Worker(settings))
+            self._idle.append(Worker(settings))
 
     def run(
         self,
@@ -357,7 +218,7 @@ class QueryPool:
                     )
         finally:
             if cancellation is not None:
-                cancellation._on_cancel(None)
+                cancellation.on_cancel(None)
         truncated = json.loads(payload)["truncated"]
         return Answer(_parse(kind, pieces, truncated=truncated), generation, truncated)
 
@@ -418,7 +279,7 @@ class QueryPool:
         timeout_s: float | None,
         at_least: int,
         cancellation: Cancellation | None,
-    ) -> tuple[_Lease, _Limits, str]:
+    ) -> tuple[Lease, _Limits, str]:
         """Send the query to a worker and wait for the kind of its result."""
         check_query(query)
         rows = _rows(self._settings.max_rows if limit is None else limit)
@@ -430,7 +291,7 @@ class QueryPool:
             worker = self._acquire(timeout_s, cancellation)
             try:
                 worker.open_snapshot(self._store.snapshot(at_least))
-            except _WorkerGoneError:
+            except WorkerGoneError:
                 self._replace(worker)
                 continue
             except BaseException:
@@ -441,7 +302,7 @@ class QueryPool:
             limits = _Limits(query, rows, timeout_s, time.monotonic() + timeout_s)
             lease = self._lease(worker, limits)
             if cancellation is not None:
-                cancellation._on_cancel(lambda lease=lease: lease.stop("cancelled"))  # type: ignore[misc]
+                cancellation.on_cancel(lambda lease=lease: lease.stop("cancelled"))  # type: ignore[misc]
             request = {
                 "snapshot": str(worker.snapshot.path),
                 "query": query,
@@ -451,12 +312,12 @@ class QueryPool:
             }
             try:
                 worker.send(b"Q", json.dumps(request).encode(), limits.deadline)
-            except _WorkerGoneError:
+            except WorkerGoneError:
                 if lease.reason is None:
                     self._discard(lease)  # it died idle, through no fault of this query
                     continue
                 raise self._failure(lease, limits) from None
-            except _OverdueError:
+            except OverdueError:
                 lease.stop("timeout")
                 raise self._failure(lease, limits) from None
             try:
@@ -468,7 +329,7 @@ class QueryPool:
                 continue
             return lease, limits, json.loads(payload)["kind"]
 
-    def _acquire(self, timeout_s: float, cancellation: Cancellation | None) -> _Worker:
+    def _acquire(self, timeout_s: float, cancellation: Cancellation | None) -> Worker:
         with self._lock:
             self._check_open()
             while self._idle:
@@ -476,7 +337,7 @@ class QueryPool:
                 if worker.process.poll() is None:
                     return worker
                 worker.bury()
-                self._idle.appendleft(_Worker(self._settings))
+                self._idle.appendleft(Worker(self._settings))
             if len(self._waiting) >= self._settings.query_queue:
                 raise QueryBusyError(
                     f"{len(self._waiting)} queries wait already, as many as may (setting QUADCITE_QUERY_QUEUE); "
@@ -490,7 +351,7 @@ class QueryPool:
                 waiter.cancelled = True
                 waiter.arrived.set()
 
-            cancellation._on_cancel(leave)
+            cancellation.on_cancel(leave)
         waiter.arrived.wait(None if timeout_s == math.inf else min(timeout_s, threading.TIMEOUT_MAX))
         with self._lock:
             if waiter in self._waiting:
@@ -515,8 +376,8 @@ class QueryPool:
         if self._closed:
             raise QueryLimitError("the server is stopping")
 
-    def _lease(self, worker: _Worker, limits: _Limits) -> _Lease:
-        lease = _Lease(worker, limits.deadline)
+    def _lease(self, worker: Worker, limits: _Limits) -> Lease:
+        lease = Lease(worker, limits.deadline)
         with self._lock:
             self._leases.add(lease)
             closed = self._closed
@@ -524,14 +385,14 @@ class QueryPool:
             lease.stop("closed")
         return lease
 
-    def _receive(self, lease: _Lease, limits: _Limits) -> tuple[bytes, bytes]:
+    def _receive(self, lease: Lease, limits: _Limits) -> tuple[bytes, bytes]:
         """Return the next frame; at its end, and on errors, the worker has been given back."""
         try:
             kind, payload = lease.worker.receive(lease.deadline)
-        except _OverdueError:
+        except OverdueError:
             lease.stop("timeout")
             raise self._failure(lease, limits) from None
-        except _WorkerGoneError:
+        except WorkerGoneError:
             raise self._failure(lease, limits) from None
         except BaseException:
             self._discard(lease)
@@ -543,7 +404,7 @@ class QueryPool:
             self._release(lease, retire=json.loads(payload)["retire"])
         return kind, payload
 
-    def _release(self, lease: _Lease, *, retire: bool) -> None:
+    def _release(self, lease: Lease, *, retire: bool) -> None:
         lease.end()
         worker = lease.worker
         with self._lock:
@@ -554,7 +415,7 @@ class QueryPool:
         else:
             self._give_back(worker)
 
-    def _discard(self, lease: _Lease) -> int:
+    def _discard(self, lease: Lease) -> int:
         """End a query by killing its worker; return the exit code."""
         lease.end()
         code = self._replace(lease.worker)
@@ -563,17 +424,17 @@ class QueryPool:
             self._settled.notify_all()
         return code
 
-    def _replace(self, worker: _Worker) -> int:
+    def _replace(self, worker: Worker) -> int:
         code = worker.bury()
         with self._lock:
             closed = self._closed
         if not closed:
-            self._give_back(_Worker(self._settings))
+            self._give_back(Worker(self._settings))
         return code
 
-    def _give_back(self, worker: _Worker) -> None:
+    def _give_back(self, worker: Worker) -> None:
         """Hand `worker` to the query that has waited longest, or let it rest; an old snapshot is let go of."""
-        stale: list[_Worker] = []
+        stale: list[Worker] = []
         with self._lock:
             if not self._closed:
                 while self._waiting:
@@ -595,7 +456,7 @@ class QueryPool:
             else:
                 self._replace(idle)
 
-    def _failure(self, lease: _Lease, limits: _Limits) -> QueryLimitError:
+    def _failure(self, lease: Lease, limits: _Limits) -> QueryLimitError:
         """Bury the worker of a query that did not end by itself; return the error that says why."""
         reason = lease.reason
         code = self._discard(lease)
