@@ -37,6 +37,7 @@ BATCH_QUADS: Final = 50_000
 """Quads that are checked, committed and indexed together; a larger record goes alone."""
 
 _SHOWN_WARNINGS: Final = 20
+_KEPT_WARNINGS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class LoadReport:
     seconds: float = 0.0
     rejections: list[Rejection] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    """What was unusual, in words; of very many the first."""
     layouts: list[str] = field(default_factory=list)
     """Of each file read, its layout, in words."""
 
@@ -220,7 +222,8 @@ class _Load:
             self.quarantine.clear(graph)
             self.progress()
             return
-        self.report.warnings += document.warnings
+        if len(self.report.warnings) < _KEPT_WARNINGS:
+            self.report.warnings += document.warnings
         candidate = quads(document)
         if self.batch.size + len(candidate) > BATCH_QUADS:
             self.commit()
@@ -320,7 +323,7 @@ class _Load:
             ]
             self.prov_run = Run(self.loader.agent, {"source": self.report.source}, sources)
         commit = self.kg.store.commit(replace, self.prov_run.describe(self.kg.store, records))
-        if commit.changes:
+        if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
         self.report.quads_added += commit.added
         self.report.quads_removed += commit.removed

@@ -25,6 +25,7 @@ HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("
 
 _GRAPHS_AT_ONCE: Final = 50
 _UNITS_AT_ONCE: Final = 5_000
+_ATTEMPTS: Final = 3
 
 Progress = Callable[[int, int | None, str], None]
 """Called with what is done, what there is in all, and what is being done."""
@@ -96,29 +97,41 @@ def heal(
     """Bring the index in line with the store, in both directions, and return what had to be done.
 
     A graph that the index has not, or has with another content hash, is indexed anew; one that the store has not is
-    forgotten. With `full`, every graph is indexed anew. Setting `stop` ends it early, between two steps.
+    forgotten. With `full`, every graph is indexed anew. Setting `stop` ends it early, between two steps. What is
+    committed meanwhile is looked at again.
     """
-    stored = {
-        row["graph"].value: row["hash"].value
-        for row in _rows(store, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(mint("graph", "src").value + "/")))
-        if isinstance(row["graph"], NamedNode) and isinstance(row["hash"], Literal)
-    }
-    indexed = search.state()
-    gone = [graph for graph in indexed if graph not in stored]
-    if gone:
-        search.remove(gone)
-    wanted = [graph for graph, digest in stored.items() if full or indexed.get(graph) != digest]
-    replaced = 0
-    for done in range(0, len(wanted), _GRAPHS_AT_ONCE):
-        if stop is not None and stop.is_set():
+    replaced = removed = 0
+    for attempt in range(_ATTEMPTS):
+        # The index first: what is committed between the two questions is then missing in it, not left over.
+        indexed = search.state()
+        stored = _hashes(store)
+        gone = [graph for graph in indexed if graph not in stored]
+        if gone:
+            search.remove(gone)
+            removed += len(gone)
+        everything = full and attempt == 0
+        wanted = [graph for graph, digest in stored.items() if everything or indexed.get(graph) != digest]
+        done = 0
+        for start in range(0, len(wanted), _GRAPHS_AT_ONCE):
+            if stop is not None and stop.is_set():
+                return Healed(replaced + done, removed)
+            units = _units_of(store, wanted[start : start + _GRAPHS_AT_ONCE])
+            # A graph without text is not in the index, and that is as it should be.
+            units = {graph: found for graph, found in units.items() if found or graph in indexed}
+            for batch in _batches(units, stored):
+                search.replace(batch)
+                done += len(batch)
+            if on_progress is not None:
+                on_progress(min(start + _GRAPHS_AT_ONCE, len(wanted)), len(wanted), "indexing")
+        replaced += done
+        if not done:
             break
-        graphs = wanted[done : done + _GRAPHS_AT_ONCE]
-        for batch in _batches(_units_of(store, graphs), stored):
-            search.replace(batch)
-            replaced += len(batch)
-        if on_progress is not None:
-            on_progress(done + len(graphs), len(wanted), "indexing")
-    return Healed(replaced, len(gone))
+    return Healed(replaced, removed)
+
+
+def _hashes(store: Store) -> dict[str, str]:
+    prefix = Literal(mint("graph", "src").value + "/")
+    return {row["graph"].value: row["hash"].value for row in _rows(store, bind(HASHES, prov=PROV_GRAPH, prefix=prefix))}
 
 
 def _batches(units: Mapping[str, list[IndexedUnit]], hashes: Mapping[str, str]) -> Iterator[dict[str, GraphUnits]]:

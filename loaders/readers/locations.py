@@ -34,23 +34,29 @@ class File:
 class Located:
     """What some locations stand for.
 
-    `scopes` are prefixes of `Snapshot.source`: all that was ever loaded from these locations begins with one of them.
+    `scopes` say which `Snapshot.source` lie there, now or once: a path, all below a folder (ending in ``/``), or all
+    that a pattern matches.
     """
 
     files: Sequence[File]
-    scopes: Sequence[str]
+    scopes: Sequence[str | re.Pattern[str]]
     warnings: Sequence[str] = ()
 
     def covers(self, source: str) -> bool:
         """Return whether a file known as `source` lies under these locations."""
-        return any(source == scope or (scope.endswith("/") and source.startswith(scope)) for scope in self.scopes)
+        return any(
+            scope.fullmatch(source) is not None
+            if isinstance(scope, re.Pattern)
+            else source == scope or (scope.endswith("/") and source.startswith(scope))
+            for scope in self.scopes
+        )
 
 
 @dataclass(slots=True)
 class _Finder:
     settings: Settings
     files: dict[str, File] = field(default_factory=dict)
-    scopes: list[str] = field(default_factory=list)
+    scopes: list[str | re.Pattern[str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, path: Path, *, named: bool, source: str | None = None, revision: str | None = None) -> None:
@@ -80,8 +86,7 @@ class _Finder:
             found = [match for match in matches if match.is_file() and match.suffix.lower() in FORMATS]
             if not found:
                 raise SourceError(f"{location}: the pattern matches no file that ends in {_or(FORMATS)}")
-            # What a pattern covers is its fixed part: a file that is gone can no longer match.
-            self.scopes.append(os.path.dirname(str(path)[: re.search(r"[*?\[]", str(path)).start()]) + "/")  # type: ignore[union-attr]
+            self.scopes.append(_matcher(path.as_posix()))
             for each in found:
                 self.add(each, named=False)
         else:
@@ -137,6 +142,23 @@ def _walk(folder: Path) -> Iterator[Path]:
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.suffix.lower() in FORMATS and not hidden and path.is_file():
             yield path
+
+
+def _matcher(pattern: str) -> re.Pattern[str]:
+    """`pattern` as a regular expression over whole paths, with the meaning that `glob.glob` gives it."""
+    parts = []
+    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", pattern, re.DOTALL):
+        if part == "**/":
+            parts.append(r"(?:.*/)?")
+        elif part == "**":
+            parts.append(".*")
+        elif part in "*?":
+            parts.append("[^/]" + ("*" if part == "*" else ""))
+        elif len(part) > 1:
+            parts.append("[" + part[1:-1].replace("\\", r"\\").replace("!", "^", part[1] == "!") + "]")
+        else:
+            parts.append(re.escape(part))
+    return re.compile("".join(parts), re.DOTALL)
 
 
 def _or(endings: Sequence[str]) -> str:

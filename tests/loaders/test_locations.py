@@ -68,7 +68,17 @@ def test_locations_cover_what_lies_under_them(folder: Path) -> None:
     assert located.covers(str(folder / "a.csv"))
     assert not located.covers(str(folder / "b.csv"))
     assert not located.covers(str(folder / "subway" / "x.csv"))
-    assert find([str(folder / "sub" / "*.parquet")], SETTINGS).covers(str(folder / "sub" / "gone.parquet"))
+
+
+def test_a_pattern_covers_what_it_would_match_and_no_more(folder: Path) -> None:
+    flat = find([str(folder / "sub" / "*.parquet")], SETTINGS)
+    assert flat.covers(str(folder / "sub" / "gone.parquet"))
+    assert not flat.covers(str(folder / "sub" / "gone.csv"))
+    assert not flat.covers(str(folder / "sub" / "deep" / "gone.parquet"))
+    deep = find([str(folder / "**" / "[a-c].*")], SETTINGS)
+    assert deep.covers(str(folder / "a.jsonl"))
+    assert deep.covers(str(folder / "x" / "y" / "b.csv"))
+    assert not deep.covers(str(folder / "x" / "d.csv"))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -259,6 +260,19 @@ def test_healing_works_in_both_directions_and_touches_nothing_else(kg: Knowledge
     healed = heal(kg.store, kg.search)
     assert (healed.replaced, healed.removed, sorted(index.replaced)) == (2, 1, [lost, stale])
     assert index.graphs == before
+
+
+def test_a_document_without_text_is_no_reason_to_heal(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    load(kg, "climate", [str(write(tmp_path / "t.jsonl", rows("a", [""])))])
+    del index_of(kg).graphs[mint("graph", "src", "climate", "a").value]
+    assert heal(kg.store, kg.search).replaced == 0
+
+
+def test_healing_stops_when_told(kg: KnowledgeGraph) -> None:
+    load(kg, "climate", [str(CLIMATE)], index=False)
+    stop = threading.Event()
+    stop.set()
+    assert heal(kg.store, kg.search, stop=stop).replaced == 0
 
 
 def test_a_load_heals_what_an_earlier_one_left_unindexed(kg: KnowledgeGraph, tmp_path: Path) -> None:
