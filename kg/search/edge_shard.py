@@ -36,8 +36,11 @@ _FLUSH_UPDATES = 300
 
 _MAX_REPLAY = 20_000
 _MIN_DEAD_POINTS = 20_000
+_GROWTH = 1.2
+_UNLIMITED_KB = 1 << 40
 
 DENSE = "dense"
+_WITH_VECTOR = qe.Filter(must=[qe.HasVectorCondition(DENSE)])
 # a shard must be made with some vector field, and the model that gives the dense one its size may not be there yet
 _SPARSE = {"unused": qe.EdgeSparseVectorParams()}
 _KEYWORDS = ("kind", "graph", "parent", "text_hash")
@@ -81,6 +84,7 @@ class Shard:
     _leases: Condition = field(default_factory=Condition)
     _replay: list[qe.UpdateOperation] | None = None
     _unflushed: int = 0
+    _optimized_at: int = 0
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -157,11 +161,12 @@ class Shard:
         """Say whether more vectors than `exact_vectors` are searched one by one, or a quarter of the points is dead."""
         with self.reading() as shard:
             info = shard.info()
-            vectors = shard.count(qe.CountRequest(True, qe.Filter(must=[qe.HasVectorCondition(DENSE)])))
-            return bool(
-                vectors - info.indexed_vectors_count > self.exact_vectors
-                or self.dead_points > max(_MIN_DEAD_POINTS, info.points_count // 4)
-            )
+            vectors = shard.count(qe.CountRequest(True, _WITH_VECTOR))
+        if self.dead_points > max(_MIN_DEAD_POINTS, info.points_count // 4):
+            return True
+        # not again for a few more vectors, nor when the last attempt came to nothing
+        grown = vectors > self._optimized_at * _GROWTH
+        return grown and bool(vectors - info.indexed_vectors_count > self.exact_vectors)
 
     def optimize(self) -> bool:
         """Put an optimized copy in the place of the shard; searches and writes go on meanwhile.
@@ -173,6 +178,9 @@ class Shard:
         copy = self.folder / name
         with self.writing:
             self.flush()
+            self.dead_points = 0
+            with self.reading() as shard:
+                self._optimized_at = shard.count(qe.CountRequest(True, _WITH_VECTOR))
             shutil.copytree(self.folder / self._name, copy)
             self._replay = []
         try:
@@ -202,7 +210,6 @@ class Shard:
     def _swap(self, fresh: qe.EdgeShard, name: str) -> None:
         old_folder, self._name = self.folder / self._name, name
         self._record()
-        self.dead_points = 0
         with self._leases:
             old, self._lease = self._lease, _Lease(fresh)
             self._leases.wait_for(lambda: old.readers == 0)
@@ -277,7 +284,10 @@ class Shard:
 
 def optimize_folder(folder: Path, indexing_threshold_kb: int) -> None:
     """Optimize the shard in `folder`, which nothing else has open: HNSW for segments above the threshold."""
-    optimizers = qe.EdgeOptimizersConfig(indexing_threshold=indexing_threshold_kb)
+    # one segment, however large: several, each below the threshold, would all be searched one vector after the other
+    optimizers = qe.EdgeOptimizersConfig(
+        indexing_threshold=indexing_threshold_kb, default_segment_number=1, max_segment_size=_UNLIMITED_KB
+    )
     shard = qe.EdgeShard.load(str(folder), qe.EdgeConfig(sparse_vectors=_SPARSE, optimizers=optimizers))
     shard.optimize()
     shard.flush()
