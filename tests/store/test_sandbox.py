@@ -149,7 +149,8 @@ HOSTILE = {
     "cross join": CROSS_JOIN,
     "path bomb": "SELECT (COUNT(*) AS ?n) { ?a (<http://example.org/next>*/<http://example.org/next>*)* ?b . "
     "?c (<http://example.org/next>*/<http://example.org/next>*)* ?d . ?e ?f ?g . ?h ?i ?j }",
-    "sorted cross join": "SELECT ?a ?c { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f FILTER(STRLEN(CONCAT(STR(?b), STR(?d))) > 9) } "
+    "sorted cross join": "SELECT ?a ?c { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f "
+    "FILTER(STRLEN(CONCAT(STR(?b), STR(?d))) > 999) } "
     "ORDER BY ?f",
     "regex over a cross join": "ASK { ?a ?p ?b . ?c ?q ?d FILTER(REGEX(CONCAT(STR(?b), STR(?d)), '(x+x+)+y')) }",
 }
