@@ -15,8 +15,8 @@ COSINES = st.floats(-1, 1, allow_nan=False)
 
 def test_the_score_is_the_convex_combination_of_both() -> None:
     fusion = Fusion(top_bm25=8.0, top_cosine=0.9)
-    assert math.isclose(fusion.score(4.0, 0.5), 0.3 * 0.5 + 0.7 * 0.5)
-    assert math.isclose(fusion.score(0.0, -0.2), 0.7 * -0.2)
+    assert math.isclose(fusion.score(4.0, 0.6), 0.35 * 0.5 + 0.65 * 0.6)
+    assert math.isclose(fusion.score(0.0, -0.2), 0.65 * -0.2)
 
 
 def test_a_unit_without_a_vector_is_taken_to_be_as_near_by_meaning_as_by_words() -> None:
@@ -56,7 +56,7 @@ def test_no_unit_below_both_lists_scores_above_the_ceiling(
 
 
 def test_a_page_is_settled_only_above_the_ceiling_and_when_it_is_full() -> None:
-    ranked = Fusion(1.0, 1.0).rank(["a", "b"], {}, {"a": 1.0, "b": 0.5})
+    ranked = Fusion(1.0, 1.0, 0.3, 0.7).rank(["a", "b"], {}, {"a": 1.0, "b": 0.5})
     assert is_settled(ranked, 2, ceiling=0.3)
     assert not is_settled(ranked, 2, ceiling=0.35), "an unseen unit of equal score may have the smaller IRI"
     assert not is_settled(ranked, 3, ceiling=-1.0)
