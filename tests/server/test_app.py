@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -106,6 +107,11 @@ def test_a_port_in_use_is_named():
 def test_the_address_names_the_port_that_was_taken():
     with listen("localhost", 0) as listening:
         assert address_of(listening) == f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_answers_are_not_held_back_by_nagles_algorithm():
+    with listen("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP  # what asyncio asks for before it sets TCP_NODELAY
 
 
 SERVE = """
