@@ -134,7 +134,11 @@ class Tables:
             # All that the layout knows: in JSONL, a key may first occur far down.
             types = dict.fromkeys(columns.names(), "VARCHAR")
             source, row, problem = f"staged_{number}", "row_number", "problem"
-            self._stage(source, sheet, list(types), _first(columns.body[columns.text], sheet.columns))
+            try:
+                self._stage(source, sheet, list(types), _first(columns.body[columns.text], sheet.columns))
+            except SourceError:  # the next file takes the name, and the rows before the fault are of no use
+                self.db.execute(f"DROP TABLE IF EXISTS {source}")
+                raise
 
         def field(names: Sequence[str]) -> str:
             found = [_as_text(name, types[name]) for name in names if name in types]

@@ -71,6 +71,13 @@ def test_in_a_folder_it_is_rejected_and_the_rest_loads(name: str, kg: KnowledgeG
     assert [Path(rejection.record).name for rejection in report.rejections] == [name]
 
 
+def test_a_folder_of_nothing_but_faults_loads_the_rest_whatever_fails_first(kg: KnowledgeGraph) -> None:
+    report = load(kg, "climate", [str(MALFORMED)])
+    unread = {Path(rejection.record).name for rejection in report.rejections if rejection.key is None}
+    assert unread >= UNREADABLE.keys()
+    assert report.loaded > len(REJECTED)
+
+
 @pytest.mark.parametrize("name", REJECTED)
 def test_a_bad_record_is_kept_out_with_its_reason_and_the_load_goes_on(name: str, kg: KnowledgeGraph) -> None:
     report = loaded(kg, name)
