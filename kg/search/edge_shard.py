@@ -79,6 +79,8 @@ class Shard:
     writing: RLock = field(default_factory=RLock)
     dead_points: int = 0
     """Points deleted or written over since the shard was opened or optimized; they still take space."""
+    written: int = 0
+    """Updates since the shard was opened."""
     _name: str = "shard-1"
     _lease: _Lease = field(init=False)
     _leases: Condition = field(default_factory=Condition)
@@ -114,6 +116,7 @@ class Shard:
         """Apply one update of at most UPDATE_POINTS points: in the write-ahead log on return."""
         with self.writing:
             self._lease.shard.update(operation)
+            self.written += 1
             self._unflushed += 1
             if self._replay is not None:
                 self._replay.append(operation)

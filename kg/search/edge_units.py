@@ -70,6 +70,8 @@ class Units:
     on_pending: Callable[[], None] = lambda: None
     """Called after units without a vector were written."""
     _state: dict[str, str] = field(init=False)
+    _counted: tuple[int, int, int] | None = None
+    """Units and vectors, and how much had been written when they were counted."""
     _old: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,9 +86,13 @@ class Units:
 
     def counts(self) -> tuple[int, int, int]:
         """Return how many units there are, how many of them wait for a vector, and how many graphs."""
-        with self.shard.reading() as shard:
-            units = shard.count(qe.CountRequest(True, qe.Filter(must=[_UNIT])))
-            vectors = shard.count(qe.CountRequest(True, qe.Filter(must=[_HAS_VECTOR])))
+        written = self.shard.written
+        if self._counted is None or self._counted[0] != written:
+            with self.shard.reading() as shard:
+                units = shard.count(qe.CountRequest(True, qe.Filter(must=[_UNIT])))
+                vectors = shard.count(qe.CountRequest(True, qe.Filter(must=[_HAS_VECTOR])))
+            self._counted = written, units, vectors
+        _, units, vectors = self._counted
         return units, max(0, units - vectors), len(self._state)
 
     def scroll(self, where: qe.Filter, fields: list[str]) -> Iterator[qe.Record]:

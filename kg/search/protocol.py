@@ -35,7 +35,8 @@ class GraphUnits:
 class Candidate:
     """A unit with its scores for one query.
 
-    `bm25` is 0 when no term matches; `cosine` (-1 to 1) is None while the unit has no vector yet; `score` is the fusion.
+    `bm25` is 0 when no term matches; `cosine` (-1 to 1) is None while the unit has no vector yet; `score` is the
+    fusion.
     """
 
     iri: str

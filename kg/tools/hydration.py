@@ -27,28 +27,32 @@ SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
 }"""
 
 DESCRIPTIONS: Final = """
-SELECT DISTINCT ?subject ?property ?value WHERE {
+SELECT DISTINCT ?of ?subject ?property ?value WHERE {
   {
-    VALUES ?subject { $documents } ?subject ?property ?value
+    VALUES ?of { $documents } ?of ?property ?value
     FILTER(?property IN (dcterms:title, kg:slug, dcterms:identifier, kg:jurisdiction, schema:inLanguage,
                          eli:is_member_of, foaf:page, dcterms:source))
+    BIND(?of AS ?subject)
   } UNION {
-    VALUES ?document { $documents }
-    ?document eli:is_member_of ?subject . ?subject dcterms:title ?value BIND(dcterms:title AS ?property)
+    VALUES ?of { $documents }
+    ?of eli:is_member_of ?subject . ?subject dcterms:title ?value BIND(dcterms:title AS ?property)
   } UNION {
-    VALUES ?subject { $graphs } GRAPH $prov { ?subject ?property ?value }
+    VALUES ?of { $graphs } GRAPH $prov { ?of ?property ?value }
     FILTER(?property IN (prov:wasDerivedFrom, prov:qualifiedDerivation, kg:sourceRows, kg:contentSha256))
+    BIND(?of AS ?subject)
   } UNION {
-    VALUES ?graph { $graphs } GRAPH $prov { ?graph prov:wasDerivedFrom ?subject . ?subject ?property ?value }
+    VALUES ?of { $graphs } GRAPH $prov { ?of prov:wasDerivedFrom ?subject . ?subject ?property ?value }
     FILTER(?property IN (kg:sha256, kg:location, kg:datasetRevision))
   } UNION {
-    VALUES ?graph { $graphs } GRAPH $prov { ?graph prov:qualifiedDerivation ?subject . ?subject ?property ?value }
+    VALUES ?of { $graphs } GRAPH $prov { ?of prov:qualifiedDerivation ?subject . ?subject ?property ?value }
     FILTER(?property IN (prov:entity, schema:position, kg:sourceRows))
   }
 }"""
 
 POSITIONS: Final = """
-SELECT DISTINCT ?unit ?position WHERE { GRAPH $graph { ?unit schema:position ?position } }"""
+SELECT ?graph (GROUP_CONCAT(STR(?position); separator=" ") AS ?positions) WHERE {
+  VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:position ?position }
+} GROUP BY ?graph"""
 
 Properties = Mapping[NamedNode, Sequence[Term]]
 _NOTHING: Final[Properties] = {}
@@ -112,18 +116,39 @@ def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     return units
 
 
-def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str]) -> Descriptions:
-    """Read what is needed to cite from these documents and graphs."""
-    said: dict[str, dict[NamedNode, list[Term]]] = defaultdict(lambda: defaultdict(list))
-    query = bind(
-        DESCRIPTIONS,
-        documents=[NamedNode(iri) for iri in sorted(set(documents))],
-        graphs=[NamedNode(iri) for iri in sorted(set(graphs))],
-        prov=PROV_GRAPH,
-    )
-    for row in reader.rows("documents and origins", query):
-        said[iri_of(row["subject"])][NamedNode(iri_of(row["property"]))].append(row["value"])
-    return Descriptions(said)
+def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *, rows: bool = True) -> Descriptions:
+    """Return what is needed to cite from these documents and graphs; with `rows`, from their rows too.
+
+    What was read since the last commit is not read again.
+    """
+    memory = reader.kg.memory
+    documents, graphs = set(documents), set(graphs)
+    generation = reader.generation or reader.kg.store.statistics().generation
+    said: dict[str, Properties] = {}
+    missing = set()
+    for iri in documents | graphs:
+        known: dict[str, Properties] | None = memory.get(("said", iri, generation))
+        if known is None:
+            missing.add(iri)
+        else:
+            said.update(known)
+    if missing:
+        query = bind(
+            DESCRIPTIONS,
+            documents=[NamedNode(iri) for iri in sorted(documents & missing)],
+            graphs=[NamedNode(iri) for iri in sorted(graphs & missing)],
+            prov=PROV_GRAPH,
+        )
+        read: dict[str, dict[str, dict[NamedNode, list[Term]]]] = {iri: {} for iri in missing}
+        for row in reader.rows("documents and origins", query):
+            about = read[iri_of(row["of"])].setdefault(iri_of(row["subject"]), {})
+            about.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
+        for iri, found in read.items():
+            said.update(memory.keep(("said", iri, reader.generation), found))
+    descriptions = Descriptions(said)
+    if rows:
+        _read_positions(reader, descriptions, graphs)
+    return descriptions
 
 
 def url_of(descriptions: Descriptions, document: str) -> str:
@@ -183,15 +208,38 @@ def origin_of(reader: Reader, descriptions: Descriptions, graph: str, position: 
     )
 
 
+def _read_positions(reader: Reader, descriptions: Descriptions, graphs: Iterable[str]) -> None:
+    """Work out the rank of each position in those of `graphs` where that is not known yet."""
+    keys = {graph: _positions_key(descriptions, graph) for graph in graphs if _has_rows(descriptions, graph)}
+    missing = sorted(graph for graph, key in keys.items() if reader.kg.memory.get(key) is None)
+    if not missing:
+        return
+    found: dict[str, str] = dict.fromkeys(missing, "")
+    for row in reader.rows("order of passages", bind(POSITIONS, graphs=[NamedNode(graph) for graph in missing])):
+        if "graph" in row:
+            found[iri_of(row["graph"])] = text_of(row["positions"])
+    for graph, positions in found.items():
+        order = sorted({int(position) for position in positions.split()})
+        reader.kg.memory.keep(keys[graph], {position: rank for rank, position in enumerate(order)})
+
+
+def _positions_key(descriptions: Descriptions, graph: str) -> tuple[str, str, str | None]:
+    return "positions", graph, descriptions.one(graph, KG.contentSha256)
+
+
+def _has_rows(descriptions: Descriptions, graph: str) -> bool:
+    nodes = [graph, *descriptions.all(graph, PROV.qualifiedDerivation)]
+    return any(descriptions.one(node, KG.sourceRows) for node in nodes)
+
+
 def _positions(reader: Reader, descriptions: Descriptions, graph: str) -> Mapping[int, int]:
     """Return the rank of each position in a graph: the rows of a record stand in the order of its units."""
-    key = ("positions", graph, descriptions.one(graph, KG.contentSha256))
+    key = _positions_key(descriptions, graph)
     known: Mapping[int, int] | None = reader.kg.memory.get(key)
     if known is None:
-        rows = reader.rows("order of passages", bind(POSITIONS, graph=NamedNode(graph)))
-        order = sorted({int(text_of(row["position"])) for row in rows})
-        known = reader.kg.memory.keep(key, {position: rank for rank, position in enumerate(order)})
-    return known
+        _read_positions(reader, descriptions, [graph])
+        known = reader.kg.memory.get(key)
+    return known or {}
 
 
 def evidence_of(reader: Reader, units: Sequence[Unit], scores: Mapping[str, float] | None = None) -> list[Evidence]:

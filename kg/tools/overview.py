@@ -111,7 +111,7 @@ def _families(reader: Reader, page: Sequence[tuple[str, str, int, str]]) -> list
         iri_of(row["document"]): iri_of(row["graph"])
         for row in reader.rows("graphs of documents", bind(GRAPHS_OF, documents=samples))
     }
-    descriptions = describe(reader, [sample.value for sample in samples], graphs.values())
+    descriptions = describe(reader, [sample.value for sample in samples], graphs.values(), rows=False)
     return [
         Family(
             id=family,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.store.protocol import Rows, Term
 from kg.tools.model import Completeness, Meta, Result, Statement
 
 R = TypeVar("R", bound=Result)
+T = TypeVar("T")
+
+KEPT_ANSWERS: Final = 64
+"""Answers to the commonest questions that are kept until the next commit; each holds some thousand rows at most."""
 
 
 class Reader:
@@ -33,6 +37,27 @@ class Reader:
         self.generation = max(self.generation, answer.generation)
         self.truncated = self.truncated or answer.truncated
         return list(answer.result)
+
+    def kept(self, purpose: str, query: str, read: Callable[[list[dict[str, Term]]], T]) -> T:
+        """Return what `read` makes of the rows of a SELECT, or made of them since the last commit; not to be changed.
+
+        For a question that many requests share, and whose answer is small.
+        """
+        answers: Memory = self.kg.memory.get("answers") or self.kg.memory.keep("answers", Memory(KEPT_ANSWERS))
+        generation = self.kg.store.statistics().generation
+        known: tuple[T] | None = answers.get((query, generation))
+        if known is not None:
+            self.ran.append(Statement(purpose=purpose, sparql=query.strip()))
+            self.generation = max(self.generation, generation)
+            return known[0]
+        before, self.truncated = self.truncated, False
+        self.generation, earlier = 0, self.generation
+        value = read(self.rows(purpose, query))
+        if not self.truncated:
+            answers.keep((query, self.generation), (value,))
+        self.truncated = self.truncated or before
+        self.generation = max(self.generation, earlier)
+        return value
 
     def finish(
         self,

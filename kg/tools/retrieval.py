@@ -9,15 +9,17 @@ ordered within itself, so the pages of a request fit together: none repeats a un
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 from pyoxigraph import NamedNode
 
 from kg.search.protocol import Candidate
+from kg.search.ranking import Fusion
 from kg.sparql.terms import bind
+from kg.store.protocol import Term
 from kg.tools.filters import Scope
 from kg.tools.model import Completeness
 from kg.tools.reading import Reader, iri_of, text_of
@@ -27,11 +29,10 @@ NARROW: Final = 1_000
 process's time for each."""
 MANY_DOCUMENTS: Final = 5_000
 """Documents up to which the index is told to propose from these alone (architecture: 20,000 cost it 32 ms more)."""
-FIRST_BLOCK: Final = 200
-"""Proposals in the first block; each later block goes four times as deep."""
-DEEPEST: Final = 12_800
+FIRST_BLOCK: Final = 64
+"""Proposals in the first block: enough for one page of the usual 50. Each later block goes four times as deep."""
+DEEPEST: Final = 16_384
 """Proposals after which the search for more gives up and says so."""
-TIE_CHUNK: Final = 256
 
 UNITS_IN_SCOPE: Final = """
 SELECT DISTINCT ?unit ?document WHERE {
@@ -99,24 +100,30 @@ def retrieve(
     """
     units = _listed(reader, scope)
     if units is not None:
-        candidates = _scored(reader, query, list(units)) if units else []
-        counts = Counter(units[candidate.iri] for candidate in candidates)
-        total = sum(min(count, per_document or count) for count in counts.values())
-        stream = _capped(_ordered(reader, candidates, units), per_document, Counter())
-        page = _page(stream, offset, limit)
+        candidates = (
+            _kept(reader.kg.search.rank(query, units=list(units), limit=len(units)).candidates) if units else []
+        )
+        total = _count(Counter(units[candidate.iri] for candidate in candidates), per_document)
+        stream = _capped(_ordered(reader, candidates, units, offset + limit), per_document, Counter())
+        page = list(islice(stream, offset, offset + limit))
         return Retrieved(page, "complete", total, offset + limit if total > offset + limit else None)
     return _proposed(reader, query, scope, limit, offset, per_document)
 
 
-def _listed(reader: Reader, scope: Scope) -> dict[str, str] | None:
+def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
     """Return all units in scope with their documents, or None when there are more than `NARROW`."""
     if not scope.terms and reader.kg.search.status().units > NARROW:
         return None
-    rows = reader.rows("passages that the filters leave", scope.compile(UNITS_IN_SCOPE, most=NARROW + 1))
-    if len(rows) > NARROW:
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> Mapping[str, str] | None:
+        if len(rows) > NARROW:
+            return None
+        return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
+
+    listed = reader.kept("passages that the filters leave", scope.compile(UNITS_IN_SCOPE, most=NARROW + 1), read)
+    if listed is None:
         reader.ran.pop()
-        return None
-    return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
+    return listed
 
 
 def _proposed(reader: Reader, query: str, scope: Scope, limit: int, offset: int, per_document: int | None) -> Retrieved:
@@ -124,21 +131,25 @@ def _proposed(reader: Reader, query: str, scope: Scope, limit: int, offset: int,
     seen: set[str] = set()
     taken: Counter[str] = Counter()
     found: list[Found] = []
+    wanted = offset + limit + 1
+    counts: Counter[str] = Counter()
     depth = FIRST_BLOCK
     while True:
         ranking = reader.kg.search.rank(query, parents=parents, limit=depth)
-        fresh = [candidate.iri for candidate in ranking.candidates if candidate.iri not in seen]
-        seen.update(fresh)
-        allowed = _allowed(reader, scope, fresh)
-        block = _scored(reader, query, list(allowed)) if allowed else []
-        found.extend(_capped(_ordered(reader, block, allowed), per_document, taken))
+        fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
+        seen.update(candidate.iri for candidate in fresh)
+        allowed = _allowed(reader, scope, [candidate.iri for candidate in fresh])
+        block = _kept(_rescored([candidate for candidate in fresh if candidate.iri in allowed]))
+        counts.update(allowed[candidate.iri] for candidate in block)
+        left = wanted - len(found)
+        found.extend(islice(_capped(_ordered(reader, block, allowed, left), per_document, taken), left))
         done = ranking.exhaustive or len(ranking.candidates) < depth
-        if done or len(found) > offset + limit or depth >= DEEPEST:
+        if done or len(found) == wanted or depth >= DEEPEST:
             break
         depth *= 4
-    more = len(found) > offset + limit
+    more = len(found) == wanted
     page = found[offset : offset + limit]
-    total = len(found) if done and ranking.exhaustive else None
+    total = _count(counts, per_document) if done and ranking.exhaustive else None
     completeness: Completeness = "approximate"
     if total is not None:
         completeness = "complete"
@@ -147,12 +158,17 @@ def _proposed(reader: Reader, query: str, scope: Scope, limit: int, offset: int,
     return Retrieved(page, completeness, total, offset + limit if more else None)
 
 
-def _parents(reader: Reader, scope: Scope) -> list[str] | None:
+def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
     """Return the documents in scope, or None when the scope names none or too many."""
     if not scope.on_document:
         return None
-    rows = reader.rows("documents that the filters leave", scope.compile(DOCUMENTS_IN_SCOPE, most=MANY_DOCUMENTS + 1))
-    return None if len(rows) > MANY_DOCUMENTS else [iri_of(row["document"]) for row in rows]
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> Sequence[str] | None:
+        return None if len(rows) > MANY_DOCUMENTS else [iri_of(row["document"]) for row in rows]
+
+    return reader.kept(
+        "documents that the filters leave", scope.compile(DOCUMENTS_IN_SCOPE, most=MANY_DOCUMENTS + 1), read
+    )
 
 
 def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str, str]:
@@ -164,18 +180,34 @@ def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str
     return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
 
 
-def _scored(reader: Reader, query: str, units: Sequence[str]) -> list[Candidate]:
-    """Score exactly these units as one set, and keep those for which anything speaks."""
-    ranking = reader.kg.search.rank(query, units=units, limit=len(units))
-    return [candidate for candidate in ranking.candidates if candidate.bm25 > 0 or candidate.cosine is not None]
+def _kept(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return those candidates for which anything speaks."""
+    return [candidate for candidate in candidates if candidate.bm25 > 0 or candidate.cosine is not None]
 
 
-def _ordered(reader: Reader, candidates: Sequence[Candidate], documents: dict[str, str]) -> Iterator[Found]:
-    """Yield units by score, equal scores by tie breakers, which are read only as far as the order is asked for."""
+def _rescored(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Fuse the scores again, by the best BM25 and cosine among these: the rerank of what SPARQL left."""
+    bm25 = {candidate.iri: candidate.bm25 for candidate in candidates}
+    cosine = {candidate.iri: candidate.cosine for candidate in candidates if candidate.cosine is not None}
+    fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0))
+    return fusion.rank(bm25, bm25, cosine)
+
+
+def _count(by_document: Mapping[str, int], per_document: int | None) -> int:
+    return sum(min(count, per_document or count) for count in by_document.values())
+
+
+def _ordered(
+    reader: Reader, candidates: Sequence[Candidate], documents: Mapping[str, str], first: int
+) -> Iterator[Found]:
+    """Yield units by score, equal scores by tie breakers, which are read only as far as the order is asked for.
+
+    `first` is how many are asked for as a rule.
+    """
     ranked = sorted(candidates, key=lambda candidate: (-round(candidate.score, 6), candidate.iri))
-    start = 0
+    start, size = 0, first
     while start < len(ranked):
-        end = min(start + TIE_CHUNK, len(ranked))
+        end = min(start + size, len(ranked))
         while end < len(ranked) and round(ranked[end].score, 6) == round(ranked[end - 1].score, 6):
             end += 1
         chunk = [Found(unit.iri, documents[unit.iri], round(unit.score, 6)) for unit in ranked[start:end]]
@@ -184,7 +216,7 @@ def _ordered(reader: Reader, candidates: Sequence[Candidate], documents: dict[st
         keys = _tie_breakers(reader, tied)
         for group in groups:
             yield from sorted(group, key=lambda unit: keys[unit.iri]) if len(group) > 1 else group
-        start = end
+        start, size = end, 4 * size
 
 
 TieKey = tuple[tuple[int, ...], str, str, int, str]
@@ -213,13 +245,3 @@ def _capped(units: Iterator[Found], per_document: int | None, taken: Counter[str
         if per_document is None or taken[unit.document] < per_document:
             taken[unit.document] += 1
             yield unit
-
-
-def _page(units: Iterator[Found], offset: int, limit: int) -> list[Found]:
-    page: list[Found] = []
-    for position, unit in enumerate(units):
-        if position >= offset + limit:
-            break
-        if position >= offset:
-            page.append(unit)
-    return page
