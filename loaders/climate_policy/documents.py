@@ -72,7 +72,7 @@ def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]
                 yield Notice(warning, warning=True)
         if not tables.files:
             raise SourceError(f"none of the {len(files)} files found can be read; the first: {files[0].path}")
-        yield Notice(f"{tables.count():,} rows in {len(tables.files)} files", expected_rows=tables.count())
+        yield Notice(f"{tables.rows:,} rows in {len(tables.files)} files", expected_rows=tables.rows)
         families = _Families(tables)
         for group in tables.groups():
             yield from _records(group, families)

@@ -13,7 +13,10 @@ from kg.errors import RecordError
 
 _MISSING: Final = frozenset({"", "nan", "none", "null", "<na>", "nat", "[]"})
 _TRUTH: Final = {"true": True, "t": True, "1": True, "1.0": True, "false": False, "f": False, "0": False, "0.0": False}
-_WHOLE: Final = re.compile(r"([+-]?\d+)(?:\.0+)?")
+_WHOLE: Final = re.compile(r"([+-]?[0-9]+)(?:\.0+)?")
+_SHOWN: Final = 60
+_LONGEST_WHOLE: Final = 18
+"""Digits that fit the integers of SPARQL engines; a longer number is no index and no page."""
 _QUOTED: Final = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 _UNFIT_FOR_IRI: Final = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
 
@@ -27,8 +30,14 @@ def whole_number(text: str) -> int:
     """Return the integer that `text` is, also in the form ``3.0``. Raises RecordError otherwise."""
     match = _WHOLE.fullmatch(text.strip())
     if match is None:
-        raise RecordError(f"{text!r} is not a whole number")
+        raise RecordError(f"{_short(text)} is not a whole number")
+    if len(match[1].lstrip("+-0")) > _LONGEST_WHOLE:
+        raise RecordError(f"{_short(text)} is too large a number")
     return int(match[1])
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}... ({len(text):,} characters)"
 
 
 def truth(text: str | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -87,14 +88,26 @@ def _encoding(path: Path) -> str:
     return "utf-8"
 
 
-def _records(path: Path, stream: IO[str], delimiter: str) -> Iterator[list[str]]:
-    table = csv.reader(stream, delimiter=delimiter, strict=True)
-    try:
-        yield from table
-    except UnicodeError as error:
-        raise SourceError(f"{path}: the text is neither UTF-8 nor Windows-1252 ({error})") from error
-    except csv.Error as error:
-        raise SourceError(f"{path}: not CSV at line {table.line_num} ({error})") from error
+_BARE_RETURN: Final = "\udc0d"
+"""Stands for U+000D while a line is parsed. A lone surrogate is in no text that was decoded."""
+
+
+def _records(path: Path, encoding: str, newline: str, delimiter: str) -> Iterator[list[str]]:
+    """The rows of a file, with the header.
+
+    Where the header ends in a line feed, so do rows: a carriage return alone, which the csv module takes for the end
+    of a row, is text. Many writers, pandas among them, do not put it in quotes.
+    """
+    with path.open(encoding=encoding, newline=newline) as stream:
+        lines = (re.sub(r"\r(?!\n)", _BARE_RETURN, line) if newline and "\r" in line else line for line in stream)
+        table = csv.reader(lines, delimiter=delimiter, strict=True)
+        try:
+            for cells in table:
+                yield [cell.replace(_BARE_RETURN, "\r") for cell in cells]
+        except UnicodeError as error:
+            raise SourceError(f"{path}: the text is neither UTF-8 nor Windows-1252 ({error})") from error
+        except csv.Error as error:
+            raise SourceError(f"{path}: not CSV at line {table.line_num} ({error})") from error
 
 
 def _csv(path: Path) -> Sheet:
@@ -104,18 +117,19 @@ def _csv(path: Path) -> Sheet:
 
     with path.open(encoding=encoding, newline="") as stream:
         header, delimiter = _header(path, stream)
+        stream.seek(0)
+        newline = "" if stream.readline().endswith("\r") else "\n"
 
     def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
         places = [header.index(name) if name in header else None for name in wanted]
-        with path.open(encoding=encoding, newline="") as stream:
-            table = _records(path, stream, delimiter)
-            next(table)
-            for number, cells in enumerate((cells for cells in table if cells), 1):
-                problem = None
-                if len(cells) != len(header):
-                    problem = f"has {len(cells)} cells where the header has {len(header)}"
-                picked = [cells[place] if place is not None and place < len(cells) else "" for place in places]
-                yield Row(number, [value or None for value in picked], problem)
+        table = _records(path, encoding, newline, delimiter)
+        next(table)
+        for number, cells in enumerate((cells for cells in table if cells), 1):
+            problem = None
+            if len(cells) != len(header):
+                problem = f"has {len(cells)} cells where the header has {len(header)}"
+            picked = [cells[place] if place is not None and place < len(cells) else "" for place in places]
+            yield Row(number, [value or None for value in picked], problem)
 
     warnings = () if encoding.startswith("utf-8") else (f"{path}: read as {_NAMES[encoding]}, for it is not UTF-8",)
     return Sheet(header, rows, warnings)
@@ -164,7 +178,7 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
                 value = json.loads(line.decode())
             except UnicodeDecodeError as error:
                 yield number, f"is not UTF-8 (byte {error.start} of the line)"
-            except (json.JSONDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:  # ValueError: also for numbers of thousands of digits
                 yield number, f"is not JSON ({error})"
             else:
                 yield number, dict(_flat(value)) if isinstance(value, dict) else "is not a JSON object"

@@ -14,6 +14,7 @@ from typing import Final
 from kg.errors import SourceError, UpstreamError
 from kg.settings import Settings
 from loaders.model import Snapshot
+from loaders.readers.formats import surrogate_in
 
 FORMATS: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".xlsx")
 """Endings of the files that a folder is searched for."""
@@ -61,6 +62,8 @@ class _Finder:
 
     def add(self, path: Path, *, named: bool, source: str | None = None, revision: str | None = None) -> None:
         # The same file reached twice (say, by a folder and by name) is read once.
+        if (found := surrogate_in(str(path))) is not None:
+            raise SourceError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8 ({found}); rename it")
         key = os.path.realpath(path)
         known = self.files.get(key)
         if known is None:
@@ -70,11 +73,14 @@ class _Finder:
             self.files[key] = File(known.path, known.snapshot, named=True)
 
     def local(self, location: str) -> None:
-        path = Path(os.path.abspath(Path(location).expanduser()))
-        if path.is_file():
+        # os.path says of a name that no file can have, or that may not be looked at, just that there is no such file.
+        path = Path(os.path.abspath(os.path.expanduser(location)))
+        if os.path.isfile(path):
+            if path.suffix.lower() not in FORMATS:
+                raise SourceError(f"{location}: only files that end in {_or(FORMATS)} can be read")
             self.scopes.append(path.as_posix())
             self.add(path, named=True)
-        elif path.is_dir():
+        elif os.path.isdir(path):
             self.scopes.append(path.as_posix().rstrip("/") + "/")
             found = list(_walk(path))
             if not found:
@@ -117,7 +123,7 @@ def find(locations: Sequence[str], settings: Settings) -> Located:
     or ``hub:OWNER/NAME@REVISION``. Raises SourceError where there is nothing to read, UpstreamError when the hub does
     not answer.
     """
-    if not locations:
+    if not locations or not all(locations):
         raise SourceError("no location: name a file, a folder, a pattern or hub:OWNER/NAME@REVISION")
     finder = _Finder(settings)
     for location in locations:
@@ -138,10 +144,16 @@ def file_sha256(path: Path) -> str:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in FORMATS and not hidden and path.is_file():
-            yield path
+    found: list[Path] = []
+    for inner, folders, names in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += (Path(inner, name) for name in names if not name.startswith("."))
+    yield from (path for path in sorted(found) if path.suffix.lower() in FORMATS and path.is_file())
+
+
+def _refuse(error: OSError) -> None:
+    # Passed over, what lies there would look as if it were gone.
+    raise SourceError(f"{error.filename}: the folder cannot be read ({error.strerror})") from error
 
 
 def _matcher(pattern: str) -> re.Pattern[str]:

@@ -6,6 +6,7 @@ for a large source than for a small one.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -86,6 +87,8 @@ class Tables:
         self.files: list[File] = []
         self.layouts: list[str] = []
         self.selects: list[str] = []
+        self.rows = 0
+        """How many data rows there are in the files added so far."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -120,7 +123,10 @@ class Tables:
         return [name for name, _ in self._parquet(file)], None
 
     def add(self, file: File, layout: str, columns: Columns, sheet: Sheet | None) -> None:
-        """Take the rows of `file` into what `groups` yields."""
+        """Take the rows of `file` into what `groups` yields, and count them.
+
+        Raises SourceError when a part of the file is damaged: every row is looked at.
+        """
         number = len(self.files)
         if sheet is None:
             types = dict(self._parquet(file))
@@ -128,7 +134,7 @@ class Tables:
                 raise SourceError(
                     f"{file.path}: column {column!r} has type {types.get(column)}, and the text of a passage is text"
                 )
-            source = f"read_parquet({_string(file.path)}, file_row_number = true, binary_as_string = true)"
+            source = _parquet(file.path, "file_row_number = true")
             row, problem = "file_row_number + 1", "NULL::VARCHAR"
         else:
             # All that the layout knows: in JSONL, a key may first occur far down.
@@ -148,17 +154,15 @@ class Tables:
         fields += [f"{field(columns.body.get(name, ()))} AS b{i}" for i, name in enumerate(self.body)]
         key = field(columns.head[columns.key])
         split = field(columns.head.get(columns.split, ()))
+        where = f"{number}::BIGINT AS file, ({row})::BIGINT AS row, {_string(layout)} AS layout, {problem} AS problem"
+        select = f"SELECT {key} AS key, {split} AS split, {where}, {', '.join(fields)} FROM {source}"  # noqa: S608
+        # The hash makes the engine decode every cell, so damage shows here, where the file is known.
+        with _damage(f"{file.path}: cannot be read whole"):
+            [(rows, _)] = self.db.execute(f"SELECT count(*), bit_xor(hash(t)) FROM ({select}) t").fetchall()  # noqa: S608
+        self.rows += rows
         self.files.append(file)
         self.layouts.append(layout)
-        where = f"{number}::BIGINT AS file, ({row})::BIGINT AS row, {_string(layout)} AS layout, {problem} AS problem"
-        self.selects.append(f"SELECT {key} AS key, {split} AS split, {where}, {', '.join(fields)} FROM {source}")  # noqa: S608
-
-    def count(self) -> int:
-        """Return how many rows there are in all files."""
-        if not self.selects:
-            return 0
-        [(rows,)] = self._rows(f"SELECT count(*) FROM ({' UNION ALL '.join(self.selects)})")  # noqa: S608
-        return int(rows)
+        self.selects.append(select)
 
     def groups(self) -> Iterator[Group]:
         """Yield the rows of all files by key, in the order of keys (first the rows without one).
@@ -213,9 +217,7 @@ class Tables:
         if file.path.stat().st_size == 0:
             raise SourceError(f"{file.path}: the file is empty")
         with _damage(f"{file.path}: not a whole Parquet file"):
-            described = self.db.execute(
-                f"DESCRIBE SELECT * FROM read_parquet({_string(file.path)}, binary_as_string = true)"  # noqa: S608
-            ).fetchall()
+            described = self.db.execute(f"DESCRIBE SELECT * FROM {_parquet(file.path)}").fetchall()  # noqa: S608
         return [(name, kind) for name, kind, *_ in described]
 
     def _stage(self, table: str, sheet: Sheet, columns: list[str], text: str) -> None:
@@ -263,6 +265,13 @@ def _first(names: Sequence[str], columns: Collection[str]) -> str:
     return next((name for name in names if name in columns), "")
 
 
+def _parquet(path: Path, *options: str) -> str:
+    """This one file as a table, whatever characters its name has, with no columns made of its folders' names."""
+    name = re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+    given = ("hive_partitioning = false", "binary_as_string = true", *options)
+    return f"read_parquet({_string(name)}, {', '.join(given)})"
+
+
 def _as_text(column: str, kind: str) -> str:
     name = _identifier(column)
     if kind == "VARCHAR":
@@ -278,5 +287,5 @@ def _identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _string(text: str | Path) -> str:
-    return "'" + str(text).replace("'", "''") + "'"
+def _string(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -71,6 +71,13 @@ def test_what_is_no_whole_number_is_refused(text: str) -> None:
         whole_number(text)
 
 
+@pytest.mark.parametrize("text", ["1" * 19, "-" + "9" * 5000, "9" * 5000 + ".0"])
+def test_a_number_that_no_engine_can_compute_with_is_refused_in_few_words(text: str) -> None:
+    with pytest.raises(RecordError, match="too large") as caught:
+        whole_number(text)
+    assert len(str(caught.value)) < 200
+
+
 def test_truth_is_yes_no_or_refused() -> None:
     assert [truth(text) for text in ("True", "1", "false", None, "nan")] == [True, True, False, False, False]
     with pytest.raises(RecordError, match="'perhaps' is not true or false"):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -62,6 +64,38 @@ def test_a_snapshot_knows_the_bytes_and_the_absolute_path(folder: Path, monkeypa
     assert file.snapshot.source == str(folder / "a.csv")
 
 
+def test_an_empty_name_is_not_the_working_folder() -> None:
+    with pytest.raises(SourceError, match="no location"):
+        find(["", "x.csv"], SETTINGS)
+
+
+def test_an_unknown_home_is_no_such_file() -> None:
+    with pytest.raises(SourceError, match="no such file"):
+        find(["~nobody-of-this-name/x.csv"], SETTINGS)
+
+
+def test_a_folder_that_may_not_be_read_is_not_taken_for_empty(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir = os.scandir
+
+    def refused(path: str | Path) -> Any:
+        if str(path).endswith("sub"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(SourceError, match="sub: the folder cannot be read"):
+        find([str(folder)], SETTINGS)
+
+
+def test_a_file_name_that_is_no_text_is_refused_for_it_could_not_be_cited(folder: Path) -> None:
+    try:
+        (folder / os.fsdecode(b"odd-\xff.csv")).write_text("x")
+    except OSError:
+        pytest.skip("this file system holds UTF-8 names alone")
+    with pytest.raises(SourceError, match="not UTF-8"):
+        find([str(folder)], SETTINGS)
+
+
 def test_locations_cover_what_lies_under_them(folder: Path) -> None:
     located = find([str(folder / "sub"), str(folder / "a.csv")], SETTINGS)
     assert located.covers(str(folder / "sub" / "gone.csv"))
@@ -83,7 +117,14 @@ def test_a_pattern_covers_what_it_would_match_and_no_more(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("location", "message"),
-    [("missing.csv", "no such file"), ("sub/*.xlsx", "matches no file"), ("empty", "holds no file")],
+    [
+        ("missing.csv", "no such file"),
+        ("sub/*.xlsx", "matches no file"),
+        ("empty", "holds no file"),
+        ("notes.txt", "only files that end in .parquet, .csv"),
+        ("x" * 5000, "no such file"),
+        ("a\0.csv", "no such file"),
+    ],
 )
 def test_nothing_to_read_is_said(location: str, message: str, folder: Path) -> None:
     (folder / "empty").mkdir()

@@ -149,3 +149,39 @@ def test_other_delimiters_are_recognised_by_the_header(delimiter: str, tmp_path:
     path = tmp_path / "t.csv"
     path.write_text(delimiter.join(["slug", "i", "text"]) + "\n" + delimiter.join(["s", "0", "one, two"]) + "\n")
     assert texts_of(read(path)) == ["one, two"]
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_carriage_return_that_a_csv_file_does_not_quote_is_text(ends: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(f'slug,i,text{ends}s,0,one\rtwo{ends}s,1,"a\r\nb\rc"{ends}'.encode())
+    assert texts_of(read(path)) == ["one\rtwo", "a\r\nb\rc"]
+
+
+def test_a_csv_file_may_end_its_rows_in_carriage_returns_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b's,i,text\rs,0,one\rs,1,"a\rb"\r'.replace(b"s,i", b"slug,i"))
+    assert texts_of(read(path)) == ["one", "a\rb"]
+
+
+@pytest.mark.parametrize("name", ["t*", "t?", "[tu]", "t[!u]*", "it's"])
+def test_a_file_is_read_by_its_very_name_even_beside_others_that_the_name_would_match(
+    name: str, tmp_path: Path
+) -> None:
+    for other in ("t", "u", "tv"):
+        write(tmp_path / f"{other}.parquet", ["another file"])
+    assert texts_of(read(write(tmp_path / f"{name}.parquet", ["this file"]))) == ["this file"]
+
+
+def test_the_name_of_a_folder_is_no_column(tmp_path: Path) -> None:
+    (tmp_path / "slug=other").mkdir()
+    [group] = read(write(tmp_path / "slug=other" / "t.parquet", ["x"]))
+    assert group.key == "s"
+
+
+def test_a_number_of_thousands_of_digits_spoils_its_line_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"slug": "s", "i": ' + "9" * 5000 + ', "text": "x"}\n{"slug": "s", "i": 1, "text": "y"}\n')
+    whole, broken = sorted(read(path), key=lambda group: group.key or "", reverse=True)
+    assert texts_of([whole]) == ["y"]
+    assert (broken.key, broken.rows[0].problem is None) == (None, False)
