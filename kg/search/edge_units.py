@@ -6,17 +6,18 @@ A replacement that was cut short leaves no marker, so healing sees a difference 
 
 from __future__ import annotations
 
+import math
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
 import qdrant_edge as qe
 
 from kg.search.edge_shard import DENSE, UPDATE_POINTS, Shard
-from kg.search.protocol import IndexedUnit, Ranking
+from kg.search.protocol import Candidate, IndexedUnit, Ranking
 from kg.search.ranking import Fusion, is_settled
 
 BM25 = qe.Bm25Params(k=0.9, b=0.4)
@@ -132,11 +133,10 @@ class Units:
 
     def _rank_proposed(self, text: str, vector: Sequence[float] | None, where: qe.Filter | None, limit: int) -> Ranking:
         """Take the best by words and the best by meaning, deeper until nothing below can enter the page."""
-        iris: dict[str, str] = {}
         depth = max(_FIRST_DEPTH, _DEEPER * limit)
         while True:
-            bm25 = self._by_words(text, where, depth, iris)
-            cosine = self._by_meaning(vector, where, depth, iris)
+            bm25 = self._by_words(text, where, depth)
+            cosine = self._by_meaning(vector, where, depth)
             fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0))
             # at the end of a list every unit that it can score has been seen
             words_end, meaning_end = len(bm25) < depth, len(cosine) < depth
@@ -148,45 +148,46 @@ class Units:
                 bm25 |= self._by_words(text, _only(rest), len(rest))
             if not meaning_end and (rest := known_words - known_meaning):
                 cosine |= self._by_meaning(vector, _only(rest), len(rest))
-            ranked = fusion.rank(
-                (iris[id_] for id_ in known_words | known_meaning),
-                {iris[id_]: score for id_, score in bm25.items()},
-                {iris[id_]: score for id_, score in cosine.items()},
-            )
+            ranked = fusion.rank(known_words | known_meaning, bm25, cosine)
             complete = words_end and meaning_end
             if complete or depth >= _MAX_DEPTH or is_settled(ranked, limit, ceiling):
-                return Ranking(ranked[:limit], exhaustive=complete and len(ranked) <= limit)
+                return Ranking(self._named(ranked, limit), exhaustive=complete and len(ranked) <= limit)
             depth *= _DEEPER
 
-    def _by_words(
-        self, text: str, where: qe.Filter | None, limit: int, iris: dict[str, str] | None = None
-    ) -> dict[str, float]:
-        return self._query(qe.TextQuery("search", text, BM25), where, limit, None, iris)
+    def _named(self, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
+        """Return the first `limit` candidates, known by their point ids, by their IRIs, which settle equal scores.
 
-    def _by_meaning(
-        self, vector: Sequence[float] | None, where: qe.Filter | None, limit: int, iris: dict[str, str] | None = None
-    ) -> dict[str, float]:
+        The IRIs are read last, for these alone: with every hit of a query they would take most of its time.
+        """
+        last = ranked[limit - 1].score if limit <= len(ranked) else -math.inf
+        page = {candidate.iri: candidate for candidate in ranked if candidate.score >= last}
+        with self.shard.reading() as shard:
+            records = shard.retrieve([*page], ["iri"], False)
+        named = [replace(page[str(record.id)], iri=str(_payload(record)["iri"])) for record in records]
+        named.sort(key=lambda candidate: (-candidate.score, candidate.iri))
+        return named[:limit]
+
+    def _by_words(self, text: str, where: qe.Filter | None, limit: int) -> dict[str, float]:
+        return self._query(qe.TextQuery("search", text, BM25), where, limit)
+
+    def _by_meaning(self, vector: Sequence[float] | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
         if vector is None:
             return {}
         # where HNSW stands, its list must be at least as long as what is asked of it
         depth = qe.SearchParams(hnsw_ef=max(limit, _FIRST_DEPTH)) if limit < _MAX_DEPTH else qe.SearchParams(exact=True)
-        return self._query(qe.Query.Nearest([list(vector)], using=DENSE), where, limit, depth, iris)
+        return self._query(qe.Query.Nearest([list(vector)], using=DENSE), where, limit, depth)
 
     def _query(
         self,
         query: qe.Query | qe.TextQuery,
         where: qe.Filter | None,
         limit: int,
-        params: qe.SearchParams | None,
-        iris: dict[str, str] | None,
+        params: qe.SearchParams | None = None,
     ) -> dict[str, float]:
-        fields = ["iri"] if iris is not None else False
         with self.shard.reading() as shard:
             hits = shard.query(
-                qe.QueryRequest(limit=limit, query=query, filter=where, params=params, with_payload=fields)
+                qe.QueryRequest(limit=limit, query=query, filter=where, params=params, with_payload=False)
             )
-        if iris is not None:
-            iris.update((str(hit.id), str(_payload(hit)["iri"])) for hit in hits)
         return {str(hit.id): round(float(hit.score), _DECIMALS) for hit in hits}
 
     # Writing
