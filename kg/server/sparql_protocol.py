@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, QueryLimitError
+from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.guard import check_query
 from kg.store.sandbox import Cancellation, Streamed
@@ -187,7 +187,7 @@ class _StreamedResponse(Response):
                 while piece := await anyio.to_thread.run_sync(next, stream, b"", limiter=self._limiter):
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                 await send({"type": "http.response.body", "body": b""})
-        except QueryLimitError as error:
+        except QuadciteError as error:
             # Without the last message the server breaks the connection off: the client sees that the answer is cut.
             _log.warning("a result ended before its end: %s", error)
         finally:
@@ -275,7 +275,8 @@ async def _body(request: Request, max_bytes: int) -> bytes:
         body += piece
         if len(body) > max_bytes:
             message = f"the body is larger than {max_bytes} bytes (setting QUADCITE_MAX_BODY_BYTES)"
-            raise _ProtocolError(413, "body_too_large", message, {"Connection": "close"})
+            # The connection stays: closed on a client that still sends, it would reset before the answer is read.
+            raise _ProtocolError(413, "body_too_large", message)
     return bytes(body)
 
 

@@ -15,6 +15,7 @@ Form = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
 _FORMS: Final[tuple[Form, ...]] = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 _UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
 _SILENT: Final = "SILENT"
+_DATASET: Final = ("FROM", "FROMNAMED")
 _GRAPH_NAME_FOLLOWS: Final = frozenset({"GRAPH", "FROM", "NAMED", "DESCRIBE"})
 _MAX_DEPTH: Final = 256
 _POSITION: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
@@ -91,6 +92,29 @@ def remote_calls(query: str) -> Iterator[Token]:
             named = previous is not None and previous.kind == "word" and previous.text.upper() in _GRAPH_NAME_FOLLOWS
             if not named and _opens_group(query, token.end):
                 yield token
+
+
+def names_dataset(query: str) -> bool:
+    """Return whether `query` says with FROM what it is asked of.
+
+    No keyword or function but FROM ends so, whatever it touches (``ASKFROM<g>``); as a prefix it is the keyword unless
+    the query declares it.
+    """
+    if "FROM" not in query.upper():
+        return False
+    declared: set[str] = set()
+    prefixes: set[str] = set()
+    previous: Token | None = None
+    for token in tokens(query):
+        if token.kind in ("space", "comment"):
+            continue
+        if token.kind == "word" and token.text.upper().endswith(_DATASET):
+            return True
+        if token.kind == "name" and (prefix := token.text.partition(":")[0]).upper().endswith(_DATASET):
+            after_prefix = previous is not None and previous.text.upper() == "PREFIX"
+            (declared if after_prefix else prefixes).add(prefix)
+        previous = token
+    return not prefixes <= declared
 
 
 def _is_clause(query: str, offset: int) -> bool:

@@ -29,7 +29,7 @@ from kg.errors import (
     StoreError,
 )
 from kg.settings import Settings
-from kg.sparql.guard import check_query, syntax_error
+from kg.sparql.guard import check_query, names_dataset, syntax_error
 from kg.store.child import Lease, OverdueError, Worker, WorkerGoneError
 from kg.store.protocol import Result, Rows, Store
 
@@ -306,6 +306,7 @@ class QueryPool:
             request = {
                 "snapshot": str(worker.snapshot.path),
                 "query": query,
+                "union": not names_dataset(query),
                 "limit": rows,
                 "results": results,
                 "graph": graph,

@@ -3,8 +3,9 @@
 Run as a script, with a JSON object of settings as its argument; it imports nothing of Quadcite, so it starts fast and
 works from any folder. A frame, on either pipe, is a kind (one byte), a length (four bytes, big endian) and the payload:
 
-- in: ``Q`` a JSON object ``{snapshot, query, limit, results, graph}`` (a path, SPARQL, rows at most or null, and the
-  media types to answer with); ``C`` asks to let go of the snapshot.
+- in: ``Q`` a JSON object ``{snapshot, query, union, limit, results, graph}`` (a path, SPARQL, whether its default graph
+  is the union of all graphs, rows at most or null, and the media types to answer with); ``C`` asks to let go of the
+  snapshot.
 - out: ``H`` the kind of result (JSON ``{kind}``), ``D`` a piece of it, ``E`` its end (JSON ``{truncated, retire}``), or
   ``X`` an error (JSON ``{kind, message}``). ``C`` is answered with ``C``.
 
@@ -19,6 +20,7 @@ import ctypes
 import json
 import os
 import platform
+import re
 import resource
 import select
 import signal
@@ -127,6 +129,25 @@ class RowCutter:
         return None
 
 
+class XmlCheck:
+    """Refuses a serialization, given piece by piece, that XML cannot carry: Oxigraph writes any character as it is."""
+
+    _FORBIDDEN: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+
+    def __init__(self) -> None:
+        self._tail = b""
+
+    def __call__(self, piece: bytes) -> None:
+        """Raise ValueError for the first character that XML 1.0 has no way to write."""
+        text = self._tail + piece
+        if (found := self._FORBIDDEN.search(text)) is not None:
+            raise ValueError(
+                f"the result holds the character U+{ord(found[0].decode()):04X}, which XML has no way to write; "
+                "ask for JSON, CSV or TSV"
+            )
+        self._tail = text[-2:]  # a character of three bytes may go on in the next piece
+
+
 class Evaluator:
     """Answers requests over one open snapshot."""
 
@@ -164,7 +185,9 @@ class Evaluator:
             self._path = self._store = None
             self._store = pyoxigraph.Store.read_only(request["snapshot"])
             self._path = request["snapshot"]
-        result = self._store.query(request["query"], prefixes=self._prefixes, use_default_graph_as_union=True)
+        # The union would take the place of the graphs that a query names with FROM.
+        union = request["union"]
+        result = self._store.query(request["query"], prefixes=self._prefixes, use_default_graph_as_union=union)
         limit = request["limit"]
         if isinstance(result, pyoxigraph.QuerySolutions):
             results = _results_format(request["results"], "a SELECT")
@@ -186,7 +209,15 @@ class Evaluator:
     def _send_solutions(
         self, solutions: pyoxigraph.QuerySolutions, results: pyoxigraph.QueryResultsFormat, limit: int | None
     ) -> bool:
-        cutter = RowCutter(results.media_type.partition(";")[0], limit, lambda piece: self._send(b"D", piece))
+        media_type = results.media_type.partition(";")[0]
+        check = XmlCheck() if media_type == "application/sparql-results+xml" else None
+
+        def emit(piece: bytes) -> None:
+            if check is not None:
+                check(piece)
+            self._send(b"D", piece)
+
+        cutter = RowCutter(media_type, limit, emit)
         try:
             solutions.serialize(cutter, format=results)  # type: ignore[arg-type]  # any object with write, flush
             cutter.finish()

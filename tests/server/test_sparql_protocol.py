@@ -233,6 +233,17 @@ def test_a_result_that_meets_its_deadline_midway_never_looks_complete(
     assert "deadline of 0.5 s" in caplog.text
 
 
+def test_a_client_that_sends_too_much_gets_to_read_why(kg: KnowledgeGraph) -> None:
+    body = b" " * (32 << 20)
+    with served(kg) as port, socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+        client.sendall(
+            b"POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(body)
+        )
+        client.sendall(body)
+        assert client.recv(65_536).startswith(b"HTTP/1.1 413")
+
+
 def test_too_many_queries_are_told_to_come_back(kg: KnowledgeGraph) -> None:
     with served(kg) as port:
         clients = [connection(port, CROSS_JOIN) for _ in range(2)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Store
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
-from kg.sparql.guard import check_query, query_form, syntax_error
+from kg.sparql.guard import check_query, names_dataset, query_form, syntax_error
 
 
 @dataclass
@@ -223,3 +223,23 @@ def test_a_syntax_error_can_be_told_of_any_text(text: str) -> None:
     with pytest.raises(SyntaxError) as raised:
         Store().query("ASK {} }" + text)
     assert "not SPARQL" in str(syntax_error("ASK {} }" + text, str(raised.value)))
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("SELECT * FROM <a:b> {}", True),
+        ("select *from<a:b>{}", True),
+        ("ASKFROM<a:b>{}", True),
+        ("DESCRIBE <a:s> FROM NAMED <a:b>", True),
+        ("CONSTRUCT FROM <a:b> WHERE { ?s ?p ?o }", True),
+        ("PREFIX : <a:> SELECT *FROM:b {}", True),
+        ("PREFIX : <a:> SELECT *FROMNAMED:b {}", True),
+        ("SELECT * { ?from ?p 'FROM <a:b>' } # FROM <a:b>", False),
+        ('SELECT * { ?s ?p """ from\\n from """ }', False),
+        ("PREFIX from: <a:> SELECT * { ?s from:p ?o }", False),
+        ("PREFIX a: <a:> SELECT * { ?s a:from ?o }", False),
+    ],
+)
+def test_a_query_that_names_its_dataset_is_told_from_one_that_does_not(query: str, named: bool) -> None:
+    assert names_dataset(query) is named

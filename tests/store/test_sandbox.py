@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import platform
 import signal
@@ -33,7 +34,7 @@ from kg.settings import Settings
 from kg.store import sandbox
 from kg.store.protocol import Rows, Snapshot
 from kg.store.sandbox import UNLIMITED, Cancellation, QueryPool
-from kg.store.worker import PIECE_BYTES, RowCutter, RowLimitReached
+from kg.store.worker import PIECE_BYTES, RowCutter, RowLimitReached, XmlCheck
 
 COUNT = 3_000
 CROSS_JOIN = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }"
@@ -105,6 +106,36 @@ def test_prefixes_are_declared_and_the_default_graph_is_the_union(pool: QueryPoo
         (NamedNode("https://w3id.org/quadcite/ns#Passage"),)
     ]
     assert pool.run("SELECT ?s { ?s ?p ?o }", limit=UNLIMITED).result.rows
+
+
+def test_from_narrows_the_default_graph_to_what_it_names(pool: QueryPool) -> None:
+    count = "SELECT (COUNT(*) AS ?n) FROM <http://example.org/{}> {{ ?s ?p ?o }}"
+    [[none]] = pool.run(count.format("other")).result.rows
+    [[some]] = pool.run(count.format("p")).result.rows
+    assert (none, some) == (Literal(0), Literal(COUNT + 120))
+    assert pool.run("SELECT * FROM NAMED <http://example.org/p> { ?s ?p ?o }").result.rows == []
+
+
+@pytest.mark.parametrize("character", ["\\u0000", "\\u001F", "\\uFFFE", "\\uFFFF"])
+def test_a_result_that_xml_cannot_carry_is_no_broken_xml(pool: QueryPool, character: str) -> None:
+    query = f'SELECT ("a{character}\\t\\n\\r" AS ?x) {{}}'
+    with (
+        pytest.raises(InvalidInputError, match=r"U\+(0000|001F|FFF[EF]), .* JSON"),
+        pool.stream(query, media_type=XML) as stream,
+    ):
+        b"".join(stream)
+    with pool.stream(query, media_type=JSON) as stream:
+        assert json.loads(b"".join(stream))["results"]["bindings"][0]["x"]["value"][1:] == (
+            json.loads(f'"{character}"') + "\t\n\r"
+        )
+
+
+def test_a_character_that_xml_cannot_carry_is_found_across_pieces() -> None:
+    check = XmlCheck()
+    check(b"<literal>\xef\xbf\xbd \xef")
+    check(b"\xbf")
+    with pytest.raises(ValueError, match=r"U\+FFFE"):
+        check(b"\xbe</literal>")
 
 
 ATOMS = st.sampled_from(
