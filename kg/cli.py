@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -441,10 +442,16 @@ def demo() -> None:
 
 def main() -> None:
     """Run the command line and exit: 0 all well, 1 failure, 2 usage, 3 loaded but some records rejected."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         app()
     finally:
         console.close_output()
+
+
+def _terminate(number: int, _: object) -> None:
+    """End as an exit does, so that what is open is closed and temporary files go."""
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

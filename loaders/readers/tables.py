@@ -6,10 +6,12 @@ for a large source than for a small one.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +20,7 @@ from typing import Any, Final, Self
 import duckdb
 import numpy as np
 
-from kg.errors import SourceError
+from kg.errors import SourceError, StoreError
 from loaders.readers.formats import Sheet, open_sheet
 from loaders.readers.locations import File
 
@@ -141,7 +143,8 @@ class Tables:
             types = dict.fromkeys(columns.names(), "VARCHAR")
             source, row, problem = f"staged_{number}", "row_number", "problem"
             try:
-                self._stage(source, sheet, list(types), _first(columns.body[columns.text], sheet.columns))
+                with _engine(f"{file.path}: cannot be taken in"):
+                    self._stage(source, sheet, list(types), _first(columns.body[columns.text], sheet.columns))
             except SourceError:  # the next file takes the name, and the rows before the fault are of no use
                 self.db.execute(f"DROP TABLE IF EXISTS {source}")
                 raise
@@ -157,7 +160,7 @@ class Tables:
         where = f"{number}::BIGINT AS file, ({row})::BIGINT AS row, {_string(layout)} AS layout, {problem} AS problem"
         select = f"SELECT {key} AS key, {split} AS split, {where}, {', '.join(fields)} FROM {source}"  # noqa: S608
         # The hash makes the engine decode every cell, so damage shows here, where the file is known.
-        with _damage(f"{file.path}: cannot be read whole"):
+        with _engine(f"{file.path}: cannot be read whole"):
             [(rows, _)] = self.db.execute(f"SELECT count(*), bit_xor(hash(t)) FROM ({select}) t").fetchall()  # noqa: S608
         self.rows += rows
         self.files.append(file)
@@ -208,7 +211,7 @@ class Tables:
             yield from self._rows(f"SELECT {picked} FROM ({' UNION ALL '.join(mine)})")  # noqa: S608
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
-        with self.db.cursor() as cursor, _damage("a source file is damaged"):
+        with self.db.cursor() as cursor, _engine("a source file is damaged"):
             cursor.execute(query)
             while rows := cursor.fetchmany(_FETCHED_ROWS):
                 yield from rows
@@ -216,7 +219,7 @@ class Tables:
     def _parquet(self, file: File) -> list[tuple[str, str]]:
         if file.path.stat().st_size == 0:
             raise SourceError(f"{file.path}: the file is empty")
-        with _damage(f"{file.path}: not a whole Parquet file"):
+        with _engine(f"{file.path}: not a whole Parquet file"):
             described = self.db.execute(f"DESCRIBE SELECT * FROM {_parquet(file.path)}").fetchall()  # noqa: S608
         return [(name, kind) for name, kind, *_ in described]
 
@@ -247,18 +250,27 @@ class Tables:
             insert()
 
 
-class _damage:  # noqa: N801
-    """Turns what DuckDB raises over a damaged file into a SourceError."""
+_INTERRUPTED: Final = ("Query interrupted", "INTERRUPT Error", "KeyboardInterrupt", "SystemExit")
+"""How the engine's errors begin when a signal, which it wraps, has stopped it."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if isinstance(error, duckdb.Error) and not isinstance(error, duckdb.OutOfMemoryException):
-            raise SourceError(f"{self.what} ({str(error).splitlines()[0]})") from error
+@contextmanager
+def _engine(blame: str) -> Iterator[None]:
+    """Turn what DuckDB raises into our own errors: a SourceError that begins with `blame`, unless the disk is full."""
+    try:
+        yield
+    except (duckdb.Error, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        if reason.startswith(_INTERRUPTED):
+            raise KeyboardInterrupt from error
+        if not isinstance(error, duckdb.Error):
+            raise
+        if isinstance(error, duckdb.OutOfMemoryException) or os.strerror(errno.ENOSPC) in reason:
+            raise StoreError(
+                f"{tempfile.gettempdir()} has no room for the load's temporary files: free some space, or set TMPDIR "
+                f"to a larger place ({reason})"
+            ) from error
+        raise SourceError(f"{blame} ({reason})") from error
 
 
 def _first(names: Sequence[str], columns: Collection[str]) -> str:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,8 +14,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from kg.errors import SourceError
+from kg.errors import SourceError, StoreError
 from loaders.model import Snapshot
+from loaders.readers import tables
 from loaders.readers.locations import File, file_sha256
 from loaders.readers.tables import Columns, Group, Tables
 
@@ -28,11 +30,11 @@ def as_file(path: Path) -> File:
 
 
 def read(*paths: Path) -> list[Group]:
-    with Tables(("slug", "title"), ("index", "text")) as tables:
+    with Tables(("slug", "title"), ("index", "text")) as opened:
         for path in paths:
             file = as_file(path)
-            tables.add(file, "test", COLUMNS, tables.columns(file)[1])
-        return list(tables.groups())
+            opened.add(file, "test", COLUMNS, opened.columns(file)[1])
+        return list(opened.groups())
 
 
 def write(path: Path, texts: Sequence[str], slug: str = "s") -> Path:
@@ -185,3 +187,25 @@ def test_a_number_of_thousands_of_digits_spoils_its_line_alone(tmp_path: Path) -
     whole, broken = sorted(read(path), key=lambda group: group.key or "", reverse=True)
     assert texts_of([whole]) == ["y"]
     assert (broken.key, broken.rows[0].problem is None) == (None, False)
+
+
+@pytest.mark.parametrize(
+    "stopped",
+    [
+        RuntimeError("Query interrupted"),
+        duckdb.InterruptException("INTERRUPT Error: Interrupted!"),
+        duckdb.InvalidInputException("KeyboardInterrupt: \nAt:\n  somewhere"),
+    ],
+)
+def test_an_interrupt_inside_the_engine_is_an_interrupt_and_no_fault_of_the_file(stopped: Exception) -> None:
+    with pytest.raises(KeyboardInterrupt), tables._engine("t.csv"):
+        raise stopped
+
+
+def test_a_full_disk_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise duckdb.IOException('IO Error: Could not write file "x.wal": No space left on device')
+
+    monkeypatch.setattr(Tables, "_stage", full)
+    with pytest.raises(StoreError, match=r"no room for the load's temporary files.*TMPDIR"):
+        read(write(tmp_path / "t.csv", ["x"]))
