@@ -167,8 +167,12 @@ def search(
     """Search passages by words and meaning, best first, each with where it stands."""
     from kg.tools.model import SearchFilters
     from kg.tools.passages import search as search_tool
+    from loaders import pipeline
 
     with _opened(data_dir) as kg:
+        # After a crash, or in a restored backup, the index lacks what the store has.
+        with console.progress("indexing") as advance:
+            pipeline.heal(kg, on_progress=advance)
         filters = SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
         found = search_tool(kg, text, filters, limit=limit, offset=offset)
     if as_json:

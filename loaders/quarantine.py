@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from pyoxigraph import NamedNode
 
+from kg.errors import StoreError
 from kg.vocabulary import sha256
 from loaders.model import Rejection
 
@@ -26,14 +29,12 @@ class Quarantine:
         self.held = {path.stem for path in self.folder.glob(f"{domain}-*.json")}
 
     def put(self, graph: NamedNode | None, rejection: Rejection, rows: str, report_turtle: str | None = None) -> None:
-        """Describe a rejected record; what was said of it before is replaced. `rows` are in words (``1-57,60``)."""
+        """Describe a rejected record; what was said of it before is replaced. `rows` are in words (``1-57,60``).
+
+        Raises StoreError.
+        """
         name = self._name(graph.value if graph is not None else f"{rejection.source} {rejection.record}")
-        self.folder.mkdir(parents=True, exist_ok=True)
         report = self.folder / f"{name}.ttl"
-        if report_turtle is not None:
-            report.write_text(report_turtle, encoding="utf-8")
-        else:
-            report.unlink(missing_ok=True)
         entry = {
             "domain": self.domain,
             "record": rejection.record,
@@ -45,16 +46,30 @@ class Quarantine:
             "rejected_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         text = json.dumps(entry, ensure_ascii=False, indent=2)
-        (self.folder / f"{name}.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if report_turtle is not None:
+                report.write_text(report_turtle, encoding="utf-8")
+            else:
+                report.unlink(missing_ok=True)
+            (self.folder / f"{name}.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
         self.held.add(name)
 
     def clear(self, graph: NamedNode) -> None:
-        """Forget the record whose graph this is: it is well now, or gone."""
+        """Forget the record whose graph this is: it is well now, or gone. Raises StoreError."""
         name = self._name(graph.value)
         if name in self.held:
+            with self._writing():
+                for ending in ("json", "ttl"):
+                    (self.folder / f"{name}.{ending}").unlink(missing_ok=True)
             self.held.discard(name)
-            for ending in ("json", "ttl"):
-                (self.folder / f"{name}.{ending}").unlink(missing_ok=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(f"{self.folder} cannot be written: {error.strerror}") from error
 
     def _name(self, key: str) -> str:
         return f"{self.domain}-{sha256(key)[:24]}"

@@ -392,6 +392,14 @@ def test_why_of_nothing_is_usage_and_of_something_unknown_a_failure(data: Path) 
     assert json.loads(unknown.stdout)["error"]["code"] == "not_found"
 
 
+def test_a_search_finds_what_the_index_has_lost(copy: Path) -> None:
+    asked = ("search", "night train", "--limit", "1", "--data-dir", copy)
+    found = answer(*asked)["results"]
+    assert found
+    shutil.rmtree(copy / "index")
+    assert [hit["id"] for hit in answer(*asked)["results"]] == [hit["id"] for hit in found]
+
+
 def test_reindex_rebuilds_an_index_that_is_lost(copy: Path) -> None:
     shutil.rmtree(copy / "index")
     document = answer("reindex", "--data-dir", copy)

@@ -99,8 +99,11 @@ class OxigraphStore:
         self._flusher.start()
 
     def _open(self) -> pyoxigraph.Store:
-        if not self._folder.exists() and (self.data_dir / "snapshots").exists():
-            raise StoreError(f"{self._folder} is gone; restore the data directory from a backup, or start a new one")
+        # Where its file CURRENT is missing, the engine would begin an empty store, over whatever else lies there.
+        if not (self._folder / "CURRENT").exists() and (self.data_dir / "snapshots").exists():
+            raise StoreError(
+                f"{self._folder} is gone, or not whole; restore the data directory from a backup, or start a new one"
+            )
         try:
             return pyoxigraph.Store(self._folder)
         except (OSError, ValueError, RuntimeError) as error:

@@ -15,7 +15,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import provenance
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.healing import heal
 from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
@@ -130,6 +130,13 @@ def test_a_record_that_breaks_its_shapes_is_quarantined_with_the_report_and_come
     report = load(kg, "climate", [str(path)])
     assert (report.loaded, report.skipped, report.rejected) == (1, 1, 0)
     assert list(kg.settings.data_dir.glob("quarantine/*")) == []
+
+
+def test_a_quarantine_that_cannot_be_written_is_a_store_error(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (kg.settings.data_dir / "quarantine").write_text("in the way")
+    path = write(tmp_path / "t.jsonl", rows("a", ["one"]) * 2)
+    with pytest.raises(StoreError, match="quarantine cannot be written"):
+        load(kg, "climate", [str(path)])
 
 
 def test_a_rejected_new_version_leaves_the_old_one_even_when_pruning(kg: KnowledgeGraph, tmp_path: Path) -> None:

@@ -773,9 +773,21 @@ def test_a_store_folder_that_vanished_is_not_silently_empty(tmp_path: Path) -> N
     with OxigraphStore(tmp_path) as store:
         store.commit(dict([titles("a", 1)]))
     (tmp_path / "store").rename(tmp_path / "elsewhere")
-    with pytest.raises(StoreError, match="is gone; restore"):
+    with pytest.raises(StoreError, match=r"is gone, .*restore"):
         OxigraphStore(tmp_path)
     (tmp_path / "elsewhere").rename(tmp_path / "store")
+    with OxigraphStore(tmp_path) as store:
+        assert values(store, "a") == {"1"}
+
+
+def test_a_store_that_lost_its_first_file_is_not_silently_begun_anew(tmp_path: Path) -> None:
+    with OxigraphStore(tmp_path) as store:
+        store.commit(dict([titles("a", 1)]))
+    (tmp_path / "store" / "CURRENT").rename(tmp_path / "elsewhere")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="not whole; restore"):
+            OxigraphStore(tmp_path)
+    (tmp_path / "elsewhere").rename(tmp_path / "store" / "CURRENT")
     with OxigraphStore(tmp_path) as store:
         assert values(store, "a") == {"1"}
 
