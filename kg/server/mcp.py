@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -15,9 +15,10 @@ from fastmcp import FastMCP
 from fastmcp.exceptions import ResourceError
 from fastmcp.resources import ResourceContent, ResourceResult
 from fastmcp.resources.security import ResourceSecurity
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import Tool as McpTool
 from fastmcp.tools import ToolResult
-from mcp_types import TextContent, ToolAnnotations
+from mcp_types import CallToolRequestParams, TextContent, ToolAnnotations
 from pydantic import PrivateAttr
 
 from kg import __version__
@@ -115,6 +116,22 @@ def failure(code: str, message: str, retryable: bool) -> ToolResult:
     return ToolResult(content=[TextContent(type="text", text=text)], meta={"error": error}, is_error=True)
 
 
+class UnknownTools(Middleware):
+    """Answers a call of a tool that is not there like every other error: with a code, and what would be valid."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    async def on_call_tool(
+        self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, Any]
+    ) -> Any:
+        """Pass the call on if there is such a tool."""
+        if context.message.name not in self._names:
+            named = context.message.name[:100]
+            return failure("not_found", f"there is no tool {named!r} here; there are {', '.join(self._names)}", False)
+        return await call_next(context)
+
+
 def _schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a JSON schema without the titles that pydantic derives from names: they cost tokens and say nothing."""
 
@@ -141,6 +158,7 @@ def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: T
         instructions=RESEARCH_INSTRUCTIONS if research else INSTRUCTIONS,
         version=__version__,
         tools=[GraphTool.of(tool, kg, threads) for tool in tools],
+        middleware=[UnknownTools([tool.name for tool in tools])],
         mask_error_details=True,
         on_duplicate="error",
     )

@@ -35,10 +35,11 @@ from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, SCHEMA, slug_of
 ENTITY_TRIPLES: Final = 2_000
 """Triples of one entity that are shown; the cut is announced."""
 
+# A document and its translation have one slug: they count once.
 FAMILIES: Final = """
-SELECT ?family ?title (COUNT(DISTINCT ?document) AS ?documents) (MIN(STR(?document)) AS ?sample) WHERE {
+SELECT ?family ?title (COUNT(DISTINCT ?slug) AS ?documents) (MIN(STR(?document)) AS ?sample) WHERE {
   #DOCUMENT
-  ?document a kg:PolicyDocument ; eli:is_member_of ?family .
+  ?document a kg:PolicyDocument ; kg:slug ?slug ; eli:is_member_of ?family .
   ?family dcterms:title ?title .
 } GROUP BY ?family ?title"""
 
@@ -49,7 +50,8 @@ SELECT DISTINCT ?document ?graph WHERE {
 
 COUNTS: Final = """
 SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {
-  VALUES ?class { kg:PolicyDocument kg:PolicyFamily kg:Place } ?thing a ?class
+  { VALUES ?class { kg:PolicyFamily kg:Place } ?thing a ?class }
+  UNION { BIND(kg:PolicyDocument AS ?class) ?document a kg:PolicyDocument ; kg:slug ?thing }
 } GROUP BY ?class"""
 
 SOURCES: Final = """

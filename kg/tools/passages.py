@@ -44,6 +44,8 @@ SNIPPET_CHARACTERS: Final = 240
 TEXT_CHARACTERS: Final = 200_000
 """Characters of text that one fetch of a document returns at most; the cut is announced."""
 MANY_IDS: Final = 200
+MANY_HINTS: Final = 20
+"""Unknown ids for which the nearest known ones are looked for: each takes up to two queries."""
 
 Query = Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="What to look for, in words")]
 Explain = Annotated[bool, Field(description="Also return the SPARQL that ran")]
@@ -115,6 +117,11 @@ def search(
     ]
     if found.completeness == "truncated":
         notes.append("Too few of the passages that the index proposed pass the filters; narrow the query or filters.")
+    if found.pending:
+        notes.append(
+            f"{found.pending} of the passages considered wait for their embedding and are ranked by words alone; until "
+            "health says that none is pending, the order and the pages can change."
+        )
     return reader.finish(
         SearchResult(results=hits, notes=notes),
         total=found.total,
@@ -172,7 +179,9 @@ def fetch(
     order = list(dict.fromkeys(iri for iris in resolved.found.values() for iri in iris))
     page = order[offset : offset + limit]
     units = {**read_units(reader, [iri for iri in page if iri not in resolved.units]), **resolved.units}
-    missing = [Missing(id=name, hint=_hint(reader, name)) for name in wanted if name not in resolved.found]
+    absent = [name for name in wanted if name not in resolved.found]
+    missing = [Missing(id=name, hint=_hint(reader, name)) for name in absent[:MANY_HINTS]]
+    missing += [Missing(id=name, hint="search gives the ids that there are") for name in absent[MANY_HINTS:]]
     if id is not None and missing:
         raise NotFoundError(f"there is nothing with the id {id!r}; {missing[0].hint}")
     evidence = evidence_of(reader, [units[iri] for iri in page if iri in units])
@@ -350,7 +359,7 @@ def _hint(reader: Reader, name: str) -> str:
         return "family_overview lists the families that there are"
     word = max(re.split(r"[^a-z0-9]+", slug.casefold()), key=len)
     rows = reader.rows("documents like it", bind(SLUGS_LIKE, fragment=Literal(word))) if word else []
-    close = difflib.get_close_matches(slug, [slug_of(iri_of(row["document"])) for row in rows], n=3, cutoff=0.0)
+    close = difflib.get_close_matches(slug, {slug_of(iri_of(row["document"])): None for row in rows}, n=3, cutoff=0.0)
     if close:
         return "near it are " + ", ".join(mint("document", slug).value for slug in close)
     return "no document has a slug like it; search gives the ids that there are"

@@ -88,6 +88,8 @@ class Retrieved:
     completeness: Completeness
     total: int | None
     next_offset: int | None
+    pending: int = 0
+    """Units that were considered without a vector: for now their words alone speak for them."""
 
 
 def retrieve(
@@ -100,13 +102,16 @@ def retrieve(
     """
     units = _listed(reader, scope)
     if units is not None:
-        candidates = (
-            _kept(reader.kg.search.rank(query, units=list(units), limit=len(units)).candidates) if units else []
-        )
-        total = _count(Counter(units[candidate.iri] for candidate in candidates), per_document)
+        scored = reader.kg.search.rank(query, units=list(units), limit=len(units)).candidates if units else []
+        candidates = _kept(scored)
+        pending = _pending(scored)
+        total = _count(Counter(_work(units[candidate.iri]) for candidate in candidates), per_document)
         stream = _capped(_ordered(reader, candidates, units, offset + limit), per_document, Counter())
         page = list(islice(stream, offset, offset + limit))
-        return Retrieved(page, "complete", total, offset + limit if total > offset + limit else None)
+        following = offset + limit if total > offset + limit else None
+        if pending:
+            return Retrieved(page, "approximate", None, following, pending)
+        return Retrieved(page, "complete", total, following)
     return _proposed(reader, query, scope, limit, offset, per_document)
 
 
@@ -134,13 +139,16 @@ def _proposed(reader: Reader, query: str, scope: Scope, limit: int, offset: int,
     wanted = offset + limit + 1
     counts: Counter[str] = Counter()
     depth = FIRST_BLOCK
+    pending = 0
     while True:
         ranking = reader.kg.search.rank(query, parents=parents, limit=depth)
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
         seen.update(candidate.iri for candidate in fresh)
         allowed = _allowed(reader, scope, [candidate.iri for candidate in fresh])
-        block = _kept(_rescored([candidate for candidate in fresh if candidate.iri in allowed]))
-        counts.update(allowed[candidate.iri] for candidate in block)
+        proposed = [candidate for candidate in fresh if candidate.iri in allowed]
+        pending += _pending(proposed)
+        block = _kept(_rescored(proposed))
+        counts.update(_work(allowed[candidate.iri]) for candidate in block)
         left = wanted - len(found)
         found.extend(islice(_capped(_ordered(reader, block, allowed, left), per_document, taken), left))
         done = ranking.exhaustive or len(ranking.candidates) < depth
@@ -149,13 +157,13 @@ def _proposed(reader: Reader, query: str, scope: Scope, limit: int, offset: int,
         depth *= 4
     more = len(found) == wanted
     page = found[offset : offset + limit]
-    total = _count(counts, per_document) if done and ranking.exhaustive else None
+    total = _count(counts, per_document) if done and ranking.exhaustive and not pending else None
     completeness: Completeness = "approximate"
     if total is not None:
         completeness = "complete"
     elif not more and not done:
         completeness = "truncated"
-    return Retrieved(page, completeness, total, offset + limit if more else None)
+    return Retrieved(page, completeness, total, offset + limit if more else None, pending)
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
@@ -183,6 +191,15 @@ def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str
 def _kept(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return those candidates for which anything speaks."""
     return [candidate for candidate in candidates if candidate.bm25 > 0 or candidate.cosine is not None]
+
+
+def _pending(candidates: Iterable[Candidate]) -> int:
+    return sum(candidate.cosine is None for candidate in candidates)
+
+
+def _work(document: str) -> str:
+    """Return what a document counts as: a translation is the same document as its original."""
+    return document.partition("#lang=")[0]
 
 
 def _rescored(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -242,6 +259,7 @@ def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
 def _capped(units: Iterator[Found], per_document: int | None, taken: Counter[str]) -> Iterator[Found]:
     """Yield at most `per_document` units of each document, counting on in `taken`."""
     for unit in units:
-        if per_document is None or taken[unit.document] < per_document:
-            taken[unit.document] += 1
+        work = _work(unit.document)
+        if per_document is None or taken[work] < per_document:
+            taken[work] += 1
             yield unit

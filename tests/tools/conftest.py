@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.vocabulary import mint
 from tests.tools.made_up import Made, Passages, make_passages, open_graph
 
 
@@ -21,3 +24,25 @@ def made(corpus: list[list[Made]]) -> Passages:
 @pytest.fixture
 def kg(corpus: list[list[Made]]) -> KnowledgeGraph:
     return open_graph(corpus)
+
+
+@pytest.fixture
+def pair(corpus: list[list[Made]]) -> KnowledgeGraph:
+    """A graph that holds one document, in the original and in a translation, of one passage each."""
+    original = replace(
+        corpus[0][0],
+        slug="two-faced",
+        document=mint("document", "two-faced").value,
+        iri=mint("passage", "two-faced", "0").value,
+        languages=("fr",),
+        language=None,
+        text="en français",
+    )
+    translation = replace(
+        original,
+        document=mint("document", "two-faced", lang="en").value,
+        iri=mint("passage", "two-faced", "0", lang="en").value,
+        languages=("en",),
+        text="in English",
+    )
+    return open_graph([[original], [translation]])

@@ -142,6 +142,18 @@ def test_of_many_ids_the_unknown_are_listed_with_a_hint(kg, made):
     assert "cpr://doc/{slug}#p={index}" in hints["https://example.org/"]
 
 
+def test_many_unknown_ids_do_not_cost_many_queries(kg):
+    found = fetch(kg, ids=[f"cpr://doc/none-{number}#p=1" for number in range(200)])
+    assert len(found.not_found) == 200
+    assert all("search" in missing.hint or "near" in missing.hint for missing in found.not_found)
+    assert len(kg.pool.asked) < 60
+
+
+def test_a_hint_names_each_document_once(pair):
+    [missing] = fetch(pair, ids=["cpr://doc/two-face"]).not_found
+    assert missing.hint == "near it are cpr://doc/two-faced"
+
+
 def test_a_single_unknown_id_is_an_error_with_a_hint(kg, made):
     with pytest.raises(NotFoundError, match=made[0].slug):
         fetch(kg, id=f"cpr://doc/{made[0].slug}#p=999")

@@ -28,6 +28,15 @@ def test_families_are_counted_over_the_documents_that_the_filters_leave(kg, made
     assert found.meta.total == len(documents)
 
 
+def test_a_translation_is_no_further_document(pair):
+    [family] = family_overview(pair).families
+    assert (family.doc_count, family.sample_doc.id) == (1, "cpr://doc/two-faced")
+    [english] = family_overview(pair, language=["en"]).families
+    assert (english.doc_count, english.sample_doc.id) == (1, "cpr://doc/two-faced#lang=en")
+    counts = {resource.title: resource.count for resource in list_resources(pair).resources}
+    assert counts["Policy documents"] == 1
+
+
 def test_pages_of_families_are_the_whole_by_title(kg):
     whole = family_overview(kg, limit=200).families
     pages = [family for offset in range(0, 5, 2) for family in family_overview(kg, limit=2, offset=offset).families]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.protocol import Ranking
 from kg.store.protocol import Rows
 from kg.tools import filters, retrieval
 from kg.tools.model import SearchFilters
@@ -125,6 +127,32 @@ def test_a_narrow_search_is_complete_and_knows_its_total(kg, made):
     found = search(kg, "geothermal", SearchFilters(iso3=["DJI"]), limit=3)
     total = len(allowed(made, SearchFilters(iso3=["DJI"])))
     assert (found.meta.completeness, found.meta.total, found.meta.snapshot) == ("complete", total, 1)
+
+
+def test_a_search_over_passages_without_a_vector_says_that_it_is_not_final(kg, made, monkeypatch):
+    rank = kg.search.rank
+    waiting = next(passage for passage in made if "DJI" in passage.places)
+
+    def half_embedded(*args, **kwargs):
+        ranking = rank(*args, **kwargs)
+        candidates = [replace(one, cosine=None) if one.iri == waiting.iri else one for one in ranking.candidates]
+        return Ranking(candidates, ranking.exhaustive)
+
+    monkeypatch.setattr(kg.search, "rank", half_embedded)
+    found = search(kg, "geothermal", SearchFilters(iso3=["DJI"]), limit=3)
+    assert (found.meta.completeness, found.meta.total, found.next_offset) == ("approximate", None, 3)
+    assert "1 of the passages considered wait" in found.notes[0]
+    other = next(passage.family for passage in made if passage.family != waiting.family)
+    others = search(kg, "geothermal", SearchFilters(family_slug=[other]), limit=3)
+    assert (others.meta.completeness, others.notes) == ("complete", [])
+
+
+@pytest.mark.parametrize("narrow", [0, 1_000])
+def test_a_translation_counts_as_the_document_that_it_is_of(pair, monkeypatch, narrow):
+    monkeypatch.setattr(retrieval, "NARROW", narrow)
+    found = search(pair, "English français", SearchFilters(max_passages_per_doc=1))
+    assert len(found.results) == found.meta.total == 1
+    assert len(search(pair, "English français").results) == 2
 
 
 def test_a_search_that_gives_up_says_so(kg, wide, monkeypatch):
