@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import ipaddress
@@ -40,6 +41,8 @@ MOUNTS: Final[dict[str, frozenset[str] | None]] = {
 
 GRACE_S: Final = 5
 """Seconds that requests in progress have to finish when the server is told to stop."""
+QUERIES_GRACE_S: Final = 2
+"""Seconds after which queries that still run are stopped, so that who asked hears why before the connection ends."""
 
 
 def create_app(kg: KnowledgeGraph) -> Starlette:
@@ -164,7 +167,7 @@ def serve(
                 server_header=False,
             )
             with _signals_that_return():
-                _Server(config, address, on_ready).run(sockets=[listening])
+                _Server(config, address, on_ready, kg.pool.close).run(sockets=[listening])
 
 
 @contextlib.contextmanager
@@ -184,16 +187,30 @@ def _signals_that_return() -> Iterator[None]:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn that says when it takes requests."""
+    """Uvicorn that says when it takes requests, and ends long work in time when it stops."""
 
-    def __init__(self, config: uvicorn.Config, address: str, on_ready: Callable[[str], None] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        address: str,
+        on_ready: Callable[[str], None] | None,
+        stop_queries: Callable[[], None],
+    ) -> None:
         super().__init__(config)
-        self._address, self._on_ready = address, on_ready
+        self._address, self._on_ready, self._stop_queries = address, on_ready, stop_queries
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started and self._on_ready is not None:
             self._on_ready(self._address)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        stopping = loop.call_later(QUERIES_GRACE_S, lambda: loop.run_in_executor(None, self._stop_queries))
+        try:
+            await super().shutdown(sockets)
+        finally:
+            stopping.cancel()
 
 
 LOGGING: Final = {

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from urllib.parse import quote
 
 import anyio
 import pytest
@@ -145,6 +146,27 @@ def test_a_server_starts_answers_and_stops_when_told(tmp_path, number):
     assert process.returncode == 0
     assert output == b""
     assert b"GET /health" in log
+    assert b"Traceback" not in log
+
+
+def test_a_query_that_runs_when_the_server_stops_is_told_so(tmp_path):
+    endless = "SELECT (COUNT(*) AS ?n) { VALUES ?a { 1 2 3 4 5 6 7 8 9 } ANY }".replace(
+        "ANY", " ".join(f"VALUES ?{letter} {{ 1 2 3 4 5 6 7 8 9 }}" for letter in "bcdefghijklm")
+    )
+    with start(tmp_path, "http", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().decode().strip().rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+            client.sendall(
+                f"GET /sparql?query={quote(endless)} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+            )
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/sparql?query=ASK%7B%7D", timeout=20):
+                process.send_signal(signal.SIGTERM)
+            answer = b"".join(iter(lambda: client.recv(65_536), b""))
+        _, log = process.communicate(timeout=20)
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert b"the server is stopping" in answer
+    assert process.returncode == 0
     assert b"Traceback" not in log
 
 
