@@ -115,11 +115,12 @@ class OxigraphStore:
     def _read_head(self) -> _Head:
         """Return the counters as the last commit left them; count once where no commit ever was."""
         store = self._opened()
-        held = {
-            quad.predicate: int(quad.object.value)
-            for quad in store.quads_for_pattern(_HEAD, None, None, PROV_GRAPH)
-            if isinstance(quad.object, Literal)
-        }
+        with self._damage():
+            held = {
+                quad.predicate: int(quad.object.value)
+                for quad in store.quads_for_pattern(_HEAD, None, None, PROV_GRAPH)
+                if isinstance(quad.object, Literal)
+            }
         if held:
             try:
                 return _Head(held[KG.generation], held[KG.quadCount], held[KG.graphCount])
@@ -165,11 +166,13 @@ class OxigraphStore:
 
     def graph(self, graph: NamedNode) -> list[Quad]:
         """Return the quads of one named graph."""
-        return list(self._opened().quads_for_pattern(None, None, None, graph))
+        with self._damage():
+            return list(self._opened().quads_for_pattern(None, None, None, graph))
 
     def graphs(self) -> list[NamedNode]:
         """Return the names of all graphs; none is empty."""
-        return [name for name in self._opened().named_graphs() if isinstance(name, NamedNode)]
+        with self._damage():
+            return [name for name in self._opened().named_graphs() if isinstance(name, NamedNode)]
 
     def dump(self, output: IO[bytes], media_type: RdfFormat, graph: NamedNode | None = None) -> None:
         """Write all quads, or those of one graph.
@@ -178,7 +181,10 @@ class OxigraphStore:
         """
         if graph is None and not media_type.supports_datasets:
             raise InvalidInputError(f"{media_type.name} holds one graph: name it, or choose N-Quads or TriG")
-        self._opened().dump(output, media_type, from_graph=graph)
+        try:
+            self._opened().dump(output, media_type, from_graph=graph)
+        except RuntimeError as error:  # an OSError may as well be that of `output`
+            raise StoreError(f"{self._folder} cannot be read: {error}") from error
 
     def statistics(self) -> Statistics:
         """Return the kept counters, and the size of the store's files as it was at most a second ago."""
@@ -323,9 +329,21 @@ class OxigraphStore:
         with self._write_lock:
             self._writer = threading.get_ident()
             try:
-                yield self._opened()
+                with self._damage():
+                    yield self._opened()
             finally:
                 self._writer = None
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        """Turn what the engine raises, mostly when it comes upon a damaged block, into a StoreError."""
+        try:
+            yield
+        except (OSError, RuntimeError) as error:
+            raise StoreError(
+                f"{self._folder} cannot be read or written: {error}; if it is damaged, restore the data directory "
+                "from a backup, or load the sources into a new one"
+            ) from error
 
     def _sync_log(self) -> None:
         """Make the write-ahead log survive a power loss: every log since the one synchronized last."""
@@ -349,7 +367,7 @@ class OxigraphStore:
         """Move what is committed from memory and log into tables; a failure costs nothing that is committed."""
         try:
             store.flush()
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             _log.warning("%s could not be flushed: %s", self._folder, error)
         else:
             self._unflushed = 0
@@ -370,7 +388,7 @@ class OxigraphStore:
             path = folder / str(generation)
             try:
                 self._opened().backup(path)
-            except OSError as error:
+            except (OSError, RuntimeError) as error:
                 shutil.rmtree(path, ignore_errors=True)
                 raise StoreError(f"no checkpoint could be written to {path}: {error}") from error
             self._unflushed = 0
@@ -392,7 +410,7 @@ class OxigraphStore:
             try:
                 self._snapshots.close()
                 store.flush()
-            except OSError as error:
+            except (OSError, RuntimeError) as error:
                 raise StoreError(f"{self._folder} could not be flushed: {error}") from error
             finally:
                 del store

@@ -6,6 +6,7 @@ import io
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyoxigraph
@@ -16,6 +17,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
 from kg.errors import InvalidInputError, QueryForbiddenError, QuerySyntaxError, StoreError
 from kg.store import oxigraph
+from kg.store.lock import holder
 from kg.store.oxigraph import OxigraphStore, canonicalize, content_sha256
 from kg.store.protocol import GraphChange, Patch, Rows
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, XSD, mint
@@ -767,6 +769,24 @@ def test_a_damaged_store_says_so(tmp_path: Path) -> None:
     (tmp_path / "store" / "CURRENT").write_text("garbage\n")
     with pytest.raises(StoreError, match=r"cannot be opened.*restore"):
         OxigraphStore(tmp_path)
+
+
+def test_a_damaged_block_is_a_store_error_wherever_it_is_met(tmp_path: Path) -> None:
+    with OxigraphStore(tmp_path) as store:
+        store.commit(dict(titles(f"g{i}", i) for i in range(2000)))
+    for table in (tmp_path / "store").glob("*.sst"):
+        content = bytearray(table.read_bytes())
+        if len(content) > 20_000:
+            content[len(content) // 2] ^= 0xFF
+            table.write_bytes(content)
+    store = OxigraphStore(tmp_path)
+    with pytest.raises(StoreError, match="restore"):
+        store.commit({graph: [] for graph, _ in (titles(f"g{i}", i) for i in range(2000))})
+    with pytest.raises(StoreError, match="cannot be read"):
+        store.dump(io.BytesIO(), RdfFormat.N_QUADS)
+    with suppress(StoreError):
+        store.close()
+    assert holder(tmp_path) is None
 
 
 def test_a_store_folder_that_vanished_is_not_silently_empty(tmp_path: Path) -> None:
