@@ -6,7 +6,8 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -178,9 +179,11 @@ class _Load:
         self.shape_warnings: Counter[str] = Counter()
         self.rows = 0
         self.expected_rows: int | None = None
+        self.indexer = ThreadPoolExecutor(1, "indexing")
+        self.indexing: Future[None] | None = None
 
     def run(self, prune: bool) -> LoadReport:
-        with closing(self.loader.read(self.located.files)) as items:  # type: ignore[type-var]
+        with self.indexer, closing(self.loader.read(self.located.files)) as items:  # type: ignore[type-var]
             for item in items:
                 if isinstance(item, SourceDocument):
                     self.take(item)
@@ -188,7 +191,8 @@ class _Load:
                     self.reject(item)
                 else:
                     self.note(item)
-        self.commit()
+            self.commit()
+            self.await_indexing()
         if prune:
             self.prune()
         report = self.report
@@ -267,14 +271,29 @@ class _Load:
             else:
                 self.report.skipped += 1
         if self.index:
-            self.kg.search.replace(
-                {
-                    graph.value: GraphUnits(digest, _indexed(graph, document))
-                    for graph, document in batch.documents.items()
-                    if (digest := hashes.get(graph)) is not None
-                }
-            )
+            self.await_indexing()
+            committed = {
+                graph: (digest, document)
+                for graph, document in batch.documents.items()
+                if (digest := hashes.get(graph)) is not None
+            }
+            self.indexing = self.indexer.submit(self.put_in_index, committed)
         self.progress()
+
+    def put_in_index(self, committed: Mapping[NamedNode, tuple[str, SourceDocument]]) -> None:
+        """Index one batch: in a thread of its own, since the index process works while the next one is committed."""
+        self.kg.search.replace(
+            {
+                graph.value: GraphUnits(digest, _indexed(graph, document))
+                for graph, (digest, document) in committed.items()
+            }
+        )
+
+    def await_indexing(self) -> None:
+        """Wait until the batch before is indexed, or raise what went wrong with it; healing would make up for it."""
+        indexing, self.indexing = self.indexing, None
+        if indexing is not None:
+            indexing.result()
 
     def shared(self, batch: _Batch) -> dict[NamedNode, Sequence[Quad]]:
         """The shared graphs to write: those that say more than what is stored, or something else."""
