@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import health, sparql_protocol
-from kg.server.mcp import Threads, build_mcp
+from kg.server.mcp import StopsWithClient, Threads, build_mcp
 from kg.settings import Settings
 from kg.tools.registry import CLIMATE, CORE, RESEARCH
 from loaders.pipeline import heal, load
@@ -64,7 +64,7 @@ def create_app(kg: KnowledgeGraph) -> Starlette:
         )
         for path, tags in MOUNTS.items()
     }
-    routes: list[BaseRoute] = [Route(path, app) for path, app in apps.items()]
+    routes: list[BaseRoute] = [Route(path, StopsWithClient(app)) for path, app in apps.items()]
     routes += [health.route(kg, threads), *sparql_protocol.routes(kg)]
     return Starlette(
         routes=routes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import uuid
@@ -20,6 +21,7 @@ from fastmcp.tools import Tool as McpTool
 from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams, TextContent, ToolAnnotations
 from pydantic import PrivateAttr
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
 from kg.errors import QuadciteError
@@ -58,14 +60,50 @@ class Threads:
     async def run(self, work: Callable[[], T], *, light: bool = False) -> T:
         """Return what `work` returns; for a caller that goes away, its queries are stopped."""
         limiter = self._light if light else self._busy
-        cancellation = Cancellation()
+        cancellation, request = Cancellation(), CANCELLATION.get()
         token = CANCELLATION.set(cancellation)
+        if request is not None:
+            request.on_cancel(cancellation.cancel)
         try:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
         except anyio.get_cancelled_exc_class():
             cancellation.cancel()
             raise
         finally:
+            CANCELLATION.reset(token)
+            if request is not None:
+                request.on_cancel(None)
+
+
+class StopsWithClient:
+    """An MCP application whose calls end when the client that asked hangs up: by itself it never looks."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; the session that it is handed to runs in a copy of this context."""
+        cancellation = Cancellation()
+        complete = asyncio.Event()
+
+        async def reading() -> Message:
+            message = await receive()
+            if not message.get("more_body", False):
+                complete.set()
+            return message
+
+        async def watch() -> None:
+            await complete.wait()
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            cancellation.cancel()
+
+        token = CANCELLATION.set(cancellation)
+        watching = asyncio.create_task(watch())
+        try:
+            await self._app(scope, reading, send)
+        finally:
+            watching.cancel()
             CANCELLATION.reset(token)
 
 

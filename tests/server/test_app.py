@@ -7,11 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
+from contextlib import contextmanager
 from urllib.parse import quote
 
 import anyio
 import pytest
+import uvicorn
 from fastmcp.utilities.tests import ASGIServer
 
 from kg.errors import IndexUnavailableError, InvalidInputError
@@ -147,6 +151,46 @@ def test_a_server_starts_answers_and_stops_when_told(tmp_path, number):
     assert output == b""
     assert b"GET /health" in log
     assert b"Traceback" not in log
+
+
+@contextmanager
+def listening_app(kg):
+    server = uvicorn.Server(uvicorn.Config(create_app(kg), log_level="warning"))
+    with listen("127.0.0.1", 0) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+def until(condition) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/research"])
+def test_a_client_that_hangs_up_ends_the_queries_of_its_call(kg, path):
+    call = {"name": "search", "arguments": {"query": "solar"}}
+    body = json.dumps({**CALL, "params": call}).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json, text/event-stream\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    workers = [kg.pool._acquire(20, None) for _ in range(kg.settings.query_workers)]
+    try:
+        with listening_app(kg) as port:
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+                client.sendall(head.encode() + body)
+                until(lambda: kg.pool._waiting)
+            until(lambda: not kg.pool._waiting)
+    finally:
+        for worker in workers:
+            kg.pool._give_back(worker)
 
 
 def test_a_query_that_runs_when_the_server_stops_is_told_so(tmp_path):
