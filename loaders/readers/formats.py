@@ -12,11 +12,13 @@ import json
 import re
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
+from xml.etree.ElementTree import ParseError
 
 from kg.errors import SourceError
 
@@ -229,18 +231,21 @@ def _xlsx(path: Path) -> Sheet:
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
+    # What openpyxl raises over a broken workbook: its parts are XML in a zip, and it trusts them.
+    broken = (
+        InvalidFileException, zipfile.BadZipFile, zlib.error, ParseError, OSError, EOFError,
+        ValueError, LookupError, AttributeError, TypeError,
+    )  # fmt: skip
+
     @contextmanager
     def values() -> Iterator[Iterator[tuple[object, ...]]]:
         try:
-            book = load_workbook(path, read_only=True, data_only=True)
-        except (InvalidFileException, zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
-            raise SourceError(f"{path}: not an xlsx workbook ({error})") from error
-        try:
-            if not book.worksheets:
-                raise SourceError(f"{path}: the workbook has no sheet")
-            yield book.worksheets[0].iter_rows(values_only=True)
-        finally:
-            book.close()
+            with path.open("rb") as stream, closing(load_workbook(stream, read_only=True, data_only=True)) as book:
+                if not book.worksheets:
+                    raise SourceError(f"{path}: the workbook has no sheet")
+                yield book.worksheets[0].iter_rows(values_only=True)
+        except broken as error:
+            raise SourceError(f"{path}: not an xlsx workbook, or a broken one ({error})") from error
 
     with values() as table:
         header = [str(name).strip() if name is not None else "" for name in next(table, ())]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -209,3 +210,25 @@ def test_a_full_disk_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Tables, "_stage", full)
     with pytest.raises(StoreError, match=r"no room for the load's temporary files.*TMPDIR"):
         read(write(tmp_path / "t.csv", ["x"]))
+
+
+@pytest.mark.parametrize(
+    ("part", "content"),
+    [
+        ("xl/worksheets/sheet1.xml", b"<worksheet><sheetData><row r='1'><c r='A1' t='inlineStr'><is><t>slug"),
+        ("xl/workbook.xml", b"garbage"),
+        ("xl/styles.xml", b"garbage"),
+    ],
+)
+def test_a_workbook_that_is_broken_inside_is_named(part: str, content: bytes, tmp_path: Path) -> None:
+    book = Workbook()
+    assert book.active is not None
+    book.active.append(["slug", "i", "text"])
+    book.active.append(["s", 0, "x"])
+    book.save(tmp_path / "whole.xlsx")
+    path = tmp_path / "t.xlsx"
+    with zipfile.ZipFile(tmp_path / "whole.xlsx") as whole, zipfile.ZipFile(path, "w") as broken:
+        for name in whole.namelist():
+            broken.writestr(name, content if name == part else whole.read(name))
+    with pytest.raises(SourceError, match=r"t\.xlsx: not an xlsx workbook, or a broken one"):
+        read(path)
