@@ -12,9 +12,11 @@ from pyoxigraph import Literal, NamedNode, RdfFormat
 from kg import console
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.protocol import IndexStatus
 from kg.sparql.guard import check_query
 from kg.store.protocol import Result, Rows, Term
 from kg.store.sandbox import UNLIMITED
+from kg.tools.model import SearchResult
 from kg.vocabulary import PREFIXES, curie
 
 ROW_FORMATS: Final = {
@@ -55,6 +57,11 @@ def parse_node(text: str) -> NamedNode:
         raise InvalidInputError(f"{text!r} is not an IRI: {error}") from None
 
 
+def parse_predicate(text: str) -> NamedNode:
+    """Return the IRI of a predicate: as `parse_node` does, and ``a`` for rdf:type as in Turtle and SPARQL."""
+    return parse_node("rdf:type" if text.strip() == "a" else text)
+
+
 def parse_term(text: str) -> NamedNode | Literal:
     """Return the IRI or literal that `text` writes; a literal as in Turtle: ``"words"@en``, ``3``, ``"x"^^xsd:date``.
 
@@ -62,6 +69,11 @@ def parse_term(text: str) -> NamedNode | Literal:
     """
     stripped = text.strip()
     if not re.match(r"""["'+.\d-]|(true|false)$""", stripped):
+        if not _ABSOLUTE.match(stripped.removeprefix("<")):
+            raise InvalidInputError(
+                f"{text!r} is neither an IRI nor a literal; words keep their quotes inside those of the shell, "
+                f"as in '\"{stripped}\"'"
+            )
         return parse_node(stripped)
     prologue = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in PREFIXES.items())
     try:
@@ -104,10 +116,32 @@ def write(kg: KnowledgeGraph, query: str, form: str | None) -> None:
         sys.stdout.buffer.write(b"\n")
 
 
+def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> None:
+    """Write what a search found, numbered from `first`, and say what kept it from ranking by meaning."""
+    for number, hit in enumerate(found.results, start=first):
+        place = hit.provenance
+        row = f", row {place.row}" if place.row is not None else ""
+        console.put(f"{number}. {hit.title}  (score {hit.score:.3f})")
+        console.put(f"   {hit.snippet}")
+        console.put(f"   {hit.id}")
+        console.put(f"   {place.source or place.graph}{row}, sha256 {place.sha256 or 'not recorded'}")
+    if not found.results:
+        console.say("nothing found")
+    for note in found.notes:
+        console.say(note)
+    if index.embedder_error is not None:
+        console.say(f"kg: ranked by words alone: {index.embedder_error}")
+    elif index.pending_vectors:
+        console.say(
+            f"kg: {index.pending_vectors:,} of {console.counted(index.units, 'passage')} have no vector yet and were "
+            "ranked by their words alone; kg reindex makes the vectors"
+        )
+
+
 def _show(result: Result) -> None:
     if isinstance(result, Rows):
         console.table(result.variables, ([readable(term) for term in row] for row in result.rows))
-        console.say(f"{len(result):,} row{'' if len(result) == 1 else 's'}")
+        console.say(console.counted(len(result), "row"))
     else:
         console.put("true" if result else "false")
 

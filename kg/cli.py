@@ -69,7 +69,7 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="kg: %(message)s")
+    logging.basicConfig(handlers=[console.Lines()], level=logging.WARNING, format="kg: %(message)s")
     logging.getLogger("loaders").setLevel(logging.INFO)
 
 
@@ -135,6 +135,11 @@ def load(
         console.show({name: value for name, value in report.to_dict().items() if name != "rejections"})
         for rejection in report.rejections:
             console.say(f"rejected {rejection.record}: {rejection.reason}")
+        if report.pending_vectors and not failure:
+            console.say(
+                "kg: passages are found by their words already, and by meaning once they have their vectors; "
+                "kg serve or kg reindex makes those"
+            )
     if failure:
         console.say(f"kg: {failure}")
         raise typer.Exit(console.FAILURE)
@@ -151,20 +156,24 @@ def _wait(kg: KnowledgeGraph) -> None:
 @app.command()
 @console.reported
 def search(
-    text: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
-    iso3: Annotated[list[str] | None, typer.Option("--iso3", metavar="CODE", help="Country; may be repeated.")] = None,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
+    iso3: Annotated[
+        list[str] | None, typer.Option("--iso3", metavar="CODE", help="Country code, e.g. BRA; may be repeated.")
+    ] = None,
     language: Annotated[
         list[str] | None, typer.Option("--language", metavar="TAG", help="Language tag, e.g. en; may be repeated.")
     ] = None,
     corpus_type: Annotated[
-        list[str] | None, typer.Option("--corpus-type", metavar="TYPE", help="Corpus type; may be repeated.")
+        list[str] | None,
+        typer.Option("--corpus-type", metavar="TYPE", help="Kind of document, e.g. Policy; may be repeated."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="Results to show.")] = 10,
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Results to skip.")] = 0,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search passages by words and meaning, best first, each with where it stands."""
+    """Find passages by words and meaning. Best first, each with its id, source file, row and hash."""
+    from kg import answers
     from kg.tools.model import SearchFilters
     from kg.tools.passages import search as search_tool
     from loaders import pipeline
@@ -175,20 +184,11 @@ def search(
             pipeline.heal(kg, on_progress=advance)
         filters = SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
         found = search_tool(kg, text, filters, limit=limit, offset=offset)
+        index = kg.search.status()
     if as_json:
         console.put_json(found)
         return
-    for number, hit in enumerate(found.results, start=offset + 1):
-        console.put(f"{number}. {hit.title}  (score {hit.score:.3f})")
-        console.put(f"   {hit.snippet}")
-        console.put(f"   {hit.id}")
-        place = hit.provenance
-        row = f", row {place.row}" if place.row is not None else ""
-        console.put(f"   {place.source or place.graph}{row}, sha256 {place.sha256 or 'not recorded'}")
-    if not found.results:
-        console.say("nothing found")
-    for note in found.notes:
-        console.say(note)
+    answers.show_found(found, index, first=offset + 1)
 
 
 @app.command()
@@ -235,7 +235,7 @@ def _query_text(sparql: str | None, file: str | None) -> str:
 @app.command()
 @console.reported
 def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Say what is in the data directory and how far its index is."""
+    """Count what is in the data directory, and what its index lacks."""
     with _opened(data_dir) as kg:
         counted, indexed = kg.store.statistics(), kg.search.status()
         quarantine = kg.settings.data_dir / "quarantine"
@@ -270,7 +270,7 @@ def validate(
         Path | None, typer.Option("--data-dir", metavar="DIR", help="Validate the records in this data directory.")
     ] = None,
 ) -> None:
-    """Check data against the shapes: files, a data directory, or the bundled ontology, shapes and fixtures."""
+    """Check data against the shapes. Files, a data directory, or else what ships with kg: ontology and fixtures."""
     from kg import bundle
     from kg.validation import files as validation
     from kg.validation.report import Report
@@ -331,7 +331,7 @@ def _trial(paths: list[Path]) -> Report:
     ):
         report = pipeline.load(kg, "climate", [str(path) for path in paths], index=False)
     found = [Violation(None, f"{each.record}: {each.reason}", source=each.source) for each in report.rejections]
-    return Report(f"{report.loaded + report.rejected} climate records", found)
+    return Report(console.counted(report.loaded + report.rejected, "climate record"), found)
 
 
 @app.command()
@@ -347,15 +347,15 @@ def why(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say where something in the graph comes from: the run, the file, its hash and the row."""
+    """Say where a thing or a triple comes from. Its graph, the run that wrote it, the file with its hash, the row."""
     from kg import provenance
-    from kg.answers import parse_node, parse_term
+    from kg.answers import parse_node, parse_predicate, parse_term
 
     if (iri is None) == (triple is None):
         raise typer.BadParameter("give an IRI, or --triple S P O")
     with _opened(data_dir) as kg:
         if triple:
-            subject, predicate, value = parse_node(triple[0]), parse_node(triple[1]), parse_term(triple[2])
+            subject, predicate, value = parse_node(triple[0]), parse_predicate(triple[1]), parse_term(triple[2])
             found = provenance.why_triple(lambda text: kg.query(text).result, subject, predicate, value)
         else:
             found = provenance.why_iri(lambda text: kg.query(text).result, parse_node(iri or ""))
@@ -372,7 +372,7 @@ def reindex(
     full: Annotated[bool, typer.Option("--full", help="Index everything anew, not only what differs.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the search index in line with the store, and make the vectors that are missing."""
+    """Bring the search index in line with the store. Then make the vectors that are missing."""
     from loaders import pipeline
 
     with _opened(data_dir) as kg:
@@ -421,10 +421,15 @@ def serve(
     ] = "http",
     data_dir: DataDir = None,
 ) -> None:
-    """Serve the graph: MCP at /mcp, SPARQL at /sparql, /health for machines."""
+    """Serve the graph over MCP and SPARQL. MCP is at /mcp, SPARQL at /sparql, and /health is for machines."""
     from kg.server.app import serve as run
 
     chosen = _settings(data_dir)
+    if not (chosen.data_dir / "format.json").is_file():
+        console.say(
+            f"kg: there is no knowledge graph in {chosen.data_dir} yet, so an empty one is served; "
+            "stop it, `kg load climate PATH`, and serve again"
+        )
     run(
         chosen.data_dir,
         chosen,
@@ -438,7 +443,7 @@ def serve(
 @app.command()
 @console.reported
 def demo() -> None:
-    """Load the fixtures that ship with kg, serve them, ask over MCP and SPARQL, print cited answers, stop."""
+    """Play it all once, with fictional data. Load, serve, ask over MCP and SPARQL, print cited answers, stop."""
     from kg import demo as play
 
     play.run()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Annotated, Any, Final, ParamSpec
 import typer
 from pydantic import BaseModel, ValidationError
 
-from kg.errors import QuadciteError
+from kg.errors import InvalidInputError, QuadciteError
 
 FAILURE: Final = 1
 USAGE: Final = 2
@@ -46,12 +47,18 @@ def reported(command: Callable[P, None]) -> Callable[P, None]:
         except ValidationError as error:
             if error.title != "Settings":
                 raise
-            for problem in error.errors(include_url=False, include_context=False):
-                name = "QUADCITE_" + "_".join(str(part) for part in problem["loc"]).upper()
-                say(f"kg: the setting {name}={problem['input']} cannot be used: {problem['msg']}")
+            fail(InvalidInputError(_settings_message(error)), as_json=bool(kwargs.get("as_json")))
             raise typer.Exit(USAGE) from None
 
     return run
+
+
+def _settings_message(error: ValidationError) -> str:
+    problems = []
+    for problem in error.errors(include_url=False, include_context=False):
+        name = "QUADCITE_" + "_".join(str(part) for part in problem["loc"]).upper()
+        problems.append(f"the setting {name}={problem['input']} cannot be used: {problem['msg']}")
+    return "\n".join(problems)
 
 
 def fail(error: QuadciteError, *, as_json: bool) -> None:
@@ -65,6 +72,19 @@ def say(text: str) -> None:
     """Write one line to standard error: for people, never part of the result."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
+
+
+class Lines(logging.Handler):
+    """Writes log records with `say`, which knows standard error as it is now: above a progress bar, not into it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        say(self.format(record))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number with its noun, in the plural where it has to be: ``1 row``, ``2,100 rows``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def put(text: str) -> None:
@@ -125,6 +145,8 @@ def _one_line(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.3f}"
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value) or "-"
     return json.dumps(value, ensure_ascii=False)

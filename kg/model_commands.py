@@ -25,10 +25,11 @@ def models_list(as_json: AsJson = False) -> None:
         ("model", "dimensions", "download MB", "state"),
         (
             (
-                model.name + (" *" if model.selected else ""),
+                model.name,
                 str(model.dimensions),
-                str(model.download_mb),
-                "not pulled" if not model.installed else "here" if model.verified else "damaged",
+                f"{model.download_mb:,}",
+                ("not pulled" if not model.installed else "here" if model.verified else "damaged")
+                + (", selected" if model.selected else ""),
             )
             for model in known
         ),

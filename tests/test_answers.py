@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode
 
-from kg.answers import parse_node, parse_term, readable
+from kg.answers import parse_node, parse_predicate, parse_term, readable
 from kg.errors import InvalidInputError
-from kg.vocabulary import DCTERMS, KG, XSD, curie, mint
+from kg.vocabulary import DCTERMS, KG, RDF, XSD, curie, mint
 
 WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 
@@ -63,6 +63,18 @@ def test_numbers_dates_and_truth_are_literals_and_a_curie_is_an_iri() -> None:
 def test_what_is_no_single_literal_is_refused_with_examples(text: str) -> None:
     with pytest.raises(InvalidInputError, match="as in Turtle"):
         parse_term(text)
+
+
+@pytest.mark.parametrize("text", ["Solar Plan", "title", "/tmp", ""])
+def test_words_that_lost_their_quotes_to_the_shell_are_told_how_to_keep_them(text: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        parse_term(text)
+    assert f"""'"{text}"'""" in str(refused.value)
+
+
+def test_the_predicate_a_is_rdf_type() -> None:
+    assert parse_predicate("a") == parse_predicate("rdf:type") == RDF.type
+    assert parse_predicate("dcterms:title") == DCTERMS.title
 
 
 def test_a_cell_shortens_iris_and_keeps_languages() -> None:

@@ -174,6 +174,20 @@ def test_asking_a_folder_that_has_no_graph_makes_none(command: list[str], tmp_pa
     assert not (tmp_path / "kg-data").exists()
 
 
+def test_a_search_without_a_model_says_what_it_lacks_and_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "kg-data"
+    monkeypatch.setenv("QUADCITE_MODELS_DIR", str(tmp_path / "no models"))
+    done = [
+        subprocess.run([*KG, *words, "--data-dir", folder], capture_output=True, text=True, check=True, timeout=60)
+        for words in (["load", "climate", CLIMATE / "laws.csv"], ["search", "adaptation"])
+    ]
+    assert "kg reindex" in done[0].stderr
+    assert "_law900" in done[1].stdout
+    assert re.search(r"^kg: ranked by words alone: .*kg models pull", done[1].stderr, re.MULTILINE)
+
+
 def test_search_filters_by_country_and_cites(data: Path) -> None:
     found = answer("search", "geothermal", "--iso3", "KEN", "--iso3", "FJI", "--limit", "5", "--data-dir", data)
     assert 0 < len(found["results"]) <= 5
@@ -493,7 +507,7 @@ def test_serve_refuses_an_address_that_others_reach(copy: Path) -> None:
 
 def test_models_are_listed_with_their_state() -> None:
     listed = run("models", "list")
-    assert re.search(r"^sentence-transformers/all-MiniLM-L6-v2 \* .* here$", listed.stdout, re.MULTILINE)
+    assert re.search(r"^sentence-transformers/all-MiniLM-L6-v2 .* here, selected$", listed.stdout, re.MULTILINE)
     (selected,) = [model for model in answer("models", "list")["models"] if model["selected"]]
     assert selected["dimensions"] == 384
 

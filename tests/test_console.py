@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,35 @@ def test_a_wrong_setting_is_usage_and_is_named(
         missettled()
     assert ended.value.exit_code == 2
     assert "QUADCITE_PORT=many" in capsys.readouterr().err
+
+
+def test_with_json_a_wrong_setting_is_a_document_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUADCITE_PORT", "many")
+    with pytest.raises(typer.Exit) as ended:
+        missettled(as_json=True)
+    assert ended.value.exit_code == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "invalid_input"
+    assert "QUADCITE_PORT=many" in error["message"]
+
+
+def test_a_log_record_goes_to_standard_error_as_it_is_when_it_is_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = console.Lines()
+    elsewhere = io.StringIO()
+    with monkeypatch.context() as redirected:  # as a progress bar does, to print above itself
+        redirected.setattr("sys.stderr", elsewhere)
+        lines.handle(logging.makeLogRecord({"msg": "one layout"}))
+    assert elsewhere.getvalue() == "one layout\n"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (2_100, "2,100 rows")])
+def test_a_count_has_its_noun_in_the_right_number(number: int, text: str) -> None:
+    assert console.counted(number, "row") == text
 
 
 def test_a_bug_is_not_dressed_as_an_error_of_the_user() -> None:
