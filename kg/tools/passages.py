@@ -164,7 +164,7 @@ def fetch(
     Use with ids from `search`. A document id (cpr://doc/{slug}) or family id (cpr://family/{slug}) gives its passages
     in order, `limit` at a time. Returns evidence: id, document, passage{index, page_number, type, text}, provenance;
     ids that name nothing are in not_found with the nearest that do. With a single `id` also title, text, url, metadata.
-    Example: fetch(ids=["cpr://doc/act_1#p=3", "cpr://doc/act_1#p=4"]).
+    Example: fetch(ids=["cpr://doc/fictional-decree-on-geothermal-exploration_d0a1#p=3"]).
     Next: cite `document.url` with `provenance`; `search` for more.
     """
     if (ids is None) == (id is None):

@@ -27,7 +27,7 @@ def fetch(kg: KnowledgeGraph, id: Annotated[Identifier, Field(description="An id
     """Read one passage, document or family by its id, word for word.
 
     Use with ids from `search`. Returns id, title, text, url to cite, metadata (page, source file, its hash, row).
-    Example: fetch(id="cpr://doc/act_1#p=3").
+    Example: fetch(id="cpr://doc/fictional-decree-on-geothermal-exploration_d0a1#p=3").
     Next: `search` for more.
     """
     one = passages.fetch(kg, id=id)

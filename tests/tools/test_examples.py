@@ -1,0 +1,38 @@
+"""What the descriptions of the tools show as an example works as it stands, on the fixtures that ship with kg."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kg import bundle
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.tools.registry import TOOLS, Tool, content_of
+from loaders.pipeline import load
+
+
+@pytest.fixture(scope="module")
+def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    folder: Path = tmp_path_factory.mktemp("fixtures")
+    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder / "data", settings) as opened:
+        load(opened, "climate", [str(bundle.folder("fixtures") / "climate")])
+        yield opened
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}")
+def test_the_example_of_a_tool_answers_with_something(fixtures: KnowledgeGraph, tool: Tool) -> None:
+    [example] = re.findall(r"Example: (.+)\.$", tool.description, re.MULTILINE)
+    call = ast.parse(example, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert ast.unparse(call.func) == tool.name
+    arguments = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
+    content = content_of(tool.call(fixtures, arguments))
+    listed = [content[name] for name in ("results", "evidence", "families", "resources") if name in content]
+    assert all(listed)
+    assert listed or content.get("text") or content.get("status")
