@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import resource
 import subprocess
@@ -57,12 +58,14 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     yield Comparison.at_least(f"load, index ({size})", indexed["quads"] / indexed["seconds"], theirs, "quads/s", 0.25)
     yield Comparison("load, gate (a tenth of them)", gated["quads"] / gated["seconds"], theirs, "quads/s")
     for name, found in (("no index", bare), ("index", indexed)):
-        first, last = tenths(found["progress"])
+        first, last = tenths([(seconds, done) for seconds, done, _ in found["progress"]])
         title = f"last tenth beside the first, {name}"
         if passages >= LONG_LOAD:
             yield Comparison.at_least(title, last, first, "passages/s", 0.8)
         else:
             yield Comparison(title, last, first, "passages/s")
+        first, last = tenths([(cpu, done) for _, done, cpu in found["progress"]])
+        yield Comparison(f"the same by processor time, {name}", last, first, "passages/s")
     yield Comparison.at_most("peak memory of the load, no index", bare["mib"], "MiB", 1536, raw["mib"])
     yield Comparison.at_most("peak memory of the load, index", indexed["mib"], "MiB", 1536)
     yield Comparison.at_most("peak memory of the index process", indexed["child_mib"], "MiB", 1536)
@@ -147,10 +150,23 @@ def extend_raw(source: Path, data_dir: Path) -> tuple[float, int]:
     return seconds, count
 
 
+def processor_s() -> float:
+    """Seconds of processor time of this process and, where the system tells, of those that it runs.
+
+    Unlike the time on the clock they do not depend on what else the machine does.
+    """
+    ticks = 0
+    for file in Path("/proc/self/task").glob("*/children"):
+        for pid in file.read_text().split():
+            fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+
+
 def child(mode: str, source: Path) -> dict[str, object]:
     """Do one measurement in this process."""
     with tempfile.TemporaryDirectory(prefix="quadcite-bench-") as folder:
-        progress: list[tuple[float, int]] = []
+        progress: list[tuple[float, int, float]] = []
         if mode == "raw":
             seconds, quads = extend_raw(source, Path(folder))
         else:
@@ -164,7 +180,7 @@ def child(mode: str, source: Path) -> dict[str, object]:
                     [str(source)],
                     gate=mode == "gated",
                     index=mode == "indexed",
-                    on_progress=lambda done, _, __: progress.append((time.perf_counter() - start, done)),
+                    on_progress=lambda done, _, __: progress.append((time.perf_counter() - start, done, processor_s())),
                 )
                 seconds, quads = time.perf_counter() - start, report.quads_added
     return {
