@@ -133,8 +133,8 @@ def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> No
         console.say(f"kg: ranked by words alone: {index.embedder_error}")
     elif index.pending_vectors:
         console.say(
-            f"kg: {index.pending_vectors:,} of {console.counted(index.units, 'passage')} have no vector yet and were "
-            "ranked by their words alone; kg reindex makes the vectors"
+            f"kg: {index.pending_vectors:,} of {console.counted(index.units, 'passage')} have no vector yet; "
+            "kg reindex makes them"
         )
 
 

@@ -134,7 +134,7 @@ def load(
     else:
         console.show({name: value for name, value in report.to_dict().items() if name != "rejections"})
         for rejection in report.rejections:
-            console.say(f"rejected {rejection.record}: {rejection.reason}")
+            console.say(f"rejected {rejection.record}: {rejection.reason.removeprefix(f'{rejection.record}: ')}")
         if report.pending_vectors and not failure:
             console.say(
                 "kg: passages are found by their words already, and by meaning once they have their vectors; "

@@ -185,7 +185,7 @@ def progress(label: str) -> Iterator[Advance]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+    with Progress(*columns, console=Console(file=sys.stderr, soft_wrap=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
 
         def advance(done: int, total: int | None, doing: str) -> None:

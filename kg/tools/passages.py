@@ -86,6 +86,7 @@ def search(
 
     Use when you need evidence on a topic. Narrow by `filters`: iso3 (["BRA"]), language, corpus_type, family_slug,
     max_passages_per_doc. Each result: id, title, url, snippet, score, provenance (graph, source file, sha256, row).
+    A result takes about 800 characters: a small limit, then next_offset, saves tokens.
     Example: search(query="geothermal exploration licences", filters={"iso3": ["DJI"]}, limit=5).
     Next: `fetch` the ids worth reading for the exact words; `list_resources` shows the valid filter values.
     """
@@ -117,6 +118,13 @@ def search(
     ]
     if found.completeness == "truncated":
         notes.append("Too few of the passages that the index proposed pass the filters; narrow the query or filters.")
+    elif not hits:
+        narrowed = filters.model_dump(exclude_defaults=True)
+        notes.append(
+            (f"Nothing from offset {offset} on. " if offset else "No passage was found. ")
+            + (f"Widen the filters ({', '.join(narrowed)}): " if narrowed else "Ask in other words: ")
+            + "list_resources and family_overview show what there is."
+        )
     if found.pending:
         notes.append(
             f"{found.pending} of the passages considered wait for their embedding and are ranked by words alone; until "

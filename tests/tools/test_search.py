@@ -163,6 +163,11 @@ def test_a_search_that_gives_up_says_so(kg, wide, monkeypatch):
     assert "narrow" in found.notes[0]
 
 
+def test_a_page_beyond_the_last_says_so(kg):
+    (beyond,) = search(kg, "solar", offset=10_000).notes
+    assert beyond.startswith("Nothing from offset 10000")
+
+
 def test_a_hit_says_where_it_comes_from_down_to_the_row(kg, made):
     rows = {passage.iri: row for row, passage in enumerate(made, start=1)}
     found = search(kg, "solar forest", limit=20)
@@ -202,7 +207,10 @@ def test_a_value_that_arrived_after_the_values_were_kept_is_found(kg):
         "INSERT DATA { GRAPH <https://w3id.org/quadcite/graph/src/climate/new> {"
         " <cpr://doc/new> a kg:PolicyDocument ; kg:jurisdiction <https://w3id.org/quadcite/id/place/ISL> } }"
     )
-    assert search(kg, "solar", SearchFilters(iso3=["isl"])).results == []
+    found = search(kg, "solar", SearchFilters(iso3=["isl"]))
+    assert found.results == []
+    assert "Widen the filters (iso3)" in found.notes[0]
+    assert "list_resources" in found.notes[0]
 
 
 def test_concepts_are_accepted_and_said_to_have_no_effect(kg, made):
