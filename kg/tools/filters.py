@@ -1,6 +1,7 @@
 """From the filters of a request to SPARQL patterns: values are checked against what the graph has, closures first.
 
-A value that the graph does not have is an error that names the nearest ones it has, never a silent empty answer.
+A value that the graph does not have lets nothing through, and a note names the nearest ones that it has: the answer is
+never empty in silence, and what the other values of the filter let through is not lost.
 """
 
 from __future__ import annotations
@@ -81,20 +82,21 @@ def scope_of(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
     on_unit: list[str] = []
     alone: list[str] = []
     terms: dict[str, Sequence[Terms]] = {}
+    notes = _concept_notes(filters.concept_qids)
     if filters.iso3:
-        terms["places"] = _known(reader, "iso3", KG.jurisdiction, filters.iso3)
+        terms["places"] = _known(reader, "iso3", KG.jurisdiction, filters.iso3, notes)
         on_document.append(JURISDICTION)
     if filters.corpus_type:
-        terms["corpus_types"] = _known(reader, "corpus_type", KG.corpusType, filters.corpus_type)
+        terms["corpus_types"] = _known(reader, "corpus_type", KG.corpusType, filters.corpus_type, notes)
         on_document.append(CORPUS_TYPE)
     if filters.family_slug:
-        terms["families"] = _families(reader, filters.family_slug)
+        terms["families"] = _families(reader, filters.family_slug, notes)
         on_document.append(FAMILY)
     if filters.language:
-        terms["languages"] = languages(reader, filters.language)
+        terms["languages"] = _languages(reader, filters.language, notes)
         on_unit.append(UNIT_LANGUAGE)
         alone.append(LANGUAGE_ALONE)
-    return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), _concept_notes(filters.concept_qids)
+    return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), notes
 
 
 def _concept_notes(qids: Sequence[str]) -> list[str]:
@@ -127,17 +129,19 @@ def in_use(reader: Reader, name: NamedNode, *, fresh: bool = False) -> dict[str,
     return values
 
 
-def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str]) -> list[Terms]:
-    """Return the nodes that have the codes `wanted`, whatever their case."""
+def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str], notes: list[str]) -> list[Terms]:
+    """Return the nodes that have the codes `wanted`, whatever their case; add a note for each that nothing has."""
     folded = {value.strip().casefold(): value for value in wanted}
     values = in_use(reader, name)
     if folded.keys() - values.keys():
         values = in_use(reader, name, fresh=True)
-    for code, value in folded.items():
-        if code not in values:
-            codes = {code_of(iri_of(term)).casefold(): code_of(iri_of(term)) for term in values.values()}
-            raise InvalidInputError(f"{argument}: no document has {value!r}; {nearest(code, codes)}")
-    return [values[code] for code in folded]
+    codes = {code: code_of(iri_of(term)) for code, term in values.items()}
+    notes.extend(
+        f"{argument}: no document has {value!r}; {nearest(code, codes)}."
+        for code, value in folded.items()
+        if code not in values
+    )
+    return [values[code] for code in folded if code in values]
 
 
 def nearest(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -> str:
@@ -153,8 +157,11 @@ def nearest(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8
     return f"near it are {', '.join(chosen)} ({len(names)} in all: see list_resources)"
 
 
-def languages(reader: Reader, wanted: Sequence[str]) -> list[Literal]:
-    """Return the language tags in use that the ranges `wanted` cover (RFC 4647 basic filtering: en covers en-GB)."""
+def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Literal]:
+    """Return the language tags in use that the ranges `wanted` cover (RFC 4647 basic filtering: en covers en-GB).
+
+    Adds a note for each that nothing is in.
+    """
     found: dict[str, Literal] = {}
     for value in wanted:
         tag = value.strip()
@@ -165,7 +172,8 @@ def languages(reader: Reader, wanted: Sequence[str]) -> list[Literal]:
         )
         if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
             tags = {key: text_of(term) for key, term in in_use(reader, SCHEMA.inLanguage).items()}
-            raise InvalidInputError(f"language: nothing is in {value!r}; {nearest(tag, tags)} (BCP 47 tags)")
+            notes.append(f"language: nothing is in {value!r}; {nearest(tag, tags)} (BCP 47 tags).")
+            continue
         found.update((literal.value, literal) for literal in [*matches, *forms])
     return [found[tag] for tag in sorted(found)]
 
@@ -179,14 +187,16 @@ def _covered(tags: Mapping[str, Terms], wanted: str) -> list[Literal]:
     ]
 
 
-def _families(reader: Reader, slugs: Sequence[str]) -> list[Terms]:
+def _families(reader: Reader, slugs: Sequence[str], notes: list[str]) -> list[Terms]:
     nodes = {mint("family", slug.removeprefix("cpr://family/")): slug for slug in slugs}
     rows = reader.rows("families named", bind(FAMILIES_PRESENT, families=list(nodes)))
     present = {iri_of(row["family"]) for row in rows}
-    for node, slug in nodes.items():
-        if node.value not in present:
-            raise InvalidInputError(f"family_slug: there is no family {slug!r}; {_near_family(reader, slug)}")
-    return list(nodes)
+    notes.extend(
+        f"family_slug: there is no family {slug!r}; {_near_family(reader, slug)}."
+        for node, slug in nodes.items()
+        if node.value not in present
+    )
+    return [node for node in nodes if node.value in present]
 
 
 def _near_family(reader: Reader, slug: str) -> str:

@@ -141,7 +141,6 @@ def test_the_sparql_of_an_answer_gives_the_same_rows_at_the_endpoint(kg):
 @pytest.mark.parametrize(
     ("name", "arguments", "code", "says"),
     [
-        ("search", {"query": "x", "filters": {"iso3": ["DJX"]}}, "invalid_input", "DJI"),
         ("search", {"query": "x", "unknown": 1}, "invalid_input", "unknown"),
         ("search", {}, "invalid_input", "query"),
         ("fetch", {"id": "cpr://doc/none"}, "not_found", "search"),

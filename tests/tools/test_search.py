@@ -196,9 +196,19 @@ def test_codes_and_corpus_types_are_found_whatever_their_case(kg, made):
         ({"family_slug": ["family-9"]}, "family-"),
     ],
 )
-def test_a_value_that_no_document_has_is_an_error_that_names_near_ones(kg, wrong, near):
-    with pytest.raises(InvalidInputError, match=near):
-        search(kg, "solar", SearchFilters(**wrong))
+def test_a_value_that_no_document_has_lets_nothing_through_and_a_note_names_near_ones(kg, wrong, near):
+    found = search(kg, "solar", SearchFilters(**wrong))
+    assert found.results == []
+    assert found.meta.total == 0
+    assert near in found.notes[0]
+
+
+def test_a_value_that_no_document_has_takes_nothing_from_the_others(kg):
+    alone = search(kg, "solar", SearchFilters(iso3=["DJI"]))
+    both = search(kg, "solar", SearchFilters(iso3=["DJI", "DJX"]))
+    assert alone.results
+    assert [hit.id for hit in both.results] == [hit.id for hit in alone.results]
+    assert "'DJX'" in both.notes[0]
 
 
 def test_a_value_that_arrived_after_the_values_were_kept_is_found(kg):
@@ -264,8 +274,12 @@ HOSTILE = (
 )
 def test_a_filter_is_data_whatever_it_says(kg, text: str, wrap: Callable[[str], dict[str, list[str]]]):
     before = kg.store.statistics()
-    with pytest.raises(InvalidInputError):
-        search(kg, "solar", SearchFilters(**wrap(text)))
+    filters = wrap(text)
+    if "concept_qids" in filters:
+        with pytest.raises(InvalidInputError):
+            search(kg, "solar", SearchFilters(**filters))
+    else:
+        assert search(kg, "solar", SearchFilters(**filters)).results == []
     assert kg.store.statistics() == before
 
 
