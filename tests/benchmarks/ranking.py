@@ -47,8 +47,8 @@ class Question:
 
 
 def run(arguments: Sequence[str]) -> Iterable[Comparison]:
-    """Compare the orders; the argument is the share of questions to take (1: all of them, the default)."""
-    stride = int(arguments[0]) if arguments else 1
+    """Compare the orders; the argument is the share of questions to take (2: every second one, the default)."""
+    stride = int(arguments[0]) if arguments else 2
     folder = Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data" / "retrieval" / "obliqa"
     if not folder.is_dir():
         print(f"ranking is not measured: there is no {folder}")
