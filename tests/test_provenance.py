@@ -103,6 +103,14 @@ def test_a_commit_says_of_its_graph_kind_run_snapshot_hashes_and_rows(store: Oxi
     }
 
 
+def test_a_row_that_several_units_share_is_told_once(store: OxigraphStore, clock: Clock) -> None:
+    run = Run(AGENT, clock=clock)
+    store.commit({graph_of("act"): record("act")}, run.describe(store, {graph_of("act"): origin(FILE, (5, 5))}))
+    [whole] = why_iri(store.query, mint("document", "act"))
+    [unit] = why_iri(store.query, mint("passage", "act", "10"))
+    assert (whole.sources[0].rows, unit.sources[0].row) == ("5", 5)
+
+
 def test_a_load_that_commits_nothing_records_nothing(store: OxigraphStore, clock: Clock) -> None:
     load(store, Run(AGENT, clock=clock), "act", FILE)
     before = provenance(store)

@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
 from kg.provenance.reading import Query, describe, iri_of, one, select, text_of
-from kg.provenance.rows import parse_rows
+from kg.provenance.rows import format_rows, parse_rows
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, curie
@@ -28,7 +28,7 @@ class Source:
     superseded_at: str | None
     """When a later load found other bytes in the same place; None while these are what lies there."""
     rows: str | None
-    """The data rows (1-based) of the whole record, as in ``1-57,60``."""
+    """The data rows (1-based) of the whole record, each once, as in ``1-57,60``."""
     row: int | None = None
     """The data row of the one text unit that was asked about."""
 
@@ -218,7 +218,7 @@ def _sources(
             revision=one(file, KG.datasetRevision),
             retrieved_at=one(file, KG.retrievedAt),
             superseded_at=one(file, PROV.invalidatedAtTime),
-            rows=rows,
+            rows=None if rows is None else format_rows(list(dict.fromkeys(parse_rows(rows)))),
             row=row,
         )
         if row is not None:

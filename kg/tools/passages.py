@@ -78,7 +78,7 @@ def search(
     kg: KnowledgeGraph,
     query: Query,
     filters: SearchFilters | None = None,
-    limit: Limit = 50,
+    limit: Limit = 20,
     offset: Offset = 0,
     explain: Explain = False,
 ) -> SearchResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.tools import overview, passages, research
-from kg.tools.model import Result
+from kg.tools.model import Result, SearchFilters
 
 CORE: Final = "core"
 CLIMATE: Final = "climate"
@@ -73,12 +74,19 @@ class Tool:
 
 
 def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
+    """Return one sentence that names each wrong argument, what is wrong with it, and what would be valid."""
     parts = []
-    for problem in error.errors(include_url=False, include_input=False)[:5]:
-        where = ".".join(str(step) for step in problem["loc"])
-        parts.append(f"{where[:100]}: {problem['msg']}")
     names = ", ".join(arguments.model_fields) or "none"
-    return f"{'; '.join(parts)} (arguments: {names})"
+    valid = f"arguments: {names}"
+    for problem in error.errors(include_url=False)[:5]:
+        where = ".".join(str(step) for step in problem["loc"])[:100]
+        said = problem["msg"]
+        if problem["type"] == "list_type" and isinstance(problem["input"], str):
+            said += f", as in [{json.dumps(problem['input'][:40], ensure_ascii=False)}]"
+        if problem["type"] == "extra_forbidden" and problem["loc"][0] == "filters":
+            valid = f"filters: {', '.join(SearchFilters.model_fields)}"
+        parts.append(f"{where}: {said}")
+    return f"{'; '.join(parts)} ({valid})"
 
 
 def content_of(result: Result) -> dict[str, Any]:
