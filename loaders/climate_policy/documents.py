@@ -57,6 +57,7 @@ def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]
     document, and for one that turns out to be damaged further in.
     """
     with Tables(HEAD, BODY) as tables:
+        of_layout: dict[str, list[str]] = {}
         for file in files:
             try:
                 columns, sheet = tables.columns(file)
@@ -67,11 +68,14 @@ def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]
                     raise
                 yield Rejection(file.snapshot.source, str(error), source=file.snapshot.source)
                 continue
-            yield Notice(f"{file.snapshot.source}: layout {layout.name!r}")
+            of_layout.setdefault(layout.name, []).append(file.snapshot.source)
             for warning in sheet.warnings if sheet else ():
                 yield Notice(warning, warning=True)
         if not tables.files:
             raise SourceError(f"none of the {len(files)} files found can be read; the first: {files[0].path}")
+        for name, sources in of_layout.items():
+            others = f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""
+            yield Notice(f"{sources[0]}{others}: layout {name!r}")
         yield Notice(f"{tables.rows:,} rows in {len(tables.files)} files", expected_rows=tables.rows)
         families = _Families(tables)
         for group in tables.groups():
