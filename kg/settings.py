@@ -49,7 +49,7 @@ class Settings(BaseSettings):
 
     query_timeout_s: float = Field(10.0, gt=0, description="Deadline of a query, in seconds.")
     query_memory_mb: int = Field(512, ge=64, description="Memory limit of a query worker, in MiB.")
-    query_workers: int = Field(2, ge=1, description="Query worker processes.")
+    query_workers: int = Field(2, ge=1, description="Query worker processes; a server has as many again for /sparql.")
     query_queue: int = Field(64, ge=1, description="Queries that may wait for a worker before more are refused.")
     max_rows: int = Field(100_000, ge=1, description="Rows that the endpoint returns at most; the cut is announced.")
     max_body_bytes: int = Field(

@@ -10,7 +10,8 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -26,6 +27,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server import health, sparql_protocol
 from kg.server.mcp import StopsWithClient, Threads, build_mcp
 from kg.settings import Settings
+from kg.store.sandbox import QueryPool
 from kg.tools.registry import CLIMATE, CORE, RESEARCH
 from loaders.pipeline import heal, load
 
@@ -45,9 +47,10 @@ QUERIES_GRACE_S: Final = 2
 """Seconds after which queries that still run are stopped, so that who asked hears why before the connection ends."""
 
 
-def create_app(kg: KnowledgeGraph) -> Starlette:
+def create_app(kg: KnowledgeGraph, endpoint: KnowledgeGraph | None = None) -> Starlette:
     """Return the application over an open graph: ``/mcp`` and its siblings, ``/sparql``, ``/health``.
 
+    `endpoint` is the same graph with the query workers that ``/sparql`` has to itself; without it they are shared.
     While it runs, what differs between the store and the index is rebuilt in the background. Requests that name a
     host other than this machine get 421, and those of a foreign web page 403 (DNS rebinding).
     """
@@ -65,7 +68,7 @@ def create_app(kg: KnowledgeGraph) -> Starlette:
         for path, tags in MOUNTS.items()
     }
     routes: list[BaseRoute] = [Route(path, StopsWithClient(app)) for path, app in apps.items()]
-    routes += [health.route(kg, threads), *sparql_protocol.routes(kg)]
+    routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint or kg)]
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
@@ -157,17 +160,21 @@ def serve(
         return
     with contextlib.closing(listen(host or settings.host, settings.port if port is None else port)) as listening:
         address = address_of(listening)
-        with KnowledgeGraph.open(data_dir, settings, address=address) as kg:
+        with (
+            KnowledgeGraph.open(data_dir, settings, address=address) as kg,
+            # Raw queries have workers of their own: however many of them run away, the tools are answered.
+            QueryPool(kg.store, settings) as raw,
+        ):
             kg.load = load
             config = uvicorn.Config(
-                create_app(kg),
+                create_app(kg, replace(kg, pool=raw)),
                 log_config=LOGGING,
                 timeout_graceful_shutdown=GRACE_S,
                 lifespan="on",
                 server_header=False,
             )
             with _signals_that_return():
-                _Server(config, address, on_ready, kg.pool.close).run(sockets=[listening])
+                _Server(config, address, on_ready, (kg.pool.close, raw.close)).run(sockets=[listening])
 
 
 @contextlib.contextmanager
@@ -194,7 +201,7 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         address: str,
         on_ready: Callable[[str], None] | None,
-        stop_queries: Callable[[], None],
+        stop_queries: Sequence[Callable[[], None]],
     ) -> None:
         super().__init__(config)
         self._address, self._on_ready, self._stop_queries = address, on_ready, stop_queries
@@ -206,11 +213,12 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         loop = asyncio.get_running_loop()
-        stopping = loop.call_later(QUERIES_GRACE_S, lambda: loop.run_in_executor(None, self._stop_queries))
+        timers = [loop.call_later(QUERIES_GRACE_S, loop.run_in_executor, None, stop) for stop in self._stop_queries]
         try:
             await super().shutdown(sockets)
         finally:
-            stopping.cancel()
+            for timer in timers:
+                timer.cancel()
 
 
 LOGGING: Final = {
