@@ -120,18 +120,22 @@ def windows(text: str, tokenizer: Tokenizer, size: int) -> Iterator[Window]:
         last = begin + length >= len(text)
         encoding: Encoding = tokenizer.encode(piece, add_special_tokens=False)
         offsets, words = encoding.offsets, encoding.word_ids
-        first = 0
+        first, start, cut = 0, 0, []
         while len(offsets) - first > size:
             stop = _word_start(words, first + size, first + overlap)
-            yield Window(begin + (offsets[first][0] if first else 0), begin + offsets[stop - 1][1], stop - first)
+            cut.append(Window(begin + start, begin + offsets[stop - 1][1], stop - first))
             first = _word_start(words, stop - overlap, first)
+            start = offsets[first][0]
         if last:
-            yield Window(begin + (offsets[first][0] if first else 0), len(text), len(offsets) - first)
+            yield from cut
+            yield Window(begin + start, len(text), len(offsets) - first)
             return
-        if first:
-            begin, length = begin + offsets[first][0], PIECE
+        if start:
+            yield from cut
+            begin, length = begin + start, PIECE
         else:
-            length *= 2  # not one window's worth of tokens in it: say, a run of blanks
+            # Nothing lies behind the next window yet: too few tokens (a run of blanks), or one character of many.
+            length *= 2
 
 
 def _word_start(words: Sequence[int | None], index: int, floor: int) -> int:

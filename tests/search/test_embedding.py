@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
@@ -64,7 +64,9 @@ class Counting:
 def assert_covered(text: str, found: list[Window], size: int) -> None:
     assert (found[0].start, found[-1].end) == (0, len(text))
     for before, after in pairwise(found):
-        assert before.start < after.start <= before.end <= after.end
+        assert before.start <= after.start <= before.end <= after.end
+        # A character of several tokens may begin two windows of a few tokens each, never two of the model's size.
+        assert before.start < after.start or size < 40
     assert all(window.tokens <= size for window in found)
 
 
@@ -159,9 +161,10 @@ def test_threads_share_an_embedder(embedder: LocalEmbedder) -> None:
 @hypothesis_settings(deadline=None, max_examples=60)
 @given(
     text=st.text(st.sampled_from("ab é1.,\n 能\x00İ한 "), max_size=400) | st.text(max_size=200),
-    size=st.integers(4, 40),
+    size=st.integers(4, 39) | st.just(254),
     piece=st.integers(1, 60),
 )
+@example(text="ab 한 \nİbé1\n한é한1", size=4, piece=3)  # one character is three tokens: the next window begins with it
 def test_windows_hold_every_character(tokenizer: Tokenizer, text: str, size: int, piece: int) -> None:
     with pytest.MonkeyPatch.context() as smaller:
         smaller.setattr(embedding, "PIECE", piece)
