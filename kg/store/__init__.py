@@ -8,5 +8,6 @@
 * `lock`: who holds a data directory
 * `snapshots`: immutable checkpoints of the store, counted by generation
 * `sandbox`: killable worker processes that run every query over a snapshot
+* `replies`: what a worker says, or how it ends, as results and errors
 * `worker`: what runs inside such a process
 """

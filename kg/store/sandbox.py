@@ -9,29 +9,24 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Self
-
-from pyoxigraph import QueryResultsFormat, RdfFormat, Triple, parse, parse_query_results
+from typing import Final, Self
 
 from kg.errors import (
     InvalidInputError,
     QueryBusyError,
-    QueryForbiddenError,
     QueryLimitError,
     QueryMemoryError,
-    QueryTimeoutError,
-    StoreError,
 )
 from kg.settings import Settings
-from kg.sparql.guard import check_query, names_dataset, syntax_error
+from kg.sparql.guard import check_query, names_dataset
+from kg.store import replies
 from kg.store.child import Lease, OverdueError, Worker, WorkerGoneError
-from kg.store.protocol import Result, Rows, Store
+from kg.store.protocol import Result, Store
 
 UNLIMITED: Final = math.inf
 """As `limit` or `timeout_s`: no limit at all, for a person at a terminal; never for a server."""
@@ -73,10 +68,6 @@ class Cancellation:
             cancelled = self._cancelled
         if cancelled and stop is not None:
             stop()
-
-
-class _KilledError(QueryMemoryError):
-    """Something else than this process killed the worker: as a rule, the system for want of memory."""
 
 
 @dataclass(slots=True, eq=False)
@@ -220,7 +211,7 @@ class QueryPool:
             if cancellation is not None:
                 cancellation.on_cancel(None)
         truncated = json.loads(payload)["truncated"]
-        return Answer(_parse(kind, pieces, truncated=truncated), generation, truncated)
+        return Answer(replies.result_of(kind, pieces, truncated=truncated), generation, truncated)
 
     def stream(
         self,
@@ -323,7 +314,7 @@ class QueryPool:
                 raise self._failure(lease, limits) from None
             try:
                 _, payload = self._receive(lease, limits)
-            except _KilledError as error:
+            except replies.KilledError as error:
                 if not again:
                     raise QueryMemoryError(str(error)) from None
                 again = False  # the system may have killed it before it read the query
@@ -400,7 +391,7 @@ class QueryPool:
             raise
         if kind == b"X":
             self._release(lease, retire=False)
-            raise _reported(json.loads(payload), limits.query, self._settings)
+            raise replies.reported(json.loads(payload), limits.query, self._settings)
         if kind == b"E":
             self._release(lease, retire=json.loads(payload)["retire"])
         return kind, payload
@@ -460,27 +451,7 @@ class QueryPool:
     def _failure(self, lease: Lease, limits: _Limits) -> QueryLimitError:
         """Bury the worker of a query that did not end by itself; return the error that says why."""
         reason = lease.reason
-        code = self._discard(lease)
-        memory_mb = self._settings.query_memory_mb
-        if reason == "timeout":
-            return QueryTimeoutError(
-                f"the query was stopped at its deadline of {limits.timeout_s:g} s (setting QUADCITE_QUERY_TIMEOUT_S is "
-                f"{self._settings.query_timeout_s:g} s); restrict it further, or ask for less"
-            )
-        if reason == "cancelled":
-            return QueryLimitError("the query was cancelled")
-        if reason == "closed":
-            return QueryLimitError("the server is stopping")
-        if code == -signal.SIGSEGV:
-            return QueryMemoryError("the query is nested too deeply to be evaluated; take some of its levels out")
-        if code not in (-signal.SIGABRT, -signal.SIGKILL, -signal.SIGSEGV):
-            return QueryLimitError(f"the query's worker failed (exit code {code}); this is a fault of Quadcite's")
-        if code == -signal.SIGKILL:
-            return _KilledError("the query's worker was killed by the system, which does so when memory runs out")
-        return QueryMemoryError(
-            f"the query needed more than the {memory_mb} MiB of memory that a worker has (setting "
-            f"QUADCITE_QUERY_MEMORY_MB) and was stopped (exit code {code}); group, sort or collect fewer rows"
-        )
+        return replies.stopped(reason, self._discard(lease), limits.timeout_s, self._settings)
 
 
 def _rows(limit: float) -> int | None:
@@ -489,31 +460,3 @@ def _rows(limit: float) -> int | None:
     if limit < 1 or limit != int(limit):
         raise InvalidInputError(f"limit must be a whole number of rows, at least 1, not {limit}")
     return int(limit)
-
-
-def _reported(error: dict[str, Any], query: str, settings: Settings) -> Exception:
-    """Return the error that a worker reported, as ours."""
-    kind, message = error["kind"], error["message"]
-    if kind == "syntax":
-        return syntax_error(query, message)
-    if kind == "memory":
-        return QueryMemoryError(
-            f"the query needed more than the {settings.query_memory_mb} MiB of memory that a worker has (setting "
-            "QUADCITE_QUERY_MEMORY_MB)"
-        )
-    if kind == "store":
-        return StoreError(f"the snapshot cannot be read: {message}")
-    if kind == "request":
-        return QueryForbiddenError(f"the query asked for another server, which is never done here: {message}")
-    return InvalidInputError(f"the query cannot be evaluated: {message}")
-
-
-def _parse(kind: str, pieces: list[bytes], *, truncated: bool) -> Result:
-    data = b"".join(pieces)
-    if kind == "solutions":
-        solutions = parse_query_results(data, format=QueryResultsFormat.TSV)
-        variables = tuple(variable.value for variable in solutions.variables)  # type: ignore[union-attr]
-        return Rows(variables, [tuple(row) for row in solutions], truncated)  # type: ignore[union-attr]
-    if kind == "boolean":
-        return data.strip() == b"true"
-    return [Triple(quad.subject, quad.predicate, quad.object) for quad in parse(data, format=RdfFormat.N_TRIPLES)]
