@@ -237,6 +237,8 @@ def _query_text(sparql: str | None, file: str | None) -> str:
 def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Count what is in the data directory, and what its index lacks."""
     with _opened(data_dir) as kg:
+        from kg.search.healing import text_units
+
         counted, indexed = kg.store.statistics(), kg.search.status()
         quarantine = kg.settings.data_dir / "quarantine"
         document = {
@@ -246,7 +248,8 @@ def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
             "quads": counted.quads,
             "graphs": counted.graphs,
             "bytes_on_disk": counted.bytes_on_disk,
-            "text_units": indexed.units,
+            "text_units": text_units(kg.store),
+            "indexed_text_units": indexed.units,
             "indexed_graphs": indexed.graphs,
             "pending_vectors": indexed.pending_vectors,
             "model": indexed.model,

@@ -373,6 +373,7 @@ def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
 def test_status_counts_what_was_loaded(data: Path) -> None:
     status = answer("status", "--data-dir", data)
     assert status["text_units"] == 103
+    assert status["indexed_text_units"] == 103
     assert status["indexed_graphs"] == 13
     assert status["quads"] > 1_000
     assert re.search(r"^text units +103$", run("status", "--data-dir", data).stdout, re.MULTILINE)
@@ -431,6 +432,8 @@ def test_a_backup_is_a_data_directory_with_the_same_quads(data: Path, tmp_path: 
         for folder in (data, target)
     )
     assert was == now
+    fresh = answer("status", "--data-dir", target)
+    assert (fresh["text_units"], fresh["indexed_text_units"]) == (103, 0)
     assert answer("reindex", "--data-dir", target)["text_units"] == 103
     again = run("backup", target, "--data-dir", data)
     assert again.exit_code == 1

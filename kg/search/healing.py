@@ -79,6 +79,8 @@ SELECT ?graph ?unit ?parent ?position ?text ?type ?language WHERE {
   }
 }"""
 
+TEXT_UNITS: Final = "SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text }"
+
 TITLES: Final = """
 SELECT ?graph ?document ?title WHERE {
   VALUES ?graph { $graphs }
@@ -127,6 +129,12 @@ def heal(
         if not done:
             break
     return Healed(replaced, removed)
+
+
+def text_units(store: Store) -> int:
+    """Return how many text units the store holds, of which the index may still lack some."""
+    [row] = _rows(store, TEXT_UNITS)
+    return int(row["units"].value)
 
 
 def _hashes(store: Store) -> dict[str, str]:
