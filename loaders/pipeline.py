@@ -27,7 +27,7 @@ from kg.validation.gate import RecordGate
 from kg.validation.report import Violation, report_turtle
 from kg.vocabulary import KG, mint
 from loaders.climate_policy import documents as climate_policy
-from loaders.model import Notice, Rejection, SourceDocument
+from loaders.model import Notice, Rejection, Snapshot, SourceDocument
 from loaders.quarantine import Quarantine
 from loaders.rdf import graph_of, quads
 from loaders.readers.locations import File, Located, find
@@ -336,10 +336,7 @@ class _Load:
 
     def change(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
         if self.prov_run is None:
-            sources = [
-                SourceFile(file.snapshot.sha256, file.snapshot.source, file.snapshot.revision)
-                for file in self.located.files
-            ]
+            sources = [_source_file(file.snapshot) for file in self.located.files]
             self.prov_run = Run(self.loader.agent, {"source": self.report.source}, sources)
         commit = self.kg.store.commit(replace, self.prov_run.describe(self.kg.store, records))
         if any(change.content_sha256 is not None for change in commit.changes):
@@ -392,14 +389,12 @@ def _gate() -> RecordGate:
 def _origin(document: SourceDocument, *, rows: bool = True) -> RecordOrigin:
     return RecordOrigin(
         document.source_sha256,
-        [
-            RowsOf(
-                SourceFile(origin.snapshot.sha256, origin.snapshot.source, origin.snapshot.revision),
-                origin.rows if rows else (),
-            )
-            for origin in document.origins
-        ],
+        [RowsOf(_source_file(origin.snapshot), origin.rows if rows else ()) for origin in document.origins],
     )
+
+
+def _source_file(snapshot: Snapshot) -> SourceFile:
+    return SourceFile(snapshot.sha256, snapshot.source, snapshot.revision)
 
 
 def _indexed(graph: NamedNode, document: SourceDocument) -> list[Any]:
