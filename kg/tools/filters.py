@@ -16,6 +16,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError
 from kg.sparql.terms import bind
+from kg.store.protocol import Term
 from kg.tools.hydration import code_of
 from kg.tools.model import SearchFilters
 from kg.tools.reading import Reader, iri_of, text_of
@@ -110,31 +111,26 @@ def _concept_notes(qids: Sequence[str]) -> list[str]:
     return [f"concept_qids had no effect: no concepts are loaded, so {', '.join(qids)} did not restrict the results."]
 
 
-def in_use(reader: Reader, name: NamedNode, *, fresh: bool = False) -> dict[str, Terms]:
-    """Return the values of a property of documents, by their code in lower case.
+def in_use(reader: Reader, name: NamedNode) -> dict[str, Terms]:
+    """Return the values of a property of documents, by their code in lower case; kept until the next commit."""
 
-    Kept from one request to the next; with `fresh`, read again unless they are of this generation.
-    """
-    kept: tuple[int, dict[str, Terms]] | None = reader.kg.memory.get(("in use", name.value))
-    if kept is not None and not (fresh and kept[0] < reader.kg.store.statistics().generation):
-        return kept[1]
-    values: dict[str, Terms] = {}
-    for row in reader.rows("values in use", bind(VALUES_IN_USE, property=name)):
-        value = row["value"]
-        if isinstance(value, NamedNode):
-            values[code_of(value.value).casefold()] = value
-        elif isinstance(value, Literal):
-            values[value.value.casefold()] = value
-    reader.kg.memory.keep(("in use", name.value), (reader.generation, values))
-    return values
+    def by_code(rows: list[dict[str, Term]]) -> dict[str, Terms]:
+        values: dict[str, Terms] = {}
+        for row in rows:
+            value = row["value"]
+            if isinstance(value, NamedNode):
+                values[code_of(value.value).casefold()] = value
+            elif isinstance(value, Literal):
+                values[value.value.casefold()] = value
+        return values
+
+    return reader.kept("values in use", bind(VALUES_IN_USE, property=name), by_code)
 
 
 def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str], notes: list[str]) -> list[Terms]:
     """Return the nodes that have the codes `wanted`, whatever their case; add a note for each that nothing has."""
     folded = {value.strip().casefold(): value for value in wanted}
     values = in_use(reader, name)
-    if folded.keys() - values.keys():
-        values = in_use(reader, name, fresh=True)
     codes = {code: code_of(iri_of(term)) for code, term in values.items()}
     notes.extend(
         f"{argument}: no document has {value!r}; {nearest(code, codes)}."
@@ -163,15 +159,14 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
     Adds a note for each that nothing is in.
     """
     found: dict[str, Literal] = {}
+    declared = in_use(reader, SCHEMA.inLanguage)
     for value in wanted:
         tag = value.strip()
         # A passage may have a language that no document declares: the tag itself always counts.
         forms = [Literal(form) for form in dict.fromkeys((tag, tag.casefold()))]
-        matches = _covered(in_use(reader, SCHEMA.inLanguage), tag) or _covered(
-            in_use(reader, SCHEMA.inLanguage, fresh=True), tag
-        )
+        matches = _covered(declared, tag)
         if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
-            tags = {key: text_of(term) for key, term in in_use(reader, SCHEMA.inLanguage).items()}
+            tags = {key: text_of(term) for key, term in declared.items()}
             notes.append(f"language: nothing is in {value!r}; {nearest(tag, tags)} (BCP 47 tags).")
             continue
         found.update((literal.value, literal) for literal in [*matches, *forms])

@@ -174,8 +174,7 @@ FILTERS: Final = (("iso3", KG.jurisdiction), ("language", SCHEMA.inLanguage), ("
 
 def _filter(reader: Reader, name: str, term: NamedNode) -> Resource:
     values = [
-        code_of(value.value) if isinstance(value, NamedNode) else value.value
-        for value in in_use(reader, term, fresh=True).values()
+        code_of(value.value) if isinstance(value, NamedNode) else value.value for value in in_use(reader, term).values()
     ]
     return Resource(
         uri=term.value, title=f"Filter {name}: values in use", kind="filter", count=len(values), values=sorted(values)

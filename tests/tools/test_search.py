@@ -16,6 +16,7 @@ from kg.search.protocol import Ranking
 from kg.store.protocol import Rows
 from kg.tools import filters, retrieval
 from kg.tools.model import SearchFilters
+from kg.tools.overview import family_overview
 from kg.tools.passages import search, snippet_of
 
 CODES = ("DJI", "BRA", "ZAF", "XAA")
@@ -221,6 +222,17 @@ def test_a_value_that_arrived_after_the_values_were_kept_is_found(kg):
     assert found.results == []
     assert "Widen the filters (iso3)" in found.notes[0]
     assert "list_resources" in found.notes[0]
+
+
+def test_a_language_tag_that_arrived_after_the_tags_were_kept_is_covered(kg):
+    family_overview(kg, language=["en"])
+    kg.store.update(
+        "INSERT DATA { GRAPH <https://w3id.org/quadcite/graph/src/climate/new> { <cpr://doc/new> a kg:PolicyDocument ;"
+        ' kg:slug "new" ; schema:inLanguage "en-ZA" ; eli:is_member_of <cpr://family/new> .'
+        ' <cpr://family/new> a kg:PolicyFamily ; dcterms:title "A fictional family that is new" } }'
+    )
+    families = family_overview(kg, language=["en"], limit=200).families
+    assert "A fictional family that is new" in {family.family_title for family in families}
 
 
 def test_concepts_are_accepted_and_said_to_have_no_effect(kg, made):
