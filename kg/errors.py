@@ -6,7 +6,11 @@ The tree (each leaf names the problem of whoever has to act on it)::
     ├── InvalidInputError            the caller's argument, query or file cannot be used
     │   ├── QuerySyntaxError         not SPARQL
     │   └── QueryForbiddenError      SPARQL that this endpoint never runs (SERVICE, LOAD, an update)
+    ├── UnauthorizedError            the credentials given are not valid
+    ├── ForbiddenError               whoever asks may not do this
     ├── NotFoundError                no such thing in the graph
+    │   └── GoneError                there was one, and it is no longer kept
+    ├── ConflictError                it contradicts what the graph holds already
     ├── SourceError                  a source file cannot be read, or has no layout we know
     ├── RecordError                  one record of a source cannot become a graph
     ├── ShapesViolatedError          the data break their SHACL shapes
@@ -18,6 +22,7 @@ The tree (each leaf names the problem of whoever has to act on it)::
     │   ├── QueryTimeoutError
     │   ├── QueryMemoryError
     │   └── QueryBusyError           too many queries wait already (retryable)
+    │       └── ClientBusyError      too many of one client's (retryable)
     ├── ModelError                   the embedding model is absent, damaged or cannot be fetched
     ├── IndexUnavailableError        the search index process is not there (retryable)
     └── UpstreamError                a remote service did not answer as agreed (retryable)
@@ -63,6 +68,34 @@ class NotFoundError(QuadciteError):
 
     code = "not_found"
     http_status = 404
+
+
+class GoneError(NotFoundError):
+    """There was such a thing, and it is no longer kept: a snapshot that newer ones have replaced."""
+
+    code = "gone"
+    http_status = 410
+
+
+class UnauthorizedError(QuadciteError):
+    """The token given is not the one that this server takes."""
+
+    code = "unauthorized"
+    http_status = 401
+
+
+class ForbiddenError(QuadciteError):
+    """Whoever asks may not do this; the message says who may."""
+
+    code = "forbidden"
+    http_status = 403
+
+
+class ConflictError(QuadciteError):
+    """The change contradicts what the graph holds already."""
+
+    code = "conflict"
+    http_status = 409
 
 
 class SourceError(QuadciteError):
@@ -137,6 +170,13 @@ class QueryBusyError(QueryLimitError):
 
     code = "query_busy"
     retryable = True
+
+
+class ClientBusyError(QueryBusyError):
+    """One client has as many queries running and waiting as one may have."""
+
+    code = "client_busy"
+    http_status = 429
 
 
 class ModelError(QuadciteError):

@@ -1,0 +1,86 @@
+"""Who asks: until there are accounts, everyone on this machine, and the holder of the local token.
+
+The server binds loopback alone, so whoever reaches it runs on this machine: everyone may read and write. `ADMIN` takes
+the token that the server writes, readable by its own user only, into the data directory it serves.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+
+from kg.errors import ForbiddenError, UnauthorizedError
+
+READ: Final = "read"
+WRITE: Final = "write"
+ADMIN: Final = "admin"
+
+TOKEN_FILE: Final = "token"  # noqa: S105 -- the name of a file
+"""Name of the token's file in the data directory (mode 600)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks: a name for the record, and what they may do."""
+
+    name: str
+    scopes: frozenset[str]
+
+    def require(self, scope: str, what: str) -> None:
+        """Raise ForbiddenError unless this actor has `scope`; `what` names what was asked for."""
+        if scope not in self.scopes:
+            raise ForbiddenError(
+                f"{what} takes the scope {scope!r}, and {self.name} has {', '.join(sorted(self.scopes))}; send the "
+                f"local token (the file {TOKEN_FILE!r} in the data directory) as `Authorization: Bearer TOKEN`"
+            )
+
+
+EVERYONE: Final = Actor("local", frozenset({READ, WRITE}))
+HOLDER: Final = Actor("local-admin", frozenset({READ, WRITE, ADMIN}))
+
+
+class LocalToken:
+    """The secret of one running server, in a file that only its own user can read; gone when the server ends."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path: Final = data_dir / TOKEN_FILE
+        self._secret: Final = secrets.token_urlsafe(32)
+        partial = data_dir / f".{TOKEN_FILE}.partial"
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(self._secret)
+        partial.replace(self._path)
+
+    def actor(self, request: Request) -> Actor:
+        """Return who sent `request`. Raises UnauthorizedError for credentials that are not this server's."""
+        header = request.headers.get("authorization")
+        if header is None:
+            return EVERYONE
+        scheme, _, given = header.partition(" ")
+        if scheme.lower() != "bearer":
+            raise UnauthorizedError(f"credentials are sent as `Authorization: Bearer TOKEN`, not as {scheme[:20]!r}")
+        if not hmac.compare_digest(given.strip().encode(), self._secret.encode()):
+            raise UnauthorizedError(
+                f"this is not the token of this server; it is in the file {TOKEN_FILE!r} of its data directory, and "
+                "new each time the server starts"
+            )
+        return HOLDER
+
+    def remove(self) -> None:
+        """Delete the file: the token is of no use any more."""
+        self._path.unlink(missing_ok=True)
+
+
+def read_token(data_dir: Path) -> str | None:
+    """Return the token of the server that holds `data_dir`, or None where there is none to be read."""
+    try:
+        return (data_dir / TOKEN_FILE).read_text().strip() or None
+    except OSError:
+        return None
