@@ -51,6 +51,8 @@ class Term:
     definition: str | None = None
     domain: str | None = None
     """The part of the model that it belongs to: ``core``, ``climate``, ..."""
+    parents: tuple[str, ...] = ()
+    """IRIs of the classes or properties that it is declared to be under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +68,5 @@ class Schema:
     """Declared terms by IRI; a class or property that is used without being declared has none."""
     graphs: Mapping[str, int] = field(default_factory=dict)
     """Quads by family of graphs: ``src/climate``, ``ref/place``, ``prov`` and so on."""
+    families: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The IRIs of the properties that each family of graphs uses; empty where that was not measured."""
