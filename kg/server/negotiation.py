@@ -1,0 +1,162 @@
+"""Which of the representations on offer a client takes: proactive negotiation by RFC 9110, section 12. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+RESULTS_JSON: Final = "application/sparql-results+json"
+RESULTS_XML: Final = "application/sparql-results+xml"
+SELECT_TYPES: Final = (RESULTS_JSON, RESULTS_XML, "text/csv", "text/tab-separated-values")
+ASK_TYPES: Final = (RESULTS_JSON, RESULTS_XML)
+"""CSV and TSV are for the results of SELECT (https://www.w3.org/TR/sparql11-results-csv-tsv/, section 1)."""
+GRAPH_TYPES: Final = (
+    "text/turtle",
+    "application/n-triples",
+    "application/rdf+xml",
+    "application/ld+json",
+    "application/trig",
+    "application/n-quads",
+)
+
+_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    RESULTS_JSON: ("application/json",),
+    RESULTS_XML: ("application/xml", "text/xml"),
+    "text/tab-separated-values": ("text/tsv",),
+    "text/turtle": ("application/turtle", "application/x-turtle", "text/n3", "text/rdf+n3", "application/n3"),
+    "application/n-triples": ("text/plain", "text/ntriples", "application/ntriples"),
+    "application/rdf+xml": ("application/xml", "text/xml", "text/rdf"),
+    "application/ld+json": ("application/json",),
+    "application/trig": ("application/x-trig", "text/trig"),
+    "application/n-quads": ("text/x-nquads", "text/nquads", "application/nquads"),
+    "application/problem+json": ("application/json",),
+}
+"""Other names for a type. Turtle stands for N3 too, of which it is a part, and N-Triples for the type it had first."""
+
+_SHORTHANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "json": (RESULTS_JSON, "application/ld+json"),
+    "xml": (RESULTS_XML, "application/rdf+xml"),
+    "csv": ("text/csv",),
+    "tsv": ("text/tab-separated-values",),
+    "ttl": ("text/turtle",),
+    "nt": ("application/n-triples",),
+    "rdf": ("application/rdf+xml",),
+    "jsonld": ("application/ld+json",),
+    "trig": ("application/trig",),
+    "nq": ("application/n-quads",),
+}
+_LONGHANDS: Final = {
+    "turtle": "ttl",
+    "n3": "ttl",
+    "ntriples": "nt",
+    "n-triples": "nt",
+    "rdfxml": "rdf",
+    "rdf+xml": "rdf",
+    "rdf/xml": "rdf",
+    "json-ld": "jsonld",
+    "nquads": "nq",
+    "n-quads": "nq",
+}
+SHORTHANDS: Final = tuple(_SHORTHANDS)
+"""The values of a ``format=`` parameter, besides media types and some longer names for the same."""
+
+_ITEM: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+')
+_PART: Final = re.compile(r'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+')
+_WEIGHT: Final = re.compile(r"(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)\Z")
+_CODING: Final = "gzip"
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    name: str
+    parameters: frozenset[tuple[str, str]]
+    weight: float
+
+
+def negotiate(accept: str | Iterable[str], offered: Sequence[str]) -> str | None:
+    """Return the media type of `offered` that the Accept header (or headers) likes best; None: it takes none.
+
+    The most specific range that matches a type gives its weight: the type itself, an alias of it, ``type/*``, ``*/*``.
+    Of equal weights the one that was named most exactly wins, then the first of `offered`. A range whose parameters
+    contradict what is sent (a charset other than UTF-8, CSV without a header) matches nothing; an item whose weight is
+    not one is left out.
+    """
+    header = accept if isinstance(accept, str) else ",".join(accept)
+    ranges = list(_ranges(header))
+    if not header.strip():
+        return offered[0]
+    ranked = []
+    for index, media_type in enumerate(offered):
+        matches = [(precision, found.weight) for found in ranges if (precision := _precision(found, media_type))]
+        if not matches:
+            continue
+        precision = max(precision for precision, _ in matches)
+        weight = max(weight for found, weight in matches if found == precision)
+        if weight > 0:
+            ranked.append((-weight, [-part for part in precision], index, media_type))
+    return min(ranked)[-1] if ranked else None
+
+
+def shorthand(name: str, offered: Sequence[str]) -> str | None:
+    """Return the media type of `offered` that a ``format=`` parameter names, or None if it is none of them.
+
+    Raises KeyError for a name that means nothing here.
+    """
+    name = name.strip().lower()
+    if "/" in name and name not in _LONGHANDS:
+        name = name.replace(" ", "+")  # a plus that nobody percent-encoded
+        known = {name} | {media_type for media_type, aliases in _ALIASES.items() if name in aliases}
+        if not known & {*SELECT_TYPES, *GRAPH_TYPES}:
+            raise KeyError(name)
+    else:
+        known = set(_SHORTHANDS[_LONGHANDS.get(name.replace(" ", "+"), name)])
+    return next((media_type for media_type in offered if media_type in known), None)
+
+
+def accepts_gzip(accept_encoding: Iterable[str]) -> bool:
+    """Return whether Accept-Encoding takes gzip (section 12.5.3)."""
+    weights = {found.name: found.weight for found in _ranges(",".join(accept_encoding))}
+    return weights.get(_CODING, weights.get("x-gzip", weights.get("*", 0.0))) > 0
+
+
+def media_type_of(content_type: str) -> tuple[str, dict[str, str]]:
+    """Return the type, in lower case, and the parameters of a Content-Type header."""
+    name, *parameters = _PART.findall(content_type) or [""]
+    return name.strip().lower(), dict(map(_parameter, parameters))
+
+
+def _ranges(header: str) -> Iterator[_Range]:
+    for item in _ITEM.findall(header):
+        name, *rest = _PART.findall(item)
+        parameters, weight = set(), "1"
+        for parameter, value in map(_parameter, rest):
+            if parameter == "q":
+                weight = value
+            elif parameter:
+                parameters.add((parameter, value))
+        if _WEIGHT.match(weight):
+            yield _Range(name.strip().lower(), frozenset(parameters), float(weight))
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    value = value.strip()
+    if len(value) > 1 and value.startswith('"') and value.endswith('"'):
+        value = re.sub(r"\\(.)", r"\1", value[1:-1])
+    return name.strip().lower(), value
+
+
+def _precision(found: _Range, media_type: str) -> tuple[int, int] | None:
+    """Return how exactly `found` names `media_type`, or None if it does not."""
+    for name, value in found.parameters:
+        if (name == "charset" and value.lower() not in ("utf-8", "utf8")) or (name, value) == ("header", "absent"):
+            return None
+    if found.name == media_type:
+        return 4, len(found.parameters)
+    if found.name in _ALIASES.get(media_type, ()):
+        return 3, len(found.parameters)
+    if found.name == media_type.partition("/")[0] + "/*":
+        return 2, len(found.parameters)
+    return (1, len(found.parameters)) if found.name in ("*/*", "*") else None

@@ -1,0 +1,67 @@
+"""Errors as HTTP answers: problem details (RFC 9457) for programs, one line of text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from kg.errors import QuadciteError
+from kg.server.negotiation import negotiate
+
+PROBLEM: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 1
+"""Seconds after which trying again is worth it when a queue was full: queries are answered in less, as a rule."""
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class HttpError(Exception):
+    """A request that HTTP itself has a status for (405, 406, 413, 415); `code` names it for machines."""
+
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status: Final = status
+        self.code: Final = code
+        self.headers: Final = dict(headers or {})
+
+
+def method_not_allowed(request: Request, allowed: str) -> HttpError:
+    """Return the error for a method that a resource does not have; `allowed` lists those that it has."""
+    message = f"{request.method[:20]} is not answered here; use {allowed}"
+    return HttpError(405, "method_not_allowed", message, {"Allow": allowed})
+
+
+def answering(handler: Handler) -> Handler:
+    """Return `handler` with each error that it raises on purpose turned into an answer."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except ClientDisconnect:
+            return problem(request, HttpError(400, "invalid_input", "the client went away before its request was read"))
+        except (HttpError, QuadciteError) as error:
+            return problem(request, error)
+
+    return answer
+
+
+def problem(request: Request, error: HttpError | QuadciteError) -> Response:
+    """Return `error` as ``application/problem+json``, or as ``text/plain`` where Accept prefers that.
+
+    Besides the members of RFC 9457 it has `code`, which is stable, and `message`, the same as `detail`.
+    """
+    status, headers = (error.status, error.headers) if isinstance(error, HttpError) else (error.http_status, {})
+    headers = {**headers, "Cache-Control": "no-store", "Vary": "Accept, Accept-Encoding"}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, QuadciteError) and error.retryable:
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    message = str(error)
+    if negotiate(request.headers.getlist("accept"), (PROBLEM, "text/plain")) == "text/plain":
+        return PlainTextResponse(f"{error.code}: {message}\n", status, headers)
+    members = {"title": HTTPStatus(status).phrase, "status": status, "detail": message}
+    return JSONResponse({**members, "code": error.code, "message": message}, status, headers, media_type=PROBLEM)
