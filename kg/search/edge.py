@@ -82,8 +82,9 @@ class EdgeIndex:
         units: Sequence[str] | None = None,
         parents: Sequence[str] | None = None,
         limit: int,
+        mode: Mode = "hybrid",
     ) -> Ranking:
-        """Return the best `limit` units for `query` by fused score, equal scores by IRI.
+        """Return the best `limit` units for `query` by fused score (or in `mode`), equal scores by IRI.
 
         With `units`, each of these is scored (one that the index does not hold: 0) and the ranking is exhaustive. Else
         the index proposes, as deep as it takes for the first `limit` to be right, so a shorter page is the beginning
@@ -100,9 +101,15 @@ class EdgeIndex:
                 units=None if units is None else list(units),
                 parents=None if parents is None else list(parents),
                 limit=limit,
+                mode=mode,
             )
         )
         return Ranking(tuple(Candidate(*fields) for fields in found["candidates"]), found["exhaustive"])
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
+        """Return a unit vector for each of a few hundred short texts, or None where no vectors are being made."""
+        vectors: list[list[float]] | None = self._retry(lambda process: process.call("embed", texts=list(texts)))
+        return vectors
 
     def status(self) -> IndexStatus:
         """Return counts; never waits for work in progress."""

@@ -45,6 +45,7 @@ class Server:
         vectors.start(self._units)
         self.operations: dict[str, Callable[..., Any]] = {
             "rank": self._rank,
+            "embed": vectors.embed,
             "state": self._units.state,
             "status": self._status,
             "await_embedder": vectors.await_embedder,
@@ -114,7 +115,7 @@ def serve(requests: BinaryIO, replies: BinaryIO, open_embedder: Callable[[Settin
         ThreadPoolExecutor(_SEARCHES, "searches") as searches,
         ThreadPoolExecutor(2, "states") as states,
     ):
-        pools = {"rank": searches, "await_embedder": searches, "state": states, "status": states}
+        pools = {"rank": searches, "embed": searches, "await_embedder": searches, "state": states, "status": states}
         while (request := frames.receive(requests)) is not None:
             name = request["operation"]
             pools.get(name, writes).submit(answer, request, operations[name])

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from kg.errors import QuadciteError
 from kg.search.edge_shard import VectorSpace
 from kg.search.edge_units import Units, Vector
@@ -100,6 +102,20 @@ class Vectors:
             if len(self._queries) > _CACHED_QUERIES:
                 self._queries.popitem(last=False)
         return vector
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]] | None:
+        """Return a unit vector for each text, that of a long one the mean of its windows'; None: no embedder."""
+        self.await_embedder()
+        embedder = self._embedder
+        if embedder is None:
+            return None
+        try:
+            with self.search():
+                means = [rows.mean(axis=0) for rows in embedder.embed_documents(texts)]
+        except QuadciteError as error:
+            self._fail(error)
+            return None
+        return [(mean / (np.linalg.norm(mean) or 1.0)).tolist() for mean in means]
 
     def _work(self) -> None:
         retry_s = _RETRY_S[0]

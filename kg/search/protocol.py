@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
+
+Mode = Literal["bm25", "dense", "hybrid"]
+"""What a ranking goes by: the words, the meaning, or both. Without vectors there is nothing to rank by meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,17 @@ class SearchIndex(Protocol):
         units: Sequence[str] | None = None,
         parents: Sequence[str] | None = None,
         limit: int,
+        mode: Mode = "hybrid",
     ) -> Ranking:
-        """Return the best `limit` units for `query` by fused score.
+        """Return the best `limit` units for `query` by fused score, or by their words or their meaning alone.
 
         With `units`, exactly these are scored, each of them (no approximation). With `parents`, the index proposes
         among the units of these documents; with neither, among all.
         """
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
+        """Return a unit vector for each of a few hundred short texts, or None where no vectors are being made."""
         ...
 
     def status(self) -> IndexStatus:

@@ -171,6 +171,9 @@ class WordIndex:
     def state(self) -> dict[str, str]:
         return dict(self.hashes)
 
+    def embed(self, texts: Sequence[str]) -> list[list[float]] | None:
+        return None
+
     def status(self) -> IndexStatus:
         return IndexStatus(len(self.units), 3, 1, "words", self.embedder_error)
 
