@@ -194,14 +194,14 @@ class OxigraphStore:
             self._bytes, self._measured = _folder_bytes(self._folder), now
         return Statistics(head.generation, head.quads, head.graphs, self._bytes)
 
-    def snapshot(self, at_least: int = 0) -> Snapshot:
-        """Return a checkpoint of generation `at_least` or later; the caller releases it.
+    def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
+        """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`; the caller releases it.
 
         Under write load one is made at most every half second, unless `at_least` demands a newer one. Raises
-        InvalidInputError for a generation that does not exist yet.
+        InvalidInputError for a generation that does not exist yet, and GoneError for one that is not kept.
         """
         self._opened()
-        return self._snapshots.take(at_least)
+        return self._snapshots.take(at_least, exactly)
 
     # Writing
 

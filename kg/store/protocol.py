@@ -133,8 +133,11 @@ class Store(Protocol):
         """Write all quads, or those of one graph."""
         ...
 
-    def snapshot(self, at_least: int = 0) -> Snapshot:
-        """Return a checkpoint of generation `at_least` or later; the caller releases it."""
+    def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
+        """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`; the caller releases it.
+
+        Raises GoneError for a generation of which none is kept, and InvalidInputError for one that never was.
+        """
         ...
 
     def statistics(self) -> Statistics:

@@ -12,9 +12,11 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
+
+from pyoxigraph import NamedNode
 
 from kg.errors import (
     InvalidInputError,
@@ -182,6 +184,11 @@ class QueryPool:
         limit: float | None = None,
         timeout_s: float | None = None,
         at_least: int = 0,
+        exactly: int | None = None,
+        default_graphs: Sequence[NamedNode] = (),
+        named_graphs: Sequence[NamedNode] = (),
+        union: bool = True,
+        client: str = "",
         cancellation: Cancellation | None = None,
     ) -> Answer:
         """Run a query and return its finished result.
@@ -189,7 +196,19 @@ class QueryPool:
         Raises QuerySyntaxError, QueryForbiddenError, InvalidInputError for what cannot be evaluated, and when it was
         stopped QueryTimeoutError, QueryMemoryError, QueryBusyError, or QueryLimitError (cancelled).
         """
-        lease, limits, kind = self._begin(query, _TSV, _N_TRIPLES, limit, timeout_s, at_least, cancellation)
+        lease, limits, kind = self._begin(
+            query,
+            _TSV,
+            _N_TRIPLES,
+            limit,
+            timeout_s,
+            at_least,
+            exactly,
+            default_graphs,
+            named_graphs,
+            union,
+            cancellation,
+        )
         assert lease.worker.snapshot is not None  # noqa: S101 -- a query runs on one
         generation = lease.worker.snapshot.generation
         pieces: list[bytes] = []
@@ -221,6 +240,11 @@ class QueryPool:
         limit: float | None = None,
         timeout_s: float | None = None,
         at_least: int = 0,
+        exactly: int | None = None,
+        default_graphs: Sequence[NamedNode] = (),
+        named_graphs: Sequence[NamedNode] = (),
+        union: bool = True,
+        client: str = "",
         cancellation: Cancellation | None = None,
     ) -> Streamed:
         """Begin a query and return its result in `media_type` as it comes; same errors as `run`.
@@ -228,7 +252,19 @@ class QueryPool:
         SELECT and ASK: SPARQL JSON, XML, CSV or TSV; CONSTRUCT and DESCRIBE: Turtle, N-Triples, RDF/XML. The deadline
         covers the whole transfer; nothing is computed far ahead of the reader.
         """
-        lease, limits, kind = self._begin(query, media_type, media_type, limit, timeout_s, at_least, cancellation)
+        lease, limits, kind = self._begin(
+            query,
+            media_type,
+            media_type,
+            limit,
+            timeout_s,
+            at_least,
+            exactly,
+            default_graphs,
+            named_graphs,
+            union,
+            cancellation,
+        )
         return Streamed(self, lease, limits, kind, media_type)
 
     def close(self) -> None:
@@ -269,6 +305,10 @@ class QueryPool:
         limit: float | None,
         timeout_s: float | None,
         at_least: int,
+        exactly: int | None,
+        default_graphs: Sequence[NamedNode],
+        named_graphs: Sequence[NamedNode],
+        union: bool,
         cancellation: Cancellation | None,
     ) -> tuple[Lease, _Limits, str]:
         """Send the query to a worker and wait for the kind of its result."""
@@ -277,11 +317,16 @@ class QueryPool:
         timeout_s = self._settings.query_timeout_s if timeout_s is None else timeout_s
         if not timeout_s > 0:
             raise InvalidInputError(f"timeout_s must be more than 0 seconds, not {timeout_s}")
+        dataset = None
+        if default_graphs or named_graphs:
+            dataset = [[graph.value for graph in graphs] for graphs in (default_graphs, named_graphs)]
         again = True
         while True:
             worker = self._acquire(timeout_s, cancellation)
             try:
-                worker.open_snapshot(self._store.snapshot(at_least))
+                worker.open_snapshot(
+                    self._store.snapshot(at_least) if exactly is None else self._store.snapshot(exactly=exactly)
+                )
             except WorkerGoneError:
                 self._replace(worker)
                 continue
@@ -297,7 +342,8 @@ class QueryPool:
             request = {
                 "snapshot": str(worker.snapshot.path),
                 "query": query,
-                "union": not names_dataset(query),
+                "union": union and not names_dataset(query),
+                "dataset": dataset,
                 "limit": rows,
                 "results": results,
                 "graph": graph,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kg.errors import InvalidInputError
+from kg.errors import GoneError, InvalidInputError
 from kg.store.protocol import Snapshot
 
 _KEPT: Final = 2
@@ -50,8 +50,13 @@ class Snapshots:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
 
-    def take(self, at_least: int) -> Snapshot:
-        """Return a checkpoint of generation `at_least` or later, in use until released."""
+    def take(self, at_least: int = 0, exactly: int | None = None) -> Snapshot:
+        """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`, in use until released.
+
+        Raises InvalidInputError for a generation that does not exist yet, and GoneError for one that is not kept.
+        """
+        if exactly is not None:
+            return self._take_exactly(exactly)
         current = self._current()
         if at_least > current:
             raise InvalidInputError(f"there is no generation {at_least} yet; the newest is {current}")
@@ -70,6 +75,22 @@ class Snapshots:
                 unused = self._pop_unused()
         _delete(unused)
         return snapshot
+
+    def _take_exactly(self, generation: int) -> Snapshot:
+        current = self._current()
+        if generation == current:
+            snapshot = self.take(generation)
+            if snapshot.generation == generation:
+                return snapshot
+            snapshot.release()  # a commit came in between
+        with self._state:
+            for made in self._made:
+                if made.generation == generation:
+                    return self._use(made)
+            kept = ", ".join(str(made.generation) for made in self._made) or "none yet"
+        if 0 <= generation <= current:
+            raise GoneError(f"the snapshot of generation {generation} is no longer kept; kept are {kept}")
+        raise InvalidInputError(f"there is no generation {generation}; the newest is {current}, and kept are {kept}")
 
     def _reuse(self, at_least: int) -> Snapshot | None:
         """Return the newest checkpoint if it will do."""
@@ -91,7 +112,7 @@ class Snapshots:
         _delete(unused)
 
     def _pop_unused(self) -> list[_Checkpoint]:
-        """Forget all checkpoints that nobody uses, but for the newest; return them, to be deleted."""
+        """Forget all checkpoints that nobody uses, but for the newest two; return them, to be deleted."""
         old = self._made[: max(0, len(self._made) - self._kept)]
         unused = [made for made in old if not made.users]
         self._made = [made for made in self._made if made not in unused]

@@ -3,9 +3,9 @@
 Run as a script, with a JSON object of settings as its argument; it imports nothing of Quadcite, so it starts fast and
 works from any folder. A frame, on either pipe, is a kind (one byte), a length (four bytes, big endian) and the payload:
 
-- in: ``Q`` a JSON object ``{snapshot, query, union, limit, results, graph}`` (a path, SPARQL, whether its default graph
-  is the union of all graphs, rows at most or null, and the media types to answer with); ``C`` asks to let go of the
-  snapshot.
+- in: ``Q`` a JSON object ``{snapshot, query, union, dataset, limit, results, graph}`` (a path, SPARQL, whether its
+  default graph is the union of all graphs, the names of the default and of the named graphs to ask instead or null,
+  rows at most or null, and the media types to answer with); ``C`` asks to let go of the snapshot.
 - out: ``H`` the kind of result (JSON ``{kind}``), ``D`` a piece of it, ``E`` its end (JSON ``{truncated, retire}``), or
   ``X`` an error (JSON ``{kind, message}``). ``C`` is answered with ``C``.
 
@@ -186,8 +186,11 @@ class Evaluator:
             self._store = pyoxigraph.Store.read_only(request["snapshot"])
             self._path = request["snapshot"]
         # The union would take the place of the graphs that a query names with FROM.
-        union = request["union"]
-        result = self._store.query(request["query"], prefixes=self._prefixes, use_default_graph_as_union=union)
+        options: dict[str, Any] = {"use_default_graph_as_union": request["union"]}
+        if request["dataset"] is not None:
+            default, named = ([pyoxigraph.NamedNode(iri) for iri in graphs] for graphs in request["dataset"])
+            options = {"default_graph": default, "named_graphs": named}
+        result = self._store.query(request["query"], prefixes=self._prefixes, **options)
         limit = request["limit"]
         if isinstance(result, pyoxigraph.QuerySolutions):
             results = _results_format(request["results"], "a SELECT")
@@ -199,7 +202,7 @@ class Evaluator:
             self._send(b"D", result.serialize(format=results) or b"")
             return False
         graph = pyoxigraph.RdfFormat.from_media_type(request["graph"] or "")
-        if graph is None or graph.supports_datasets:
+        if graph is None:
             raise ValueError(
                 f"a CONSTRUCT or DESCRIBE cannot be answered in {request['graph'] or request['results']!r}"
             )
