@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from kg import errors
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
 from kg.search import frames
-from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, IndexStatus, Ranking
+from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, IndexStatus, Mode, Ranking
 from kg.settings import Settings
 
 log = logging.getLogger(__name__)

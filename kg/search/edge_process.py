@@ -25,7 +25,7 @@ from kg.search import embedding, frames
 from kg.search.edge_shard import Shard, optimize_folder
 from kg.search.edge_units import Units
 from kg.search.edge_vectors import Vectors
-from kg.search.protocol import IndexedUnit, IndexStatus
+from kg.search.protocol import IndexedUnit, IndexStatus, Mode
 from kg.settings import Settings
 
 log = logging.getLogger("kg.search.edge_process")
@@ -56,9 +56,11 @@ class Server:
             "close": self._close,
         }
 
-    def _rank(self, query: str, units: list[str] | None, parents: list[str] | None, limit: int) -> dict[str, Any]:
+    def _rank(
+        self, query: str, units: list[str] | None, parents: list[str] | None, limit: int, mode: Mode
+    ) -> dict[str, Any]:
         with self._vectors.search():
-            ranking = self._units.rank(query, units, parents, limit)
+            ranking = self._units.rank(query, units, parents, limit, mode)
         return {
             "candidates": [(c.iri, c.score, c.bm25, c.cosine) for c in ranking.candidates],
             "exhaustive": ranking.exhaustive,

@@ -17,7 +17,7 @@ from typing import Any
 import qdrant_edge as qe
 
 from kg.search.edge_shard import DENSE, UPDATE_POINTS, Shard
-from kg.search.protocol import Candidate, IndexedUnit, Ranking
+from kg.search.protocol import Candidate, IndexedUnit, Mode, Ranking
 from kg.search.ranking import Fusion, is_settled
 
 BM25 = qe.Bm25Params(k=0.9, b=0.4)
@@ -108,10 +108,17 @@ class Units:
             if offset is None:
                 return
 
-    def rank(self, query: str, units: Sequence[str] | None, parents: Sequence[str] | None, limit: int) -> Ranking:
+    def rank(
+        self,
+        query: str,
+        units: Sequence[str] | None,
+        parents: Sequence[str] | None,
+        limit: int,
+        mode: Mode = "hybrid",
+    ) -> Ranking:
         """Return the best `limit` units by fused score, as SearchIndex.rank says."""
-        text = searchable(query)
-        vector = self.embed_query(query) if query.strip() else None
+        text = None if mode == "dense" else searchable(query)
+        vector = self.embed_query(query) if query.strip() and mode != "bm25" else None
         if units is not None:
             return self._rank_units(text, vector, units, limit)
         where = None
@@ -121,7 +128,9 @@ class Units:
             where = qe.Filter(must=[_match("parent", *parents)])
         return self._rank_proposed(text, vector, where, limit)
 
-    def _rank_units(self, text: str, vector: Sequence[float] | None, units: Sequence[str], limit: int) -> Ranking:
+    def _rank_units(
+        self, text: str | None, vector: Sequence[float] | None, units: Sequence[str], limit: int
+    ) -> Ranking:
         iris = {point_id(iri): iri for iri in units}
         if not iris:
             return Ranking((), exhaustive=True)
@@ -131,7 +140,9 @@ class Units:
         fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0))
         return Ranking(fusion.rank(iris.values(), bm25, cosine)[:limit], exhaustive=True)
 
-    def _rank_proposed(self, text: str, vector: Sequence[float] | None, where: qe.Filter | None, limit: int) -> Ranking:
+    def _rank_proposed(
+        self, text: str | None, vector: Sequence[float] | None, where: qe.Filter | None, limit: int
+    ) -> Ranking:
         """Take the best by words and the best by meaning, deeper until nothing below can enter the page."""
         depth = max(_FIRST_DEPTH, _DEEPER * limit)
         while True:
@@ -167,7 +178,9 @@ class Units:
         named.sort(key=lambda candidate: (-candidate.score, candidate.iri))
         return named[:limit]
 
-    def _by_words(self, text: str, where: qe.Filter | None, limit: int) -> dict[str, float]:
+    def _by_words(self, text: str | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
+        if text is None:
+            return {}
         return self._query(qe.TextQuery("search", text, BM25), where, limit)
 
     def _by_meaning(self, vector: Sequence[float] | None, where: qe.Filter | None, limit: int) -> dict[str, float]:

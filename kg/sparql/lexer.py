@@ -15,6 +15,9 @@ from typing import Final, Literal, NamedTuple
 
 _LINE_END: Final = re.compile(r"[\r\n]")
 _OPERANDS: Final = frozenset({"variable", "name", "iri", "string", "language", "number", "word", "blank"})
+_SCHEME: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*://")
+# An escape that is well-formed and names no character, so that what holds it is no string.
+_NO_CHARACTER: Final = re.compile(r"\\u[dD][89A-Fa-f]|\\U(?!000[0-9A-Fa-f]|0010)|\\U0000[dD][89A-Fa-f]")
 _CLOSING: Final = frozenset({")", "}", "]", ">>", ")>>"})
 
 Kind = Literal[
@@ -86,9 +89,10 @@ def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
     """Yield every token that stands in some reading of `query`, white space and comments left out, each with the one
     before it.
 
-    What can differ: an IRI whose text holds ``#`` or ``'`` is, where *less than* may stand, an operator before a
-    comment or string that hides what comes next (``FILTER(?a <1)#>``); and what begins like a long string, but is none,
-    is an empty string beside another. Every other difference ends where the token does, so it hides nothing.
+    What can differ: an IRI whose text holds ``#`` or ``'`` (and no ``//`` after its scheme) is, where *less than* may
+    stand, an operator before a comment or string that hides what comes next (``FILTER(?a <1)#>``); and what begins like
+    a long string, but is none, is an empty string beside another. Every other difference ends where the token does, so
+    it hides nothing.
     """
     seen: set[tuple[int, bool]] = set()
     starts: list[tuple[int, Token | None]] = [(0, None)]
@@ -106,7 +110,7 @@ def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
             if token.kind in ("space", "comment"):
                 continue
             yield previous, token
-            if (end := _other_end(token, previous)) is not None:
+            if (end := other_end(token, previous)) is not None:
                 starts.append((end, Token("punctuation", query[token.start : end], token.start)))
             previous = token
 
@@ -116,10 +120,14 @@ def _is_operand(token: Token | None) -> bool:
     return token is not None and (token.kind in _OPERANDS or token.text in _CLOSING)
 
 
-def _other_end(token: Token, previous: Token | None) -> int | None:
-    """Return where another token than `token` may end that begins at the same place, if that makes a difference."""
-    if token.kind == "iri" and ("#" in token.text or "'" in token.text) and _is_operand(previous):
-        return token.start + 1
-    if token.kind == "string" and token.text.startswith(('"""', "'''")) and "\\" in token.text:
-        return token.start + 2  # an escape that names no character makes this no long string
+def other_end(token: Token, previous: Token | None) -> int | None:
+    """Return where another token than `token` may end that begins at the same place, if that makes a difference.
+
+    ``<scheme://...>`` is an IRI whatever it holds: no expression has two slashes in a row.
+    """
+    if token.kind == "iri":
+        if ("#" in token.text or "'" in token.text) and _is_operand(previous) and not _SCHEME.match(token.text):
+            return token.start + 1
+    elif token.kind == "string" and token.text.startswith(('"""', "'''")) and _NO_CHARACTER.search(token.text):
+        return token.start + 2
     return None
