@@ -11,20 +11,22 @@ import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NoReturn
 
 import uvicorn
 from fastmcp.server.http import HostOriginGuardMiddleware
 from fastmcp.utilities.lifespan import combine_lifespans
+from pyoxigraph import NamedNode, Triple
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
-from kg.errors import InvalidInputError, QuadciteError
+from kg.errors import ForbiddenError, InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import health, sparql_protocol
+from kg.server.auth import EVERYONE, Actor, LocalToken
+from kg.server.endpoint import Endpoint
 from kg.server.mcp import StopsWithClient, Threads, build_mcp
 from kg.settings import Settings
 from kg.store.sandbox import QueryPool
@@ -47,12 +49,43 @@ QUERIES_GRACE_S: Final = 2
 """Seconds after which queries that still run are stopped, so that who asked hears why before the connection ends."""
 
 
-def create_app(kg: KnowledgeGraph, endpoint: KnowledgeGraph | None = None) -> Starlette:
+class _NoWrites:
+    """The graphs of a server that takes no writes over the Graph Store Protocol."""
+
+    def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> NoReturn:
+        raise ForbiddenError("this server takes no graphs")
+
+    post = put
+
+    def create(self, triples: Sequence[Triple], actor: Actor) -> NoReturn:
+        raise ForbiddenError("this server takes no graphs")
+
+    def delete(self, graph: NamedNode | None, actor: Actor) -> NoReturn:
+        raise ForbiddenError("this server takes no graphs")
+
+
+def endpoint_of(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalToken | None = None) -> Endpoint:
+    """Return what the protocols serve of an open graph.
+
+    `pool` holds the query workers that they have to themselves; without it they share those of the tools. `token` is
+    what makes its holder an admin; without it nobody is.
+    """
+    return Endpoint(
+        settings=kg.settings,
+        pool=pool or kg.pool,
+        generation=lambda: kg.store.statistics().generation,
+        actor=token.actor if token is not None else lambda request: EVERYONE,
+        graphs=_NoWrites(),
+        update=None,
+    )
+
+
+def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalToken | None = None) -> Starlette:
     """Return the application over an open graph: ``/mcp`` and its siblings, ``/sparql``, ``/health``.
 
-    `endpoint` is the same graph with the query workers that ``/sparql`` has to itself; without it they are shared.
-    While it runs, what differs between the store and the index is rebuilt in the background. Requests that name a
-    host other than this machine get 421, and those of a foreign web page 403 (DNS rebinding).
+    `pool` and `token` are those of `endpoint_of`. While it runs, what differs between the store and the index is
+    rebuilt in the background. Requests that name a host other than this machine get 421, and those of a foreign web
+    page 403 (DNS rebinding).
     """
 
     @contextlib.asynccontextmanager
@@ -68,7 +101,8 @@ def create_app(kg: KnowledgeGraph, endpoint: KnowledgeGraph | None = None) -> St
         for path, tags in MOUNTS.items()
     }
     routes: list[BaseRoute] = [Route(path, StopsWithClient(app)) for path, app in apps.items()]
-    routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint or kg)]
+    endpoint = endpoint_of(kg, pool, token)
+    routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint)]
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
@@ -164,10 +198,11 @@ def serve(
             KnowledgeGraph.open(data_dir, settings, address=address) as kg,
             # Raw queries have workers of their own: however many of them run away, the tools are answered.
             QueryPool(kg.store, settings) as raw,
+            _local_token(data_dir) as token,
         ):
             kg.load = load
             config = uvicorn.Config(
-                create_app(kg, replace(kg, pool=raw)),
+                create_app(kg, raw, token),
                 log_config=LOGGING,
                 timeout_graceful_shutdown=GRACE_S,
                 lifespan="on",
@@ -175,6 +210,16 @@ def serve(
             )
             with _signals_that_return():
                 _Server(config, address, on_ready, (kg.pool.close, raw.close)).run(sockets=[listening])
+
+
+@contextlib.contextmanager
+def _local_token(data_dir: Path) -> Iterator[LocalToken]:
+    """Let whoever can read `data_dir` act as admin for as long as the block runs."""
+    token = LocalToken(data_dir)
+    try:
+        yield token
+    finally:
+        token.remove()
 
 
 @contextlib.contextmanager

@@ -1,284 +1,303 @@
-"""The SPARQL 1.1 Protocol's query operation at ``/sparql``, read-only (https://www.w3.org/TR/sparql11-protocol/).
+"""The SPARQL 1.1 Protocol at ``/sparql``, queries and updates (https://www.w3.org/TR/sparql11-protocol/).
 
-Beyond the protocol: ``timeout=`` (seconds) lowers the deadline, and every answer says in its headers what it is:
-``Quadcite-Snapshot`` the generation of the store, ``Quadcite-Row-Limit`` the rows that are sent at most, and
-``Quadcite-Truncated`` (``true`` or ``false``) whether that limit cut it short. A result of more than `HELD_BYTES` is
-sent while it is computed, so its header cannot know: then ``Quadcite-Truncated`` is absent, and a result with as many
-rows as the limit has to be taken as cut short. A result that hits a limit of time or memory after it began ends without
-its last chunk, which HTTP clients report as an incomplete answer; it never looks complete.
+A query comes by GET, by POST as a form or as it is, and by QUERY (draft-ietf-httpbis-safe-method-w-body) with the same
+bodies; an update by POST, as a form or as it is. GET without parameters answers with the service description. Beyond
+the protocol:
+
+- ``timeout=`` (seconds) lowers the deadline; ``snapshot=`` asks a generation of the store that is still kept;
+- ``format=`` or ``output=`` names the representation where no Accept header can be sent (`negotiation.SHORTHANDS`);
+- an answer to GET has an ETag, weak since rows have no order of their own, unless the query asks for something that
+  changes by itself (the time, chance, another server); sent back as If-None-Match it saves the query;
+- an update is answered with 204 and, in ``Quadcite-Snapshot``, the generation that it made: the next query sees it.
+
+CSV and TSV are for SELECT alone. Parameters that nothing here knows are left alone, as clients send some of their own.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from urllib.parse import parse_qsl
 
-import anyio
 import anyio.to_thread
 from anyio import CapacityLimiter
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from pyoxigraph import NamedNode
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, request_response
 
-from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError
-from kg.knowledge_graph import KnowledgeGraph
-from kg.sparql.guard import check_query
-from kg.store.sandbox import Cancellation, Streamed
-
-HELD_BYTES: Final = 262_144
-"""A result up to this size is held back until it is complete, so that its headers can say whether it was cut short."""
-
-RESULT_TYPES: Final = (
-    "application/sparql-results+json",
-    "application/sparql-results+xml",
-    "text/csv",
-    "text/tab-separated-values",
+from kg.errors import InvalidInputError, QueryForbiddenError
+from kg.server.auth import ADMIN, READ
+from kg.server.compression import Compression
+from kg.server.endpoint import Endpoint, UpdateRequest
+from kg.server.execution import execute
+from kg.server.negotiation import (
+    ASK_TYPES,
+    GRAPH_TYPES,
+    SELECT_TYPES,
+    SHORTHANDS,
+    media_type_of,
+    negotiate,
+    shorthand,
 )
-GRAPH_TYPES: Final = ("text/turtle", "application/n-triples")
-_ALIASES: Final = {
-    "application/json": "application/sparql-results+json",
-    "application/xml": "application/sparql-results+xml",
-    "text/xml": "application/sparql-results+xml",
-    "text/plain": "application/n-triples",
-    "application/x-turtle": "text/turtle",
-}
-_FORM: Final = "application/x-www-form-urlencoded"
-_QUERY: Final = "application/sparql-query"
-_log = logging.getLogger(__name__)
+from kg.server.problems import HttpError, answering, method_not_allowed
+from kg.sparql.guard import query_form
 
+FORM: Final = "application/x-www-form-urlencoded"
+QUERY: Final = "application/sparql-query"
+UPDATE: Final = "application/sparql-update"
 
-class _ProtocolError(Exception):
-    """A request that HTTP itself has a status for."""
+_ALLOWED: Final = "GET, HEAD, POST, QUERY, OPTIONS"
+_OFFERED: Final = {"SELECT": SELECT_TYPES, "ASK": ASK_TYPES, "CONSTRUCT": GRAPH_TYPES, "DESCRIBE": GRAPH_TYPES}
+_FORMATS: Final = ("format", "output")
+_OF_QUERIES: Final = ("default-graph-uri", "named-graph-uri", "timeout", "snapshot")
+_OF_UPDATES: Final = ("using-graph-uri", "using-named-graph-uri")
+_MAX_PARAMETERS: Final = 10_000
+_LONG_QUERY: Final = 10_000
+_BROKEN_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
+_VOLATILE: Final = re.compile("NOW|RAND|UUID|SERVICE", re.IGNORECASE)
+"""What may make an answer differ over the same data; wherever it stands in the query, to be sure."""
 
-    def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status, self.code, self.headers = status, code, headers
+Parameters = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Operation:
-    query: str
-    timeout_s: float
+class _Query:
+    text: str
+    media_type: str
+    timeout_s: float | None
+    snapshot: int | None
+    default_graphs: tuple[NamedNode, ...]
+    named_graphs: tuple[NamedNode, ...]
 
 
-def negotiate(accept: str, offered: tuple[str, ...]) -> str | None:
-    """Return the media type of `offered` that an Accept header likes best, or None if it takes none of them.
-
-    By RFC 9110, section 12.5.1: the most specific range that matches a type gives its weight; among equals the order of
-    `offered` decides. Common aliases (``application/json``) stand for the type that they mean.
-    """
-    ranges: dict[str, float] = {}
-    for item in accept.split(",") if accept.strip() else ["*/*"]:
-        media_range, *parameters = (part.strip().lower() for part in item.split(";"))
-        weight = 1.0
-        for parameter in parameters:
-            name, _, value = parameter.partition("=")
-            if name.strip() == "q":
-                try:
-                    weight = float(value)
-                except ValueError:
-                    weight = 0.0
-        media_range = _ALIASES.get(media_range, media_range)
-        ranges[media_range] = max(weight, ranges.get(media_range, 0.0))
-
-    def weight_of(media_type: str) -> float:
-        for media_range in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
-            if media_range in ranges:
-                return ranges[media_range]
-        return 0.0
-
-    best = max(offered, key=weight_of)
-    return best if weight_of(best) > 0 else None
+def routes(endpoint: Endpoint) -> list[Route]:
+    """Return the route of the protocol over `endpoint`."""
+    # Every method comes here (a route of a function would take GET alone), so that 405 has the endpoint's own form.
+    app = Compression(request_response(answering(_Sparql(endpoint).answer)))
+    return [Route("/sparql", app, name="sparql")]
 
 
-def routes(kg: KnowledgeGraph) -> list[Route]:
-    """Return the routes of the endpoint over `kg`."""
-    # A query occupies a thread while it runs or waits: as many as the pool takes, apart from the threads of all else.
-    limiter = CapacityLimiter(kg.settings.query_workers + kg.settings.query_queue + 1)
+class _Sparql:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint: Final = endpoint
+        self._updates: Final = CapacityLimiter(1)  # they wait for one another anyway
+        self._instance: Final = secrets.token_hex(4)  # the generations of another data directory are not these
 
-    async def sparql(request: Request) -> Response:
-        try:
-            return await _answer(kg, request, limiter)
-        except _ProtocolError as error:
-            return _error(error.status, error.code, str(error), error.headers)
-        except ClientDisconnect:
-            return _error(400, "invalid_input", "the client went away before its request was complete")
-        except QuadciteError as error:
-            headers = {"Retry-After": "1"} if error.retryable else None
-            return _error(error.http_status, error.code, str(error), headers)
-
-    # Every method comes here, so that 405 has the endpoint's own form.
-    methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    return [Route("/sparql", sparql, methods=methods, name="sparql")]
-
-
-async def _answer(kg: KnowledgeGraph, request: Request, limiter: CapacityLimiter) -> Response:
-    operation = await _read(request, kg.settings.max_body_bytes)
-    accept = ",".join(request.headers.getlist("accept"))
-    cancellation = Cancellation()
-
-    def begin() -> tuple[Streamed, list[bytes]]:
-        form = check_query(operation.query)
-        offered = GRAPH_TYPES if form in ("CONSTRUCT", "DESCRIBE") else RESULT_TYPES
-        media_type = negotiate(accept, offered)
-        if media_type is None:
-            message = (
-                f"{form or 'this query'} is answered in {', '.join(offered)}; the Accept header takes none of them"
+    async def answer(self, request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return self._options()
+        if request.method not in _ALLOWED.split(", "):
+            raise method_not_allowed(request, _ALLOWED)
+        actor = self._endpoint.actor(request)
+        in_url = _parameters(request.scope["query_string"], self._endpoint.settings.max_body_bytes)
+        in_body = await self._body(request) if request.method in ("POST", "QUERY") else {}
+        if "update" in in_url or ("update" in in_body and request.method != "POST"):
+            raise InvalidInputError(f"an update is sent by POST, in the body: as {UPDATE}, or in a form as `update`")
+        parameters = {name: in_url.get(name, []) + in_body.get(name, []) for name in {**in_url, **in_body}}
+        operations = [(name, text) for name in ("query", "update") for text in parameters.get(name, [])]
+        if len(operations) != 1:
+            raise InvalidInputError(
+                f"a request carries exactly one query (parameter `query`) or update, not {len(operations)}"
             )
-            raise _ProtocolError(406, "not_acceptable", message)
-        stream = kg.pool.stream(
-            operation.query,
-            media_type=media_type,
-            timeout_s=min(kg.settings.query_timeout_s, operation.timeout_s),
-            at_least=kg.store.statistics().generation,
-            cancellation=cancellation,
+        [(kind, text)] = operations
+        if not text.strip():
+            raise InvalidInputError(f"the {kind} is empty")
+        if kind == "update":
+            return await self._update(request, text, parameters)
+        actor.require(READ, "a query")
+        return await self._query(request, text, parameters)
+
+    def _options(self) -> Response:
+        headers = {"Allow": _ALLOWED, "Accept-Query": f"{QUERY}, {FORM}", "Accept-Post": self._accept_post()}
+        return Response(status_code=204, headers=headers)
+
+    def _accept_post(self) -> str:
+        return ", ".join((QUERY, FORM) if self._endpoint.update is None else (QUERY, UPDATE, FORM))
+
+    async def _body(self, request: Request) -> Parameters:
+        """Return the parameters in the body of a request, of which a query or update sent as it is is one."""
+        content_types = request.headers.getlist("content-type")
+        if len(content_types) > 1:
+            raise InvalidInputError("the request has several Content-Type headers; send one")
+        content_type, parameters = media_type_of("".join(content_types))
+        taken = (QUERY, FORM) if request.method == "QUERY" else (QUERY, UPDATE, FORM)
+        headers = {"Accept-Post": self._accept_post(), "Accept-Query": f"{QUERY}, {FORM}"}
+        if content_type not in taken:
+            message = f"a {request.method} carries {' or '.join(taken)}, not {content_type or 'a body without a type'}"
+            raise HttpError(415, "unsupported_media_type", message, headers)
+        if (charset := parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8", "us-ascii"):
+            raise HttpError(415, "unsupported_media_type", f"the charset is UTF-8, not {charset}", headers)
+        if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
+            message = f"the body is sent as it is, not compressed (Content-Encoding: {coding})"
+            raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
+        body = await _read(request, self._endpoint.settings.max_body_bytes)
+        if content_type == FORM:
+            return _parameters(body, len(body))
+        try:
+            text = body.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InvalidInputError(f"the body is not UTF-8: {error}") from None
+        return {"query" if content_type == QUERY else "update": [text]}
+
+    async def _update(self, request: Request, text: str, parameters: Parameters) -> Response:
+        endpoint = self._endpoint
+        _refuse(parameters, _OF_QUERIES, "a query, and this is an update")
+        if endpoint.update is None:
+            raise QueryForbiddenError(
+                "this endpoint is read-only: it takes no updates unless it is started with QUADCITE_UPDATES=true"
+            )
+        actor = endpoint.actor(request)
+        actor.require(ADMIN, "an update")
+        default_graphs, named_graphs = (_graphs(parameters, name) for name in _OF_UPDATES)
+        update = partial(endpoint.update, UpdateRequest(text, default_graphs, named_graphs), actor)
+        generation = await anyio.to_thread.run_sync(update, limiter=self._updates)
+        return Response(status_code=204, headers={"Quadcite-Snapshot": str(generation), "Cache-Control": "no-store"})
+
+    async def _query(self, request: Request, text: str, parameters: Parameters) -> Response:
+        endpoint = self._endpoint
+        _refuse(parameters, _OF_UPDATES, "an update, and this is a query")
+        query = _Query(
+            text,
+            await _media_type(request, text, parameters),
+            _timeout(parameters),
+            _snapshot(parameters),
+            *(_graphs(parameters, name) for name in _OF_QUERIES[:2]),
         )
-        held: list[bytes] = []
-        for piece in stream:
-            held.append(piece)
-            if sum(map(len, held)) > HELD_BYTES:
-                break
-        return stream, held
+        headers = {"Vary": "Accept", "Cache-Control": "no-cache"}
+        lasting = request.method in ("GET", "HEAD") and _VOLATILE.search(text) is None
+        if lasting and (given := request.headers.getlist("if-none-match")):
+            generation = endpoint.generation() if query.snapshot is None else query.snapshot
+            tag = self._tag(query, generation)
+            if _matches(given, tag):
+                headers |= {"ETag": tag, "Quadcite-Snapshot": str(generation)}
+                return Response(status_code=304, headers=headers)
+        response = await execute(
+            endpoint,
+            request,
+            text,
+            media_type=query.media_type,
+            headers=headers,
+            timeout_s=query.timeout_s,
+            default_graphs=query.default_graphs,
+            named_graphs=query.named_graphs,
+            exactly=query.snapshot,
+        )
+        if lasting:
+            response.headers["ETag"] = self._tag(query, int(response.headers["Quadcite-Snapshot"]))
+        return response
 
-    async with _cancelled_with(request.receive, cancellation):
-        stream, held = await anyio.to_thread.run_sync(begin, limiter=limiter)
-    headers = {
-        "Content-Type": stream.media_type + ("; charset=utf-8" if stream.media_type.startswith("text/") else ""),
-        "Quadcite-Snapshot": str(stream.generation),
-        "Quadcite-Row-Limit": str(kg.settings.max_rows),
-        "Vary": "Accept",
-    }
-    if stream.truncated is not None:
-        headers["Quadcite-Truncated"] = "true" if stream.truncated else "false"
-        return Response(b"".join(held), headers=headers)
-    return _StreamedResponse(stream, held, cancellation, limiter, headers)
+    def _tag(self, query: _Query, generation: int) -> str:
+        """Return what names the answer to `query` over a generation of the store."""
+        asked = (query.text, query.media_type, *map(str, query.default_graphs), "", *map(str, query.named_graphs))
+        named = "\0".join((self._instance, str(self._endpoint.settings.max_rows), *asked))
+        return f'W/"{generation}-{hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 
-class _StreamedResponse(Response):
-    """Sends what is held already, then each piece as the worker computes it."""
-
-    def __init__(
-        self,
-        stream: Streamed,
-        held: list[bytes],
-        cancellation: Cancellation,
-        limiter: CapacityLimiter,
-        headers: dict[str, str],
-    ) -> None:
-        super().__init__(headers=headers)
-        del self.headers["content-length"]
-        self._stream, self._held, self._cancellation, self._limiter = stream, held, cancellation, limiter
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        stream = self._stream
+async def _media_type(request: Request, query: str, parameters: Parameters) -> str:
+    """Return what to answer `query` with, by a parameter if it has one, else by the Accept headers."""
+    # A long prologue takes a while to read.
+    form = query_form(query) if len(query) < _LONG_QUERY else await anyio.to_thread.run_sync(query_form, query)
+    offered: Sequence[str] = _OFFERED.get(form or "", (*SELECT_TYPES, *GRAPH_TYPES))
+    wanted = next((values[0] for name in _FORMATS if (values := parameters.get(name))), None)
+    if wanted is None:
+        media_type = negotiate(request.headers.getlist("accept"), offered)
+        asker = "the Accept header takes"
+    else:
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            if scope["method"] == "HEAD":
-                await send({"type": "http.response.body", "body": b""})
-                return
-            await send({"type": "http.response.body", "body": b"".join(self._held), "more_body": True})
-            self._held.clear()
-            async with _cancelled_with(receive, self._cancellation):
-                while piece := await anyio.to_thread.run_sync(next, stream, b"", limiter=self._limiter):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-                await send({"type": "http.response.body", "body": b""})
-        except QuadciteError as error:
-            # Without the last message the server breaks the connection off: the client sees that the answer is cut.
-            _log.warning("a result ended before its end: %s", error)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(stream.close, limiter=self._limiter)
+            media_type = shorthand(wanted, offered)
+        except KeyError:
+            message = f"{' or '.join(_FORMATS)} is a media type or one of {', '.join(SHORTHANDS)}, not {wanted[:80]!r}"
+            raise InvalidInputError(message) from None
+        asker = f"{wanted[:80]!r} names"
+    if media_type is None:
+        message = f"{form or 'this query'} is answered in {', '.join(offered)}; {asker} none of them"
+        raise HttpError(406, "not_acceptable", message)
+    return media_type
 
 
-@asynccontextmanager
-async def _cancelled_with(receive: Receive, cancellation: Cancellation) -> AsyncIterator[None]:
-    """Cancel the query when the client goes away within this block."""
-
-    async def watch() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        cancellation.cancel()
-
-    failure: Exception | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(watch)
-        try:
-            yield
-        except (QuadciteError, _ProtocolError) as error:
-            failure = error  # raised below: a task group would wrap it
-        group.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-
-
-async def _read(request: Request, max_bytes: int) -> _Operation:
-    """Return the query that a request asks for, by section 2.1 of the protocol."""
-    if request.method not in ("GET", "HEAD", "POST"):
-        message = f"{request.method} is not answered here; use GET, HEAD or POST"
-        raise _ProtocolError(405, "method_not_allowed", message, {"Allow": "GET, HEAD, POST"})
-    parameters = _parameters(request.scope["query_string"])
-    if request.method == "POST":
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if content_type == "application/sparql-update":
-            raise QueryForbiddenError("this endpoint is read-only: it takes no updates")
-        if content_type not in (_FORM, _QUERY):
-            message = f"a POST carries {_QUERY} or {_FORM}, not {content_type or 'a body without a type'}"
-            raise _ProtocolError(415, "unsupported_media_type", message, {"Accept-Post": f"{_QUERY}, {_FORM}"})
-        body = await _body(request, max_bytes)
-        parameters += [("query", _text(body))] if content_type == _QUERY else _parameters(body)
-    values: dict[str, list[str]] = {}
-    for name, value in parameters:
-        values.setdefault(name, []).append(value)
-    if "update" in values:
-        raise QueryForbiddenError("this endpoint is read-only: it takes no updates")
-    for name in ("default-graph-uri", "named-graph-uri"):
-        if name in values:
-            raise InvalidInputError(f"{name} is not supported: the default graph is all graphs; use GRAPH or FROM")
-    queries = values.get("query", [])
-    if len(queries) != 1:
-        raise InvalidInputError(f"a request carries exactly one query, as the parameter `query`, not {len(queries)}")
-    return _Operation(queries[0], _timeout(values.get("timeout", ["inf"])[-1]))
-
-
-def _parameters(text: bytes) -> list[tuple[str, str]]:
+def _parameters(text: bytes, max_bytes: int) -> Parameters:
+    """Return the parameters of a query string or form, each with its values in order."""
+    if len(text) > max_bytes:
+        message = f"the URL is longer than {max_bytes} bytes (setting QUADCITE_MAX_BODY_BYTES); send the query by POST"
+        raise HttpError(414, "uri_too_long", message)
+    if (broken := _BROKEN_ESCAPE.search(text)) is not None:
+        found = broken[0].decode("ascii", "replace")
+        raise InvalidInputError(f"the parameters are not percent-encoded: {found!r} at byte {broken.start()}")
     try:
-        return parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
-    except ValueError as error:  # also UnicodeDecodeError
-        raise InvalidInputError(f"the parameters are not percent-encoded UTF-8: {error}") from None
-
-
-def _text(body: bytes) -> str:
-    try:
-        return body.decode("utf-8")
+        decoded = text.decode("utf-8")
+        pairs = parse_qsl(decoded, keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS)
     except UnicodeDecodeError as error:
-        raise InvalidInputError(f"the query is not UTF-8: {error}") from None
-
-
-def _timeout(text: str) -> float:
-    try:
-        seconds = float(text)
+        raise InvalidInputError(f"the parameters are not percent-encoded UTF-8: {error}") from None
     except ValueError:
-        seconds = 0.0
-    if not seconds > 0:
-        raise InvalidInputError(f"timeout must be a number of seconds greater than 0, not {text!r}")
-    return seconds
+        raise InvalidInputError(f"a request has at most {_MAX_PARAMETERS} parameters") from None
+    parameters: Parameters = {}
+    for name, value in pairs:
+        parameters.setdefault(name, []).append(value)
+    return parameters
 
 
-async def _body(request: Request, max_bytes: int) -> bytes:
+async def _read(request: Request, max_bytes: int) -> bytes:
     body = bytearray()
     async for piece in request.stream():
         body += piece
         if len(body) > max_bytes:
             message = f"the body is larger than {max_bytes} bytes (setting QUADCITE_MAX_BODY_BYTES)"
             # The connection stays: closed on a client that still sends, it would reset before the answer is read.
-            raise _ProtocolError(413, "body_too_large", message)
+            raise HttpError(413, "body_too_large", message)
     return bytes(body)
 
 
-def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse({"code": code, "message": message}, status, headers)
+def _refuse(parameters: Parameters, names: Sequence[str], reason: str) -> None:
+    for name in names:
+        if name in parameters:
+            raise InvalidInputError(f"{name} belongs to {reason}")
+
+
+def _graphs(parameters: Parameters, name: str) -> tuple[NamedNode, ...]:
+    graphs = []
+    for value in parameters.get(name, []):
+        try:
+            graphs.append(NamedNode(value))
+        except ValueError as error:
+            raise InvalidInputError(f"{name} must be an absolute IRI, not {value[:200]!r}: {error}") from None
+    return tuple(graphs)
+
+
+def _single(parameters: Parameters, name: str) -> str | None:
+    values = parameters.get(name, [])
+    if len(values) > 1:
+        raise InvalidInputError(f"{name} is given {len(values)} times; give it once")
+    return values[0] if values else None
+
+
+def _timeout(parameters: Parameters) -> float | None:
+    if (text := _single(parameters, "timeout")) is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise InvalidInputError(f"timeout must be a number of seconds greater than 0, not {text[:80]!r}")
+    return seconds
+
+
+def _snapshot(parameters: Parameters) -> int | None:
+    if (text := _single(parameters, "snapshot")) is None:
+        return None
+    if re.fullmatch("[0-9]{1,18}", text) is None:
+        raise InvalidInputError(
+            f"snapshot must be a generation of the store, as in the header Quadcite-Snapshot, not {text[:80]!r}"
+        )
+    return int(text)
+
+
+def _matches(given: Sequence[str], tag: str) -> bool:
+    """Return whether If-None-Match names `tag`, compared weakly (RFC 9110, section 13.1.2)."""
+    return tag.removeprefix("W/") in (text.strip().removeprefix("W/") for text in ",".join(given).split(","))
