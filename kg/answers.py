@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import closing
 from typing import Final
 
 import pyoxigraph
 from pyoxigraph import Literal, NamedNode, RdfFormat
 
 from kg import console
+from kg.access import Access
 from kg.errors import InvalidInputError
-from kg.knowledge_graph import KnowledgeGraph
 from kg.search.protocol import IndexStatus
-from kg.sparql.guard import check_query
+from kg.sparql.guard import check_query, query_form
 from kg.store.protocol import Result, Rows, Term
-from kg.store.sandbox import UNLIMITED
+from kg.store.replies import result_of
 from kg.tools.model import SearchResult
 from kg.vocabulary import PREFIXES, curie
 
@@ -92,13 +93,15 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def write(kg: KnowledgeGraph, query: str, form: str | None) -> None:
+def write(graph: Access, query: str, form: str | None) -> None:
     """Run `query` without a cap on rows or time, and write its result to standard output.
 
     `form` is one of ``json xml csv tsv ttl nt``. Without it: a table on a terminal; in a pipe tab-separated values, of
     triples N-Triples, of an ASK ``true`` or ``false``. Raises InvalidInputError for a form that the result cannot take.
     """
-    kind = check_query(query) or "SELECT"
+    kind = query_form(query) or "SELECT"
+    if kind not in _BY_KIND:
+        check_query(query)
     what, formats = _BY_KIND[kind]
     if form is not None and form not in formats:
         raise InvalidInputError(
@@ -106,11 +109,12 @@ def write(kg: KnowledgeGraph, query: str, form: str | None) -> None:
         )
     to_terminal = is_terminal()
     if form is None and (kind == "ASK" or (kind == "SELECT" and to_terminal)):
-        _show(kg.pool.run(query, limit=UNLIMITED, timeout_s=UNLIMITED).result)
+        pieces = list(graph.stream(query, ROW_FORMATS["tsv"]))
+        _show(result_of("boolean" if kind == "ASK" else "solutions", pieces, truncated=False))
         return
     chosen = form or ("tsv" if kind == "SELECT" else "ttl" if to_terminal else "nt")
-    with kg.pool.stream(query, media_type=formats[chosen], limit=UNLIMITED, timeout_s=UNLIMITED) as streamed:
-        for piece in streamed:
+    with closing(graph.stream(query, formats[chosen])) as pieces_on_their_way:
+        for piece in pieces_on_their_way:
             sys.stdout.buffer.write(piece)
     if to_terminal:
         sys.stdout.buffer.write(b"\n")

@@ -6,16 +6,14 @@ Imports of the heavy parts stand inside the commands, so that `kg --help` starts
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -24,11 +22,13 @@ from kg.console import AsJson
 from kg.settings import Settings, settings
 
 if TYPE_CHECKING:
-    from kg.knowledge_graph import KnowledgeGraph
+    from kg.access import Access
     from kg.validation.report import Report
 
 SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
 """Every source there is or will be; which of them this version can load, `loaders.pipeline.LOADERS` says."""
+
+SHOWN_WARNINGS: Final = 20
 
 app = typer.Typer(
     name="kg",
@@ -77,17 +77,13 @@ def _settings(data_dir: Path | None) -> Settings:
     return settings() if data_dir is None else settings().model_copy(update={"data_dir": data_dir})
 
 
-@contextmanager
-def _opened(data_dir: Path | None) -> Iterator[KnowledgeGraph]:
-    """Open a data directory that is already there: a mistyped name must not make an empty one."""
-    from kg.errors import StoreError
-    from kg.knowledge_graph import KnowledgeGraph
+def _opened(
+    data_dir: Path | None, *, create: bool = False, load: Callable[..., Any] | None = None
+) -> AbstractContextManager[Access]:
+    """Reach the graph in a data directory: through the server that holds it, else opened here."""
+    from kg import access
 
-    chosen = _settings(data_dir)
-    if not (chosen.data_dir / "format.json").is_file():
-        raise StoreError(f"there is no knowledge graph in {chosen.data_dir}; `kg load climate PATH` makes one there")
-    with KnowledgeGraph.open(chosen.data_dir, chosen) as kg:
-        yield kg
+    return access.opened(_settings(data_dir), create=create, load=load)
 
 
 @app.command()
@@ -106,8 +102,7 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Load a source: read, check against the shapes, commit, index. What has not changed is skipped."""
-    from kg.errors import ModelError
-    from kg.knowledge_graph import KnowledgeGraph
+    from kg.access import as_seen_by_a_server
     from loaders import pipeline
 
     available = ", ".join(pipeline.LOADERS)
@@ -118,39 +113,29 @@ def load(
         )
     if source not in pipeline.LOADERS:
         raise typer.BadParameter(f"{source} cannot be loaded yet; so far only {available} can", param_hint="SOURCE")
-    chosen = _settings(data_dir)
-    failure: ModelError | None = None
-    with KnowledgeGraph.open(chosen.data_dir, chosen) as kg:
-        with console.progress(f"loading {source}") as advance:
-            report = pipeline.load(kg, source, paths, prune=prune, on_progress=advance)
-        if wait:
-            try:
-                _wait(kg)
-            except ModelError as error:  # what was loaded stays loaded, and the report has to say so
-                failure = error
-        report.pending_vectors = kg.search.status().pending_vectors
+    with _opened(data_dir, create=True, load=pipeline.load) as graph, console.progress(f"loading {source}") as advance:
+        places = paths if graph.here else [as_seen_by_a_server(path) for path in paths]
+        done = graph.run("load", {"source": source, "paths": places, "prune": prune, "wait": wait}, advance)
+        if not graph.here:  # what the load logged, it logged in the server
+            for line in [*done["layouts"], *done["warnings"][:SHOWN_WARNINGS]]:
+                console.say(f"kg: {line}")
+    report, failure = done["report"], done["failure"]
     if as_json:
         console.put_json(report)
     else:
-        console.show({name: value for name, value in report.to_dict().items() if name != "rejections"})
-        for rejection in report.rejections:
-            console.say(f"rejected {rejection.record}: {rejection.reason.removeprefix(f'{rejection.record}: ')}")
-        if report.pending_vectors and not failure:
+        console.show({name: value for name, value in report.items() if name != "rejections"})
+        for each in report["rejections"]:
+            console.say(f"rejected {each['record']}: {each['reason'].removeprefix(each['record'] + ': ')}")
+        if report["pending_vectors"] and not failure:
             console.say(
                 "kg: passages are found by their words already, and by meaning once they have their vectors; "
-                "kg serve or kg reindex makes those"
+                + ("kg serve or kg reindex makes those" if graph.here else "the server is making those")
             )
     if failure:
         console.say(f"kg: {failure}")
         raise typer.Exit(console.FAILURE)
-    if report.rejected:
+    if report["rejected"]:
         raise typer.Exit(console.SOME_REJECTED)
-
-
-def _wait(kg: KnowledgeGraph) -> None:
-    """Wait until no vector is pending. Raises ModelError when none can be made."""
-    with console.progress("making vectors") as advance:
-        kg.search.wait(lambda now: advance(now.units - now.pending_vectors, now.units, "making vectors"))
 
 
 @app.command()
@@ -174,21 +159,17 @@ def search(
 ) -> None:
     """Find passages by words and meaning. Best first, each with its id, source file, row and hash."""
     from kg import answers
-    from kg.tools.model import SearchFilters
-    from kg.tools.passages import search as search_tool
-    from loaders import pipeline
+    from kg.search.protocol import IndexStatus
+    from kg.tools.model import SearchResult
 
-    with _opened(data_dir) as kg:
-        # After a crash, or in a restored backup, the index lacks what the store has.
-        with console.progress("indexing") as advance:
-            pipeline.heal(kg, on_progress=advance)
-        filters = SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
-        found = search_tool(kg, text, filters, limit=limit, offset=offset)
-        index = kg.search.status()
+    filters = {"iso3": iso3 or [], "language": language or [], "corpus_type": corpus_type or []}
+    with _opened(data_dir) as graph, console.progress("indexing") as advance:
+        wanted = {"text": text, "filters": filters, "limit": limit, "offset": offset}
+        answer = graph.run("search", wanted, advance)
     if as_json:
-        console.put_json(found)
+        console.put_json(answer["found"])
         return
-    answers.show_found(found, index, first=offset + 1)
+    answers.show_found(SearchResult.model_validate(answer["found"]), IndexStatus(**answer["index"]), first=offset + 1)
 
 
 @app.command()
@@ -215,8 +196,8 @@ def query(
     from kg import answers
 
     text = _query_text(sparql, file)
-    with _opened(data_dir) as kg:
-        answers.write(kg, text, form.value if form else None)
+    with _opened(data_dir) as graph:
+        answers.write(graph, text, form.value if form else None)
 
 
 def _query_text(sparql: str | None, file: str | None) -> str:
@@ -236,26 +217,8 @@ def _query_text(sparql: str | None, file: str | None) -> str:
 @console.reported
 def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Count what is in the data directory, and what its index lacks."""
-    with _opened(data_dir) as kg:
-        from kg.search.healing import text_units
-
-        counted, indexed = kg.store.statistics(), kg.search.status()
-        quarantine = kg.settings.data_dir / "quarantine"
-        document = {
-            "version": __version__,
-            "data_dir": str(kg.settings.data_dir.resolve()),
-            "generation": counted.generation,
-            "quads": counted.quads,
-            "graphs": counted.graphs,
-            "bytes_on_disk": counted.bytes_on_disk,
-            "text_units": text_units(kg.store),
-            "indexed_text_units": indexed.units,
-            "indexed_graphs": indexed.graphs,
-            "pending_vectors": indexed.pending_vectors,
-            "model": indexed.model,
-            "model_problem": indexed.embedder_error,
-            "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
-        }
+    with _opened(data_dir) as graph, console.progress("counting") as advance:
+        document = graph.run("status", {}, advance)
     console.answer(document, as_json)
 
 
@@ -290,8 +253,8 @@ def validate(
     if tables:
         reports.append(_trial(tables))
     if data_dir is not None:
-        with _opened(data_dir) as kg:
-            reports.append(validation.validate_store(kg.store))
+        with _opened(data_dir) as graph:
+            reports.append(validation.validate_store(graph))
     whole = Report(
         "; ".join(report.checked for report in reports), [v for report in reports for v in report.violations]
     )
@@ -351,21 +314,21 @@ def why(
     as_json: AsJson = False,
 ) -> None:
     """Say where a thing or a triple comes from. Its graph, the run that wrote it, the file with its hash, the row."""
-    from kg import provenance
     from kg.answers import parse_node, parse_predicate, parse_term
 
     if (iri is None) == (triple is None):
         raise typer.BadParameter("give an IRI, or --triple S P O")
-    with _opened(data_dir) as kg:
-        if triple:
-            subject, predicate, value = parse_node(triple[0]), parse_predicate(triple[1]), parse_term(triple[2])
-            found = provenance.why_triple(lambda text: kg.query(text).result, subject, predicate, value)
-        else:
-            found = provenance.why_iri(lambda text: kg.query(text).result, parse_node(iri or ""))
-    if as_json:
-        console.put_json({"explanations": found})
+    if triple:
+        terms = parse_node(triple[0]), parse_predicate(triple[1]), parse_term(triple[2])
+        asked: dict[str, object] = {"triple": [str(term) for term in terms]}
     else:
-        console.put("\n\n".join(str(explanation) for explanation in found))
+        asked = {"iri": parse_node(iri or "").value}
+    with _opened(data_dir) as graph, console.progress("asking") as advance:
+        found = graph.run("why", asked, advance)
+    if as_json:
+        console.put_json({"explanations": found["explanations"]})
+    else:
+        console.put(found["text"])
 
 
 @app.command()
@@ -376,15 +339,9 @@ def reindex(
     as_json: AsJson = False,
 ) -> None:
     """Bring the search index in line with the store. Then make the vectors that are missing."""
-    from loaders import pipeline
-
-    with _opened(data_dir) as kg:
-        with console.progress("indexing") as advance:
-            healed = pipeline.heal(kg, full=full, on_progress=advance)
-        _wait(kg)
-        now = kg.search.status()
-    document = {"reindexed_graphs": healed.replaced, "removed_graphs": healed.removed}
-    console.answer(document | {"text_units": now.units, "pending_vectors": now.pending_vectors}, as_json)
+    with _opened(data_dir) as graph, console.progress("indexing") as advance:
+        document = graph.run("reindex", {"full": full}, advance)
+    console.answer(document, as_json)
 
 
 @app.command()
@@ -394,19 +351,9 @@ def backup(
     data_dir: DataDir = None,
 ) -> None:
     """Copy the store as it is now into a new data directory. The index is rebuilt from it when it is opened."""
-    from kg.errors import InvalidInputError
-
-    if target.exists():
-        raise InvalidInputError(f"{target} is there already; name a folder that is not")
-    partial = target.with_name(target.name + ".partial")
-    with _opened(data_dir) as kg, kg.store.snapshot() as snapshot:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        shutil.copytree(snapshot.path, partial / "store")
-        shutil.copy2(kg.settings.data_dir / "format.json", partial)
-        os.sync()
-        partial.rename(target)
-        console.put(f"generation {snapshot.generation} is now in {target}")
+    with _opened(data_dir) as graph, console.progress("copying") as advance:
+        done = graph.run("backup", {"target": str(target.absolute())}, advance)
+    console.put(f"generation {done['generation']} is in {target}")
 
 
 @app.command()
@@ -420,7 +367,11 @@ def serve(
     ] = None,
     transport: Annotated[
         Literal["http", "stdio"],
-        typer.Option("--transport", metavar="http|stdio", help="http serves MCP and SPARQL, stdio MCP alone."),
+        typer.Option(
+            "--transport",
+            metavar="http|stdio",
+            help="stdio: MCP for the client that starts this; a running server is asked if there is one.",
+        ),
     ] = "http",
     data_dir: DataDir = None,
 ) -> None:

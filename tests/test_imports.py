@@ -19,6 +19,7 @@ LAYERS = [
     {"knowledge_graph"},
     {"tools"},
     {"server"},
+    {"access"},
     {"cli", "answers", "console", "demo", "model_commands"},
 ]  # fmt: skip
 LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}

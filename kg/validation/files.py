@@ -7,13 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, parse
 
 from kg import bundle
 from kg.errors import InvalidInputError, QuadciteError, SourceError
-from kg.store.protocol import Store
 from kg.validation.gate import BATCH_QUADS, RecordGate
 from kg.validation.report import Report, Violation
 from kg.validation.shapes import Shapes
@@ -56,7 +55,19 @@ def validate_files(paths: Sequence[Path], shapes: Shapes | None = None) -> Repor
     return Report(f"{len(paths)} file{'s' * (len(paths) != 1)}", found)
 
 
-def validate_store(store: Store, shapes: Shapes | None = None) -> Report:
+class Graphs(Protocol):
+    """Named graphs that can be read one by one: a store, or one that a server holds."""
+
+    def graphs(self) -> Sequence[NamedNode]:
+        """Return the names of all graphs."""
+        ...
+
+    def graph(self, graph: NamedNode) -> list[Quad]:
+        """Return the quads of one graph."""
+        ...
+
+
+def validate_store(store: Graphs, shapes: Shapes | None = None) -> Report:
     """Validate the records in `store`, each graph by itself, some at a time; graphs of other kinds are passed over."""
     gate = RecordGate(shapes)
     names = sorted(

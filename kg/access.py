@@ -1,0 +1,224 @@
+"""How a command reaches a graph: it opens the data directory, or asks the server that holds it. Same answers.
+
+A server holds its data directory for as long as it runs. The lock file says where it is reached, and the token beside
+it, which only its own user can read, opens its commands.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kg.errors import QuadciteError, StoreError, StoreLockedError, UpstreamError
+
+if TYPE_CHECKING:
+    import httpx
+    from pyoxigraph import NamedNode, Quad
+
+    from kg.knowledge_graph import KnowledgeGraph
+    from kg.settings import Settings
+    from kg.store.lock import Holder
+
+Advance = Callable[[int, int | None, str], None]
+
+_CONNECT_S: Final = 5.0
+_ATTEMPTS: Final = 3
+
+
+class Access(Protocol):
+    """A graph within reach."""
+
+    here: bool
+    """Whether this process has the data directory open itself."""
+
+    def run(self, operation: str, arguments: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
+        """Run one of `kg.tools.operations` and return its document."""
+        ...
+
+    def stream(self, query: str, media_type: str) -> Generator[bytes]:
+        """Yield the result of a query as it comes, without a cap on rows or time."""
+        ...
+
+    def graphs(self) -> Sequence[NamedNode]:
+        """Return the names of all graphs."""
+        ...
+
+    def graph(self, graph: NamedNode) -> list[Quad]:
+        """Return the quads of one graph."""
+        ...
+
+
+class Opened:
+    """A data directory that this process has open."""
+
+    here = True
+
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        self._kg: Final = kg
+        self.graphs: Final = kg.store.graphs
+        self.graph: Final = kg.store.graph
+
+    def run(self, operation: str, arguments: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
+        """Run it in this process."""
+        from kg.search.healing import heal
+        from kg.tools.operations import OPERATIONS
+
+        if operation == "search":
+            # After a crash, or in a restored backup, the index lacks what the store has. A server heals by itself.
+            heal(self._kg.store, self._kg.search, on_progress=advance)
+        return OPERATIONS[operation](self._kg, advance, **arguments)
+
+    def stream(self, query: str, media_type: str) -> Generator[bytes]:
+        """Run it in a worker of this process."""
+        from kg.store.sandbox import UNLIMITED
+
+        with self._kg.pool.stream(query, media_type=media_type, limit=UNLIMITED, timeout_s=UNLIMITED) as streamed:
+            yield from streamed
+
+
+class Served:
+    """A graph that a server on this machine holds."""
+
+    here = False
+
+    def __init__(self, address: str, token: str | None) -> None:
+        import httpx
+
+        self.address: Final = address
+        self._client: Final = httpx.Client(
+            base_url=address,
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=httpx.Timeout(None, connect=_CONNECT_S),
+            trust_env=False,
+        )
+
+    def run(self, operation: str, arguments: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
+        """Have the server run it."""
+        with self._post(operation, arguments) as answer:
+            for line in answer.iter_lines():
+                said = json.loads(line)
+                if "progress" in said:
+                    advance(*said["progress"])
+                elif "error" in said:
+                    raise _error(said["error"])
+                else:
+                    result: dict[str, Any] = said["result"]
+                    return result
+        raise UpstreamError(f"the server at {self.address} ended {operation} without a result")
+
+    def stream(self, query: str, media_type: str) -> Generator[bytes]:
+        """Have the server run it."""
+        with self._post("query", {"query": query, "media_type": media_type}) as answer:
+            yield from answer.iter_bytes()
+
+    def graphs(self) -> Sequence[NamedNode]:
+        """Ask the server."""
+        from pyoxigraph import NamedNode
+
+        rows = self._rows("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }")
+        return [row[0] for row in rows if isinstance(row[0], NamedNode)]
+
+    def graph(self, graph: NamedNode) -> list[Quad]:
+        """Ask the server."""
+        from pyoxigraph import Quad
+
+        from kg.sparql.terms import bind
+
+        rows = self._rows(bind("SELECT ?s ?p ?o { GRAPH $graph { ?s ?p ?o } }", graph=graph))
+        return [Quad(subject, predicate, value, graph) for subject, predicate, value in rows]
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        from pyoxigraph import QueryResultsFormat, parse_query_results
+
+        found = parse_query_results(
+            b"".join(self.stream(query, "text/tab-separated-values")), format=QueryResultsFormat.TSV
+        )
+        return [tuple(row) for row in found]  # type: ignore[union-attr]
+
+    @contextmanager
+    def _post(self, name: str, arguments: Mapping[str, Any]) -> Iterator[httpx.Response]:
+        import httpx
+
+        try:
+            with self._client.stream("POST", f"/commands/{name}", json=dict(arguments)) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise _refusal(answer)
+                yield answer
+        except httpx.ConnectError as error:
+            raise StoreLockedError(
+                f"the data directory is held by a server at {self.address}, which does not answer: {error}"
+            ) from None
+        except httpx.HTTPError as error:
+            raise UpstreamError(f"the server at {self.address} broke off: {error}") from None
+
+
+def _refusal(answer: httpx.Response) -> QuadciteError:
+    try:
+        said = answer.json()
+        return _error(said.get("error", said))
+    except (ValueError, KeyError, AttributeError):
+        return UpstreamError(f"the server answered with {answer.status_code}: {answer.text[:200]}")
+
+
+def _error(said: Mapping[str, Any]) -> QuadciteError:
+    """Return the error that the server reported, as it was raised there."""
+
+    def kinds(kind: type[QuadciteError]) -> Iterator[type[QuadciteError]]:
+        yield kind
+        for narrower in kind.__subclasses__():
+            yield from kinds(narrower)
+
+    kind = next((kind for kind in kinds(QuadciteError) if kind.code == said["code"]), QuadciteError)
+    return kind(said["message"])
+
+
+@contextmanager
+def opened(settings: Settings, *, create: bool = False, load: Callable[..., Any] | None = None) -> Iterator[Access]:
+    """Yield the graph in the data directory of `settings`: through the server that holds it, else opened here.
+
+    Without `create` a directory that holds no graph is an error: a mistyped name must not make an empty one. `load`
+    is what loads sources where it is opened here. Raises StoreLockedError for a directory that a process which serves
+    nothing holds.
+    """
+    from kg.knowledge_graph import KnowledgeGraph
+
+    data_dir = settings.data_dir
+    if not create and not (data_dir / "format.json").is_file():
+        raise StoreError(f"there is no knowledge graph in {data_dir}; `kg load climate PATH` makes one there")
+    for attempt in range(1, _ATTEMPTS + 1):
+        served = server_of(data_dir)
+        if served is not None:
+            yield served
+            return
+        try:
+            kg = KnowledgeGraph.open(data_dir, settings)
+        except StoreLockedError:
+            if attempt == _ATTEMPTS or server_of(data_dir) is None:
+                raise
+            continue  # a server has taken it meanwhile
+        with kg:
+            kg.load = load
+            yield Opened(kg)
+        return
+
+
+def server_of(data_dir: Path) -> Served | None:
+    """Return the server on this machine that holds `data_dir`, or None."""
+    from kg.server.auth import read_token
+    from kg.store.lock import holder
+
+    who: Holder | None = holder(data_dir)
+    if who is None or who.address is None or who.host != socket.gethostname():
+        return None
+    return Served(who.address, read_token(data_dir))
+
+
+def as_seen_by_a_server(path: str) -> str:
+    """Return a location as a process with another working folder finds it; `hub` locations stay."""
+    return path if path == "hub" or path.startswith("hub:") else os.path.abspath(path)

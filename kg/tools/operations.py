@@ -1,0 +1,176 @@
+"""What the command line asks of an open graph, here or through the server that holds it: JSON in, JSON out.
+
+Every operation takes its arguments by name, reports progress and returns a document of JSON types, so that
+`kg.server.commands` can carry it over HTTP and the answer is the same on either way.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import pyoxigraph
+from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
+
+from kg import __version__, provenance
+from kg.errors import InvalidInputError, ModelError, QuadciteError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search.healing import Healed, Progress, heal, text_units
+from kg.tools.model import SearchFilters
+from kg.tools.overview import health
+from kg.tools.passages import search as search_passages
+
+Operation = Callable[..., dict[str, Any]]
+
+_loading: Final = threading.Lock()
+"""Two loads at once would read the same records twice; the second waits."""
+
+
+def search(
+    kg: KnowledgeGraph,
+    on_progress: Progress,
+    *,
+    text: str,
+    filters: Mapping[str, Sequence[str]],
+    limit: int,
+    offset: int,
+) -> dict[str, Any]:
+    """Return what the tool `search` finds, as ``found``, and the state of the index, as ``index``."""
+    found = search_passages(kg, text, SearchFilters.model_validate(filters), limit=limit, offset=offset)
+    return {"found": found.model_dump(mode="json"), "index": asdict(kg.search.status())}
+
+
+def status(kg: KnowledgeGraph, on_progress: Progress) -> dict[str, Any]:
+    """Count what is in the data directory, and what its index lacks."""
+    counted, indexed = kg.store.statistics(), kg.search.status()
+    quarantine = kg.settings.data_dir / "quarantine"
+    return {
+        "version": __version__,
+        "data_dir": str(kg.settings.data_dir.resolve()),
+        "generation": counted.generation,
+        "quads": counted.quads,
+        "graphs": counted.graphs,
+        "bytes_on_disk": counted.bytes_on_disk,
+        "text_units": text_units(kg.store),
+        "indexed_text_units": indexed.units,
+        "indexed_graphs": indexed.graphs,
+        "pending_vectors": indexed.pending_vectors,
+        "model": indexed.model,
+        "model_problem": indexed.embedder_error,
+        "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
+        "problems": [problem for problem in health(kg).problems if problem != indexed.embedder_error],
+    }
+
+
+def why(
+    kg: KnowledgeGraph, on_progress: Progress, *, iri: str | None = None, triple: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the explanations of an IRI, or of a triple given as three N-Triples terms, and the same as ``text``."""
+
+    def ask(query: str) -> Any:
+        return kg.query(query).result
+
+    if triple is not None:
+        subject, predicate, value = _terms(triple)
+        found = provenance.why_triple(ask, subject, predicate, value)
+    elif iri is not None:
+        found = provenance.why_iri(ask, _node(iri))
+    else:
+        raise InvalidInputError("why takes an iri or a triple")
+    return {"explanations": [each.to_dict() for each in found], "text": "\n\n".join(map(str, found))}
+
+
+def load(
+    kg: KnowledgeGraph, on_progress: Progress, *, source: str, paths: Sequence[str], prune: bool, wait: bool
+) -> dict[str, Any]:
+    """Load a source as ``kg load`` does. Returns its ``report``, the reasons of its ``rejections``, its ``warnings``
+    and ``layouts``, and in ``failure`` why the vectors that were waited for could not be made (None: all well).
+    """
+    if kg.load is None:
+        raise InvalidInputError("this process cannot load: its composition root gave it no loaders")
+    if not _loading.acquire(blocking=False):
+        on_progress(0, None, "waiting for another load to end")
+        _loading.acquire()
+    try:
+        report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress)
+    finally:
+        _loading.release()
+    failure = None
+    if wait:
+        try:
+            _wait(kg, on_progress)
+        except ModelError as error:  # what was loaded stays loaded, and the report has to say so
+            failure = str(error)
+    report.pending_vectors = kg.search.status().pending_vectors
+    return {
+        "report": report.to_dict(),
+        "warnings": report.warnings,
+        "layouts": report.layouts,
+        "failure": failure,
+    }
+
+
+def reindex(kg: KnowledgeGraph, on_progress: Progress, *, full: bool) -> dict[str, Any]:
+    """Bring the search index in line with the store, then wait for the vectors that are missing."""
+    healed: Healed = heal(kg.store, kg.search, full=full, on_progress=on_progress)
+    _wait(kg, on_progress)
+    now = kg.search.status()
+    return {
+        "reindexed_graphs": healed.replaced,
+        "removed_graphs": healed.removed,
+        "text_units": now.units,
+        "pending_vectors": now.pending_vectors,
+    }
+
+
+def backup(kg: KnowledgeGraph, on_progress: Progress, *, target: str) -> dict[str, Any]:
+    """Copy the store as it is into a new data directory, which is there whole or not at all."""
+    folder = Path(target)
+    if folder.exists():
+        raise InvalidInputError(f"{folder} is there already; name a folder that is not")
+    partial = folder.with_name(folder.name + ".partial")
+    try:
+        with kg.store.snapshot() as snapshot:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            shutil.copytree(snapshot.path, partial / "store")
+            shutil.copy2(kg.settings.data_dir / "format.json", partial)
+            os.sync()
+            partial.rename(folder)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise QuadciteError(f"no backup could be written to {folder}: {error.strerror or error}") from error
+    return {"generation": snapshot.generation, "target": str(folder)}
+
+
+OPERATIONS: Final[Mapping[str, Operation]] = {
+    operation.__name__: operation for operation in (search, status, why, load, reindex, backup)
+}
+
+
+def _wait(kg: KnowledgeGraph, on_progress: Progress) -> None:
+    """Wait until no vector is pending. Raises ModelError when none can be made."""
+    kg.search.wait(lambda now: on_progress(now.units - now.pending_vectors, now.units, "making vectors"))
+
+
+def _node(iri: str) -> NamedNode:
+    try:
+        return NamedNode(iri)
+    except ValueError as error:
+        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}") from None
+
+
+def _terms(texts: Sequence[str]) -> tuple[NamedNode, NamedNode, NamedNode | Literal]:
+    try:
+        (quad,) = pyoxigraph.parse(" ".join(texts) + " .", RdfFormat.N_TRIPLES)
+    except (SyntaxError, ValueError) as error:
+        raise InvalidInputError(f"{' '.join(texts)[:200]!r} is not one triple in N-Triples: {error}") from None
+    subject, predicate, value = quad.subject, quad.predicate, quad.object
+    if isinstance(subject, (BlankNode, Triple)) or isinstance(value, (BlankNode, Triple)):
+        raise InvalidInputError("a triple that is asked about has no blank nodes and no triple terms")
+    return subject, predicate, value
