@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import errno
-import ipaddress
 import logging
-import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -15,6 +11,8 @@ from pathlib import Path
 from typing import Final, Literal, NoReturn
 
 import uvicorn
+from fastmcp import FastMCP
+from fastmcp.server import create_proxy
 from fastmcp.server.http import HostOriginGuardMiddleware
 from fastmcp.utilities.lifespan import combine_lifespans
 from pyoxigraph import NamedNode, Triple
@@ -22,13 +20,16 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
-from kg.errors import ForbiddenError, InvalidInputError, QuadciteError
+from kg import __version__
+from kg.errors import ForbiddenError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server import health, sparql_protocol
+from kg.server import commands, health, sparql_protocol
 from kg.server.auth import EVERYONE, Actor, LocalToken
 from kg.server.endpoint import Endpoint
-from kg.server.mcp import StopsWithClient, Threads, build_mcp
+from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
+from kg.server.mcp import INSTRUCTIONS, StopsWithClient, Threads, build_mcp
 from kg.settings import Settings
+from kg.store.lock import holder
 from kg.store.sandbox import QueryPool
 from kg.tools.registry import CLIMATE, CORE, RESEARCH
 from loaders.pipeline import heal, load
@@ -42,11 +43,6 @@ MOUNTS: Final[dict[str, frozenset[str] | None]] = {
     "/mcp/research": frozenset({RESEARCH}),
 }
 """Each path with the tags whose tools it serves; None for all but the deep-research pair."""
-
-GRACE_S: Final = 5
-"""Seconds that requests in progress have to finish when the server is told to stop."""
-QUERIES_GRACE_S: Final = 2
-"""Seconds after which queries that still run are stopped, so that who asked hears why before the connection ends."""
 
 
 class _NoWrites:
@@ -102,7 +98,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     }
     routes: list[BaseRoute] = [Route(path, StopsWithClient(app)) for path, app in apps.items()]
     endpoint = endpoint_of(kg, pool, token)
-    routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint)]
+    routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint), *commands.routes(kg, endpoint)]
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
@@ -130,49 +126,6 @@ def healing(kg: KnowledgeGraph) -> Iterator[None]:
         worker.join(GRACE_S)
 
 
-def check_loopback(host: str) -> None:
-    """Raise InvalidInputError unless `host` is this machine alone."""
-    with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(host.strip("[]")).is_loopback:
-            return
-    if host == "localhost":
-        return
-    raise InvalidInputError(
-        f"the server does not bind {host!r}: it has no authentication yet, so everyone who reaches that address could "
-        "read the graph. Bind 127.0.0.1, ::1 or localhost, and put a proxy that authenticates in front of it"
-    )
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on `host` and `port` (0: a free one); InvalidInputError when it cannot be had."""
-    check_loopback(host)
-    if not 0 <= port <= 65535:
-        raise InvalidInputError(f"port is {port}; it must be from 0 to 65535, and 0 takes a free one")
-    name = host.strip("[]")
-    # Named as TCP, or asyncio leaves Nagle's algorithm on, which holds each answer's second packet back for 40 ms.
-    family = socket.AF_INET6 if ":" in name else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((name, port))
-        listening.listen(2048)
-    except OSError as error:
-        listening.close()
-        if error.errno == errno.EADDRINUSE:
-            raise InvalidInputError(
-                f"port {port} on {host} is in use by another process; stop it, or choose another with --port "
-                "(0 takes a free one)"
-            ) from None
-        raise InvalidInputError(f"cannot listen on {host} port {port}: {error.strerror}") from None
-    return listening
-
-
-def address_of(listening: socket.socket) -> str:
-    """Return the URL that a listening socket is reached at."""
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 def serve(
     data_dir: Path,
     settings: Settings,
@@ -185,14 +138,16 @@ def serve(
     """Open `data_dir` and serve it until SIGTERM or SIGINT; `on_ready` gets the address once requests are taken.
 
     With the transport ``stdio`` one MCP client is served on standard input and output, and nothing else is written
-    there. Raises InvalidInputError for an address that cannot be had, and what `KnowledgeGraph.open` raises.
+    there: through the server that holds `data_dir` where there is one, else by this process, which then serves commands
+    and other clients on a free port of loopback beside it. Raises InvalidInputError for an address that cannot be had,
+    and what `KnowledgeGraph.open` raises.
     """
-    if transport == "stdio":
-        with KnowledgeGraph.open(data_dir, settings) as kg, healing(kg):
-            kg.load = load
-            build_mcp(kg).run(transport="stdio", show_banner=False)
+    stdio = transport == "stdio"
+    if stdio and (held_at := _served_at(data_dir)) is not None:
+        _proxy(held_at).run(transport="stdio", show_banner=False)
         return
-    with contextlib.closing(listen(host or settings.host, settings.port if port is None else port)) as listening:
+    host = "127.0.0.1" if stdio else host or settings.host
+    with contextlib.closing(listen(host, 0 if stdio else settings.port if port is None else port)) as listening:
         address = address_of(listening)
         with (
             KnowledgeGraph.open(data_dir, settings, address=address) as kg,
@@ -208,8 +163,36 @@ def serve(
                 lifespan="on",
                 server_header=False,
             )
-            with _signals_that_return():
-                _Server(config, address, on_ready, (kg.pool.close, raw.close)).run(sockets=[listening])
+            server = Server(config, address, on_ready, (kg.pool.close, raw.close))
+            if stdio:
+                with _beside(server, listening):
+                    build_mcp(kg).run(transport="stdio", show_banner=False)
+            else:
+                with signals_that_return():
+                    server.run(sockets=[listening])
+
+
+def _served_at(data_dir: Path) -> str | None:
+    """Return the address of the server on this machine that holds `data_dir`, if one does."""
+    who = holder(data_dir)
+    return who.address if who is not None and who.host == socket.gethostname() else None
+
+
+def _proxy(address: str) -> FastMCP:
+    """Return an MCP server whose tools are those of the server at `address`."""
+    return create_proxy(f"{address}/mcp/all", name="Quadcite", instructions=INSTRUCTIONS, version=__version__)
+
+
+@contextlib.contextmanager
+def _beside(server: Server, listening: socket.socket) -> Iterator[None]:
+    """Run `server` in a thread for as long as the block runs, so that commands on the same data find it."""
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="http")
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 @contextlib.contextmanager
@@ -220,61 +203,3 @@ def _local_token(data_dir: Path) -> Iterator[LocalToken]:
         yield token
     finally:
         token.remove()
-
-
-@contextlib.contextmanager
-def _signals_that_return() -> Iterator[None]:
-    """Let SIGTERM and SIGINT end the server and nothing else: uvicorn raises them again once it has stopped, which
-    would end the process before the graph is closed.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn that says when it takes requests, and ends long work in time when it stops."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        address: str,
-        on_ready: Callable[[str], None] | None,
-        stop_queries: Sequence[Callable[[], None]],
-    ) -> None:
-        super().__init__(config)
-        self._address, self._on_ready, self._stop_queries = address, on_ready, stop_queries
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started and self._on_ready is not None:
-            self._on_ready(self._address)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        loop = asyncio.get_running_loop()
-        timers = [loop.call_later(QUERIES_GRACE_S, loop.run_in_executor, None, stop) for stop in self._stop_queries]
-        try:
-            await super().shutdown(sockets)
-        finally:
-            for timer in timers:
-                timer.cancel()
-
-
-LOGGING: Final = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "stream": "ext://sys.stderr"}},
-    "loggers": {
-        "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        "uvicorn.access": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        "kg": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-    },
-}
-"""All logs, the access log included, go to standard error."""

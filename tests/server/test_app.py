@@ -20,7 +20,8 @@ import uvicorn
 from fastmcp.utilities.tests import ASGIServer
 
 from kg.errors import IndexUnavailableError, InvalidInputError
-from kg.server.app import address_of, create_app, listen
+from kg.server.app import create_app
+from kg.server.listening import address_of, listen
 
 
 def request(kg, method: str, path: str, **options):
