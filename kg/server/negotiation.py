@@ -129,7 +129,7 @@ def media_type_of(content_type: str) -> tuple[str, dict[str, str]]:
 
 def _ranges(header: str) -> Iterator[_Range]:
     for item in _ITEM.findall(header):
-        name, *rest = _PART.findall(item)
+        name, *rest = _PART.findall(item) or [""]
         parameters, weight = set(), "1"
         for parameter, value in map(_parameter, rest):
             if parameter == "q":
