@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from platformdirs import user_cache_path
-from pydantic import Field, HttpUrl, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, HttpUrl, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
 class Settings(BaseSettings):
@@ -55,6 +55,23 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         1_048_576, ge=1024, description="Largest request body that the endpoint takes, in bytes."
     )
+
+    service_endpoints: Annotated[tuple[HttpUrl, ...], NoDecode] = Field(
+        (), description="SPARQL endpoints that SERVICE may ask: URLs, separated by spaces. Every other one is refused."
+    )
+
+    @field_validator("service_endpoints", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return value.split() if isinstance(value, str) else value
+
+    @field_validator("service_endpoints")
+    @classmethod
+    def _is_address(cls, value: tuple[HttpUrl, ...]) -> tuple[HttpUrl, ...]:
+        for url in value:
+            if url.username or url.password or url.query is not None or url.fragment is not None:
+                raise ValueError(f"{url} must be scheme, host, port and path alone")
+        return value
 
 
 @cache

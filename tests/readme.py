@@ -49,7 +49,7 @@ def settings() -> Iterator[tuple[str, str, str]]:
     """Each setting with its default and its help."""
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
-        text = "" if default is None or default is PydanticUndefined else str(default)
+        text = "" if default in (None, (), PydanticUndefined) else str(default)
         text = text.replace(str(user_cache_path("quadcite")), "~/.cache/quadcite")
         yield f"QUADCITE_{name.upper()}", text, field.description or ""
 

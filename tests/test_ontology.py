@@ -13,6 +13,7 @@ from kg import bundle
 from kg.vocabulary import BASE, DCTERMS, KG, OWL, RDF, RDFS, SKOS, mint
 
 ROOT = Path(__file__).parent.parent
+SERVICE = NamedNode("http://www.w3.org/ns/sparql-service-description#Service")
 MODULES = sorted(bundle.folder("ontology").glob("*.ttl"))
 STANDARDS = ("http://www.w3.org/", "http://purl.org/", "http://xmlns.com/", "http://data.europa.eu/", "http://schema.org/",
              "http://www.opengis.net/")  # fmt: skip
@@ -65,7 +66,7 @@ def test_a_term_says_what_it_is_and_where_it_is_defined(term: NamedNode) -> None
     assert isinstance(module, NamedNode)
     assert OWL.Ontology in SAID[module][RDF.type]
     [kind] = properties[RDF.type]
-    assert kind in (OWL.Class, OWL.ObjectProperty, OWL.DatatypeProperty)
+    assert kind in (OWL.Class, OWL.ObjectProperty, OWL.DatatypeProperty, SERVICE)
 
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda term: term.value.removeprefix(KG.iri))
