@@ -1,0 +1,32 @@
+"""How many tokens an answer costs its reader, counted without a tokenizer, on the safe side."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, Field
+
+CHARACTERS_PER_TOKEN: Final = 3.5
+"""English prose has about 4.2 characters to a token, JSON with IRIs about 3.5."""
+
+MaxTokens = Annotated[
+    int, Field(ge=200, le=50_000, description="Size of the answer at most (3.5 characters count as a token)")
+]
+
+
+def tokens_of(content: Any) -> int:
+    """Return about how many tokens `content` takes as compact JSON."""
+    if isinstance(content, BaseModel):
+        text = content.model_dump_json(exclude_none=True)
+    elif isinstance(content, str):
+        text = content
+    else:
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str)
+    return int(len(text) / CHARACTERS_PER_TOKEN) + 1
+
+
+def clipped(text: str, longest: int) -> str:
+    """Return `text` on one line, with an ellipsis where it is longer than `longest` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
