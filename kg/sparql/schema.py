@@ -56,6 +56,17 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilyUse:
+    """What one family of graphs holds: its graphs, the things that have a class there, how often each term is used."""
+
+    graphs: int
+    quads: int
+    entities: int
+    classes: Mapping[str, int]
+    properties: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """The measured state of generation `generation` of the store."""
 
@@ -70,3 +81,7 @@ class Schema:
     """Quads by family of graphs: ``src/climate``, ``ref/place``, ``prov`` and so on."""
     families: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The IRIs of the properties that each family of graphs uses; empty where that was not measured."""
+    holdings: Mapping[str, FamilyUse] = field(default_factory=dict)
+    """What each family of graphs holds; empty where that was not measured."""
+    measured_at: str | None = None
+    """When it was measured: UTC, as an ``xsd:dateTime``."""

@@ -12,7 +12,8 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, Triple, parse
 from kg import bundle
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.sparql.schema import ClassUse, PropertyUse, Schema
+from kg.sparql.schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.schema import Term as Declared
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
@@ -46,7 +47,7 @@ _ALL_ROWS: Final = 1_000_000
 
 # One pass over the store. The family of a graph is worked out once for each graph, not for each quad.
 FAMILIES: Final = """
-SELECT ?family ?property (SUM(?count) AS ?quads) (COUNT(?graph) AS ?graphs) WHERE {
+SELECT ?family ?property (SUM(?count) AS ?quads) WHERE {
   { SELECT ?graph ?property (COUNT(*) AS ?count) WHERE { GRAPH ?graph { ?s ?property ?o } } GROUP BY ?graph ?property }
   BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
 } GROUP BY ?family ?property"""
@@ -61,6 +62,19 @@ SELECT ?family ?class (SUM(?count) AS ?things) WHERE {
   { SELECT ?graph ?class (COUNT(*) AS ?count) WHERE { GRAPH ?graph { ?s a ?class } } GROUP BY ?graph ?class }
   BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
 } GROUP BY ?family ?class"""
+
+ENTITY_FAMILIES: Final = """
+SELECT ?family (SUM(?count) AS ?things) WHERE {
+  { SELECT ?graph (COUNT(*) AS ?count) WHERE {
+    { SELECT DISTINCT ?graph ?s WHERE { GRAPH ?graph { ?s a ?class } } }
+  } GROUP BY ?graph }
+  BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
+} GROUP BY ?family"""
+
+GRAPH_FAMILIES: Final = """
+SELECT ?family (COUNT(?graph) AS ?graphs) WHERE {
+  GRAPH ?graph {} BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
+} GROUP BY ?family"""
 
 # One look into the index for each thing, where a join for each property would take one for each triple.
 CLASS_PROPERTIES: Final = """
@@ -95,13 +109,13 @@ SELECT ?type (SUM(?uses) AS ?count) WHERE {
 } GROUP BY ?type"""
 
 
-def measured(kg: KnowledgeGraph) -> Schema:
+def measured(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S) -> Schema:
     """Return the last measurement of `kg`, and begin a newer one in the background when the store has moved on.
 
     `Schema.generation` says what it speaks of. As long as nothing has been measured at all (an empty store, or a large
-    one whose first measurement takes longer than FIRST_WAIT_S) the generation is 0, and only `terms` are given.
+    one whose first measurement takes longer than `wait_s`) the generation is 0, and only `terms` are given.
     """
-    return _kept(kg).current()
+    return _kept(kg).current(wait_s)
 
 
 def declared_terms() -> Mapping[str, Declared]:
@@ -126,10 +140,10 @@ class _Measurements:
         self._failed = -1
         self._schema = _read(kg.settings.data_dir / FILE, kg.store.statistics().generation)
 
-    def current(self) -> Schema:
+    def current(self, wait_s: float) -> Schema:
         first = self._begin()
         if first is not None:
-            first.join(FIRST_WAIT_S)
+            first.join(wait_s)
         return self._schema or Schema(0, 0, {}, {}, declared_terms())
 
     def _begin(self) -> threading.Thread | None:
@@ -185,27 +199,31 @@ class _Measurement:
         self._generation: int | None = None
 
     def schema(self) -> Schema:
-        families = self._rows(FAMILIES, pattern=FAMILY)
+        measured_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        families = self._families()
         quads: dict[str, int] = {}
-        graphs: dict[str, int] = {}
-        for row in families:
-            family = _text(row["family"])
-            graphs[family] = graphs.get(family, 0) + _count(row, "quads")
-            quads[_text(row["property"])] = quads.get(_text(row["property"]), 0) + _count(row, "quads")
-        triples = {iri: self._distinct(iri, count) for iri, count in quads.items()}
+        for family in families.values():
+            for iri, count in family.properties.items():
+                quads[iri] = quads.get(iri, 0) + count
+        triples = {iri: self._triples(iri) for iri in quads}
         doubled = {iri for iri, count in quads.items() if triples[iri] < count}
         classes = self._rows(CLASSES)
+        entities = {_text(row["class"]): _count(row) for row in classes}
         pairs: dict[str, dict[str, int]] = {}
         for row in self._rows(CLASS_PROPERTIES):
             pairs.setdefault(_text(row["property"]), {})[_text(row["class"])] = _count(row)
         properties: dict[str, PropertyUse] = {}
-        of_class: dict[str, dict[str, PropertyUse]] = {_text(row["class"]): {} for row in classes}
+        of_class: dict[str, dict[str, PropertyUse]] = {name: {} for name in entities}
         for iri in sorted(triples, key=lambda iri: (-triples[iri], iri)):
             properties[iri] = self._use(iri, iri in doubled)
             for name, count in pairs.get(iri, {}).items():
                 # Where all its subjects are of this class, what was measured holds for the class.
-                whole = count == quads[iri]
-                of_class[name][iri] = properties[iri] if whole else self._use(iri, iri in doubled, name)
+                if count == quads[iri]:
+                    of_class[name][iri] = properties[iri]
+                elif iri == RDF.type.value:
+                    of_class[name][iri] = PropertyUse(iri, count, entities[name], {}, {}, {"": count}, f"<{name}>")
+                else:
+                    of_class[name][iri] = self._use(iri, iri in doubled, name)
         return Schema(
             generation=self._generation or self._at_least,
             triples=sum(triples.values()),
@@ -222,10 +240,37 @@ class _Measurement:
             },
             properties=properties,
             terms=declared_terms(),
-            graphs=dict(sorted(graphs.items())),
+            graphs={name: family.quads for name, family in families.items()},
+            families=_terms_of(families),
+            holdings=families,
+            measured_at=measured_at,
         )
 
-    def _distinct(self, iri: str, quads: int) -> int:
+    def _families(self) -> dict[str, FamilyUse]:
+        graphs, entities = (
+            {_text(row["family"]): _count(row, name) for row in self._rows(query, pattern=FAMILY) if "family" in row}
+            for query, name in ((GRAPH_FAMILIES, "graphs"), (ENTITY_FAMILIES, "things"))
+        )
+        classes: dict[str, dict[str, int]] = {}
+        properties: dict[str, dict[str, int]] = {}
+        for query, term, name, counts in (
+            (CLASS_FAMILIES, "class", "things", classes),
+            (FAMILIES, "property", "quads", properties),
+        ):
+            for row in sorted(self._rows(query, pattern=FAMILY), key=lambda row: (-_count(row, name), str(row))):
+                counts.setdefault(_text(row["family"]), {})[_text(row[term])] = _count(row, name)
+        return {
+            family: FamilyUse(
+                graphs=graphs.get(family, 0),
+                quads=sum(properties[family].values()),
+                entities=entities.get(family, 0),
+                classes=classes.get(family, {}),
+                properties=properties[family],
+            )
+            for family in sorted(properties)
+        }
+
+    def _triples(self, iri: str) -> int:
         return _count(self._rows(TRIPLES.replace("PATTERN", PATTERNS[False, False]), property=NamedNode(iri))[0])
 
     def _use(self, iri: str, doubled: bool, of: str | None = None) -> PropertyUse:
@@ -334,7 +379,8 @@ def _words(triples: list[Triple], *properties: NamedNode) -> list[str]:
 def _write(folder: Path, schema: Schema) -> None:
     if not folder.is_dir():
         return
-    content = {"format": _FORMAT, **asdict(replace(schema, terms={}))}
+    content = {"format": _FORMAT, **asdict(schema)}
+    del content["terms"], content["families"]
     partial = folder / f".{FILE}.partial"
     partial.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
     partial.replace(folder / FILE)
@@ -350,13 +396,25 @@ def _read(file: Path, newest: int) -> Schema | None:
             iri: ClassUse(**{**use, "properties": dict(_uses(use["properties"]))})
             for iri, use in content.pop("classes").items()
         }
-        content |= {"classes": classes, "properties": dict(_uses(content["properties"])), "terms": declared_terms()}
-        return Schema(**content)
+        properties = dict(_uses(content.pop("properties")))
+        holdings = {name: FamilyUse(**family) for name, family in content.pop("holdings").items()}
+        return Schema(
+            **content,
+            classes=classes,
+            properties=properties,
+            terms=declared_terms(),
+            families=_terms_of(holdings),
+            holdings=holdings,
+        )
     except OSError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         log.warning("%s is no measurement, and is made again: %s", file, error)
         return None
+
+
+def _terms_of(holdings: Mapping[str, FamilyUse]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(family.properties) for name, family in holdings.items()}
 
 
 def _uses(content: Mapping[str, Any]) -> Iterator[tuple[str, PropertyUse]]:
