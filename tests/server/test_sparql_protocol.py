@@ -1,4 +1,4 @@
-"""The SPARQL 1.1 Protocol's query operation, over a real store and pool."""
+"""The SPARQL 1.1 Protocol over a real store and pool, and its updates over a plain dataset."""
 
 from __future__ import annotations
 
@@ -9,151 +9,386 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from http.client import HTTPResponse
+from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 import uvicorn
 from pyoxigraph import Literal, NamedNode, Quad, QueryResultsFormat, RdfFormat, parse, parse_query_results
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from kg.knowledge_graph import KnowledgeGraph
-from kg.server.sparql_protocol import GRAPH_TYPES, RESULT_TYPES, negotiate, routes
+from kg.errors import ForbiddenError
+from kg.server.auth import EVERYONE, HOLDER, Actor, LocalToken
+from kg.server.endpoint import Endpoint, UpdateRequest
+from kg.server.negotiation import ASK_TYPES, GRAPH_TYPES, SELECT_TYPES
+from kg.server.plain import PlainGraphs, create_plain_app
+from kg.server.sparql_protocol import routes
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
+from kg.store.plain import PlainStore
 from kg.store.sandbox import QueryPool
 
 MAX_ROWS = 5_000
 CROSS_JOIN = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f . ?g ?h ?i }"
+ONE, TWO = "https://w3id.org/quadcite/graph/src/test/one", "https://w3id.org/quadcite/graph/src/test/two"
+SELECT = 'SELECT ?s { ?s ?p "value 7" }'
+SEVEN = "http://example.org/7"
+QUERY_TYPE, UPDATE_TYPE = {"Content-Type": "application/sparql-query"}, {"Content-Type": "application/sparql-update"}
+POST = {"method": "POST", "url": "/sparql"}
 
 
 @pytest.fixture(scope="module")
-def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
-    settings = Settings(max_rows=MAX_ROWS, max_body_bytes=10_000, query_workers=2, query_queue=2)
-    graph, p = NamedNode("https://w3id.org/quadcite/graph/src/test/a"), NamedNode("http://example.org/p")
-    quads = [Quad(NamedNode(f"http://example.org/{i}"), p, Literal(f"value {i}"), graph) for i in range(500)]
-    with OxigraphStore(tmp_path_factory.mktemp("protocol") / "data") as store:
-        store.commit({graph: quads})
-        with QueryPool(store, settings) as pool:
-            yield KnowledgeGraph(settings, store, None, pool)  # type: ignore[arg-type]  # the endpoint needs no index
-
-
-@pytest.fixture(scope="module")
-def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
-    with TestClient(Starlette(routes=routes(kg))) as opened:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OxigraphStore]:
+    p = NamedNode("http://example.org/p")
+    one = [Quad(NamedNode(f"http://example.org/{i}"), p, Literal(f"value {i}"), NamedNode(ONE)) for i in range(500)]
+    two = [Quad(NamedNode("http://example.org/other"), p, Literal("two"), NamedNode(TWO))]
+    with OxigraphStore(tmp_path_factory.mktemp("protocol") / "data") as opened:
+        opened.commit({NamedNode(ONE): one, NamedNode(TWO): two})
         yield opened
 
 
-SELECT = 'SELECT ?s { ?s ?p "value 7" }'
-SEVEN = "http://example.org/7"
+@pytest.fixture(scope="module")
+def endpoint(store: OxigraphStore) -> Iterator[Endpoint]:
+    settings = Settings(max_rows=MAX_ROWS, max_body_bytes=10_000, query_workers=2, query_queue=2)
+    with PlainStore() as other, QueryPool(store, settings) as pool:
+        yield Endpoint(
+            settings=settings,
+            pool=pool,
+            generation=lambda: store.statistics().generation,
+            actor=lambda request: EVERYONE,
+            graphs=PlainGraphs(other),
+            update=None,
+        )
 
 
-@pytest.mark.parametrize("how", ["get", "form", "direct"])
+@pytest.fixture(scope="module")
+def client(endpoint: Endpoint) -> Iterator[TestClient]:
+    with TestClient(Starlette(routes=routes(endpoint))) as opened:
+        yield opened
+
+
+def rows(response: httpx.Response) -> list[dict[str, str]]:
+    assert response.status_code == 200, response.text
+    return [{name: term["value"] for name, term in row.items()} for row in response.json()["results"]["bindings"]]
+
+
+@pytest.mark.parametrize("how", ["get", "form", "direct", "query", "query-form"])
 def test_a_query_comes_in_by_each_way_of_the_protocol(client: TestClient, how: str) -> None:
+    with_charset = {"Content-Type": "application/sparql-query; charset=utf-8"}
     response = {
         "get": lambda: client.get("/sparql", params={"query": SELECT}),
         "form": lambda: client.post("/sparql", data={"query": SELECT}),
-        "direct": lambda: client.post(
-            "/sparql?timeout=3", content=SELECT, headers={"Content-Type": "application/sparql-query; charset=utf-8"}
-        ),
+        "direct": lambda: client.post("/sparql?timeout=3", content=SELECT, headers=with_charset),
+        "query": lambda: client.request("QUERY", "/sparql?timeout=3", content=SELECT, headers=QUERY_TYPE),
+        "query-form": lambda: client.request("QUERY", "/sparql", data={"query": SELECT, "timeout": "3"}),
     }[how]()
-    assert response.status_code == 200
+    assert rows(response) == [{"s": SEVEN}]
     assert response.headers["content-type"] == "application/sparql-results+json"
-    assert response.json()["results"]["bindings"] == [{"s": {"type": "uri", "value": SEVEN}}]
     assert response.headers["quadcite-truncated"] == "false"
     assert response.headers["quadcite-snapshot"] == "1"
+    assert response.headers["vary"] == "Accept"
     assert "access-control-allow-origin" not in response.headers
 
 
-@pytest.mark.parametrize("media_type", RESULT_TYPES)
+@pytest.mark.parametrize("media_type", SELECT_TYPES)
 def test_results_come_in_each_format(client: TestClient, media_type: str) -> None:
     response = client.get("/sparql", params={"query": SELECT}, headers={"Accept": media_type})
     assert response.headers["content-type"].partition(";")[0] == media_type
     if media_type == "text/csv":
         assert response.content == f"s\r\n{SEVEN}\r\n".encode()
     else:
-        rows = parse_query_results(response.content, format=QueryResultsFormat.from_media_type(media_type))
-        assert [row["s"] for row in rows] == [NamedNode(SEVEN)]
-    asked = client.get("/sparql", params={"query": "ASK {}"}, headers={"Accept": media_type})
-    assert b"true" in asked.content
+        results = parse_query_results(response.content, format=QueryResultsFormat.from_media_type(media_type))
+        assert [row["s"] for row in results] == [NamedNode(SEVEN)]
+
+
+def test_ask_has_the_formats_that_are_defined_for_it(client: TestClient) -> None:
+    for media_type in ASK_TYPES:
+        asked = client.get("/sparql", params={"query": "ASK {}"}, headers={"Accept": media_type})
+        assert bool(parse_query_results(asked.content, format=QueryResultsFormat.from_media_type(media_type)))
+    refused = client.get("/sparql", params={"query": "ASK {}"}, headers={"Accept": "text/csv"})
+    assert (refused.status_code, refused.json()["code"]) == (406, "not_acceptable")
+    assert all(media_type in refused.json()["message"] for media_type in ASK_TYPES)
 
 
 @pytest.mark.parametrize("media_type", GRAPH_TYPES)
 @pytest.mark.parametrize("query", ["CONSTRUCT WHERE { ?s ?p 'value 7' }", f"DESCRIBE <{SEVEN}>"])
 def test_graphs_come_in_each_format(client: TestClient, media_type: str, query: str) -> None:
     response = client.get("/sparql", params={"query": query}, headers={"Accept": media_type})
+    assert response.headers["content-type"].partition(";")[0] == media_type
     quads = list(parse(response.content, format=RdfFormat.from_media_type(media_type)))
     assert [str(quad.object) for quad in quads] == ['"value 7"']
 
 
-@pytest.mark.parametrize(
-    ("accept", "expected"),
-    [
-        ("", RESULT_TYPES[0]),
-        ("*/*", RESULT_TYPES[0]),
-        ("text/*", "text/csv"),
-        ("text/csv;q=0.5, text/tab-separated-values", "text/tab-separated-values"),
-        ("*/*;q=0.1, application/sparql-results+xml;q=0.2", "application/sparql-results+xml"),
-        ("application/*, application/sparql-results+json;q=0", "application/sparql-results+xml"),
-        ("application/json", "application/sparql-results+json"),
-        ("TEXT/CSV ; Q=1", "text/csv"),
-        ("text/html,application/xhtml+xml,*/*;q=0.8", RESULT_TYPES[0]),
-        ("text/csv;q=0", None),
-        ("text/html", None),
-        ("text/csv;q=nonsense", None),
-    ],
-)
-def test_the_accept_header_decides(accept: str, expected: str | None) -> None:
-    assert negotiate(accept, RESULT_TYPES) == expected
+def test_a_parameter_names_the_format_where_no_header_can(client: TestClient) -> None:
+    accept = {"Accept": "text/csv"}
+    for name in ("format", "output"):
+        response = client.get("/sparql", params={"query": SELECT, name: "xml"}, headers=accept)
+        assert response.headers["content-type"] == "application/sparql-results+xml"
+    graph = client.get("/sparql", params={"query": f"DESCRIBE <{SEVEN}>", "format": "json"})
+    assert graph.headers["content-type"] == "application/ld+json"
+    refused = client.get("/sparql", params={"query": SELECT, "format": "ttl"})
+    assert (refused.status_code, "text/csv" in refused.json()["message"]) == (406, True)
+    unknown = client.get("/sparql", params={"query": SELECT, "format": "html"})
+    assert (unknown.status_code, "tsv" in unknown.json()["message"]) == (400, True)
 
 
-POST = {"method": "POST", "url": "/sparql"}
+def test_several_accept_headers_count_as_one(client: TestClient) -> None:
+    headers = [("Accept", "text/csv;q=0.1"), ("Accept", "application/sparql-results+xml")]
+    response = client.get("/sparql", params={"query": SELECT}, headers=headers)
+    assert response.headers["content-type"] == "application/sparql-results+xml"
+
+
+def test_a_request_names_its_dataset(client: TestClient) -> None:
+    count = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"
+    named = "SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }"
+    assert rows(client.get("/sparql", params={"query": count, "default-graph-uri": TWO})) == [{"n": "1"}]
+    both = client.post("/sparql", data={"query": count, "default-graph-uri": [ONE, TWO]})
+    assert rows(both) == [{"n": "501"}]
+    direct = client.post(f"/sparql?named-graph-uri={quote(TWO)}", content=named, headers=QUERY_TYPE)
+    assert rows(direct) == [{"g": TWO}]
+    # Section 2.1.4: the dataset of the request replaces that of the query.
+    own = f"SELECT * FROM <{ONE}> {{ ?s ?p ?o }}"  # noqa: S608 -- SPARQL
+    over = client.get("/sparql", params={"query": own, "default-graph-uri": TWO})
+    assert [row["o"] for row in rows(over)] == ["two"]
+
+
+def test_a_plus_is_a_space_and_an_escaped_one_is_not(client: TestClient) -> None:
+    assert rows(client.get("/sparql?query=SELECT+(1%2B1+AS+?n)+{}")) == [{"n": "2"}]
+    form = {"Content-Type": "application/x-www-form-urlencoded; charset=UTF-8"}
+    assert rows(client.post("/sparql", content="query=SELECT+(1%2B1+AS+?n)+{}", headers=form)) == [{"n": "2"}]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_body(client: TestClient) -> None:
+    assert rows(client.post("/sparql", content=b"\xef\xbb\xbf" + SELECT.encode(), headers=QUERY_TYPE))
+
+
+def test_parameters_of_other_endpoints_are_left_alone(client: TestClient) -> None:
+    assert rows(client.get("/sparql", params={"query": SELECT, "debug": "on", "results": "xml"})) == [{"s": SEVEN}]
+
+
+def direct(body: str | bytes, content_type: str | None = "application/sparql-query", **more: Any) -> dict[str, Any]:
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    return {**POST, "content": body, "headers": {**headers, **more.pop("headers", {})}, **more}
 
 
 @pytest.mark.parametrize(
     ("request_", "status", "code", "message"),
     [
         ({"params": {"query": "SELECT * {\n  ?s ?p }"}}, 400, "query_syntax", "line 2, column"),
-        ({"params": {}}, 400, "invalid_input", "exactly one query"),
+        ({"params": {"query": "ASK {}\0"}}, 400, "query_syntax", "line 1"),
+        ({"params": {"query": "\ufeffASK {}"}}, 400, "query_syntax", "line 1, column 1"),
+        ({"params": {"timeout": "1"}}, 400, "invalid_input", "exactly one query"),
+        ({"params": {"query": ""}}, 400, "invalid_input", "empty"),
+        (direct(" \n"), 400, "invalid_input", "empty"),
+        (direct("# nothing"), 400, "query_syntax", "SELECT, ASK"),
         ({"url": "/sparql?query=ASK{}&query=ASK{}"}, 400, "invalid_input", "not 2"),
+        (direct("ASK {}", url="/sparql?query=ASK{}"), 400, "invalid_input", "not 2"),
+        ({**POST, "data": {"query": "ASK {}", "update": "CLEAR ALL"}}, 400, "invalid_input", "not 2"),
         ({"url": "/sparql?query=%FF"}, 400, "invalid_input", "UTF-8"),
+        ({"url": "/sparql?query=ASK%2"}, 400, "invalid_input", "'%2' at byte 9"),
+        ({**POST, "data": {f"x{i}": "y" for i in range(1)}}, 400, "invalid_input", "exactly one"),
         ({"params": {"query": "ASK {}", "timeout": "soon"}}, 400, "invalid_input", "seconds"),
-        ({"params": {"query": "ASK {}", "default-graph-uri": "a:b"}}, 400, "invalid_input", "default-graph-uri"),
-        ({**POST, "content": b"\xff", "headers": {"Content-Type": "application/sparql-query"}}, 400, "invalid_input",
-         "UTF-8"),
+        ({"params": {"query": "ASK {}", "timeout": "nan"}}, 400, "invalid_input", "seconds"),
+        ({"params": {"query": "ASK {}", "timeout": ["1", "2"]}}, 400, "invalid_input", "2 times"),
+        ({"params": {"query": "ASK {}", "snapshot": "-1"}}, 400, "invalid_input", "Quadcite-Snapshot"),
+        ({"params": {"query": "ASK {}", "default-graph-uri": "data.ttl"}}, 400, "invalid_input", "default-graph-uri"),
+        ({"params": {"query": "ASK {}", "named-graph-uri": "a b:c"}}, 400, "invalid_input", "named-graph-uri"),
+        ({"params": {"query": "ASK {}", "using-graph-uri": "a:b"}}, 400, "invalid_input", "belongs to an update"),
+        (direct(b"\xff"), 400, "invalid_input", "UTF-8"),
         ({"params": {"query": "SELECT * { SERVICE <a:b> {} }"}}, 403, "query_forbidden", "SERVICE"),
         ({"params": {"query": "DROP ALL"}}, 403, "query_forbidden", "read-only"),
-        ({**POST, "data": {"update": "DROP ALL"}}, 403, "query_forbidden", "read-only"),
-        ({**POST, "content": "DROP ALL", "headers": {"Content-Type": "application/sparql-update"}}, 403,
-         "query_forbidden", "read-only"),
-        ({"method": "PUT", "url": "/sparql"}, 405, "method_not_allowed", "GET, HEAD or POST"),
-        ({"params": {"query": "ASK {}"}, "headers": {"Accept": "text/html"}}, 406, "not_acceptable", "text/csv"),
+        ({"params": {"update": "DROP ALL"}}, 400, "invalid_input", "by POST"),
+        ({"method": "QUERY", "url": "/sparql", "data": {"update": "DROP ALL"}}, 400, "invalid_input", "by POST"),
+        ({**POST, "data": {"update": "DROP ALL"}}, 403, "query_forbidden", "QUADCITE_UPDATES"),
+        (direct("DROP ALL", "application/sparql-update"), 403, "query_forbidden", "QUADCITE_UPDATES"),
+        ({"method": "PUT", "url": "/sparql"}, 405, "method_not_allowed", "GET, HEAD, POST, QUERY"),
+        ({"method": "PROPFIND", "url": "/sparql"}, 405, "method_not_allowed", "GET, HEAD, POST, QUERY"),
+        ({"params": {"query": "ASK {}"}, "headers": {"Accept": "text/html"}}, 406, "not_acceptable", "json"),
+        ({"params": {"query": "ASK {}"}, "headers": {"Accept": "*/*;q=0"}}, 406, "not_acceptable", "json"),
         ({"params": {"query": "DESCRIBE <a:b>"}, "headers": {"Accept": "text/csv"}}, 406, "not_acceptable", "turtle"),
         ({**POST, "data": {"query": "ASK {}" + " " * 10_000}}, 413, "body_too_large", "10000 bytes"),
-        ({**POST, "content": "ASK {}", "headers": {"Content-Type": "text/plain"}}, 415, "unsupported_media_type",
+        (direct(iter([b" " * 6_000] * 2)), 413, "body_too_large", "10000 bytes"),
+        ({"params": {"query": "ASK {}" + " " * 10_000}}, 414, "uri_too_long", "by POST"),
+        (direct("ASK {}", "text/plain"), 415, "unsupported_media_type", "application/sparql-query"),
+        (direct(b"ASK {}", None), 415, "unsupported_media_type", "application/sparql-query"),
+        (direct("ASK {}".encode("utf-16"), "application/sparql-query; charset=UTF-16"), 415, "unsupported_media_type",
+         "UTF-16"),
+        (direct(b"x", headers={"Content-Encoding": "gzip"}), 415, "unsupported_media_type", "not compressed"),
+        ({**direct("DROP ALL", "application/sparql-update"), "method": "QUERY"}, 415, "unsupported_media_type",
          "application/sparql-query"),
-        ({**POST, "content": "ASK {}"}, 415, "unsupported_media_type", "application/sparql-query"),
         ({"params": {"query": CROSS_JOIN, "timeout": "0.1"}}, 504, "query_timeout", "deadline of 0.1 s"),
     ],
 )  # fmt: skip
 def test_errors_have_their_status_and_say_what_would_do(
-    client: TestClient, request_: dict[str, object], status: int, code: str, message: str
+    client: TestClient, request_: dict[str, Any], status: int, code: str, message: str
 ) -> None:
     response = client.request(**{"method": "GET", "url": "/sparql", **request_})
-    assert response.status_code == status
+    assert (response.status_code, response.headers["content-type"]) == (status, "application/problem+json")
     body = response.json()
-    assert body["code"] == code
+    assert (body["status"], body["code"], body["detail"]) == (status, code, body["message"])
     assert message in body["message"]
     assert (status == 405) == ("allow" in response.headers)
+    assert (status == 415) == bool({"accept-post", "accept-encoding"} & set(response.headers))
+
+
+def test_a_request_has_a_bounded_number_of_parameters(endpoint: Endpoint) -> None:
+    wide = replace(endpoint, settings=endpoint.settings.model_copy(update={"max_body_bytes": 1 << 20}))
+    with TestClient(Starlette(routes=routes(wide))) as client:
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        refused = client.post("/sparql", content="query=ASK{}" + "&named-graph-uri=a:b" * 10_000, headers=form)
+    assert (refused.status_code, "10000 parameters" in refused.json()["message"]) == (400, True)
+
+
+def test_people_read_errors_as_text(client: TestClient) -> None:
+    response = client.get("/sparql", params={"query": "ASK"}, headers={"Accept": "text/plain, */*;q=0.5"})
+    assert response.headers["content-type"] == "text/plain; charset=utf-8"
+    assert response.text.startswith("query_syntax: not SPARQL: line 1")
+
+
+def test_options_say_what_is_taken(client: TestClient) -> None:
+    response = client.options("/sparql")
+    assert (response.status_code, response.content) == (204, b"")
+    assert response.headers["allow"] == "GET, HEAD, POST, QUERY, OPTIONS"
+    assert response.headers["accept-query"] == "application/sparql-query, application/x-www-form-urlencoded"
+    assert response.headers["accept-post"] == response.headers["accept-query"]  # no updates here
 
 
 def test_head_is_get_without_the_body(client: TestClient) -> None:
-    response = client.head("/sparql", params={"query": SELECT})
-    assert response.status_code == 200
-    assert response.headers["quadcite-truncated"] == "false"
+    for query in (SELECT, "ASK", f"DESCRIBE <{SEVEN}>"):
+        head, get = (client.request(method, "/sparql", params={"query": query}) for method in ("HEAD", "GET"))
+        assert (head.status_code, dict(head.headers)) == (get.status_code, dict(get.headers))
     large = client.head("/sparql", params={"query": "SELECT * { ?a ?b ?c . ?d ?e ?f }"})
     assert (large.status_code, large.content) == (200, b"")
+
+
+def test_an_answer_that_is_known_already_is_not_sent_again(client: TestClient) -> None:
+    first = client.get("/sparql", params={"query": SELECT})
+    tag = first.headers["etag"]
+    assert tag.startswith('W/"1-')
+    for given in (tag, tag.removeprefix("W/"), f'"other", {tag}'):
+        again = client.get("/sparql", params={"query": SELECT}, headers={"If-None-Match": given})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    for changed in (
+        {"params": {"query": SELECT + " "}},
+        {"params": {"query": SELECT, "default-graph-uri": TWO}},
+        {"params": {"query": SELECT, "named-graph-uri": TWO}},
+        {"params": {"query": SELECT, "format": "csv"}},
+    ):
+        other = client.get("/sparql", headers={"If-None-Match": tag}, **changed)  # type: ignore[arg-type]
+        assert (other.status_code, other.headers["etag"] == tag) == (200, False)
+    for changing in ("SELECT (now() AS ?t) {}", "SELECT (RAND() AS ?t) {}", "SELECT (UUID() AS ?t) {}"):
+        assert "etag" not in client.get("/sparql", params={"query": changing}).headers
+    assert "etag" not in client.post("/sparql", data={"query": SELECT}).headers
+
+
+def test_results_are_compressed_for_those_who_take_it(client: TestClient) -> None:
+    many = {"query": "SELECT * { ?s ?p ?o }", "format": "csv"}
+    plain = client.get("/sparql", params=many, headers={"Accept-Encoding": "gzip;q=0, *"})
+    packed = client.get("/sparql", params=many, headers={"Accept-Encoding": "br;q=1, gzip;q=0.5"})
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content) / 4
+    assert packed.content == plain.content
+    for response in (plain, packed):
+        assert response.headers["vary"] == "Accept, Accept-Encoding"
+    small = client.get("/sparql", params={"query": "ASK {}"}, headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in small.headers
+
+
+@pytest.fixture
+def plain() -> Iterator[TestClient]:
+    with PlainStore() as store, TestClient(create_plain_app(store, Settings(query_workers=1))) as opened:
+        yield opened
+
+
+def test_an_update_comes_in_by_each_way_of_the_protocol(plain: TestClient) -> None:
+    insert = "INSERT DATA {{ <a:{0}> <a:p> <a:o> }}"
+    form = plain.post("/sparql", data={"update": insert.format("form")})
+    direct = plain.post("/sparql", content=b"\xef\xbb\xbf" + insert.format("direct").encode(), headers=UPDATE_TYPE)
+    for generation, response in enumerate((form, direct), 1):
+        assert (response.status_code, response.content) == (204, b"")
+        assert response.headers["quadcite-snapshot"] == str(generation)
+    # The next query sees both.
+    answer = plain.get("/sparql", params={"query": "SELECT ?s { ?s ?p ?o }"})
+    assert sorted(row["s"] for row in rows(answer)) == ["a:direct", "a:form"]
+    assert answer.headers["quadcite-snapshot"] == "2"
+    assert "application/sparql-update" in plain.options("/sparql").headers["accept-post"]
+
+
+def test_an_update_takes_the_dataset_of_its_request(plain: TestClient) -> None:
+    plain.post(
+        "/sparql", data={"update": "INSERT DATA { GRAPH <g:1> { <a:1> <a:p> 1 } GRAPH <g:2> { <a:2> <a:p> 2 } }"}
+    )
+    copied = plain.post(
+        "/sparql", data={"update": "INSERT { ?s <a:q> ?o } WHERE { ?s <a:p> ?o }", "using-graph-uri": "g:1"}
+    )
+    named = plain.post(
+        "/sparql?using-named-graph-uri=g:2",
+        content="INSERT { ?s <a:r> ?o } WHERE { GRAPH ?g { ?s <a:p> ?o } }",
+        headers=UPDATE_TYPE,
+    )
+    assert (copied.status_code, named.status_code) == (204, 204)
+    answer = plain.get("/sparql", params={"query": "SELECT ?s ?p { ?s ?p ?o }"})
+    assert sorted(tuple(row.values()) for row in rows(answer)) == [("a:1", "a:q"), ("a:2", "a:r")]
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "message"),
+    [
+        ({"data": {"update": "CLEAR NAMED", "using-graph-uri": "g"}}, 400, "using-graph-uri must be an absolute IRI"),
+        ({"data": {"update": "CLEAR NAMED", "default-graph-uri": "g:1"}}, 400, "belongs to a query"),
+        ({"data": {"update": "CLEAR NAMED", "timeout": "1"}}, 400, "belongs to a query"),
+        ({"data": {"update": ["CLEAR NAMED", "CLEAR DEFAULT"]}}, 400, "not 2"),
+        ({"data": {"update": "CLEAR XYZ"}}, 400, "not a SPARQL update"),
+        ({"data": {"update": "LOAD <http://example.org/>"}}, 403, "LOAD"),
+        ({"url": "/sparql?update=CLEAR+ALL", "data": {}}, 400, "in the body"),
+        ({"data": {"update": "WITH <g:1> DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }", "using-graph-uri": "g:1"}}, 400,
+         "WITH"),
+        ({"data": {"update": "DELETE { ?s ?p ?o } USING <g:1> WHERE { ?s ?p ?o }", "using-named-graph-uri": "g:1"}},
+         400, "USING"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_an_update_is_said(
+    plain: TestClient, request_: dict[str, Any], status: int, message: str
+) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    response = plain.request(**{**POST, "headers": form, **request_})
+    assert response.status_code == status
+    assert message in response.json()["message"]
+
+
+def test_an_update_takes_the_token(endpoint: Endpoint, tmp_path: Any) -> None:
+    done: list[tuple[UpdateRequest, Actor]] = []
+
+    def update(request: UpdateRequest, actor: Actor) -> int:
+        done.append((request, actor))
+        return 42
+
+    token = LocalToken(tmp_path)
+    secret = (tmp_path / "token").read_text()
+    with TestClient(Starlette(routes=routes(replace(endpoint, actor=token.actor, update=update)))) as client:
+        clear = {"data": {"update": "CLEAR ALL"}}
+        nobody = client.post("/sparql", **clear)
+        wrong = client.post("/sparql", headers={"Authorization": "Bearer x"}, **clear)
+        basic = client.get("/sparql", params={"query": "ASK {}"}, headers={"Authorization": "Basic eDp5"})
+        assert not done
+        holder = client.post("/sparql", headers={"Authorization": f"Bearer {secret}"}, **clear)
+    assert (nobody.status_code, nobody.json()["code"]) == (403, "forbidden")
+    assert "token" in nobody.json()["message"]
+    for refused in (wrong, basic):
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+    assert (holder.status_code, holder.headers["quadcite-snapshot"]) == (204, "42")
+    assert done == [(UpdateRequest("CLEAR ALL"), HOLDER)]
+
+
+def test_reading_takes_its_scope_too(endpoint: Endpoint) -> None:
+    nobody = replace(endpoint, actor=lambda request: Actor("nobody", frozenset()))
+    with TestClient(Starlette(routes=routes(nobody))) as client:
+        assert client.get("/sparql", params={"query": "ASK {}"}).status_code == ForbiddenError.http_status
 
 
 def test_the_row_limit_is_announced(client: TestClient) -> None:
@@ -168,9 +403,9 @@ def test_the_row_limit_is_announced(client: TestClient) -> None:
 
 
 @contextmanager
-def served(kg: KnowledgeGraph) -> Iterator[int]:
+def served(endpoint: Endpoint) -> Iterator[int]:
     """The endpoint behind a real HTTP server on a free port."""
-    server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes(kg)), port=0, log_config=None, lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes(endpoint)), port=0, log_config=None, lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -196,29 +431,29 @@ def until(condition: object) -> None:
         time.sleep(0.005)
 
 
-def test_a_client_that_goes_away_stops_its_query(kg: KnowledgeGraph) -> None:
-    with served(kg) as port:
+def test_a_client_that_goes_away_stops_its_query(endpoint: Endpoint) -> None:
+    with served(endpoint) as port:
         client = connection(port, CROSS_JOIN)
-        until(lambda: kg.pool._leases)
+        until(lambda: endpoint.pool._leases)
         client.close()
-        until(lambda: not kg.pool._leases)
+        until(lambda: not endpoint.pool._leases)
 
 
-def test_a_client_that_goes_away_stops_its_stream(kg: KnowledgeGraph) -> None:
-    unlimited = KnowledgeGraph(kg.settings.model_copy(update={"max_rows": 10**12}), kg.store, None, kg.pool)  # type: ignore[arg-type]
-    kg.pool._settings, before = unlimited.settings, kg.pool._settings
+def test_a_client_that_goes_away_stops_its_stream(endpoint: Endpoint) -> None:
+    unlimited = replace(endpoint, settings=endpoint.settings.model_copy(update={"max_rows": 10**12}))
+    endpoint.pool._settings, before = unlimited.settings, endpoint.pool._settings
     try:
         with served(unlimited) as port:
             client = connection(port, "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }", "text/csv")
             assert client.recv(65_536).startswith(b"HTTP/1.1 200")
             client.close()
-            until(lambda: not kg.pool._leases)
+            until(lambda: not endpoint.pool._leases)
     finally:
-        kg.pool._settings = before
+        endpoint.pool._settings = before
 
 
 def test_a_result_that_meets_its_deadline_midway_never_looks_complete(
-    kg: KnowledgeGraph, caplog: pytest.LogCaptureFixture
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     # 500 rows at once, more than are held back; then the join finds no more, for ever.
     slow = (
@@ -227,16 +462,16 @@ def test_a_result_that_meets_its_deadline_midway_never_looks_complete(
     )
     slow = slow.replace("?long, 'v'", "REPLACE(?long, '.', '" + "v" * 4 + "'), 'v'")
     caplog.set_level(logging.WARNING)
-    with served(kg) as port, connection(port, slow, "text/csv", "&timeout=0.5") as client:
+    with served(endpoint) as port, connection(port, slow, "text/csv", "&timeout=0.5") as client:
         received = b"".join(iter(lambda: client.recv(65_536), b""))
     assert received.startswith(b"HTTP/1.1 200")
     assert not received.endswith(b"0\r\n\r\n")
     assert "deadline of 0.5 s" in caplog.text
 
 
-def test_a_client_that_sends_too_much_gets_to_read_why(kg: KnowledgeGraph) -> None:
+def test_a_client_that_sends_too_much_gets_to_read_why(endpoint: Endpoint) -> None:
     body = b" " * (32 << 20)
-    with served(kg) as port, socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+    with served(endpoint) as port, socket.create_connection(("127.0.0.1", port), timeout=20) as client:
         client.sendall(
             b"POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\n"
             b"Content-Length: %d\r\n\r\n" % len(body)
@@ -245,12 +480,12 @@ def test_a_client_that_sends_too_much_gets_to_read_why(kg: KnowledgeGraph) -> No
         assert client.recv(65_536).startswith(b"HTTP/1.1 413")
 
 
-def test_too_many_queries_are_told_to_come_back(kg: KnowledgeGraph) -> None:
-    with served(kg) as port, ExitStack() as stack:
+def test_too_many_queries_are_told_to_come_back(endpoint: Endpoint) -> None:
+    with served(endpoint) as port, ExitStack() as stack:
         clients = [stack.enter_context(connection(port, CROSS_JOIN)) for _ in range(2)]
-        until(lambda: len(kg.pool._leases) == 2)
+        until(lambda: len(endpoint.pool._leases) == 2)
         clients += [stack.enter_context(connection(port, CROSS_JOIN)) for _ in range(2)]
-        until(lambda: len(kg.pool._waiting) == 2)
+        until(lambda: len(endpoint.pool._waiting) == 2)
         with connection(port, "ASK {}") as refused, HTTPResponse(refused) as answer:
             answer.begin()
             body = answer.read()
@@ -259,4 +494,4 @@ def test_too_many_queries_are_told_to_come_back(kg: KnowledgeGraph) -> None:
         assert json.loads(body)["code"] == "query_busy"
         for client in clients:
             client.close()
-        until(lambda: not kg.pool._leases and not kg.pool._waiting)
+        until(lambda: not endpoint.pool._leases and not endpoint.pool._waiting)
