@@ -1,0 +1,202 @@
+"""What is wrong with a query that any parser takes: terms that do not exist, patterns that nothing can match. Pure.
+
+`check` compares a query with the measured schema and says what would be right. Inside OPTIONAL, UNION, MINUS and EXISTS
+a pattern may well match nothing, so there only names are questioned that nobody knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kg.sparql import usage, values
+from kg.sparql.algebra import Node, Query
+from kg.sparql.guard import position
+from kg.sparql.lexicon import Lexicon, lexicon_of, local_name, namespace_of
+from kg.sparql.prefixes import nearest_namespace, nearest_prefix, undeclared
+from kg.sparql.reader import parse
+from kg.sparql.schema import Schema
+from kg.sparql.usage import Finding
+from kg.vocabulary import BASE, PREFIXES, RDF, curie
+
+_TYPE = RDF.type.value
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """One thing that looks wrong in a query, and what would be right. `line` and `column` count from 1.
+
+    `found` is the query's own text; `suggestions` are SPARQL, best first. The codes: undeclared_prefix,
+    misspelt_namespace, unknown_class, unused_class, unknown_property, unused_property, unknown_individual,
+    property_not_of_class, wrong_class, wrong_direction, wrong_range, wrong_datatype, wrong_language, literal_for_iri,
+    iri_for_literal, unknown_graph, wrong_graph.
+    """
+
+    code: str
+    message: str
+    line: int
+    column: int
+    found: str
+    suggestions: tuple[str, ...]
+
+
+def check(query: str, schema: Schema) -> list[Hint]:
+    """Return what looks wrong in `query`, in its order; nothing where it cannot be read. Never raises."""
+    parsed = parse(query)
+    if parsed is None:
+        return []
+    lexicon = lexicon_of(schema)
+    names = _Names(parsed, lexicon)
+    findings = [*names.findings, *usage.check(parsed, lexicon, names.wrong), *values.check(parsed, lexicon)]
+    findings.sort(key=lambda finding: finding.start)
+    seen: set[tuple[str, str]] = set()
+    hints: list[Hint] = []
+    for finding in findings:
+        if (finding.code, finding.found) in seen or len(hints) == _MOST:
+            continue
+        seen.add((finding.code, finding.found))
+        line, column = position(query, finding.start)
+        message = f"line {line}, column {column}: {finding.message}"
+        hints.append(Hint(finding.code, message, line, column, finding.found, finding.suggestions))
+    return hints
+
+
+class _Names:
+    """Checks every name by itself. `wrong` are the IRIs and names that nothing more can be said of."""
+
+    def __init__(self, query: Query, lexicon: Lexicon) -> None:
+        self.query, self.lexicon = query, lexicon
+        self.findings: list[Finding] = []
+        self.wrong: set[str] = set()
+        self._namespaces: set[str] = set()
+        self._check_prefixes()
+        self._check_graphs()
+        self._check_terms()
+
+    def _add(self, code: str, node: Node, message: str, suggestions: list[str]) -> None:
+        self.findings.append(Finding(code, message, node.start, node.text, tuple(suggestions)))
+
+    def _check_prefixes(self) -> None:
+        for token in self.query.undeclared:
+            name, _, local = token.text.partition(":")
+            near = nearest_prefix(name)
+            suggestions = [f"{near}:{local}", f"PREFIX {near}: <{PREFIXES[near]}>"] if near else []
+            self.findings.append(
+                Finding("undeclared_prefix", undeclared(name), token.start, token.text, tuple(suggestions))
+            )
+            self.wrong.add(token.text)
+        for name, node in self.query.declared.items():
+            if name not in self.query.used or node.value in PREFIXES.values() or node.value in self.lexicon.namespaces:
+                continue
+            meant = nearest_namespace(node.value) or PREFIXES.get(name)
+            if meant is None or any(known.startswith(node.value) for known in self.lexicon.namespaces):
+                continue
+            self._namespaces.add(node.value)
+            self._add(
+                "misspelt_namespace",
+                node,
+                f"no term of this graph is in the namespace {node.text}; {name}: is <{meant}>",
+                [f"PREFIX {name}: <{meant}>"],
+            )
+
+    def _check_graphs(self) -> None:
+        lexicon = self.lexicon
+        if not lexicon.schema.graphs:
+            return
+        for node in self.query.graphs:
+            if node.kind != "iri" or lexicon.family_of(node.value) is not None:
+                continue
+            rest = node.value.partition("graph/")[2] or local_name(node.value)
+            families = sorted(lexicon.schema.graphs, key=lambda family: -_alike(family, rest))
+            self._add(
+                "unknown_graph",
+                node,
+                f"there is no graph {node.text}; the graphs are named <{BASE}graph/...>, by family: "
+                f"{', '.join(families[:8])}. GRAPH ?g finds which of them holds a pattern, and without GRAPH all do",
+                [f"<{BASE}graph/{family}{'' if family == 'prov' else '/...'}>" for family in families[:3]],
+            )
+
+    def _check_terms(self) -> None:
+        for pattern in self.query.patterns:
+            for atom in pattern.atoms:
+                if atom.kind == "iri" and atom.value != _TYPE:
+                    self._check_property(atom, weak=bool(pattern.scope))
+            of_type = pattern.iri == _TYPE
+            if of_type and pattern.object.kind == "iri":
+                self._check_class(pattern.object, weak=bool(pattern.scope))
+            elif not of_type:
+                self._check_individual(pattern.object)
+            self._check_individual(pattern.subject)
+        for comparison in self.query.comparisons:
+            self._check_individual(comparison.constant)
+
+    def _check_property(self, node: Node, *, weak: bool) -> None:
+        lexicon, iri = self.lexicon, node.value
+        if iri in lexicon.domains or iri in self.wrong or self._in_wrong_namespace(iri):
+            return
+        if iri in lexicon.known["property"]:
+            narrower = lexicon.narrower(iri)
+            if not weak:
+                near = narrower or lexicon.nearest("property", iri, only=lexicon.domains)
+                self._add("unused_property", node, f"no triple has {node.text}{_instead(lexicon, near)}", _curies(near))
+            return
+        self.wrong.add(iri)
+        near = lexicon.nearest("property", iri, fit=self._fitting(node))
+        is_class = iri in lexicon.known["class"]
+        what = f"{node.text} is a class, not a property" if is_class else f"there is no property {node.text}"
+        self._add("unknown_property", node, f"{what}{_instead(lexicon, near)}", _curies(near))
+
+    def _fitting(self, node: Node) -> set[str]:
+        """Return the properties that are used with the class that the query itself gives the subject."""
+        subjects = {p.subject.value for p in self.query.patterns if node in p.atoms}
+        classes = {p.object.value for p in self.query.patterns if p.iri == _TYPE and p.subject.value in subjects}
+        of = (self.lexicon.schema.classes.get(name) for name in classes)
+        return {iri for found in of if found is not None for iri in found.properties}
+
+    def _check_class(self, node: Node, *, weak: bool) -> None:
+        lexicon, iri = self.lexicon, node.value
+        if iri in lexicon.used_classes or iri in self.wrong or self._in_wrong_namespace(iri):
+            return
+        if iri in lexicon.known["class"]:
+            if not weak:
+                near = lexicon.narrower(iri) or lexicon.nearest("class", iri, only=lexicon.used_classes)
+                self._add("unused_class", node, f"nothing is a {node.text}{_instead(lexicon, near)}", _curies(near))
+            return
+        self.wrong.add(iri)
+        near = lexicon.nearest("class", iri)
+        is_property = iri in lexicon.known["property"]
+        what = f"{node.text} is a property, not a class" if is_property else f"there is no class {node.text}"
+        self._add("unknown_class", node, f"{what}{_instead(lexicon, near)}", _curies(near))
+
+    def _check_individual(self, node: Node) -> None:
+        """Question an IRI that is not known, but has near relatives in its own code list."""
+        if node.kind != "iri" or node.value in self.wrong:
+            return
+        if node.value in self.lexicon.known["individual"] or not namespace_of(node.value).startswith(BASE + "vocab/"):
+            return
+        if near := self.lexicon.siblings(node.value):
+            self.wrong.add(node.value)
+            self._add(
+                "unknown_individual",
+                node,
+                f"nothing declares {node.text}{_instead(self.lexicon, near)}",
+                [f"<{iri}>" for iri in near],
+            )
+
+    def _in_wrong_namespace(self, iri: str) -> bool:
+        return any(iri.startswith(namespace) for namespace in self._namespaces)
+
+
+def _alike(family: str, text: str) -> float:
+    own, other = set(family.casefold().split("/")), set(text.casefold().split("/"))
+    return len(own & other) + len(set(family) & set(text)) / 100
+
+
+def _curies(iris: list[str]) -> list[str]:
+    return [curie(iri) for iri in iris]
+
+
+def _instead(lexicon: Lexicon, near: list[str]) -> str:
+    if not near:
+        return "; describe_schema lists the classes and properties that there are"
+    return f"; did you mean {' or '.join(lexicon.label(iri) for iri in near)}?"
