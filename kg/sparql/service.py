@@ -186,7 +186,7 @@ def _closing(query: str, significant: Sequence[Token], opening: int, start: int)
 
 
 def _absolute(text: str, base: str | None) -> str | None:
-    """Return the IRI that `text` (in angle brackets) is against `base`, as Oxigraph resolves it; None where it is none."""
+    """Return the IRI of `text` (in angle brackets), resolved as Oxigraph does it, or None where it is none."""
     try:
         quad = next(parse(f"{text} <a:a> <a:a> .", format=RdfFormat.TURTLE, base_iri=base))
     except (SyntaxError, ValueError):

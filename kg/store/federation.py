@@ -144,12 +144,14 @@ class Federation:
                     headers={"Accept": f"{_JSON}, {_XML};q=0.9", "User-Agent": "quadcite"},
                     extensions={"trace": deadline.watch},
                 ) as response:
-                    return self._read(response, where)
+                    answer = self._read(response, where)
             except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-                if deadline.passed:
-                    raise QueryTimeoutError(f"{where}: it did not answer within the query's deadline") from None
-                said = str(error) or type(error).__name__
-                raise UpstreamError(f"{where}: it cannot be asked: {said}") from None
+                if not deadline.passed:
+                    said = str(error) or type(error).__name__
+                    raise UpstreamError(f"{where}: it cannot be asked: {said}") from None
+            if deadline.passed:  # then an answer of no declared length only seems to have ended
+                raise QueryTimeoutError(f"{where}: it did not answer within the query's deadline")
+            return answer
 
     def _read(self, response: httpx.Response, where: str) -> tuple[str, bytes]:
         if response.is_redirect:
