@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NoReturn
 
@@ -32,6 +33,7 @@ from kg.settings import Settings
 from kg.store.lock import holder
 from kg.store.sandbox import QueryPool
 from kg.tools.registry import CLIMATE, CORE, RESEARCH
+from kg.tools.search_service import expand
 from loaders.pipeline import heal, load
 
 log = logging.getLogger(__name__)
@@ -73,6 +75,7 @@ def endpoint_of(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalT
         actor=token.actor if token is not None else lambda request: EVERYONE,
         graphs=_NoWrites(),
         update=None,
+        expand=partial(expand, kg),
     )
 
 

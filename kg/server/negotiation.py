@@ -9,9 +9,8 @@ from typing import Final
 
 RESULTS_JSON: Final = "application/sparql-results+json"
 RESULTS_XML: Final = "application/sparql-results+xml"
-SELECT_TYPES: Final = (RESULTS_JSON, RESULTS_XML, "text/csv", "text/tab-separated-values")
-ASK_TYPES: Final = (RESULTS_JSON, RESULTS_XML)
-"""CSV and TSV are for the results of SELECT (https://www.w3.org/TR/sparql11-results-csv-tsv/, section 1)."""
+RESULT_TYPES: Final = (RESULTS_JSON, RESULTS_XML, "text/csv", "text/tab-separated-values")
+"""For SELECT and ASK, by section 2.1.6 of the protocol. CSV and TSV define a SELECT alone; an ASK is one word there."""
 GRAPH_TYPES: Final = (
     "text/turtle",
     "application/n-triples",
@@ -108,7 +107,7 @@ def shorthand(name: str, offered: Sequence[str]) -> str | None:
     if "/" in name and name not in _LONGHANDS:
         name = name.replace(" ", "+")  # a plus that nobody percent-encoded
         known = {name} | {media_type for media_type, aliases in _ALIASES.items() if name in aliases}
-        if not known & {*SELECT_TYPES, *GRAPH_TYPES}:
+        if not known & {*RESULT_TYPES, *GRAPH_TYPES}:
             raise KeyError(name)
     else:
         known = set(_SHORTHANDS[_LONGHANDS.get(name.replace(" ", "+"), name)])

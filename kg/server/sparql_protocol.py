@@ -10,7 +10,7 @@ the protocol:
   changes by itself (the time, chance, another server); sent back as If-None-Match it saves the query;
 - an update is answered with 204 and, in ``Quadcite-Snapshot``, the generation that it made: the next query sees it.
 
-CSV and TSV are for SELECT alone. Parameters that nothing here knows are left alone, as clients send some of their own.
+Parameters that nothing here knows are left alone, as clients send some of their own.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,15 +32,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, request_response
 
-from kg.errors import InvalidInputError, QueryForbiddenError
+from kg.errors import InvalidInputError, QueryForbiddenError, QueryTimeoutError
 from kg.server.auth import ADMIN, READ
 from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint, UpdateRequest
 from kg.server.execution import execute
 from kg.server.negotiation import (
-    ASK_TYPES,
     GRAPH_TYPES,
-    SELECT_TYPES,
+    RESULT_TYPES,
     SHORTHANDS,
     media_type_of,
     negotiate,
@@ -53,12 +53,14 @@ QUERY: Final = "application/sparql-query"
 UPDATE: Final = "application/sparql-update"
 
 _ALLOWED: Final = "GET, HEAD, POST, QUERY, OPTIONS"
-_OFFERED: Final = {"SELECT": SELECT_TYPES, "ASK": ASK_TYPES, "CONSTRUCT": GRAPH_TYPES, "DESCRIBE": GRAPH_TYPES}
+_OFFERED: Final = {"SELECT": RESULT_TYPES, "ASK": RESULT_TYPES, "CONSTRUCT": GRAPH_TYPES, "DESCRIBE": GRAPH_TYPES}
 _FORMATS: Final = ("format", "output")
 _OF_QUERIES: Final = ("default-graph-uri", "named-graph-uri", "timeout", "snapshot")
 _OF_UPDATES: Final = ("using-graph-uri", "using-named-graph-uri")
 _MAX_PARAMETERS: Final = 10_000
 _LONG_QUERY: Final = 10_000
+_EXPANSIONS: Final = 8
+"""Queries whose SERVICE clauses are answered at the same time; more wait."""
 _BROKEN_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _VOLATILE: Final = re.compile("NOW|RAND|UUID|SERVICE", re.IGNORECASE)
 """What may make an answer differ over the same data; wherever it stands in the query, to be sure."""
@@ -87,6 +89,7 @@ class _Sparql:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint: Final = endpoint
         self._updates: Final = CapacityLimiter(1)  # they wait for one another anyway
+        self._expansions: Final = CapacityLimiter(_EXPANSIONS)
         self._instance: Final = secrets.token_hex(4)  # the generations of another data directory are not these
 
     async def answer(self, request: Request) -> Response:
@@ -177,13 +180,14 @@ class _Sparql:
             if _matches(given, tag):
                 headers |= {"ETag": tag, "Quadcite-Snapshot": str(generation)}
                 return Response(status_code=304, headers=headers)
+        expanded, timeout_s = await self._expanded(query)
         response = await execute(
             endpoint,
             request,
-            text,
+            expanded,
             media_type=query.media_type,
             headers=headers,
-            timeout_s=query.timeout_s,
+            timeout_s=timeout_s,
             default_graphs=query.default_graphs,
             named_graphs=query.named_graphs,
             exactly=query.snapshot,
@@ -191,6 +195,18 @@ class _Sparql:
         if lasting:
             response.headers["ETag"] = self._tag(query, int(response.headers["Quadcite-Snapshot"]))
         return response
+
+    async def _expanded(self, query: _Query) -> tuple[str, float | None]:
+        """Return the query with its SERVICE clauses answered, and the seconds that this leaves it."""
+        if "SERVICE" not in query.text.upper():
+            return query.text, query.timeout_s
+        begun = time.monotonic()
+        expanded = await anyio.to_thread.run_sync(self._endpoint.expand, query.text, limiter=self._expansions)
+        timeout_s = self._endpoint.settings.query_timeout_s if query.timeout_s is None else query.timeout_s
+        left_s = timeout_s - (time.monotonic() - begun)
+        if left_s <= 0:
+            raise QueryTimeoutError(f"answering the query's SERVICE clauses took its whole deadline of {timeout_s:g} s")
+        return expanded, left_s
 
     def _tag(self, query: _Query, generation: int) -> str:
         """Return what names the answer to `query` over a generation of the store."""
@@ -203,7 +219,7 @@ async def _media_type(request: Request, query: str, parameters: Parameters) -> s
     """Return what to answer `query` with, by a parameter if it has one, else by the Accept headers."""
     # A long prologue takes a while to read.
     form = query_form(query) if len(query) < _LONG_QUERY else await anyio.to_thread.run_sync(query_form, query)
-    offered: Sequence[str] = _OFFERED.get(form or "", (*SELECT_TYPES, *GRAPH_TYPES))
+    offered: Sequence[str] = _OFFERED.get(form or "", (*RESULT_TYPES, *GRAPH_TYPES))
     wanted = next((values[0] for name in _FORMATS if (values := parameters.get(name))), None)
     if wanted is None:
         media_type = negotiate(request.headers.getlist("accept"), offered)

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.server.negotiation import (
-    ASK_TYPES,
     GRAPH_TYPES,
-    SELECT_TYPES,
+    RESULT_TYPES,
     SHORTHANDS,
     accepts_gzip,
     media_type_of,
@@ -17,7 +16,7 @@ from kg.server.negotiation import (
     shorthand,
 )
 
-JSON, XML, CSV, TSV = SELECT_TYPES
+JSON, XML, CSV, TSV = RESULT_TYPES
 TURTLE, N_TRIPLES, RDF_XML, JSON_LD, TRIG, N_QUADS = GRAPH_TYPES
 
 
@@ -53,7 +52,7 @@ TURTLE, N_TRIPLES, RDF_XML, JSON_LD, TRIG, N_QUADS = GRAPH_TYPES
     ],
 )
 def test_the_accept_header_decides(accept: str, expected: str | None) -> None:
-    assert negotiate(accept, SELECT_TYPES) == expected
+    assert negotiate(accept, RESULT_TYPES) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,42 +75,41 @@ def test_graphs_have_representations_of_their_own(accept: str, expected: str | N
 
 
 def test_several_accept_headers_are_one_list() -> None:
-    assert negotiate(["text/csv;q=0.5", "application/sparql-results+xml;q=0.6"], SELECT_TYPES) == XML
+    assert negotiate(["text/csv;q=0.5", "application/sparql-results+xml;q=0.6"], RESULT_TYPES) == XML
 
 
 @given(st.text(st.sampled_from('abt/*;,=q01."\\ -+'), max_size=80))
 def test_no_header_is_too_odd(accept: str) -> None:
-    assert negotiate(accept, SELECT_TYPES) in (*SELECT_TYPES, None)
+    assert negotiate(accept, RESULT_TYPES) in (*RESULT_TYPES, None)
     assert accepts_gzip([accept]) in (True, False)
 
 
 @given(
-    weights=st.fixed_dictionaries({media_type: st.integers(0, 1000) for media_type in SELECT_TYPES}),
-    order=st.permutations(SELECT_TYPES),
+    weights=st.fixed_dictionaries({media_type: st.integers(0, 1000) for media_type in RESULT_TYPES}),
+    order=st.permutations(RESULT_TYPES),
 )
 def test_the_largest_weight_wins_in_any_order(weights: dict[str, int], order: list[str]) -> None:
     accept = ", ".join(f"{media_type};q={weights[media_type] / 1000:.3f}" for media_type in order)
     best = max(weights.values())
-    expected = next((media_type for media_type in SELECT_TYPES if weights[media_type] == best), None) if best else None
-    assert negotiate(accept, SELECT_TYPES) == expected
+    expected = next((media_type for media_type in RESULT_TYPES if weights[media_type] == best), None) if best else None
+    assert negotiate(accept, RESULT_TYPES) == expected
 
 
 def test_each_shorthand_names_a_type_that_is_offered() -> None:
-    assert {name for name in SHORTHANDS if shorthand(name, SELECT_TYPES)} == {"json", "xml", "csv", "tsv"}
-    assert {name for name in SHORTHANDS if shorthand(name, ASK_TYPES)} == {"json", "xml"}
+    assert {name for name in SHORTHANDS if shorthand(name, RESULT_TYPES)} == {"json", "xml", "csv", "tsv"}
     graphs = {shorthand(name, GRAPH_TYPES) for name in SHORTHANDS} - {None}
     assert graphs == set(GRAPH_TYPES)
-    for media_type in (*SELECT_TYPES, *GRAPH_TYPES):
-        assert shorthand(media_type, (*SELECT_TYPES, *GRAPH_TYPES)) == media_type
+    for media_type in (*RESULT_TYPES, *GRAPH_TYPES):
+        assert shorthand(media_type, (*RESULT_TYPES, *GRAPH_TYPES)) == media_type
 
 
 def test_clients_spell_shorthands_in_ways_of_their_own() -> None:
     assert shorthand("Turtle", GRAPH_TYPES) == TURTLE
     assert shorthand("rdf xml", GRAPH_TYPES) == RDF_XML  # rdf+xml, its plus decoded as a space
-    assert shorthand("application/sparql-results json", SELECT_TYPES) == JSON
+    assert shorthand("application/sparql-results json", RESULT_TYPES) == JSON
     for unknown in ("html", "text/html", ""):
         with pytest.raises(KeyError):
-            shorthand(unknown, SELECT_TYPES)
+            shorthand(unknown, RESULT_TYPES)
 
 
 @pytest.mark.parametrize(
