@@ -62,3 +62,5 @@ class Endpoint:
     expand: Callable[[str], str] = lambda query: query
     """Replaces the SERVICE clauses that are answered here (`kg:search`, allowed endpoints) by their results. Blocks."""
     union: bool = True
+    services: tuple[NamedNode, ...] = ()
+    """The services that a query may name and that are answered here, from what is here (`kg:search`)."""

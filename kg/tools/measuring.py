@@ -350,6 +350,14 @@ def _declared(folder: Path) -> Mapping[str, Declared]:
                 alt_labels=tuple(_words(triples, SKOS.altLabel)),
                 definition=next(iter(_words(triples, SKOS.definition, RDFS.comment)), None),
                 domain=file.stem,
+                parents=tuple(
+                    sorted(
+                        triple.object.value
+                        for triple in triples
+                        if triple.predicate in (RDFS.subClassOf, RDFS.subPropertyOf)
+                        and isinstance(triple.object, NamedNode)
+                    )
+                ),
             )
     return terms
 
