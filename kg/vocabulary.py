@@ -56,6 +56,7 @@ FOAF: Final = Namespace("http://xmlns.com/foaf/0.1/")
 GEO: Final = Namespace("http://www.opengis.net/ont/geosparql#")
 DCAT: Final = Namespace("http://www.w3.org/ns/dcat#")
 VOID: Final = Namespace("http://rdfs.org/ns/void#")
+SD: Final = Namespace("http://www.w3.org/ns/sparql-service-description#")
 
 PREFIXES: Final[dict[str, str]] = {
     "kg": KG.iri,
@@ -75,6 +76,7 @@ PREFIXES: Final[dict[str, str]] = {
     "geo": GEO.iri,
     "dcat": DCAT.iri,
     "void": VOID.iri,
+    "sd": SD.iri,
 }
 """The prefixes that Quadcite writes and that its endpoint declares beforehand."""
 
