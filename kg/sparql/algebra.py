@@ -86,6 +86,8 @@ class Element:
     parts: tuple[tuple[Element, ...], ...] = ()
     names: frozenset[str] = frozenset()
     """The variables that it mentions."""
+    pattern: Pattern | None = None
+    """What an element of kind ``triple`` is."""
 
 
 @dataclass(slots=True)

@@ -325,7 +325,7 @@ class _Reader(Expressions):
             names.add(name)
         if pattern.graph is not None and (name := variable_of(pattern.graph)):
             names.add(name)
-        return Element("triple", pattern.start, pattern.end, text, pattern.graph, (), frozenset(names))
+        return Element("triple", pattern.start, pattern.end, text, pattern.graph, (), frozenset(names), pattern)
 
     def _properties(self, subject: Node) -> None:
         while True:
