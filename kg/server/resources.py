@@ -68,7 +68,7 @@ def rdf(statements: Iterable[Triple] | Iterable[Quad], media_type: str, headers:
     form = RdfFormat.from_media_type(media_type)
     if form is None:
         raise ValueError(f"{media_type} is no RDF format")
-    said: list[Triple | Quad] = list(statements)
+    said: list[Triple] | list[Quad] = list(statements)  # type: ignore[assignment]
     if not form.supports_datasets:
         said = list(dict.fromkeys(one.triple if isinstance(one, Quad) else one for one in said))
     text = "\n".join(map(str, said))

@@ -14,20 +14,18 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from pyoxigraph import Literal, NamedNode, RdfFormat, Triple, parse
+from pyoxigraph import Literal, NamedNode
 
-from kg import bundle
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.schema import ClassUse, FamilyUse, PropertyUse, Schema
-from kg.sparql.schema import Term as Declared
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
-from kg.vocabulary import BASE, OWL, RDF, RDFS, SKOS
+from kg.tools.ontology import declared_terms
+from kg.vocabulary import BASE, RDF
 
 log = logging.getLogger(__name__)
 
@@ -116,11 +114,6 @@ def measured(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S) -> Schema:
     one whose first measurement takes longer than `wait_s`) the generation is 0, and only `terms` are given.
     """
     return _kept(kg).current(wait_s)
-
-
-def declared_terms() -> Mapping[str, Declared]:
-    """Return the classes, properties and individuals of the ontology that ships with Quadcite, by IRI."""
-    return _declared(bundle.folder("ontology"))
 
 
 def family_of(graph: str) -> str:
@@ -325,60 +318,6 @@ def _example(term: Term) -> str:
         cut = term.value[:EXAMPLE_CHARACTERS].rstrip() + "…"
         return str(Literal(cut, language=term.language) if term.language else Literal(cut, datatype=term.datatype))
     return str(term)
-
-
-# The declared terms.
-
-
-@cache
-def _declared(folder: Path) -> Mapping[str, Declared]:
-    terms: dict[str, Declared] = {}
-    for file in sorted(folder.glob("*.ttl")):
-        said: dict[NamedNode, list[Triple]] = {}
-        for quad in parse(file.read_bytes(), format=RdfFormat.TURTLE):
-            if isinstance(quad.subject, NamedNode):
-                said.setdefault(quad.subject, []).append(quad.triple)
-        for subject, triples in said.items():
-            kind = _kind({triple.object for triple in triples if triple.predicate == RDF.type})
-            label = _words(triples, RDFS.label, SKOS.prefLabel)
-            if kind is None or not label:
-                continue
-            terms[subject.value] = Declared(
-                iri=subject.value,
-                kind=kind,
-                label=label[0],
-                alt_labels=tuple(_words(triples, SKOS.altLabel)),
-                definition=next(iter(_words(triples, SKOS.definition, RDFS.comment)), None),
-                domain=file.stem,
-                parents=tuple(
-                    sorted(
-                        triple.object.value
-                        for triple in triples
-                        if triple.predicate in (RDFS.subClassOf, RDFS.subPropertyOf)
-                        and isinstance(triple.object, NamedNode)
-                    )
-                ),
-            )
-    return terms
-
-
-def _kind(types: set[Any]) -> str | None:
-    if OWL.Ontology in types or not types:
-        return None
-    if types & {OWL.Class, RDFS.Class, RDFS.Datatype}:
-        return "class"
-    if types & {RDF.Property, OWL.ObjectProperty, OWL.DatatypeProperty, OWL.AnnotationProperty}:
-        return "property"
-    return "individual"
-
-
-def _words(triples: list[Triple], *properties: NamedNode) -> list[str]:
-    """Return the values of the first of `properties` that has any, English ones first."""
-    for name in properties:
-        found = [t.object for t in triples if t.predicate == name and isinstance(t.object, Literal)]
-        if found:
-            return [literal.value for literal in sorted(found, key=lambda o: (o.language or "en") != "en")]
-    return []
 
 
 # The last measurement as a file. The terms are not in it: they come with the version that runs.
