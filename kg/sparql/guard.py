@@ -22,7 +22,8 @@ _POSITION: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
 _EXPECTED_KEYWORD: Final = re.compile(r"(?<![\w\[\"'])([A-Z][A-Z_0-9]{2,})(?![\w\"'])")
 _CHARACTER_CLASS: Final = re.compile(r"\[(?:'[^']*'|[^\]'])*\](?:, \[(?:'[^']*'|[^\]'])*\])*")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_LENIENT_IRI: Final = re.compile(r"<[^>]*>")
+_LENIENT_IRI: Final = re.compile(r"<[^<>]*>")
+_SERVICE: Final = re.compile(r"SERVICE(SILENT)?$", re.IGNORECASE)
 
 
 def check_query(query: str) -> Form | None:
@@ -49,7 +50,7 @@ def check_query(query: str) -> Form | None:
             f"SERVICE at line {line}, column {column}: queries to other servers are never run here{hint}; "
             "load the data, or query the other server yourself"
         )
-    _check_depth(query)
+    check_depth(query)
     return form
 
 
@@ -82,12 +83,9 @@ def remote_calls(query: str) -> Iterator[Token]:
         return
     for previous, token in readings(query):
         if token.kind == "word":
-            at = token.text.upper().find("SERVICE")
-            while at >= 0:
-                if _is_clause(query, token.start + at + len("SERVICE")):
-                    yield token
-                    break
-                at = token.text.upper().find("SERVICE", at + 1)
+            # What a word ends with may be a keyword; no prefixed name begins within one.
+            if (keyword := _SERVICE.search(token.text)) is not None and _is_clause(query, token.end, keyword[1]):
+                yield token
         elif token.kind == "name" and "SERVICE" in token.text.partition(":")[0].upper():
             named = previous is not None and previous.kind == "word" and previous.text.upper() in _GRAPH_NAME_FOLLOWS
             if not named and _opens_group(query, token.end):
@@ -117,11 +115,18 @@ def names_dataset(query: str) -> bool:
     return not prefixes <= declared
 
 
-def _is_clause(query: str, offset: int) -> bool:
-    """Return whether what may follow SERVICE follows at `offset`."""
+def _is_clause(query: str, offset: int, silent: str | None) -> bool:
+    """Return whether what may follow SERVICE (and SILENT, if that was `silent`) follows at `offset`."""
     offset = _skip(query, offset)
-    if query[offset : offset + len(_SILENT)].upper() == _SILENT and _is_clause(query, offset + len(_SILENT)):
-        return True
+    if not silent and query[offset : offset + len(_SILENT)].upper() == _SILENT:
+        following = _skip(query, offset + len(_SILENT))
+        if _names_endpoint(query, following):
+            return True
+    return _names_endpoint(query, offset)
+
+
+def _names_endpoint(query: str, offset: int) -> bool:
+    """Return whether an IRI or a variable stands at `offset`, and then a group."""
     if (iri := _LENIENT_IRI.match(query, offset)) is not None:
         return _opens_group(query, iri.end())
     if offset >= len(query):
@@ -144,7 +149,8 @@ def _skip(query: str, offset: int) -> int:
     return offset
 
 
-def _check_depth(query: str) -> None:
+def check_depth(query: str) -> None:
+    """Raise QuerySyntaxError for brackets nested so deeply that the parser's stack would not do."""
     if sum(map(query.count, "([{")) <= _MAX_DEPTH:
         return
     depth = 0

@@ -32,12 +32,15 @@ _BASE: Final = (
 _CHARS: Final = _BASE + "_0-9\u00b7\u0300-\u036f\u203f-\u2040"
 _ESCAPE: Final = r"""\\[tbnrf\\"']|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"""
 _LOCAL: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
-# Oxigraph bounds no prefix. Here a longer one is cut into words, so that no text makes the lexer look at each character
-# as often as there are characters.
-_PREFIX: Final = rf"(?:[{_BASE}](?:[{_CHARS}.\-]{{0,63}}[{_CHARS}\-])?)?:"
+_NAME: Final = (
+    rf"(?:[{_BASE}][{_CHARS}.\-]*+(?<!\.))?:"
+    rf"(?:(?:[{_BASE}_:0-9]|{_LOCAL})(?:(?:[{_CHARS}.:\-]|{_LOCAL})*(?:[{_CHARS}:\-]|{_LOCAL}))?)?"
+)
+_RUN: Final = re.compile(rf"[{_CHARS}.\-]*+")
+"""What a prefix is made of: whatever begins within a run that no colon ends is no prefixed name."""
+_NO_NAME: Final = r"(?!)"
 
-_TOKEN: Final = re.compile(
-    rf"""
+_TOKEN_PATTERN: Final = rf"""
       (?P<space>[ \t\r\n]+)
     | (?P<comment>\#[^\r\n]*)
     | (?P<iri><(?:[^\x00-\x20<>"{{}}|^`\\]|\\u[0-9A-Fa-f]{{4}}|\\U[0-9A-Fa-f]{{8}})*>)
@@ -46,13 +49,13 @@ _TOKEN: Final = re.compile(
     | (?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--(?:ltr|rtl))?)
     | (?P<variable>[?$][{_BASE}_0-9][{_CHARS}]*)
     | (?P<blank>_:[{_BASE}_0-9](?:[{_CHARS}.\-]*[{_CHARS}\-])?)
-    | (?P<name>{_PREFIX}(?:(?:[{_BASE}_:0-9]|{_LOCAL})(?:(?:[{_CHARS}.:\-]|{_LOCAL})*(?:[{_CHARS}:\-]|{_LOCAL}))?)?)
+    | (?P<name>NAME)
     | (?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     | (?P<word>[A-Za-z_][A-Za-z_0-9]*)
     | (?P<punctuation><<\(|\)>>|<<|>>|\{{\||\|\}}|\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\].,;|/^*+?!=<>\-~&@])
-    """,
-    re.VERBOSE,
-)
+"""
+_TOKEN: Final = re.compile(_TOKEN_PATTERN.replace("NAME", _NAME), re.VERBOSE)
+_NAMELESS: Final = re.compile(_TOKEN_PATTERN.replace("NAME", _NO_NAME), re.VERBOSE)
 
 
 class Token(NamedTuple):
@@ -70,19 +73,38 @@ class Token(NamedTuple):
 
 def token_at(query: str, offset: int) -> Token:
     """Return the token that begins at `offset`: the longest; a character that begins none is of kind ``other``."""
-    match = _TOKEN.match(query, offset)
+    return _cut(_TOKEN, query, offset)
+
+
+def tokens(query: str) -> Iterator[Token]:
+    """Yield every token of `query`, white space and comments too: their texts joined are the query again."""
+    offset = nameless = 0
+    while offset < len(query):
+        token, nameless = _next(query, offset, nameless)
+        yield token
+        offset = token.end
+
+
+def _cut(pattern: re.Pattern[str], query: str, offset: int) -> Token:
+    match = pattern.match(query, offset)
     if match is None:
         return Token("other", query[offset], offset)
     return Token(match.lastgroup, match[0], offset)  # type: ignore[arg-type]
 
 
-def tokens(query: str) -> Iterator[Token]:
-    """Yield every token of `query`, white space and comments too: their texts joined are the query again."""
-    offset = 0
-    while offset < len(query):
-        token = token_at(query, offset)
-        yield token
-        offset = token.end
+def _next(query: str, offset: int, nameless: int) -> tuple[Token, int]:
+    """Return the token at `offset`, and the offset before which no prefixed name begins, given what is known of it.
+
+    Without that, a run of words and hyphens would be looked through for a colon from each of its words again.
+    """
+    if offset < nameless:
+        return _cut(_NAMELESS, query, offset), nameless
+    token = _cut(_TOKEN, query, offset)
+    if token.kind in ("word", "other") and (run := _RUN.match(query, offset)) is not None:
+        end = run.end()
+        if not query.startswith(":", end) or query[end - 1] == ".":
+            nameless = end
+    return token, nameless
 
 
 def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
@@ -99,13 +121,14 @@ def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
     lines: list[int] = []  # where they end: many readings may begin a comment in one line
     while starts:
         offset, previous = starts.pop()
+        nameless = 0
         while offset < len(query) and (offset, _is_operand(previous)) not in seen:
             seen.add((offset, _is_operand(previous)))
             if query[offset] == "#":
                 lines = lines or [match.start() for match in _LINE_END.finditer(query)] + [len(query)]
                 offset = lines[bisect_left(lines, offset)]
                 continue
-            token = token_at(query, offset)
+            token, nameless = _next(query, offset, nameless)
             offset = token.end
             if token.kind in ("space", "comment"):
                 continue

@@ -15,11 +15,13 @@ from typing import Final
 
 from pyoxigraph import NamedNode, RdfFormat, parse
 
-from kg.errors import QueryForbiddenError, QuerySyntaxError
+from kg.errors import InvalidInputError, QueryForbiddenError, QuerySyntaxError
 from kg.sparql.guard import position, remote_calls
 from kg.sparql.lexer import Token, other_end, tokens
 from kg.vocabulary import PREFIXES
 
+MAX_CLAUSES: Final = 20
+"""Clauses of one query that are answered at most."""
 FORM: Final = "SERVICE <endpoint> { ... }"
 _ESCAPED: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 
@@ -60,12 +62,16 @@ class Prologue:
 def clauses(query: str) -> list[Clause]:
     """Return the SERVICE clauses of `query`, in order.
 
-    Raises QueryForbiddenError, with line and column, for one that another reading of the text has elsewhere, that
-    stands inside another, or that is not written as the grammar has it.
+    Raises InvalidInputError for more than `MAX_CLAUSES`, and QueryForbiddenError, with line and column, for one that
+    another reading of the text has elsewhere, that stands inside another, or that is not written as the grammar has it.
     """
     called = {token.start: token for token in remote_calls(query)}
     if not called:
         return []
+    if len(called) > MAX_CLAUSES:
+        line, column = position(query, sorted(called)[MAX_CLAUSES])
+        message = f"line {line}, column {column}: a query may have {MAX_CLAUSES} SERVICE clauses, and this has more"
+        raise InvalidInputError(message)
     significant = _significant(query)
     prologue = prologue_of(query)
     found: list[Clause] = []

@@ -28,8 +28,6 @@ from kg.vocabulary import KG
 FORM: Final = 'SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }'
 DEFAULT_HITS: Final = 50
 MAX_HITS: Final = 1_000
-MAX_CLAUSES: Final = 20
-"""Clauses of one query that are answered at most."""
 _PARTS: Final = ("matches", "score", "rank", "limit", "mode")
 _MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _DECIMALS: Final = 6
@@ -45,8 +43,6 @@ def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> st
     found = clauses(query)
     if not found:
         return query
-    if len(found) > MAX_CLAUSES:
-        raise InvalidInputError(f"the query has {len(found)} SERVICE clauses; {MAX_CLAUSES} are answered at most")
     left_s = kg.settings.query_timeout_s if timeout_s is None else min(timeout_s, kg.settings.query_timeout_s)
     federation = Federation(kg.settings.service_endpoints, time.monotonic() + left_s)
     prologue = prologue_of(query)

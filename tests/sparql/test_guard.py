@@ -80,6 +80,8 @@ REACHING = [
     "SELECT * { ?s ?p trueSERVICEl:x{} }",
     "SELECT * { SERVICE # c\n <URL> # {\n {} }",
     "PREFIX SERVICE: <a:b> PREFIX : <URL> SELECT*{SERVICE:a {}}",
+    f"PREFIX {'a' * 70}: <URL> SELECT * {{ SERVICE {'a' * 70}:x {{}} }}",
+    f"PREFIX {'a-.' * 70}b: <URL> SELECT * {{ SERVICESILENT{'a-.' * 70}b:x {{}} }}",
     "ASK { SERVICE <URL> {} }",
     "CONSTRUCT { ?s ?p ?o } { SERVICE <URL> { ?s ?p ?o } }",
     "DESCRIBE ?s { SERVICE <URL> { ?s ?p ?o } }",

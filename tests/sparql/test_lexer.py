@@ -37,6 +37,10 @@ def test_the_tokens_are_the_whole_text_in_order(query: str) -> None:
         ("''''a'", ["string:''", "string:''", "word:a", "other:'"]),
         ("1.5e3.", ["number:1.5e3", "punctuation:."]),
         ('"a\nb"', ['other:"', "word:a", "word:b", 'other:"']),
+        ("_a-b:c d-e:f g-h", ["word:_a", "punctuation:-", "name:b:c", "name:d-e:f", "word:g", "punctuation:-",
+                               "word:h"]),
+        (f"{'a-' * 99}b:c", [f"name:{'a-' * 99}b:c"]),
+        ("a.b.:c", ["word:a", "punctuation:.", "word:b", "punctuation:.", "name::c"]),
         ("<<( ?s a 1 )>>", ["punctuation:<<(", "variable:?s", "word:a", "number:1", "punctuation:)>>"]),
     ],
 )  # fmt: skip

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Store
 
-from kg.errors import QueryForbiddenError, QuerySyntaxError
-from kg.sparql.service import clauses, prologue_of, replace
+from kg.errors import InvalidInputError, QueryForbiddenError, QuerySyntaxError
+from kg.sparql.service import MAX_CLAUSES, clauses, prologue_of, replace
 from tests.sparql.test_guard import HARMLESS
 
 KG_SEARCH = "https://w3id.org/quadcite/ns#search"
@@ -66,6 +66,13 @@ def test_what_only_speaks_of_services_has_no_clauses(query: str) -> None:
 def test_what_can_be_read_in_two_ways_is_refused_and_says_how_to_write_it(query: str, message: str) -> None:
     with pytest.raises(QueryForbiddenError, match=f"(?s){message}"):
         clauses(query)
+
+
+def test_the_number_of_clauses_is_bounded() -> None:
+    query = "SELECT * { " + "SERVICE <a:b> {} " * MAX_CLAUSES
+    assert len(clauses(query + "}")) == MAX_CLAUSES
+    with pytest.raises(InvalidInputError, match=f"a query may have {MAX_CLAUSES} SERVICE clauses"):
+        clauses(query + "SERVICE <a:b> {} }")
 
 
 def test_a_clause_that_never_closes_is_an_error() -> None:

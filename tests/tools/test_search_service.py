@@ -15,7 +15,7 @@ from kg.search.protocol import Candidate, Ranking
 from kg.settings import Settings
 from kg.sparql.guard import check_query
 from kg.store.protocol import Rows
-from kg.tools.search_service import DEFAULT_HITS, MAX_CLAUSES, expand
+from kg.tools.search_service import DEFAULT_HITS, expand
 from tests.tools.made_up import Passages, WordIndex
 
 ALL = "SELECT * { SERVICE kg:search { %s } }"
@@ -196,12 +196,6 @@ def test_other_endpoints_are_refused_with_the_name_of_the_setting(kg: KnowledgeG
     for clause in ("SERVICE <http://127.0.0.1/x> {}", "SERVICE SILENT ?where {}"):
         with pytest.raises(QueryForbiddenError, match=r"line 1, column 12.*answers kg:search.*SERVICE_ENDPOINTS"):
             expand(kg, f"SELECT * {{ {clause} }}")
-
-
-def test_the_number_of_clauses_is_bounded(kg: KnowledgeGraph) -> None:
-    clause = 'SERVICE kg:search { ?unit kg:matches "x" } '
-    with pytest.raises(InvalidInputError, match=f"{MAX_CLAUSES} are answered at most"):
-        expand(kg, "SELECT * { " + clause * (MAX_CLAUSES + 1) + "}")
 
 
 def test_nothing_is_searched_when_any_clause_is_wrong(kg: KnowledgeGraph) -> None:
