@@ -35,6 +35,7 @@ from starlette.routing import Route, request_response
 from kg.errors import InvalidInputError, QueryForbiddenError, QueryTimeoutError
 from kg.server.auth import ADMIN, READ
 from kg.server.compression import Compression
+from kg.server.description import service_description
 from kg.server.endpoint import Endpoint, UpdateRequest
 from kg.server.execution import execute
 from kg.server.negotiation import (
@@ -46,6 +47,7 @@ from kg.server.negotiation import (
     shorthand,
 )
 from kg.server.problems import HttpError, answering, method_not_allowed
+from kg.server.resources import rdf, representation
 from kg.sparql.guard import query_form
 
 FORM: Final = "application/x-www-form-urlencoded"
@@ -103,6 +105,9 @@ class _Sparql:
         if "update" in in_url or ("update" in in_body and request.method != "POST"):
             raise InvalidInputError(f"an update is sent by POST, in the body: as {UPDATE}, or in a form as `update`")
         parameters = {name: in_url.get(name, []) + in_body.get(name, []) for name in {**in_url, **in_body}}
+        if request.method in ("GET", "HEAD") and not set(parameters) - set(_FORMATS):
+            actor.require(READ, "the service description")
+            return self._description(request)
         operations = [(name, text) for name in ("query", "update") for text in parameters.get(name, [])]
         if len(operations) != 1:
             raise InvalidInputError(
@@ -115,6 +120,11 @@ class _Sparql:
             return await self._update(request, text, parameters)
         actor.require(READ, "a query")
         return await self._query(request, text, parameters)
+
+    def _description(self, request: Request) -> Response:
+        headers = {"Quadcite-Snapshot": str(self._endpoint.generation())}
+        description = service_description(self._endpoint, str(request.base_url).rstrip("/"))
+        return rdf(description, representation(request), headers)
 
     def _options(self) -> Response:
         headers = {"Allow": _ALLOWED, "Accept-Query": f"{QUERY}, {FORM}", "Accept-Post": self._accept_post()}

@@ -260,6 +260,17 @@ def test_options_say_what_is_taken(client: TestClient) -> None:
     assert response.headers["accept-post"] == response.headers["accept-query"]  # no updates here
 
 
+def test_without_a_query_the_service_is_described(client: TestClient) -> None:
+    for how in ({}, {"headers": {"Accept": "application/rdf+xml"}}, {"params": {"format": "jsonld"}}):
+        response = client.get("/sparql", **how)  # type: ignore[arg-type]
+        rdf_format = RdfFormat.from_media_type(response.headers["content-type"])
+        said = {
+            (quad.predicate.value, getattr(quad.object, "value", "")) for quad in parse(response.content, rdf_format)
+        }
+        assert ("http://www.w3.org/ns/sparql-service-description#endpoint", "http://testserver/sparql") in said
+    assert client.get("/sparql", headers={"Accept": "text/csv"}).status_code == 406
+
+
 def test_head_is_get_without_the_body(client: TestClient) -> None:
     for query in (SELECT, "ASK", f"DESCRIBE <{SEVEN}>"):
         head, get = (client.request(method, "/sparql", params={"query": query}) for method in ("HEAD", "GET"))
