@@ -121,8 +121,8 @@ class GraphTool(McpTool):
             name=tool.name,
             title=tool.title,
             description=tool.description,
-            parameters=_schema(tool.arguments.model_json_schema()),
-            output_schema=_schema(tool.result.model_json_schema(mode="validation")),
+            parameters=lean_schema(tool.arguments.model_json_schema()),
+            output_schema=lean_schema(tool.result.model_json_schema(mode="validation")),
             annotations=ToolAnnotations.model_validate({"title": tool.title, **tool.annotations}),
             tags=set(tool.tags),
         )
@@ -170,7 +170,7 @@ class UnknownTools(Middleware):
         return await call_next(context)
 
 
-def _schema(schema: dict[str, Any]) -> dict[str, Any]:
+def lean_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a JSON schema without the titles that pydantic derives from names: they cost tokens and say nothing."""
 
     def lean(node: Any, named: bool) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 CHARACTERS_PER_TOKEN: Final = 3.5
 """English prose has about 4.2 characters to a token, JSON with IRIs about 3.5."""
@@ -13,6 +13,14 @@ CHARACTERS_PER_TOKEN: Final = 3.5
 MaxTokens = Annotated[
     int, Field(ge=200, le=50_000, description="Size of the answer at most (3.5 characters count as a token)")
 ]
+
+
+class Lean(BaseModel):
+    """Part of a result that leaves out what is not known."""
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if value is not None}
 
 
 def tokens_of(content: Any) -> int:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools import overview, passages, research
+from kg.tools import examples, finding, overview, passages, querying, research, schema_levels
 from kg.tools.model import Result, SearchFilters
 
 CORE: Final = "core"
@@ -104,6 +104,10 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE})),
     Tool(overview.family_overview, "Policy families", frozenset({CORE, CLIMATE})),
     Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE})),
+    Tool(schema_levels.describe_schema, "Schema", frozenset({CORE})),
+    Tool(finding.find_terms, "Find terms", frozenset({CORE})),
+    Tool(examples.sparql_examples, "Example queries", frozenset({CORE})),
+    Tool(querying.sparql, "SPARQL", frozenset({CORE})),
     Tool(overview.health, "Health", frozenset({CORE, CLIMATE}), light=True),
     Tool(research.search, "Search", frozenset({RESEARCH})),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH})),

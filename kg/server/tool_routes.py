@@ -1,0 +1,115 @@
+"""The tools over plain HTTP: ``GET /tools`` lists them, ``POST /tools/{name}`` calls one with a JSON object.
+
+The answer is the structured content that MCP has, with what MCP puts into ``_meta`` as ``meta``. Of tools that share a
+name (the deep-research pair), ``?tag=research`` means the one with that tag; without it the first one is meant.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from functools import partial
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, request_response
+
+from kg.errors import InvalidInputError, NotFoundError, QuadciteError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server.mcp import StopsWithClient, Threads, lean_schema
+from kg.server.problems import HttpError, answering, method_not_allowed
+from kg.tools.registry import TOOLS, Tool, content_of
+
+log = logging.getLogger(__name__)
+
+_NO_STORE: Final = {"Cache-Control": "no-store"}
+
+
+def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
+    """Return the routes of all tools over `kg`; calls run in `threads`, and stop when the client hangs up."""
+
+    async def listing(request: Request) -> Response:
+        tools = _with_tag(request)
+        return JSONResponse({"tools": [_described(tool) for tool in tools]}, headers=_NO_STORE)
+
+    async def call(request: Request) -> Response:
+        if request.method != "POST":
+            raise method_not_allowed(request, "POST")
+        tool = _named(request)
+        arguments = _arguments(await _body(request, kg.settings.max_body_bytes))
+        try:
+            result = await threads.run(partial(tool.call, kg, arguments), light=tool.light)
+        except QuadciteError:
+            raise
+        except Exception as error:
+            number = uuid.uuid4().hex[:12]
+            log.exception("tool %s failed (error %s)", tool.name, number)
+            message = f"something went wrong inside; the server's log names it as {number}"
+            raise HttpError(500, "internal", message) from error
+        content = {**content_of(result), "meta": result.meta.model_dump(mode="json")}
+        return JSONResponse(content, headers=_NO_STORE)
+
+    methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    return [
+        Route("/tools", answering(listing), methods=["GET"], name="tools"),
+        Route("/tools/{name}", StopsWithClient(request_response(answering(call))), methods=methods, name="tool"),
+    ]
+
+
+def _with_tag(request: Request) -> list[Tool]:
+    """Return the tools that ``?tag=`` asks for, or the first of each name."""
+    tag = request.query_params.get("tag")
+    if tag is None:
+        return list({tool.name: tool for tool in reversed(TOOLS)}.values())[::-1]
+    found = [tool for tool in TOOLS if tag in tool.tags]
+    if not found:
+        tags = ", ".join(sorted({name for tool in TOOLS for name in tool.tags}))
+        raise NotFoundError(f"no tool has the tag {tag[:100]!r}; the tags are {tags}")
+    return found
+
+
+def _named(request: Request) -> Tool:
+    name = request.path_params["name"]
+    tools = _with_tag(request)
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    raise NotFoundError(f"there is no tool {name[:100]!r}; there are {', '.join(tool.name for tool in tools)}")
+
+
+def _described(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "tags": sorted(tool.tags),
+        "input_schema": lean_schema(tool.arguments.model_json_schema()),
+        "output_schema": lean_schema(tool.result.model_json_schema(mode="validation")),
+    }
+
+
+def _arguments(body: bytes) -> dict[str, Any]:
+    """Return the arguments in a body, which may be empty. Raises InvalidInputError for what is no JSON object."""
+    if not body.strip():
+        return {}
+    try:
+        arguments = json.loads(body)
+    except ValueError as error:
+        raise InvalidInputError(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidInputError("the body is nested too deeply") from None
+    if not isinstance(arguments, dict):
+        raise InvalidInputError(f"the body is a JSON {type(arguments).__name__}, not an object of arguments")
+    return arguments
+
+
+async def _body(request: Request, most: int) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            message = f"the body is larger than {most} bytes (setting QUADCITE_MAX_BODY_BYTES)"
+            raise HttpError(413, "body_too_large", message)
+    return bytes(body)
