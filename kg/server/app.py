@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 from kg import __version__
 from kg.errors import ForbiddenError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server import commands, health, sparql_protocol
+from kg.server import commands, health, sparql_protocol, tool_routes
 from kg.server.auth import EVERYONE, Actor, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
@@ -102,6 +102,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     routes: list[BaseRoute] = [Route(path, StopsWithClient(app)) for path, app in apps.items()]
     endpoint = endpoint_of(kg, pool, token)
     routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint), *commands.routes(kg, endpoint)]
+    routes += tool_routes.routes(kg, threads)
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
