@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from kg.errors import QuadciteError, StoreError, StoreLockedError, UpstreamError
 
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 Advance = Callable[[int, int | None, str], None]
 
 _CONNECT_S: Final = 5.0
-_ATTEMPTS: Final = 3
+_POLL_S: Final = 0.1
+
+STARTING_S: Final = 3.0
+"""Seconds that a process which holds the data directory has to say where it serves, before it counts as none."""
 
 
 class Access(Protocol):
@@ -76,8 +80,10 @@ class Opened:
     def stream(self, query: str, media_type: str) -> Generator[bytes]:
         """Run it in a worker of this process."""
         from kg.store.sandbox import UNLIMITED
+        from kg.tools.search_service import expand
 
-        with self._kg.pool.stream(query, media_type=media_type, limit=UNLIMITED, timeout_s=UNLIMITED) as streamed:
+        expanded = expand(self._kg, query)
+        with self._kg.pool.stream(expanded, media_type=media_type, limit=UNLIMITED, timeout_s=UNLIMITED) as streamed:
             yield from streamed
 
 
@@ -96,6 +102,12 @@ class Served:
             timeout=httpx.Timeout(None, connect=_CONNECT_S),
             trust_env=False,
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
 
     def run(self, operation: str, arguments: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
         """Have the server run it."""
@@ -191,17 +203,20 @@ def opened(settings: Settings, *, create: bool = False, load: Callable[..., Any]
     data_dir = settings.data_dir
     if not create and not (data_dir / "format.json").is_file():
         raise StoreError(f"there is no knowledge graph in {data_dir}; `kg load climate PATH` makes one there")
-    for attempt in range(1, _ATTEMPTS + 1):
+    end = time.monotonic() + STARTING_S
+    while True:
         served = server_of(data_dir)
         if served is not None:
-            yield served
+            with served:
+                yield served
             return
         try:
             kg = KnowledgeGraph.open(data_dir, settings)
         except StoreLockedError:
-            if attempt == _ATTEMPTS or server_of(data_dir) is None:
+            if time.monotonic() >= end:
                 raise
-            continue  # a server has taken it meanwhile
+            time.sleep(_POLL_S)
+            continue
         with kg:
             kg.load = load
             yield Opened(kg)

@@ -61,16 +61,17 @@ class KnowledgeGraph:
     pool: QueryPool
     load: Callable[..., Any] | None = None
     """Loads sources; put here by the composition root, since this package never imports the loaders."""
+    announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
+    """Tells whoever finds the data directory locked at which URL this process can be asked."""
     memory: Memory = field(default_factory=Memory, repr=False)
 
     @classmethod
-    def open(cls, data_dir: Path, settings: Settings, *, address: str | None = None) -> Self:
+    def open(cls, data_dir: Path, settings: Settings) -> Self:
         """Open `data_dir`, making it if it is not there, and hold it until `close`.
 
-        `address` is where this process serves, for the lock file to say. Raises StoreLockedError, StoreVersionError
-        or StoreReadOnlyError when the directory cannot be had.
+        Raises StoreLockedError, StoreVersionError or StoreReadOnlyError when the directory cannot be had.
         """
-        store = OxigraphStore(data_dir, address=address)
+        store = OxigraphStore(data_dir)
         try:
             search = EdgeIndex(data_dir / "index", settings)
         except BaseException:
@@ -82,7 +83,7 @@ class KnowledgeGraph:
             search.close()
             store.close()
             raise
-        return cls(settings.model_copy(update={"data_dir": data_dir}), store, search, pool)
+        return cls(settings.model_copy(update={"data_dir": data_dir}), store, search, pool, announce=store.announce)
 
     def query(self, query: str, *, limit: int | None = None, timeout_s: float | None = None) -> Answer:
         """Run a read-only query in a worker over a snapshot no older than the last commit.

@@ -154,12 +154,13 @@ def serve(
     with contextlib.closing(listen(host, 0 if stdio else settings.port if port is None else port)) as listening:
         address = address_of(listening)
         with (
-            KnowledgeGraph.open(data_dir, settings, address=address) as kg,
+            KnowledgeGraph.open(data_dir, settings) as kg,
             # Raw queries have workers of their own: however many of them run away, the tools are answered.
             QueryPool(kg.store, settings) as raw,
             _local_token(data_dir) as token,
         ):
             kg.load = load
+            kg.announce(address)  # the token lies beside the lock by then
             config = uvicorn.Config(
                 create_app(kg, raw, token),
                 log_config=LOGGING,
