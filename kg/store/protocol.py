@@ -98,7 +98,18 @@ class Snapshot:
         self.release()
 
 
-class Store(Protocol):
+class Snapshotted(Protocol):
+    """What queries can be run on: a dataset of which immutable checkpoints can be had."""
+
+    def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
+        """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`; the caller releases it.
+
+        Raises GoneError for a generation of which none is kept, and InvalidInputError for one that never was.
+        """
+        ...
+
+
+class Store(Snapshotted, Protocol):
     """A SPARQL 1.1 dataset. Calls block, are safe from any thread, and return finished results."""
 
     def query(self, query: str, *, limit: int | None = None) -> Result:
@@ -131,13 +142,6 @@ class Store(Protocol):
 
     def dump(self, output: IO[bytes], media_type: RdfFormat, graph: NamedNode | None = None) -> None:
         """Write all quads, or those of one graph."""
-        ...
-
-    def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
-        """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`; the caller releases it.
-
-        Raises GoneError for a generation of which none is kept, and InvalidInputError for one that never was.
-        """
         ...
 
     def statistics(self) -> Statistics:

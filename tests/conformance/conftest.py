@@ -1,0 +1,36 @@
+"""One endpoint over a plain dataset, served on loopback for the whole run."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+import uvicorn
+
+from kg.server.app import address_of, listen
+from kg.server.plain import create_plain_app
+from kg.settings import Settings
+from kg.store.plain import PlainStore
+from tests.conformance.endpoint import BASE_IRI, Served
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    settings = Settings(query_workers=1, query_timeout_s=30, _env_file=None)  # type: ignore[call-arg]
+    with (
+        PlainStore(tmp_path_factory.mktemp("conformance"), base_iri=BASE_IRI) as store,
+        contextlib.closing(listen("127.0.0.1", 0)) as listening,
+        httpx.Client(base_url=address_of(listening), timeout=30) as client,
+    ):
+        app = create_plain_app(store, settings)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
+        thread = threading.Thread(target=server.run, args=([listening],), name="plain-endpoint")
+        thread.start()
+        try:
+            yield Served(store, client)
+        finally:
+            server.should_exit = True
+            thread.join(30)
