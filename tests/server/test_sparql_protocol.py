@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import socket
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
-import uvicorn
 from pyoxigraph import Literal, NamedNode, Quad, QueryResultsFormat, RdfFormat, parse, parse_query_results
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -414,98 +406,3 @@ def test_the_row_limit_is_announced(client: TestClient) -> None:
     large = client.get("/sparql", params={"query": "SELECT ?a ?c ?d ?f { ?a ?b ?c . ?d ?e ?f }"})
     assert "quadcite-truncated" not in large.headers
     assert len(large.json()["results"]["bindings"]) == MAX_ROWS
-
-
-@contextmanager
-def served(endpoint: Endpoint) -> Iterator[int]:
-    """The endpoint behind a real HTTP server on a free port."""
-    server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes(endpoint)), port=0, log_config=None, lifespan="off"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.005)
-    try:
-        yield server.servers[0].sockets[0].getsockname()[1]
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-def connection(port: int, query: str, accept: str = "*/*", parameters: str = "") -> socket.socket:
-    opened = socket.create_connection(("127.0.0.1", port), timeout=10)
-    target = f"/sparql?query={quote(query)}{parameters}"
-    opened.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n".encode())
-    return opened
-
-
-def until(condition: object) -> None:
-    deadline = time.monotonic() + 5
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def test_a_client_that_goes_away_stops_its_query(endpoint: Endpoint) -> None:
-    with served(endpoint) as port:
-        client = connection(port, CROSS_JOIN)
-        until(lambda: endpoint.pool._leases)
-        client.close()
-        until(lambda: not endpoint.pool._leases)
-
-
-def test_a_client_that_goes_away_stops_its_stream(endpoint: Endpoint) -> None:
-    unlimited = replace(endpoint, settings=endpoint.settings.model_copy(update={"max_rows": 10**12}))
-    endpoint.pool._settings, before = unlimited.settings, endpoint.pool._settings
-    try:
-        with served(unlimited) as port:
-            client = connection(port, "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }", "text/csv")
-            assert client.recv(65_536).startswith(b"HTTP/1.1 200")
-            client.close()
-            until(lambda: not endpoint.pool._leases)
-    finally:
-        endpoint.pool._settings = before
-
-
-def test_a_result_that_meets_its_deadline_midway_never_looks_complete(
-    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
-) -> None:
-    # 500 rows at once, more than are held back; then the join finds no more, for ever.
-    slow = (
-        f"SELECT (REPLACE(?long, 'v', '{'x' * 200}') AS ?x) {{ {{ ?s ?p ?long }} UNION "
-        "{ ?a ?p ?b . ?c ?q ?d . ?e ?r ?f FILTER(CONCAT(?b, ?d, ?f) = 'none') BIND(?b AS ?long) } }"
-    )
-    slow = slow.replace("?long, 'v'", "REPLACE(?long, '.', '" + "v" * 4 + "'), 'v'")
-    caplog.set_level(logging.WARNING)
-    with served(endpoint) as port, connection(port, slow, "text/csv", "&timeout=0.5") as client:
-        received = b"".join(iter(lambda: client.recv(65_536), b""))
-    assert received.startswith(b"HTTP/1.1 200")
-    assert not received.endswith(b"0\r\n\r\n")
-    assert "deadline of 0.5 s" in caplog.text
-
-
-def test_a_client_that_sends_too_much_gets_to_read_why(endpoint: Endpoint) -> None:
-    body = b" " * (32 << 20)
-    with served(endpoint) as port, socket.create_connection(("127.0.0.1", port), timeout=20) as client:
-        client.sendall(
-            b"POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body)
-        )
-        client.sendall(body)
-        assert client.recv(65_536).startswith(b"HTTP/1.1 413")
-
-
-def test_too_many_queries_are_told_to_come_back(endpoint: Endpoint) -> None:
-    with served(endpoint) as port, ExitStack() as stack:
-        clients = [stack.enter_context(connection(port, CROSS_JOIN)) for _ in range(2)]
-        until(lambda: len(endpoint.pool._leases) == 2)
-        clients += [stack.enter_context(connection(port, CROSS_JOIN)) for _ in range(2)]
-        until(lambda: len(endpoint.pool._waiting) == 2)
-        with connection(port, "ASK {}") as refused, HTTPResponse(refused) as answer:
-            answer.begin()
-            body = answer.read()
-        assert answer.status == 503
-        assert answer.headers["retry-after"] == "1"
-        assert json.loads(body)["code"] == "query_busy"
-        for client in clients:
-            client.close()
-        until(lambda: not endpoint.pool._leases and not endpoint.pool._waiting)
