@@ -168,7 +168,7 @@ class _Usage:
             "wrong_direction",
             f"{predicate} points from {self._list(domain)} to {self._list(targets) or 'literals'}, and here it is the "
             f"other way round; did you mean {turned} ?",
-            pattern.start,
+            pattern.atoms[0].start,
             f"{_text(pattern.subject)} {predicate} {_text(pattern.object)}",
             (turned, f"{_text(pattern.subject)} ^{predicate} {_text(pattern.object)}"),
         )

@@ -8,7 +8,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 from rapidfuzz import fuzz
 
-from kg.sparql.algebra import Element, Node, Query
+from kg.sparql.algebra import Comparison, Element, Node, Query
 from kg.sparql.guard import position
 from kg.sparql.lexicon import local_name, words
 from kg.sparql.lint import Hint
@@ -18,6 +18,7 @@ from kg.vocabulary import RDF, curie
 _VALUES: Final = 500
 _SHOWN: Final = 5
 _LONG: Final = 120
+_ORDER: Final = frozenset({"<", ">", "<=", ">="})
 
 
 class Alternatives:
@@ -44,6 +45,8 @@ class Alternatives:
         return Hint(code, f"line {line}, column {column}: {message}", line, column, found, tuple(suggestions))
 
     def _turned(self) -> Iterator[Hint]:
+        if any(element.kind != "triple" for element in self._core):
+            return
         for index, element in enumerate(self._core):
             pattern = element.pattern
             if pattern is None or not pattern.iri or pattern.object.kind == "literal" or pattern.iri == RDF.type.value:
@@ -53,7 +56,7 @@ class Alternatives:
             if self._exists(self._with(index, f"{turned} .")):
                 yield self._hint(
                     "wrong_direction",
-                    pattern.start,
+                    pattern.atoms[0].start,
                     element.text,
                     f"the other way round there are solutions: {turned}",
                     (turned,),
@@ -111,6 +114,9 @@ class Alternatives:
                     continue
                 name = comparison.variable.text
                 asked = f"{comparison.function}({name})" if comparison.function else name
+                if comparison.operator in _ORDER:
+                    yield from self._span(comparison, asked, others)
+                    continue
                 rows = self._rows(f"SELECT DISTINCT ({asked} AS ?alternative)", others, f"LIMIT {_VALUES}", _VALUES)
                 if rows is None or not len(rows):
                     continue
@@ -123,6 +129,15 @@ class Alternatives:
                         f"the values of {asked} are others: {', '.join(near)}",
                         near,
                     )
+
+    def _span(self, comparison: Comparison, asked: str, others: str) -> Iterator[Hint]:
+        rows = self._rows(f"SELECT (MIN({asked}) AS ?least) (MAX({asked}) AS ?most)", others, "", 1)
+        for row in rows or ():
+            if len(row) == 2:
+                least, most = _short(row["least"]), _short(row["most"])
+                constant = comparison.constant
+                message = f"the values of {asked} are from {least} to {most}"
+                yield self._hint("no_such_value", constant.start, constant.text, message, (least, most))
 
     def _text(self, constant: Node) -> str:
         return constant.text if len(constant.text) <= _LONG else constant.text[: _LONG - 3] + "..."

@@ -28,6 +28,7 @@ MOST_PROBES: Final = 40
 _MOST_UNITS: Final = 30
 _MOST_PAIRS: Final = 30
 _PROBE_S: Final = 1.5
+_LONG: Final = 200
 _SCHEMA_WAIT_S: Final = 1.0
 _BINDING: Final = frozenset({"triple", "values", "group", "graph", "union", "select"})
 _EXTENDING: Final = frozenset({"optional", "bind"})
@@ -111,36 +112,40 @@ def diagnose(kg: KnowledgeGraph, query: str, *, timeout_s: float = TIMEOUT_S) ->
         return None
     probes = Probes(kg, parsed, timeout_s)
     try:
-        whole = probes.any(" ".join(_body(element) for element in parsed.where))
+        whole = probes.any(_body_of(parsed.where))
         if whole:
             return Diagnosis((), _modifiers(parsed), (), probes.count, not probes.exhausted)
-        core = _core(probes, parsed.where)
-        if not core:
+        cores = _cores(probes, parsed.where)
+        if not cores:
             return None
         complete = not probes.exhausted
-        found = Alternatives(probes.rows, probes.any, [_body(e) for e in core], core, parsed)
-        values = found.hints()
+        values = [
+            hint
+            for core in cores
+            for hint in Alternatives(probes.rows, probes.any, [_body(e) for e in core], core, parsed).hints()
+        ]
     except QuadciteError:
         return None
+    parts = [element for core in cores for element in core]
     inside = [
         hint
         for hint in check(query, measured(kg, _SCHEMA_WAIT_S))
-        if any(_within(query, hint, element) for element in core) or hint.code == "misspelt_namespace"
+        if hint.code == "misspelt_namespace" or any(_within(query, hint, element) for element in parts)
     ]
-    found_inside = {hint.found for hint in inside}
-    hints = (*inside, *(hint for hint in values if hint.found not in found_inside))
-    patterns = tuple(dict.fromkeys(_words(query, element) for element in core))
-    message = _message(query, core, patterns)
-    if hints:
-        message += " " + " ".join(f"{hint.message}." for hint in hints[:3])
-    return Diagnosis(patterns, message, hints, probes.count, complete)
+    known = {hint.found for hint in inside}
+    hints = (*inside, *(hint for hint in values if hint.found not in known))
+    message = " ".join([*(_sentence(query, core) for core in cores), *(_stopped(hint.message) for hint in hints[:3])])
+    return Diagnosis(tuple(dict.fromkeys(map(_words, parts))), message, hints, probes.count, complete)
 
 
 # -- the search for a core
 
 
-def _core(probes: Probes, elements: Sequence[Element], depth: int = 0) -> list[Element]:
-    """Return a smallest set of `elements` without solutions, known that all of them have none; empty: not found."""
+def _cores(probes: Probes, elements: Sequence[Element], depth: int = 0) -> list[list[Element]]:
+    """Return a smallest set of `elements` without solutions, known that all of them have none; empty: not found.
+
+    Several sets: the branches of a UNION, each of which has none.
+    """
     units = _flat(elements)
     if len(units) > _MOST_UNITS:
         probes.exhausted = True
@@ -149,40 +154,39 @@ def _core(probes: Probes, elements: Sequence[Element], depth: int = 0) -> list[E
     alone = probes.each([_body(unit) for unit in binding])
     empty = [unit for unit, found in zip(binding, alone, strict=True) if found is False]
     if empty:
-        unit = next((unit for unit in empty if unit.kind == "triple"), empty[0])
-        return _inside(probes, unit, depth)
+        return _inside(probes, next((unit for unit in empty if unit.kind == "triple"), empty[0]), depth)
     pairs = [pair for pair in combinations(units, 2) if _fit(pair, units)]
     if 0 < len(pairs) <= _MOST_PAIRS and len(units) > 2:
-        together = probes.each([_join(pair, units) for pair in pairs])
+        together = probes.each([_body_of(_whole(pair, units)) for pair in pairs])
         for pair, found in zip(pairs, together, strict=True):
             if found is False:
-                return list(pair)
+                return [_whole(pair, units)]
     return _reduced(probes, units)
 
 
-def _reduced(probes: Probes, units: list[Element]) -> list[Element]:
+def _reduced(probes: Probes, units: list[Element]) -> list[list[Element]]:
     """Leave out of `units` one after the other what the lack of solutions does not depend on."""
     kept = [unit for unit in units if unit.kind not in _EXTENDING]
-    if probes.any(_join(kept, units)) is not False:
+    if probes.any(_body_of(_whole(kept, units))) is not False:
         return []
     for unit in sorted(kept, key=lambda unit: unit.kind in _BINDING):
         left = _valid([other for other in kept if other is not unit], units)
-        if unit in kept and left and probes.any(_join(left, units)) is False:
+        if unit in kept and left and probes.any(_body_of(_whole(left, units))) is False:
             kept = left
-    return kept
+    return [_whole(kept, units)]
 
 
-def _inside(probes: Probes, unit: Element, depth: int) -> list[Element]:
+def _inside(probes: Probes, unit: Element, depth: int) -> list[list[Element]]:
     """Return what in the group of `unit`, which has no solutions, is to blame: of UNION, in each branch."""
     if unit.kind not in ("union", "group", "select") or depth == 2:
-        return [unit]
-    found: list[Element] = []
+        return [[unit]]
+    found: list[list[Element]] = []
     for part in unit.parts:
-        if probes.any(" ".join(_body(element) for element in part)) is not False:
-            return [unit]
-        inner = _core(probes, part, depth + 1)
+        if not part or probes.any(_body_of(part)) is not False:
+            return [[unit]]
+        inner = _cores(probes, part, depth + 1)
         if not inner:
-            return [unit]
+            return [[unit]]
         found += inner
     return found
 
@@ -203,25 +207,43 @@ def _bound(units: Iterable[Element]) -> frozenset[str]:
     return frozenset(name for unit in units if unit.kind in _BINDING for name in unit.names)
 
 
+def _needs(unit: Element, units: Sequence[Element]) -> tuple[frozenset[str], list[Element]]:
+    """Return which variables have to be bound for `unit`, and the OPTIONAL and BIND elements that bind its others."""
+    anywhere = _bound(units)
+    names, missing, extending = set(unit.names & anywhere), set(unit.names - anywhere), []
+    if unit.kind in _BINDING:
+        return frozenset(), []
+    for other in reversed(units):
+        if other.kind in _EXTENDING and other.start < unit.start and other.names & missing:
+            extending.append(other)
+            names |= other.names & anywhere
+            missing |= other.names - anywhere
+    return frozenset(names), extending
+
+
 def _valid(units: list[Element], all_units: Sequence[Element]) -> list[Element]:
     """Return `units` without the filters whose variables nothing in them binds."""
-    bound, anywhere = _bound(units), _bound(all_units)
-    return [unit for unit in units if unit.kind in _BINDING or unit.names & anywhere <= bound]
+    bound = _bound(units)
+    return [unit for unit in units if _needs(unit, all_units)[0] <= bound]
 
 
 def _fit(pair: Sequence[Element], units: Sequence[Element]) -> bool:
     """Return whether two elements are worth asking together: they share a variable, and none lacks one."""
-    if any(unit.kind in _EXTENDING for unit in pair) or not (pair[0].names & pair[1].names):
+    if any(unit.kind in _EXTENDING for unit in pair) or not any(unit.kind in _BINDING for unit in pair):
         return False
-    return len(_valid(list(pair), units)) == 2 and any(unit.kind in _BINDING for unit in pair)
+    first, second = (unit.names | _needs(unit, units)[0] for unit in pair)
+    return bool(first & second) and len(_valid(list(pair), units)) == 2
 
 
-def _join(chosen: Sequence[Element], units: Sequence[Element]) -> str:
-    """Return `chosen` as one group, in the order of the query, with the OPTIONAL and BIND that their filters need."""
-    missing = {name for unit in chosen if unit.kind not in _BINDING for name in unit.names} - _bound(chosen)
-    needed = {id(unit) for unit in units if unit.kind in _EXTENDING and unit.names & missing}
-    kept = {id(unit) for unit in chosen} | needed
-    return " ".join(_body(unit) for unit in units if id(unit) in kept)
+def _whole(chosen: Sequence[Element], units: Sequence[Element]) -> list[Element]:
+    """Return `chosen` in the order of the query, with the OPTIONAL and BIND that their filters need."""
+    kept = {id(unit) for unit in chosen}
+    kept |= {id(other) for unit in chosen for other in _needs(unit, units)[1]}
+    return [unit for unit in units if id(unit) in kept]
+
+
+def _body_of(elements: Iterable[Element]) -> str:
+    return " ".join(map(_body, elements))
 
 
 def _body(element: Element) -> str:
@@ -239,29 +261,47 @@ def _remote(elements: Iterable[Element]) -> bool:
 # -- in words
 
 
-def _words(query: str, element: Element) -> str:
-    if element.kind != "triple" or element.pattern is None:
+def _words(element: Element) -> str:
+    if element.pattern is None:
         text = " ".join(element.text.split())
-        return text if len(text) <= 200 else text[:197] + "..."
+        return text if len(text) <= _LONG else text[: _LONG - 3] + "..."
     pattern = element.pattern
-    return f"{pattern.subject.text} {pattern.path} {pattern.object.text}"
+    text = f"{pattern.subject.text} {pattern.path} {pattern.object.text}"
+    return text if pattern.graph is None else f"GRAPH {pattern.graph.text} {{ {text} }}"
+
+
+def _at(element: Element) -> int:
+    """Return the offset that points at `element` best: of a triple, its predicate."""
+    pattern = element.pattern
+    return pattern.atoms[0].start if pattern is not None and pattern.atoms else element.start
 
 
 def _within(query: str, hint: Hint, element: Element) -> bool:
     lines = query.split("\n")
     offset = sum(len(line) + 1 for line in lines[: hint.line - 1]) + hint.column - 1
-    return element.start <= offset <= element.end
+    pattern = element.pattern
+    if pattern is None:
+        return element.start <= offset < element.end
+    nodes = [pattern.subject, *pattern.atoms, pattern.object, *([pattern.graph] if pattern.graph else [])]
+    return offset == pattern.start or any(node.start <= offset < node.end for node in nodes)
 
 
-def _message(query: str, core: Sequence[Element], patterns: Sequence[str]) -> str:
-    line, column = position(query, core[0].start)
+def _sentence(query: str, core: Sequence[Element]) -> str:
+    def place(element: Element) -> str:
+        line, column = position(query, _at(element))
+        return f"{_words(element)} (line {line}, column {column})"
+
     if len(core) == 1:
-        return f"Nothing matches {patterns[0]} (line {line}, column {column}), whatever the rest of the query says."
-    places = "; ".join(
-        f"{text} (line {at[0]}, column {at[1]})"
-        for text, at in ((text, position(query, one.start)) for text, one in zip(patterns, core, strict=False))
+        return f"Nothing matches {place(core[0])}, whatever the rest of the query says."
+    return (
+        f"Nothing matches these {len(core)} together, though fewer of them have solutions: "
+        f"{'; '.join(map(place, core))}."
     )
-    return f"Each part has solutions, but these {len(patterns)} together have none: {places}."
+
+
+def _stopped(text: str) -> str:
+    """Return `text` as a sentence."""
+    return text if text.endswith(("?", ".")) else f"{text}."
 
 
 def _modifiers(query: Query) -> str:
