@@ -50,12 +50,23 @@ class Settings(BaseSettings):
     query_timeout_s: float = Field(10.0, gt=0, description="Deadline of a query, in seconds.")
     query_memory_mb: int = Field(512, ge=64, description="Memory limit of a query worker, in MiB.")
     query_workers: int = Field(2, ge=1, description="Query worker processes; a server has as many again for /sparql.")
+    query_long_workers: int = Field(
+        2, ge=1, description="Worker processes besides, for queries that run long (as many again finish long answers)."
+    )
     query_queue: int = Field(64, ge=1, description="Queries that may wait for a worker before more are refused.")
+    query_client_queue: int = Field(32, ge=1, description="Queries of one client that may wait for a worker.")
     max_rows: int = Field(100_000, ge=1, description="Rows that the endpoint returns at most; the cut is announced.")
+    max_result_mb: int = Field(
+        256, ge=1, description="Size of a result that the endpoint returns at most, in MiB; the cut is announced."
+    )
     max_body_bytes: int = Field(
         1_048_576, ge=1024, description="Largest request body that the endpoint takes, in bytes."
     )
 
+    max_graph_bytes: int = Field(
+        16_777_216, ge=1024, description="Largest RDF document that the Graph Store Protocol takes, in bytes."
+    )
+    updates: bool = Field(False, description="Whether the endpoint takes SPARQL updates from the local token's holder.")
     service_endpoints: Annotated[tuple[HttpUrl, ...], NoDecode] = Field(
         (), description="SPARQL endpoints that SERVICE may ask: URLs, separated by spaces. Every other one is refused."
     )

@@ -2,7 +2,11 @@
 
 pyoxigraph can neither stop a query nor bound its memory, so the server evaluates none itself. Each query has one worker
 to itself, under a deadline that this process enforces by killing, and under the memory limit that the worker has set
-itself (`kg.store.worker`). A killed worker is replaced at once, and no other query was in it.
+itself (`kg.store.worker`). A killed worker is replaced at once, and no other query was in it. Who runs when is decided
+by `kg.store.admission`.
+
+A result is cut after the rows (or triples) of its limit, and after the row with which it reaches the setting
+``max_result_mb``; it stays well-formed, and whoever reads it is told by `truncated`.
 """
 
 from __future__ import annotations
@@ -10,37 +14,32 @@ from __future__ import annotations
 import json
 import math
 import threading
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from functools import partial
+from typing import Any, Final, Self
 
 from pyoxigraph import NamedNode
 
-from kg.errors import (
-    InvalidInputError,
-    QueryBusyError,
-    QueryLimitError,
-    QueryMemoryError,
-)
+from kg.errors import InvalidInputError, QueryMemoryError
 from kg.settings import Settings
 from kg.sparql.guard import check_query, names_dataset
 from kg.store import replies
-from kg.store.child import Lease, OverdueError, Worker, WorkerGoneError
-from kg.store.protocol import Result, Store
+from kg.store.child import WorkerGoneError
+from kg.store.dispatch import Dispatcher, RunningQuery, Ticket
+from kg.store.protocol import Result, Snapshotted
+from kg.vocabulary import PREFIXES
 
 UNLIMITED: Final = math.inf
 """As `limit` or `timeout_s`: no limit at all, for a person at a terminal; never for a server."""
 
 _TSV: Final = "text/tab-separated-values"
 _N_TRIPLES: Final = "application/n-triples"
-_ACKNOWLEDGE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A finished result, the generation of the store that it speaks of, and whether the limit cut it short."""
+    """A finished result, the generation of the store that it speaks of, and whether a limit cut it short."""
 
     result: Result
     generation: int
@@ -53,7 +52,7 @@ class Cancellation:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cancelled = False
-        self._stop: Callable[[], None] | None = None
+        self._stop: Callable[[], object] | None = None
 
     def cancel(self) -> None:
         """Stop the query; the call that runs it raises QueryLimitError. Afterwards: does nothing."""
@@ -63,20 +62,13 @@ class Cancellation:
         if stop is not None:
             stop()
 
-    def on_cancel(self, stop: Callable[[], None] | None) -> None:
+    def on_cancel(self, stop: Callable[[], object] | None) -> None:
         """Call `stop` when the query is to stop, at once if that is so already; None: it has ended."""
         with self._lock:
             self._stop = stop
             cancelled = self._cancelled
         if cancelled and stop is not None:
             stop()
-
-
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    arrived: threading.Event
-    worker: Worker | None = None
-    cancelled: bool = False
 
 
 class Streamed:
@@ -86,21 +78,14 @@ class Streamed:
     piece is raised by the iteration.
     """
 
-    def __init__(self, pool: QueryPool, lease: Lease, limits: _Limits, kind: str, media_type: str) -> None:
-        assert lease.worker.snapshot is not None  # noqa: S101 -- a query runs on one
+    def __init__(self, pool: QueryPool, ticket: Ticket, kind: str, media_type: str) -> None:
+        assert ticket.snapshot is not None  # noqa: S101 -- a query runs on one
         self.kind: Final = kind
         self.media_type: Final = media_type
-        self.generation: Final = lease.worker.snapshot.generation
+        self.generation: Final = ticket.snapshot.generation
         self.truncated: bool | None = None
         self._pool = pool
-        self._limits = limits
-        self._lease: Lease | None = lease
-        self._timer: threading.Timer | None = None
-        if lease.deadline != math.inf:
-            # The reader may be slow, or gone: the worker dies on time all the same.
-            self._timer = threading.Timer(max(0.0, lease.deadline - time.monotonic()), lease.stop, ("timeout",))
-            self._timer.daemon = True
-            self._timer.start()
+        self._ticket: Ticket | None = ticket
 
     @property
     def chunks(self) -> Iterator[bytes]:
@@ -111,32 +96,28 @@ class Streamed:
         return self
 
     def __next__(self) -> bytes:
-        lease = self._lease
-        if lease is None:
+        ticket = self._ticket
+        if ticket is None:
             raise StopIteration
         try:
-            kind, payload = self._pool._receive(lease, self._limits)
+            kind, payload = self._pool._receive(ticket)
+        except WorkerGoneError:
+            self._ticket = None
+            raise self._pool.dispatcher.lost(ticket) or replies.KilledError("the query was stopped") from None
         except BaseException:
-            self._stop_timer()
-            self._lease = None
+            self._ticket = None
             raise
         if kind == b"D":
             return payload
         self.truncated = json.loads(payload)["truncated"]
-        self._stop_timer()
-        self._lease = None
+        self._ticket = None
         raise StopIteration
 
     def close(self) -> None:
         """Stop the query if it still runs."""
-        self._stop_timer()
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            self._pool._discard(lease)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            self._pool.dispatcher.give_up(ticket)
 
     def __enter__(self) -> Self:
         return self
@@ -145,37 +126,26 @@ class Streamed:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_lease", None) is not None:
-            self.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    query: str
-    rows: int | None
-    timeout_s: float
-    deadline: float
+        # The collector may run anywhere, also where a lock of the pool is held: this takes none.
+        ticket = getattr(self, "_ticket", None)
+        if ticket is not None:
+            self._pool.dispatcher.abandon(ticket)
 
 
 class QueryPool:
-    """Worker processes for read-only queries. Every method blocks and may be called from any thread.
+    """Worker processes for read-only queries. Every method may be called from any thread; `run` and `stream` block.
 
-    `limit` (rows or triples) and `timeout_s` (seconds) default to the settings; `UNLIMITED` lifts them. `at_least` is
-    the oldest generation of the store that will do.
+    Of both: `limit` (rows or triples) and `timeout_s` (seconds) default to the settings; `UNLIMITED` lifts them. The
+    time is that of running; a query waits for as long at most. `at_least` is the oldest generation of the store that
+    will do, `exactly` the one that must answer, which has to be kept still. `default_graphs` and `named_graphs` are the
+    dataset that is asked, in place of what the query says with FROM; else its default graph is the union of all graphs,
+    unless it says FROM, or `union` is False. `client` is who asks, for a fair share and the record.
+    `prefixes` need no declaration in a query.
     """
 
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self._store: Final = store
+    def __init__(self, store: Snapshotted, settings: Settings, *, prefixes: Mapping[str, str] = PREFIXES) -> None:
         self._settings: Final = settings
-        self._lock = threading.Lock()
-        self._idle: deque[Worker] = deque()
-        self._waiting: deque[_Waiter] = deque()
-        self._leases: set[Lease] = set()
-        self._closed = False
-        self._settled = threading.Condition(self._lock)
-        self._generation = 0
-        for _ in range(settings.query_workers):
-            self._idle.append(Worker(settings))
+        self.dispatcher: Final = Dispatcher(store, settings, prefixes)
 
     def run(
         self,
@@ -193,44 +163,37 @@ class QueryPool:
     ) -> Answer:
         """Run a query and return its finished result.
 
-        Raises QuerySyntaxError, QueryForbiddenError, InvalidInputError for what cannot be evaluated, and when it was
-        stopped QueryTimeoutError, QueryMemoryError, QueryBusyError, or QueryLimitError (cancelled).
+        Raises QuerySyntaxError, QueryForbiddenError, InvalidInputError for what cannot be evaluated, GoneError for a
+        generation that is no longer kept, and when it was stopped QueryTimeoutError, QueryMemoryError, QueryBusyError,
+        ClientBusyError, or QueryLimitError (cancelled).
         """
-        lease, limits, kind = self._begin(
+        ticket = self.ticket(
             query,
-            _TSV,
-            _N_TRIPLES,
-            limit,
-            timeout_s,
-            at_least,
-            exactly,
-            default_graphs,
-            named_graphs,
-            union,
-            cancellation,
+            media_type=None,
+            limit=limit,
+            timeout_s=timeout_s,
+            at_least=at_least,
+            exactly=exactly,
+            default_graphs=default_graphs,
+            named_graphs=named_graphs,
+            union=union,
+            client=client,
         )
-        assert lease.worker.snapshot is not None  # noqa: S101 -- a query runs on one
-        generation = lease.worker.snapshot.generation
-        pieces: list[bytes] = []
-        size = 0
         try:
             while True:
-                frame, payload = self._receive(lease, limits)
-                if frame == b"E":
-                    break
-                pieces.append(payload)
-                size += len(payload)
-                if size > self._settings.query_memory_mb << 20 and limits.rows is not None:
-                    self._discard(lease)
-                    raise QueryMemoryError(
-                        f"the result is larger than {self._settings.query_memory_mb} MiB (setting "
-                        "QUADCITE_QUERY_MEMORY_MB); ask for fewer rows or columns, or stream it from the endpoint"
-                    )
+                kind = self._begin(ticket, cancellation)
+                try:
+                    pieces, truncated = self._collect(ticket)
+                except WorkerGoneError:
+                    if (error := self.dispatcher.lost(ticket)) is not None:
+                        raise error from None
+                    continue
+                assert ticket.snapshot is not None  # noqa: S101 -- a query runs on one
+                result = replies.result_of(kind, pieces, truncated=truncated)
+                return Answer(result, ticket.snapshot.generation, truncated)
         finally:
             if cancellation is not None:
                 cancellation.on_cancel(None)
-        truncated = json.loads(payload)["truncated"]
-        return Answer(replies.result_of(kind, pieces, truncated=truncated), generation, truncated)
 
     def stream(
         self,
@@ -249,45 +212,40 @@ class QueryPool:
     ) -> Streamed:
         """Begin a query and return its result in `media_type` as it comes; same errors as `run`.
 
-        SELECT and ASK: SPARQL JSON, XML, CSV or TSV; CONSTRUCT and DESCRIBE: Turtle, N-Triples, RDF/XML. The deadline
-        covers the whole transfer; nothing is computed far ahead of the reader.
+        SELECT and ASK: SPARQL JSON, XML, CSV or TSV; CONSTRUCT and DESCRIBE: Turtle, N-Triples, N3, RDF/XML, and
+        JSON-LD, TriG and N-Quads, which hold the triples in their default graph. The deadline covers the whole
+        transfer; nothing is computed far ahead of the reader.
         """
-        lease, limits, kind = self._begin(
+        ticket = self.ticket(
             query,
-            media_type,
-            media_type,
-            limit,
-            timeout_s,
-            at_least,
-            exactly,
-            default_graphs,
-            named_graphs,
-            union,
-            cancellation,
+            media_type=media_type,
+            limit=limit,
+            timeout_s=timeout_s,
+            at_least=at_least,
+            exactly=exactly,
+            default_graphs=default_graphs,
+            named_graphs=named_graphs,
+            union=union,
+            client=client,
         )
-        return Streamed(self, lease, limits, kind, media_type)
+        while True:
+            kind = self._begin(ticket, cancellation)
+            if self.dispatcher.commit(ticket):
+                return Streamed(self, ticket, kind, media_type)
+            if (error := self.dispatcher.lost(ticket)) is not None:
+                raise error
+
+    def running(self) -> list[RunningQuery]:
+        """Return the queries that run or wait, the oldest first."""
+        return self.dispatcher.running()
+
+    def cancel(self, number: int) -> bool:
+        """Stop the query with this id; return whether there was one."""
+        return self.dispatcher.cancel(number)
 
     def close(self) -> None:
         """Kill all workers and wait for their end; queries that run raise QueryLimitError."""
-        with self._lock:
-            self._closed = True
-            idle = list(self._idle)
-            self._idle.clear()
-            leases = list(self._leases)
-            waiting = list(self._waiting)
-            self._waiting.clear()
-        for waiter in waiting:
-            waiter.arrived.set()
-        for worker in idle:
-            worker.bury()
-        for lease in leases:
-            lease.stop("closed")
-        with self._lock:
-            # Their threads bury them; a stream that nobody reads is buried here.
-            self._settled.wait_for(lambda: not self._leases, timeout=_ACKNOWLEDGE_S)
-            abandoned = list(self._leases)
-        for lease in abandoned:
-            self._discard(lease)
+        self.dispatcher.close()
 
     def __enter__(self) -> Self:
         return self
@@ -295,13 +253,11 @@ class QueryPool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # From here on: one query's way from a free worker to its end.
-
-    def _begin(
+    def ticket(
         self,
         query: str,
-        results: str,
-        graph: str,
+        *,
+        media_type: str | None,
         limit: float | None,
         timeout_s: float | None,
         at_least: int,
@@ -309,9 +265,9 @@ class QueryPool:
         default_graphs: Sequence[NamedNode],
         named_graphs: Sequence[NamedNode],
         union: bool,
-        cancellation: Cancellation | None,
-    ) -> tuple[Lease, _Limits, str]:
-        """Send the query to a worker and wait for the kind of its result."""
+        client: str,
+    ) -> Ticket:
+        """Return what `dispatcher` takes for a query, checked; `media_type` None asks for what `run` reads."""
         check_query(query)
         rows = _rows(self._settings.max_rows if limit is None else limit)
         timeout_s = self._settings.query_timeout_s if timeout_s is None else timeout_s
@@ -320,184 +276,79 @@ class QueryPool:
         dataset = None
         if default_graphs or named_graphs:
             dataset = [[graph.value for graph in graphs] for graphs in (default_graphs, named_graphs)]
-        again = True
-        while True:
-            worker = self._acquire(timeout_s, cancellation)
-            try:
-                worker.open_snapshot(
-                    self._store.snapshot(at_least) if exactly is None else self._store.snapshot(exactly=exactly)
-                )
-            except WorkerGoneError:
-                self._replace(worker)
-                continue
-            except BaseException:
-                self._give_back(worker)
-                raise
-            assert worker.snapshot is not None  # noqa: S101 -- just opened
-            self._generation = max(self._generation, worker.snapshot.generation)
-            limits = _Limits(query, rows, timeout_s, time.monotonic() + timeout_s)
-            lease = self._lease(worker, limits)
-            if cancellation is not None:
-                cancellation.on_cancel(lambda lease=lease: lease.stop("cancelled"))  # type: ignore[misc]
-            request = {
-                "snapshot": str(worker.snapshot.path),
-                "query": query,
-                "union": union and not names_dataset(query),
-                "dataset": dataset,
-                "limit": rows,
-                "results": results,
-                "graph": graph,
-            }
-            try:
-                worker.send(b"Q", json.dumps(request).encode(), limits.deadline)
-            except WorkerGoneError:
-                if lease.reason is None:
-                    self._discard(lease)  # it died idle, through no fault of this query
-                    continue
-                raise self._failure(lease, limits) from None
-            except OverdueError:
-                lease.stop("timeout")
-                raise self._failure(lease, limits) from None
-            try:
-                _, payload = self._receive(lease, limits)
-            except replies.KilledError as error:
-                if not again:
-                    raise QueryMemoryError(str(error)) from None
-                again = False  # the system may have killed it before it read the query
-                continue
-            return lease, limits, json.loads(payload)["kind"]
+        request: dict[str, Any] = {
+            "query": query,
+            "union": union and not names_dataset(query),
+            "dataset": dataset,
+            "limit": rows,
+            "bytes": None if rows is None else self._settings.max_result_mb << 20,
+            "results": media_type or _TSV,
+            "graph": media_type or _N_TRIPLES,
+        }
+        return Ticket(client, query, request=request, timeout_s=timeout_s, at_least=at_least, exactly=exactly)
 
-    def _acquire(self, timeout_s: float, cancellation: Cancellation | None) -> Worker:
-        with self._lock:
-            self._check_open()
-            while self._idle:
-                worker = self._idle.pop()
-                if worker.process.poll() is None:
-                    return worker
-                worker.bury()
-                self._idle.appendleft(Worker(self._settings))
-            if len(self._waiting) >= self._settings.query_queue:
-                raise QueryBusyError(
-                    f"{len(self._waiting)} queries wait already, as many as may (setting QUADCITE_QUERY_QUEUE); "
-                    "try again in a second"
-                )
-            waiter = _Waiter(threading.Event())
-            self._waiting.append(waiter)
+    # From here on: one query's way, in the thread that waits for it.
+
+    def _begin(self, ticket: Ticket, cancellation: Cancellation | None) -> str:
+        """Send the query to a worker and wait for the kind of its result."""
+        dispatcher = self.dispatcher
         if cancellation is not None:
+            cancellation.on_cancel(partial(dispatcher.stop, ticket, "cancelled"))
+        while True:
+            turn = threading.Event()
+            if not dispatcher.submit(ticket, turn.set):
+                turn.wait()
+            dispatcher.claim(ticket)
+            try:
+                dispatcher.prepare(ticket)
+                dispatcher.begin(ticket)
+                _, payload = self._receive(ticket)
+            except WorkerGoneError:
+                if (error := dispatcher.lost(ticket)) is not None:
+                    raise error from None
+            except BaseException:
+                if ticket.running and not ticket.sent:
+                    dispatcher.hand_back(ticket)
+                raise
+            else:
+                kind: str = json.loads(payload)["kind"]
+                return kind
 
-            def leave() -> None:
-                waiter.cancelled = True
-                waiter.arrived.set()
-
-            cancellation.on_cancel(leave)
-        waiter.arrived.wait(None if timeout_s == math.inf else min(timeout_s, threading.TIMEOUT_MAX))
-        with self._lock:
-            if waiter in self._waiting:
-                self._waiting.remove(waiter)
-            worker_or_none = waiter.worker
-            if worker_or_none is None or waiter.cancelled:
-                closed = self._closed
-        if waiter.cancelled:
-            if worker_or_none is not None:
-                self._give_back(worker_or_none)
-            raise QueryLimitError("the query was cancelled before it began")
-        if worker_or_none is None:
-            if closed:
-                raise QueryLimitError("the server is stopping")
-            raise QueryBusyError(
-                f"no query worker was free within {timeout_s:g} s; {self._settings.query_workers} work at a time "
-                "(setting QUADCITE_QUERY_WORKERS); try again in a second"
-            )
-        return worker_or_none
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise QueryLimitError("the server is stopping")
-
-    def _lease(self, worker: Worker, limits: _Limits) -> Lease:
-        lease = Lease(worker, limits.deadline)
-        with self._lock:
-            self._leases.add(lease)
-            closed = self._closed
-        if closed:
-            lease.stop("closed")
-        return lease
-
-    def _receive(self, lease: Lease, limits: _Limits) -> tuple[bytes, bytes]:
-        """Return the next frame; at its end, and on errors, the worker has been given back."""
+    def _receive(self, ticket: Ticket) -> tuple[bytes, bytes]:
+        """Return the next frame; at its end, and on errors that it reports, the worker has been given back."""
+        worker = ticket.worker
+        if worker is None:
+            raise WorkerGoneError
         try:
-            kind, payload = lease.worker.receive(lease.deadline)
-        except OverdueError:
-            lease.stop("timeout")
-            raise self._failure(lease, limits) from None
+            kind, payload = worker.receive()
         except WorkerGoneError:
-            raise self._failure(lease, limits) from None
+            raise
         except BaseException:
-            self._discard(lease)
+            self.dispatcher.give_up(ticket)
             raise
         if kind == b"X":
-            self._release(lease, retire=False)
-            raise replies.reported(json.loads(payload), limits.query, self._settings)
+            self.dispatcher.finish(ticket, retire=False)
+            raise replies.reported(json.loads(payload), ticket.query, self._settings)
         if kind == b"E":
-            self._release(lease, retire=json.loads(payload)["retire"])
+            self.dispatcher.finish(ticket, retire=json.loads(payload)["retire"])
         return kind, payload
 
-    def _release(self, lease: Lease, *, retire: bool) -> None:
-        lease.end()
-        worker = lease.worker
-        with self._lock:
-            self._leases.discard(lease)
-            self._settled.notify_all()
-        if retire or lease.reason is not None:
-            self._replace(worker)
-        else:
-            self._give_back(worker)
-
-    def _discard(self, lease: Lease) -> int:
-        """End a query by killing its worker; return the exit code."""
-        lease.end()
-        code = self._replace(lease.worker)
-        with self._lock:
-            self._leases.discard(lease)
-            self._settled.notify_all()
-        return code
-
-    def _replace(self, worker: Worker) -> int:
-        code = worker.bury()
-        with self._lock:
-            closed = self._closed
-        if not closed:
-            self._give_back(Worker(self._settings))
-        return code
-
-    def _give_back(self, worker: Worker) -> None:
-        """Hand `worker` to the query that has waited longest, or let it rest; an old snapshot is let go of."""
-        stale: list[Worker] = []
-        with self._lock:
-            if not self._closed:
-                while self._waiting:
-                    waiter = self._waiting.popleft()
-                    if not waiter.cancelled:
-                        waiter.worker = worker
-                        waiter.arrived.set()
-                        return
-                self._idle.append(worker)
-                stale = [idle for idle in self._idle if idle.snapshot and idle.snapshot.generation < self._generation]
-                for idle in stale:
-                    self._idle.remove(idle)
-            closed = self._closed
-        if closed:
-            worker.bury()
-        for idle in stale:
-            if idle.close_snapshot():
-                self._give_back(idle)
-            else:
-                self._replace(idle)
-
-    def _failure(self, lease: Lease, limits: _Limits) -> QueryLimitError:
-        """Bury the worker of a query that did not end by itself; return the error that says why."""
-        reason = lease.reason
-        return replies.stopped(reason, self._discard(lease), limits.timeout_s, self._settings)
+    def _collect(self, ticket: Ticket) -> tuple[list[bytes], bool]:
+        """Return the pieces of a result, and whether it was cut."""
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            frame, payload = self._receive(ticket)
+            if frame == b"E":
+                return pieces, json.loads(payload)["truncated"]
+            pieces.append(payload)
+            size += len(payload)
+            if size > self._settings.query_memory_mb << 20 and ticket.request["limit"] is not None:
+                self.dispatcher.give_up(ticket)
+                raise QueryMemoryError(
+                    f"the result is larger than {self._settings.query_memory_mb} MiB (setting "
+                    "QUADCITE_QUERY_MEMORY_MB); ask for fewer rows or columns, or stream it from the endpoint"
+                )
 
 
 def _rows(limit: float) -> int | None:

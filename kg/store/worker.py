@@ -3,11 +3,12 @@
 Run as a script, with a JSON object of settings as its argument; it imports nothing of Quadcite, so it starts fast and
 works from any folder. A frame, on either pipe, is a kind (one byte), a length (four bytes, big endian) and the payload:
 
-- in: ``Q`` a JSON object ``{snapshot, query, union, dataset, limit, results, graph}`` (a path, SPARQL, whether its
-  default graph is the union of all graphs, the names of the default and of the named graphs to ask instead or null,
-  rows at most or null, and the media types to answer with); ``C`` asks to let go of the snapshot.
+- in: ``Q`` a JSON object ``{snapshot, query, union, dataset, limit, bytes, results, graph}`` (a path, SPARQL, whether
+  its default graph is the union of all graphs, the names of the default and of the named graphs to ask instead or
+  null, rows at most or null, bytes or null after which no further row follows, and the media types to answer with);
+  ``C`` asks to let go of the snapshot.
 - out: ``H`` the kind of result (JSON ``{kind}``), ``D`` a piece of it, ``E`` its end (JSON ``{truncated, retire}``), or
-  ``X`` an error (JSON ``{kind, message}``). ``C`` is answered with ``C``.
+  ``X`` an error (JSON ``{kind, message}``). ``C`` is answered with ``C``. What is small goes out in one piece.
 
 What it may not do: open a socket (seccomp, on Linux on x86-64 and ARM64: `deny_sockets`), take more memory than
 RLIMIT_DATA, outlive its parent (it ends when its standard input does, even within a query).
@@ -18,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import platform
 import re
@@ -29,7 +31,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 import pyoxigraph
 
@@ -39,7 +41,13 @@ _FLUSH_S: Final = 0.1
 """A row waits this long at most for others to share its frame, once there is a further row."""
 
 _PAGE: Final = resource.getpagesize()
-Send = Callable[[bytes, bytes], None]
+
+
+class Send(Protocol):
+    """Writes one frame; with `more` it may wait for the next one, which follows at once."""
+
+    def __call__(self, kind: bytes, payload: bytes, *, more: bool = False) -> None:
+        """Write it."""
 
 
 class RowLimitReached(Exception):  # noqa: N818 -- not an error: it ends a serialization early
@@ -48,6 +56,8 @@ class RowLimitReached(Exception):  # noqa: N818 -- not an error: it ends a seria
 
 class RowCutter:
     """Passes on a serialized SELECT result up to a number of rows, then closes it so that it is well-formed.
+
+    It is closed too after the row with which it reaches `max_bytes`.
 
     Oxigraph serializes rows itself, many times faster than Python could, and has no limit of its own; so rows are
     counted in the bytes. In JSON and XML that is by what separates rows, in CSV and TSV by what ends them.
@@ -60,13 +70,17 @@ class RowCutter:
         "text/tab-separated-values": (b"\n", 1, b""),
     }
 
-    def __init__(self, media_type: str, limit: int | None, emit: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, media_type: str, limit: int | None, emit: Callable[[bytes], None], max_bytes: int | None = None
+    ) -> None:
         self._separator, self._kept, self._footer = self._SEPARATORS[media_type]
         self._ended = media_type.startswith("text/")
         self._quoted = media_type in ("text/csv", "application/sparql-results+json")
         self._escaped = media_type == "application/sparql-results+json"
         # The header line of CSV and TSV ends like a row.
-        self._left = None if limit is None else limit + self._ended
+        self._left = math.inf if limit is None else limit + self._ended
+        self._bytes_left = math.inf if max_bytes is None else max_bytes
+        self._limited = limit is not None or max_bytes is not None
         self._inside = False  # of a quoted string
         self._done = False
         self._flush_bytes = PIECE_BYTES
@@ -98,12 +112,13 @@ class RowCutter:
 
     def _pass_on(self, end: int, *, more: bool) -> None:
         piece = bytes(self._buffer[:end])
-        if self._left is not None and (cut := self._cut(piece, more=more)) is not None:
+        if self._limited and (cut := self._cut(piece, more=more)) is not None:
             self._done = True
             self._emit(piece[:cut] + self._footer)
             raise RowLimitReached
         if piece:
             self._emit(piece)
+        self._bytes_left -= len(piece)
         del self._buffer[:end]
         self._flushed = time.monotonic()
 
@@ -118,12 +133,11 @@ class RowCutter:
             position = found + (1 if self._inside else len(self._separator))
             if self._inside:
                 continue
-            assert self._left is not None  # noqa: S101 -- the caller checked
             self._left -= 1
-            if self._left == 0:
-                after = found + self._kept
-                if not self._ended or more or after < len(piece):
-                    return after
+            after = found + self._kept
+            full = self._left <= 0 or after >= self._bytes_left
+            if full and (not self._ended or more or after < len(piece)):
+                return after
         if self._quoted:
             self._inside ^= text.count(b'"', counted) % 2 == 1
         return None
@@ -155,6 +169,7 @@ class Evaluator:
         self._prefixes = prefixes
         self._memory_bytes = memory_bytes
         self._send = send
+        self._ending = False  # what is sent is the last piece
         self._path: str | None = None
         self._store: pyoxigraph.Store | None = None
 
@@ -194,56 +209,75 @@ class Evaluator:
         limit = request["limit"]
         if isinstance(result, pyoxigraph.QuerySolutions):
             results = _results_format(request["results"], "a SELECT")
-            self._send_json(b"H", {"kind": "solutions"})
-            return self._send_solutions(result, results, limit)
+            self._begin("solutions")
+            return self._send_solutions(result, results, limit, request["bytes"])
         if isinstance(result, pyoxigraph.QueryBoolean):
             results = _results_format(request["results"], "an ASK")
-            self._send_json(b"H", {"kind": "boolean"})
-            self._send(b"D", result.serialize(format=results) or b"")
+            self._begin("boolean")
+            self._send(b"D", result.serialize(format=results) or b"", more=True)
             return False
         graph = pyoxigraph.RdfFormat.from_media_type(request["graph"] or "")
         if graph is None:
             raise ValueError(
                 f"a CONSTRUCT or DESCRIBE cannot be answered in {request['graph'] or request['results']!r}"
             )
-        self._send_json(b"H", {"kind": "graph"})
-        return self._send_triples(result, graph, limit)
+        self._begin("graph")
+        return self._send_triples(result, graph, limit, request["bytes"])
 
     def _send_solutions(
-        self, solutions: pyoxigraph.QuerySolutions, results: pyoxigraph.QueryResultsFormat, limit: int | None
+        self,
+        solutions: pyoxigraph.QuerySolutions,
+        results: pyoxigraph.QueryResultsFormat,
+        limit: int | None,
+        max_bytes: int | None,
     ) -> bool:
         media_type = results.media_type.partition(";")[0]
-        check = XmlCheck() if media_type == "application/sparql-results+xml" else None
-
-        def emit(piece: bytes) -> None:
-            if check is not None:
-                check(piece)
-            self._send(b"D", piece)
-
-        cutter = RowCutter(media_type, limit, emit)
+        cutter = RowCutter(media_type, limit, self._emitter(xml=media_type.endswith("xml")), max_bytes)
         try:
             solutions.serialize(cutter, format=results)  # type: ignore[arg-type]  # any object with write, flush
+            self._ending = True
             cutter.finish()
         except RowLimitReached:
             return True
         return False
 
-    def _send_triples(self, triples: pyoxigraph.QueryTriples, graph: pyoxigraph.RdfFormat, limit: int | None) -> bool:
+    def _send_triples(
+        self, triples: pyoxigraph.QueryTriples, graph: pyoxigraph.RdfFormat, limit: int | None, max_bytes: int | None
+    ) -> bool:
         truncated = False
+        pieces = Pieces(self._emitter(xml=graph.media_type.endswith("xml")))
+        check = check_json_ld if graph == pyoxigraph.RdfFormat.JSON_LD else None
 
         def wanted() -> Iterator[pyoxigraph.Triple]:
             nonlocal truncated
             for count, triple in enumerate(triples):
-                if count == limit:
+                if count == limit or (max_bytes is not None and pieces.size >= max_bytes):
                     truncated = True
                     return
+                if check is not None:
+                    check(triple)
                 yield triple
 
-        pieces = Pieces(lambda piece: self._send(b"D", piece))
         named = {name: iri for name, iri in self._prefixes.items() if name}
         pyoxigraph.serialize(wanted(), pieces, format=graph, prefixes=named)  # type: ignore[arg-type]
+        self._ending = True
         pieces.finish()
         return truncated
+
+    def _emitter(self, *, xml: bool) -> Callable[[bytes], None]:
+        """Return what sends a piece of the result."""
+        check = XmlCheck() if xml else None
+
+        def emit(piece: bytes) -> None:
+            if check is not None:
+                check(piece)
+            self._send(b"D", piece, more=self._ending)
+
+        return emit
+
+    def _begin(self, kind: str) -> None:
+        self._ending = False
+        self._send(b"H", json.dumps({"kind": kind}).encode(), more=True)
 
     def _send_json(self, kind: bytes, value: object) -> None:
         self._send(kind, json.dumps(value).encode())
@@ -256,6 +290,7 @@ class Pieces:
     """A writable object that gathers small writes into larger pieces, but never holds one back for long."""
 
     def __init__(self, emit: Callable[[bytes], None]) -> None:
+        self.size = 0
         self._emit = emit
         self._buffer = bytearray()
         self._flushed = time.monotonic()
@@ -263,6 +298,7 @@ class Pieces:
     def write(self, data: bytes) -> int:
         """Take some bytes."""
         self._buffer += data
+        self.size += len(data)
         if len(self._buffer) >= PIECE_BYTES or time.monotonic() - self._flushed > _FLUSH_S:
             self.finish()
         return len(data)
@@ -276,6 +312,15 @@ class Pieces:
             self._emit(bytes(self._buffer))
             self._buffer.clear()
         self._flushed = time.monotonic()
+
+
+def check_json_ld(triple: pyoxigraph.Triple) -> None:
+    """Raise ValueError for a triple that JSON-LD 1.1 has no way to write (one about a triple)."""
+    if isinstance(triple.object, pyoxigraph.Triple):
+        raise ValueError(
+            "the result holds a triple term, which JSON-LD has no way to write; ask for Turtle, TriG, N-Triples, "
+            "N-Quads or RDF/XML, or leave rdf:reifies out"
+        )
 
 
 def _results_format(media_type: str | None, form: str) -> pyoxigraph.QueryResultsFormat:
@@ -352,8 +397,16 @@ def _read(descriptor: int, size: int) -> bytes:
 
 
 def _sender(descriptor: int) -> Send:
-    def send(kind: bytes, payload: bytes) -> None:
-        rest = memoryview(HEADER.pack(kind, len(payload)) + payload)
+    """Return what writes frames: the head of a result goes out with what follows it, a small result with its end."""
+    held = bytearray()
+
+    def send(kind: bytes, payload: bytes, *, more: bool = False) -> None:
+        held.extend(HEADER.pack(kind, len(payload)))
+        held.extend(payload)
+        if more and len(held) < PIECE_BYTES:
+            return
+        rest = memoryview(bytes(held))
+        held.clear()
         while rest:
             rest = rest[os.write(descriptor, rest) :]
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -82,6 +82,18 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
 def pool(snapshots: Snapshots) -> Iterator[QueryPool]:
     with QueryPool(snapshots, Settings(query_workers=2, query_timeout_s=20, query_memory_mb=200)) as opened:
         yield opened
+
+
+def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait for what another thread does."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def states(pool: QueryPool) -> list[str]:
+    return sorted(query.state for query in pool.running())
 
 
 def processes() -> list[str]:
@@ -241,8 +253,7 @@ def test_a_full_queue_refuses_and_says_so(snapshots: Snapshots) -> None:
                 small.run("ASK {}", timeout_s=0.05)
             waiting = threading.Thread(target=lambda: small.run("ASK {}"))
             waiting.start()
-            while not small._waiting:
-                time.sleep(0.001)
+            until(lambda: states(small) == ["running", "waiting"])
             with pytest.raises(QueryBusyError, match="QUADCITE_QUERY_QUEUE") as raised:
                 small.run("ASK {}")
             assert raised.value.retryable
@@ -260,10 +271,9 @@ def test_a_query_can_be_cancelled_while_it_runs_and_while_it_waits(snapshots: Sn
             errors.append(str(raised.value))
 
         threads = [threading.Thread(target=run, args=(running,)), threading.Thread(target=run, args=(waiting,))]
-        for thread, ready in zip(threads, (small._leases, small._waiting), strict=True):
+        for number, thread in enumerate(threads):
             thread.start()
-            while not ready:
-                time.sleep(0.001)
+            until(lambda number=number: states(small) == ["running", "waiting"][: number + 1])
         waiting.cancel()
         threads[1].join()
         running.cancel()
@@ -275,7 +285,7 @@ def test_a_query_can_be_cancelled_while_it_runs_and_while_it_waits(snapshots: Sn
 
 def test_a_worker_that_died_idle_is_replaced_unseen(snapshots: Snapshots) -> None:
     with QueryPool(snapshots, Settings(query_workers=2)) as small:
-        for worker in list(small._idle):
+        for worker in list(small.dispatcher._idle):
             os.kill(worker.process.pid, signal.SIGKILL)
         assert small.run("ASK {}").result is True
         assert small.run("ASK {}").result is True
@@ -336,24 +346,23 @@ def test_first_rows_leave_before_the_last_are_computed_and_closing_stops_the_que
     endless = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
     stream = pool.stream(endless, media_type=JSON, limit=UNLIMITED)
     assert len(next(stream.chunks)) >= PIECE_BYTES // 2
-    pid = stream._lease.worker.process.pid
+    pid = stream._ticket.worker.process.pid
     stream.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert list(stream) == []
     abandoned = pool.stream(endless, media_type=JSON, limit=UNLIMITED)
-    pid = abandoned._lease.worker.process.pid
+    pid = abandoned._ticket.worker.process.pid
     del abandoned
     gc.collect()
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+    until(lambda: not alive(pid))
     assert pool.run("ASK {}").result is True
 
 
 def test_a_reader_who_stops_reading_holds_no_worker_past_the_deadline(pool: QueryPool) -> None:
     stream = pool.stream("SELECT * { ?a ?b ?c . ?d ?e ?f }", media_type=CSV, limit=UNLIMITED, timeout_s=0.2)
     next(stream)
-    assert stream._lease.worker.process.wait(5) == -signal.SIGKILL
+    assert stream._ticket.worker.process.wait(5) == -signal.SIGKILL
     with pytest.raises(QueryTimeoutError):
         list(stream)
 
@@ -366,7 +375,7 @@ def test_queries_see_newer_snapshots_and_old_ones_are_let_go_of(tmp_path: Path) 
         store.commit(Quad(NamedNode("a:s"), NamedNode("a:p"), Literal("new")))
         answer = small.run("SELECT ?s { ?s ?p 'new' }", at_least=2)
         assert (answer.generation, len(answer.result)) == (2, 1)
-        assert store.users == {1: 0, 2: 1}
+        until(lambda: store.users == {1: 0, 2: 1})
     assert store.users == {1: 0, 2: 0}
 
 
@@ -383,8 +392,7 @@ def test_closing_leaves_no_process_and_stops_what_runs(snapshots: Snapshots) -> 
     threads = [threading.Thread(target=run) for _ in range(3)]
     for thread in threads:
         thread.start()
-    while len(pool._leases) < 2 or not pool._waiting:
-        time.sleep(0.001)
+    until(lambda: states(pool) == ["running", "running", "waiting"])
     pool.close()
     for thread in threads:
         thread.join()
@@ -406,9 +414,10 @@ class One:
 pool = QueryPool(One(), Settings(query_workers=2, query_timeout_s=600))
 busy = threading.Thread(target=pool.run, args=(sys.argv[2],), daemon=True)
 busy.start()
-while not pool._leases:
+tickets = pool.dispatcher._tickets
+while not tickets or not all(t.sent for t in tickets.values()):
     pass
-print(*[w.process.pid for w in pool._idle], *[l.worker.process.pid for l in pool._leases], flush=True)
+print(*[w.process.pid for w in pool.dispatcher._idle], *[t.worker.process.pid for t in tickets.values()], flush=True)
 busy.join()
 """
 
