@@ -14,12 +14,13 @@ from pyoxigraph import RdfFormat, Triple, serialize
 from kg.errors import InvalidInputError, QuadciteError, QueryTimeoutError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
 from kg.sparql.guard import check_query
-from kg.sparql.lint import check
+from kg.sparql.lint import Hint, check
 from kg.store import replies
 from kg.store.protocol import Result as StoreResult
 from kg.store.protocol import Rows
 from kg.tools.budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens
 from kg.tools.cells import Cell, column, longest_cut
+from kg.tools.diagnosis import diagnose, is_empty
 from kg.tools.measuring import measured
 from kg.tools.model import Result, Statement
 from kg.tools.reading import Reader, bounded
@@ -61,6 +62,7 @@ class SparqlResult(Result):
     boolean: bool | None = None
     turtle: str | None = None
     hints: list[HintLine] | None = None
+    empty_because: list[str] | None = Field(None, description="The fewest patterns that together match nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,7 @@ def sparql(
     bounded("max_tokens", max_tokens, 200, 50_000)
     if timeout is not None and not timeout > 0:
         raise InvalidInputError(f"timeout is {timeout}; it must be more than 0 seconds")
-    hints = [HintLine(code=hint.code, message=hint.message, suggestions=list(hint.suggestions) or None)
-             for hint in check(query, measured(kg))]  # fmt: skip
+    hints = [_line(hint) for hint in check(query, measured(kg))]
     try:
         form, answered = _ask(kg, query, max_rows, timeout, snapshot)
     except QuadciteError as error:
@@ -103,6 +104,8 @@ def sparql(
         snapshot=answered.generation,
         hints=hints or None,
     )
+    if answered.why is None and is_empty(query, answered.result):
+        _explain_emptiness(kg, query, result)
     spare = int((max_tokens - FRAME_TOKENS) * CHARACTERS_PER_TOKEN) - len(result.model_dump_json(exclude_none=True))
     _fill(result, answered.result, max(spare, 300))
     _say_why(result, max_rows)
@@ -157,6 +160,22 @@ def _with_hints(error: QuadciteError, hints: Sequence[HintLine]) -> QuadciteErro
         said = f"not SPARQL: {hint.message}" if said.startswith(f"not SPARQL: {at}: ") and problem else said
     more = [hint.message for hint in hints if hint.message not in said]
     return type(error)(". ".join([said, *more])) if more or said != str(error) else error
+
+
+def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult) -> None:
+    """Put into `result` what part of the query has no solutions, and what would be right."""
+    diagnosis = diagnose(kg, query)
+    if diagnosis is None:
+        return
+    result.empty_because = list(diagnosis.patterns)
+    result.notes.append(diagnosis.message)
+    known = {hint.message for hint in result.hints or []}
+    more = [_line(hint) for hint in diagnosis.hints if hint.message not in known]
+    result.hints = [*(result.hints or []), *more] or None
+
+
+def _line(hint: Hint) -> HintLine:
+    return HintLine(code=hint.code, message=hint.message, suggestions=list(hint.suggestions) or None)
 
 
 def _fill(result: SparqlResult, answer: StoreResult, characters: int) -> None:

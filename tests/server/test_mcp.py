@@ -21,6 +21,9 @@ from kg.server.app import create_app
 from kg.server.mcp import BUSY_THREADS, build_mcp
 from kg.tools.registry import TOOLS
 
+CLIMATE_TOOLS = ["search", "fetch", "family_overview", "list_resources", "health"]
+SCHEMA_TOOLS = ["describe_schema", "find_terms", "sparql_examples", "sparql"]
+
 
 @asynccontextmanager
 async def served(kg, path="/mcp"):
@@ -40,9 +43,9 @@ def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: An
 @pytest.mark.parametrize(
     ("path", "names"),
     [
-        ("/mcp", ["search", "fetch", "family_overview", "list_resources", "health"]),
-        ("/mcp/climate", ["search", "fetch", "family_overview", "list_resources", "health"]),
-        ("/mcp/all", ["search", "fetch", "family_overview", "list_resources", "health"]),
+        ("/mcp", [*CLIMATE_TOOLS, *SCHEMA_TOOLS]),
+        ("/mcp/climate", CLIMATE_TOOLS),
+        ("/mcp/all", [*CLIMATE_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/research", ["search", "fetch"]),
     ],
 )

@@ -15,6 +15,8 @@ from kg.settings import Settings
 from kg.tools.registry import TOOLS, Tool, content_of
 from loaders.pipeline import load
 
+LISTS = ("results", "evidence", "families", "resources", "properties", "terms", "examples", "rows")
+
 
 @pytest.fixture(scope="module")
 def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
@@ -33,6 +35,6 @@ def test_the_example_of_a_tool_answers_with_something(fixtures: KnowledgeGraph, 
     assert ast.unparse(call.func) == tool.name
     arguments = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
     content = content_of(tool.call(fixtures, arguments))
-    listed = [content[name] for name in ("results", "evidence", "families", "resources") if name in content]
+    listed = [content[name] for name in LISTS if name in content]
     assert all(listed)
     assert listed or content.get("text") or content.get("status")
