@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 from kg import __version__
 from kg.errors import ForbiddenError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server import commands, health, sparql_protocol, tool_routes
+from kg.server import commands, description, health, pages, sparql_protocol, tool_routes
 from kg.server.auth import EVERYONE, Actor, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
@@ -34,6 +34,7 @@ from kg.store.lock import holder
 from kg.store.sandbox import QueryPool
 from kg.tools.registry import CLIMATE, CORE, RESEARCH
 from kg.tools.search_service import expand
+from kg.vocabulary import KG
 from loaders.pipeline import heal, load
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ def endpoint_of(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalT
         graphs=_NoWrites(),
         update=None,
         expand=partial(expand, kg),
+        services=(KG.search,),
     )
 
 
@@ -103,6 +105,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     endpoint = endpoint_of(kg, pool, token)
     routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint), *commands.routes(kg, endpoint)]
     routes += tool_routes.routes(kg, threads)
+    routes += [*description.routes(kg, endpoint), *pages.routes(kg)]
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),

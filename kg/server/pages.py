@@ -1,0 +1,329 @@
+"""A page for every IRI, for people as HTML and for programs as RDF: ``/resolve?iri=``, our own paths, and the start.
+
+The IRIs below our base (``/id/...``, ``/graph/...``, ``/vocab/...``, ``/ns``) are answered at their own paths, so that
+a redirect from the base to a server is all that dereferencing takes. The pages work without JavaScript, load nothing,
+and are sent with a Content-Security-Policy that would stop any script that data could smuggle in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from pyoxigraph import Literal, NamedNode, Quad
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from kg.errors import InvalidInputError, NotFoundError, QuadciteError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server.html import formats, href_of, html
+from kg.server.negotiation import GRAPH_TYPES, negotiate
+from kg.server.problems import PROBLEM, HttpError, problem
+from kg.server.resources import HTML, rdf, representation, resource
+from kg.server.start import start, terms
+from kg.store.protocol import Term
+from kg.tools.dereferencing import (
+    COUNTED,
+    PAGE,
+    QUADS,
+    Dereferenced,
+    dereference,
+    graph_of,
+    node_of,
+    short_name,
+    suggestions,
+)
+from kg.tools.model import Provenance
+from kg.vocabulary import BASE, DCTERMS, RDF, RDFS, SCHEMA, SKOS, XSD, curie
+
+TEXT_CHARACTERS: Final = 50_000
+"""Characters of a text that a page shows; the data have the rest."""
+VALUE_CHARACTERS: Final = 2_000
+"""Characters of any other literal that a page shows."""
+_FIRST: Final = (RDFS.label, SKOS.prefLabel, DCTERMS.title, SKOS.definition, DCTERMS.description, DCTERMS.isPartOf)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One term as a page shows it; without `href` it is text."""
+
+    text: str
+    href: str | None = None
+    outside: bool = False
+    note: str = ""
+    language: str | None = None
+    graphs: tuple[int, ...] = ()
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    title: str
+    note: str
+    entries: Sequence[Shown]
+    ordered: bool = False
+
+
+@dataclass(slots=True)
+class _Graphs:
+    """The graphs that a page speaks of, numbered as they come."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def number(self, quad: Quad) -> int:
+        return self.numbers.setdefault(graph_of(quad), len(self.numbers) + 1)
+
+
+def routes(kg: KnowledgeGraph) -> list[Route]:
+    """Return the routes of the pages: ``/``, ``/resolve``, ``/ns``, and what lies below our base."""
+
+    def resolve(request: Request) -> Response:
+        given = request.query_params.getlist("iri")
+        if len(given) != 1 or not given[0].strip():
+            raise InvalidInputError("give one IRI to look up: /resolve?iri=cpr://doc/... (percent-encoded)")
+        return _thing(kg, request, given[0].strip())
+
+    def own(request: Request) -> Response:
+        path: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
+        return _thing(kg, request, BASE + path.decode("ascii", "replace").lstrip("/"))
+
+    pages: dict[str, Callable[[Request], Response]] = {
+        "/": lambda request: start(kg, request),
+        "/resolve": resolve,
+        "/ns": terms,
+        **dict.fromkeys(("/id/{path:path}", "/graph/{path:path}", "/vocab/{path:path}", "/ns/{path:path}"), own),
+    }
+    return [resource(path, _explained(kg, page)) for path, page in pages.items()]
+
+
+def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
+    media_type = representation(request, (*GRAPH_TYPES, HTML))
+    page = _page_number(request)
+    found = dereference(kg, iri, page)
+    headers = {
+        "Quadcite-Snapshot": str(found.generation),
+        "Quadcite-Truncated": "true" if found.cut or found.more else "false",
+        "Content-Location": _address(iri, page, None),
+    }
+    if media_type != HTML:
+        if found.more:
+            headers["Link"] = f'<{_address(iri, page + 1, None)}>; rel="next"'
+        return rdf((*found.quads, *found.parts, *found.references), media_type, headers)
+    return html("thing.html", {"thing": _shown(found), "asked": iri}, headers=headers)
+
+
+def _page_number(request: Request) -> int:
+    text = request.query_params.get("page", "1")
+    if not text.isascii() or not text.isdecimal() or len(text) > 6:
+        raise InvalidInputError(f"page is a number from 1, not {text[:40]!r}")
+    return int(text)
+
+
+def _address(iri: str, page: int, form: str | None) -> str:
+    extra = {**({"page": page} if page > 1 else {}), **({"format": form} if form else {})}
+    return href_of(iri) + ("&" + urlencode(extra) if extra else "")
+
+
+# One thing.
+
+
+def _shown(found: Dereferenced) -> dict[str, Any]:
+    graphs = _Graphs()
+    heading = _heading(found)
+    texts = [
+        Shown(
+            literal.value[:TEXT_CHARACTERS],
+            language=literal.language,
+            note=_cut_note(literal.value, TEXT_CHARACTERS),
+        )
+        for literal in found.values(SCHEMA.text)
+    ]
+    facts = _facts(found, graphs)
+    sections = _sections(found, graphs)
+    origins = {origin.graph: origin for origin in found.origins}
+    notice = (
+        f"More is said of this than the {QUADS:,} statements shown; the SPARQL below gives all." if found.cut else ""
+    )
+    return {
+        "iri": found.iri,
+        "heading": heading,
+        "kinds": [_iri(found, kind) for kind in _kinds(found)],
+        "texts": texts,
+        "notice": notice,
+        "facts": facts,
+        "sections": sections,
+        "page": found.page,
+        "previous": _address(found.iri, found.page - 1, None) if found.page > 1 else None,
+        "next": _address(found.iri, found.page + 1, None) if found.more else None,
+        "graphs": [_graph(found, graph, origins.get(graph)) for graph in graphs.numbers],
+        "formats": formats(lambda form: _address(found.iri, found.page, form)),
+        "queries": [
+            {"purpose": ran.purpose, "sparql": ran.sparql, "href": "/sparql?" + urlencode({"query": ran.sparql})}
+            for ran in found.queries
+        ],
+        "generation": found.generation,
+    }
+
+
+def _kinds(found: Dereferenced) -> list[str]:
+    return list(
+        dict.fromkeys(
+            q.object.value for q in found.quads if q.predicate == RDF.type and isinstance(q.object, NamedNode)
+        )
+    )
+
+
+def _heading(found: Dereferenced) -> str:
+    """Return what stands above the page: a name, and for a part without one its place in the whole."""
+    texts, positions = found.values(SCHEMA.text), found.values(SCHEMA.position)
+    wholes = [
+        q.object.value for q in found.quads if q.predicate == DCTERMS.isPartOf and isinstance(q.object, NamedNode)
+    ]
+    if texts and positions and wholes:
+        kind = next((found.labels[kind] for kind in _kinds(found) if kind in found.labels), "part")
+        whole = found.labels.get(wholes[0]) or short_name(wholes[0])
+        return f"{kind.capitalize()} {positions[0].value} of {whole}"
+    return found.label or short_name(found.iri)
+
+
+def _facts(found: Dereferenced, graphs: _Graphs) -> list[dict[str, Any]]:
+    values: dict[NamedNode, dict[Term, list[int]]] = {}
+    for quad in found.quads:
+        number = graphs.number(quad)
+        if quad.predicate not in (RDF.type, SCHEMA.text):
+            values.setdefault(quad.predicate, {}).setdefault(quad.object, []).append(number)
+    order = {name: position for position, name in enumerate(_FIRST)}
+    named = sorted(
+        values, key=lambda name: (order.get(name, len(order)), found.labels.get(name.value) or short_name(name.value))
+    )
+    return [
+        {
+            "property": _iri(found, name.value, internal=True),
+            "values": [_term(found, value, tuple(numbers)) for value, numbers in values[name].items()],
+        }
+        for name in named
+    ]
+
+
+def _sections(found: Dereferenced, graphs: _Graphs) -> list[_Section]:
+    sections = []
+    if found.parts:
+        start = (found.page - 1) * PAGE
+        total = found.counts.get(DCTERMS.isPartOf.value, 0)
+        entries = [
+            _iri(found, quad.subject.value, graphs=(graphs.number(quad),), lead=f"{start + number}.")
+            for number, quad in enumerate(found.parts, 1)
+            if isinstance(quad.subject, NamedNode)
+        ]
+        sections.append(_Section("Its text, part by part", _of(found, len(entries), total), entries, ordered=True))
+    by_property: dict[str, list[Shown]] = {}
+    for quad in found.references:
+        if isinstance(quad.subject, NamedNode):
+            entry = _iri(found, quad.subject.value, graphs=(graphs.number(quad),), internal=True)
+            by_property.setdefault(quad.predicate.value, []).append(entry)
+    for name, entries in sorted(by_property.items()):
+        title = f"What has it as “{found.labels.get(name) or short_name(name)}”"
+        sections.append(_Section(title, _of(found, len(entries), found.counts.get(name, 0)), entries))
+    if found.held:
+        entries = [_iri(found, iri, internal=True) for iri in found.held]
+        sections.append(_Section("What this graph speaks of", "", entries))
+    return sections
+
+
+def _of(found: Dereferenced, here: int, total: int) -> str:
+    if total <= here and found.page == 1:
+        return f"{total:,}" if total else ""
+    counted = sum(found.counts.values()) >= COUNTED
+    return f"{here:,} of {total:,}{' or more' if counted else ''} on this page"
+
+
+def _term(found: Dereferenced, value: Term, graphs: tuple[int, ...]) -> Shown:
+    if isinstance(value, NamedNode):
+        return _iri(found, value.value, graphs=graphs)
+    if not isinstance(value, Literal):
+        return Shown(str(value), graphs=graphs)
+    if value.language:
+        note = value.language
+    else:
+        note = "" if value.datatype in (XSD.string, XSD.integer, XSD.date) else curie(value.datatype.value)
+    cut = _cut_note(value.value, VALUE_CHARACTERS)
+    return Shown(
+        value.value[:VALUE_CHARACTERS],
+        note=", ".join(part for part in (note, cut) if part),
+        language=value.language,
+        graphs=graphs,
+    )
+
+
+def _iri(
+    found: Dereferenced, iri: str, *, graphs: tuple[int, ...] = (), internal: bool = False, lead: str = ""
+) -> Shown:
+    """Return a link to the page of `iri` where this server has one, else to the web, and never to another scheme."""
+    label = found.labels.get(iri)
+    if internal or iri in found.known or iri.startswith((BASE, "cpr://")):
+        return Shown(label or short_name(iri), href_of(iri), graphs=graphs, lead=lead)
+    if iri.startswith(("http://", "https://")):
+        return Shown(label or iri, iri, outside=True, graphs=graphs, lead=lead)
+    return Shown(iri, graphs=graphs, lead=lead)
+
+
+def _graph(found: Dereferenced, graph: str, origin: Provenance | None) -> dict[str, Any]:
+    node = Shown(graph.removeprefix(BASE) or "the default graph", href_of(graph) if graph else None)
+    if origin is None:
+        details = "the ontology that ships with Quadcite" if graph.startswith(BASE + "ns") else ""
+        return {"node": node, "details": details, "sha256": None}
+    parts = [
+        f"read from {origin.source}" if origin.source else "",
+        f"row {origin.row:,}" if origin.row is not None else "",
+        f"revision {origin.revision}" if origin.revision else "",
+    ]
+    return {"node": node, "details": ", ".join(part for part in parts if part), "sha256": origin.sha256}
+
+
+def _cut_note(text: str, characters: int) -> str:
+    return f"the first {characters:,} of {len(text):,} characters" if len(text) > characters else ""
+
+
+# As HTML.
+
+
+def _explained(kg: KnowledgeGraph, page: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """Return `page` with its errors as pages too, for those who read pages; with what may have been meant."""
+
+    def answer(request: Request) -> Response:
+        try:
+            return page(request)
+        except (HttpError, QuadciteError) as error:
+            near = _near(kg, request) if isinstance(error, NotFoundError) else []
+            if negotiate(request.headers.getlist("accept"), (PROBLEM, "text/plain", HTML)) == HTML:
+                return _problem_page(request, error, near)
+            if near:
+                listed = ", ".join(f"<{iri}>" for iri in near)
+                return problem(request, NotFoundError(f"{error}; did you mean {listed}?"))
+            raise
+
+    return answer
+
+
+def _near(kg: KnowledgeGraph, request: Request) -> list[str]:
+    path: bytes = request.scope.get("raw_path") or b""
+    iri = request.query_params.get("iri") or BASE + path.decode("ascii", "replace").lstrip("/")
+    return suggestions(kg, node_of(iri.strip()).value)
+
+
+def _problem_page(request: Request, error: HttpError | QuadciteError, near: Iterable[str]) -> Response:
+    plain = problem(request, error)
+    context = {
+        "title": HTTPStatus(plain.status_code).phrase,
+        "message": str(error),
+        "status": plain.status_code,
+        "code": error.code,
+        "near": [{"href": href_of(iri), "text": iri} for iri in near],
+        "asked": request.query_params.get("iri"),
+    }
+    kept = {name: plain.headers[name] for name in ("allow", "retry-after", "www-authenticate") if name in plain.headers}
+    return html("problem.html", context, status=plain.status_code, headers={**kept, "Cache-Control": "no-store"})

@@ -1,0 +1,87 @@
+"""The start page, and the page of the terms."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from kg import __version__
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server.html import formats, href_of, html
+from kg.server.negotiation import GRAPH_TYPES, negotiate
+from kg.server.resources import HTML, rdf, representation
+from kg.tools.dereferencing import short_name
+from kg.tools.measuring import measured
+from kg.tools.ontology import declared_terms, ontology
+from kg.vocabulary import BASE, KG
+
+CLASSES: Final = 12
+"""Classes that the start page names."""
+
+
+def terms(request: Request) -> Response:
+    """Answer with the ontology: as RDF whole, as HTML its terms."""
+    media_type = representation(request, (*GRAPH_TYPES, HTML))
+    if media_type != HTML:
+        return rdf((quad for quads in ontology().values() for quad in quads), media_type, {"Content-Location": "/ns"})
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for term in sorted(declared_terms().values(), key=lambda term: term.iri):
+        titles = {"class": "Classes", "property": "Properties", "individual": "Codes and other things"}
+        groups.setdefault((titles[term.kind], term.domain or ""), []).append(
+            {
+                "anchor": term.iri.removeprefix(KG.iri) if term.iri.startswith(KG.iri) else term.iri.removeprefix(BASE),
+                "href": href_of(term.iri),
+                "short": short_name(term.iri),
+                "label": term.label,
+                "definition": term.definition or "",
+            }
+        )
+    shown = [{"title": f"{title}: {part}", "terms": terms} for (title, part), terms in sorted(groups.items())]
+    context = {"groups": shown, "iri": BASE + "ns", "formats": formats(lambda form: "/ns?format=" + form)}
+    return html("terms.html", context)
+
+
+_ADDRESSES: Final = (
+    ("/mcp", "MCP, for agents: tools that search, read and cite", False),
+    ("/sparql", "SPARQL 1.1: without a query it describes itself", True),
+    ("/resolve?iri=", "All that is known of one IRI, as a page or as RDF", False),
+    ("/.well-known/void", "What the data are made of: VoID and DCAT", True),
+    ("/ns", "The terms that the data use, and what they mean", True),
+    ("/prefixes", "The prefixes that a query need not declare", True),
+    ("/health", "The state of this server", True),
+)
+
+
+def start(kg: KnowledgeGraph, request: Request) -> Response:
+    """Answer with what this server is and holds, as a page or as JSON."""
+    counted = kg.store.statistics()
+    if negotiate(request.headers.getlist("accept"), (HTML, "application/json")) == "application/json":
+        content = {
+            "name": "Quadcite",
+            "version": __version__,
+            "generation": counted.generation,
+            "quads": counted.quads,
+            "graphs": counted.graphs,
+            "links": {path: what for path, what, _ in _ADDRESSES},
+        }
+        return JSONResponse(content, headers={"Vary": "Accept", "Cache-Control": "no-cache"})
+    schema = measured(kg, wait_s=1.0)
+    rows = []
+    for use in list(schema.classes.values())[:CLASSES]:
+        term = schema.terms.get(use.iri)
+        example = {"href": href_of(use.example), "text": short_name(use.example)} if use.example else None
+        label = term.label if term else short_name(use.iri)
+        rows.append({"href": href_of(use.iri), "label": label, "count": f"{use.entities:,}", "example": example})
+    context = {
+        "version": __version__,
+        "quads": f"{counted.quads:,}",
+        "graphs": f"{counted.graphs:,}",
+        "passages": f"{kg.search.status().units:,}",
+        "addresses": [{"path": path, "what": what, "href": path if page else None} for path, what, page in _ADDRESSES],
+        "classes": rows,
+        "generation": schema.generation,
+        "unmeasured": counted.quads > 0,
+    }
+    return html("start.html", context)

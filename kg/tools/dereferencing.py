@@ -1,0 +1,271 @@
+"""What an IRI stands for: all that the graphs and the ontology say of it, what refers to it, and where that is from."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import IndexUnavailableError, InvalidInputError, ModelError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.sparql.terms import Bindable, bind
+from kg.store.protocol import Term
+from kg.tools.hydration import describe, origin_of
+from kg.tools.model import Provenance, Statement
+from kg.tools.ontology import declared_terms, ontology
+from kg.tools.reading import Reader, iri_of, text_of
+from kg.vocabulary import BASE, DCTERMS, PREFIXES, PROV_GRAPH, RDF, RDFS, SCHEMA, SKOS, curie, segment, slug_of
+
+QUADS: Final = 1_000
+"""Quads about one thing that are given."""
+PAGE: Final = 50
+"""Parts, references, or things of a graph on one page."""
+COUNTED: Final = 10_000
+"""References are counted up to here."""
+ORIGINS: Final = 20
+"""Graphs whose origin is looked up."""
+PREVIEW: Final = 280
+"""Characters of a text that stand for it elsewhere."""
+
+ABOUT: Final = """
+SELECT DISTINCT ?graph ?property ?value WHERE { GRAPH ?graph { $iri ?property ?value } } LIMIT $limit"""
+
+PARTS: Final = """
+SELECT DISTINCT ?graph ?subject ?position WHERE {
+  GRAPH ?graph { ?subject dcterms:isPartOf $iri . ?subject schema:position ?position }
+} ORDER BY ?position LIMIT $limit OFFSET $offset"""
+
+REFERENCES: Final = """
+SELECT DISTINCT ?graph ?subject ?property WHERE {
+  GRAPH ?graph { ?subject ?property $iri } FILTER(?property != $apart)
+} LIMIT $limit OFFSET $offset"""
+
+COUNTS: Final = """
+SELECT ?property (COUNT(*) AS ?count) WHERE {
+  { SELECT DISTINCT ?subject ?property WHERE { ?subject ?property $iri } LIMIT $limit }
+} GROUP BY ?property"""
+
+HELD: Final = """
+SELECT DISTINCT ?subject WHERE { GRAPH $iri { ?subject ?property ?value } } LIMIT $limit OFFSET $offset"""
+
+# By FILTER, after the lookup by subject: see the queries of hydration.
+LABELS: Final = """
+SELECT DISTINCT ?thing ?property ?label WHERE {
+  VALUES ?thing { $things } ?thing ?property ?value
+  FILTER(?property IN (rdfs:label, skos:prefLabel, dcterms:title, schema:name, schema:text, rdf:type))
+  BIND(IF(?property = schema:text, SUBSTR(?value, 1, $preview), ?value) AS ?label)
+}"""
+
+EXISTING: Final = """
+SELECT ?iri WHERE { VALUES ?iri { $iris } FILTER EXISTS { ?iri ?property ?value } }"""
+
+_NAMES: Final = (RDFS.label, SKOS.prefLabel, DCTERMS.title, SCHEMA.name, SCHEMA.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Dereferenced:
+    """What is known of `iri`; `page` counts from 1 and pages through parts, references and things held."""
+
+    iri: str
+    generation: int
+    quads: Sequence[Quad]
+    """What is said of it, each quad with its graph; of the ontology the graph is the module."""
+    cut: bool
+    """Whether more is said than is given."""
+    parts: Sequence[Quad]
+    """Its parts in their order, as ``part dcterms:isPartOf iri``."""
+    references: Sequence[Quad]
+    counts: Mapping[str, int]
+    """How many things refer to it, by property; from `COUNTED` in all on there may be more."""
+    held: Sequence[str]
+    """For a named graph: things that it says something of."""
+    page: int
+    more: bool
+    """Whether there is another page."""
+    labels: Mapping[str, str]
+    known: frozenset[str]
+    """Those of the IRIs named that something is said of."""
+    origins: Sequence[Provenance]
+    queries: Sequence[Statement]
+
+    @property
+    def label(self) -> str | None:
+        """Its name, if it has one."""
+        return self.labels.get(self.iri)
+
+    def values(self, *properties: NamedNode) -> list[Literal]:
+        """Return the literals that it has for `properties`."""
+        return [q.object for q in self.quads if q.predicate in properties and isinstance(q.object, Literal)]
+
+
+def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
+    """Return what is known of `iri`.
+
+    Raises InvalidInputError for what is no absolute IRI, and NotFoundError where nothing is said of it and nothing
+    refers to it.
+    """
+    node = node_of(iri)
+    if not 1 <= page <= COUNTED:
+        raise InvalidInputError(f"page is {page}; it must be from 1 to {COUNTED}")
+    reader = Reader(kg)
+    window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
+    about = reader.rows("what is said of it", bind(ABOUT, iri=node, limit=QUADS + 1))
+    said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
+    declared = list(ontology().get(node, ()))
+    parts = [
+        Quad(NamedNode(iri_of(row["subject"])), DCTERMS.isPartOf, node, _graph(row))
+        for row in reader.rows("its parts", bind(PARTS, **window))
+        if isinstance(row["subject"], NamedNode)
+    ]
+    in_parts = parts or (page > 1 and reader.rows("whether it has parts", bind(PARTS, iri=node, limit=1, offset=0)))
+    apart = DCTERMS.isPartOf if in_parts else RDF.nil
+    references = [
+        Quad(row["subject"], NamedNode(iri_of(row["property"])), node, _graph(row))
+        for row in reader.rows("what refers to it", bind(REFERENCES, apart=apart, **window))
+        if isinstance(row["subject"], NamedNode)
+    ]
+    # A graph is there without anything being said of it; only its own kind of name is looked for.
+    held = [iri_of(r["subject"]) for r in reader.rows("what the graph holds", bind(HELD, **window))]
+    if not (said or declared or ((references or parts or held) and page == 1)) and page == 1:
+        raise NotFoundError(f"no graph says anything of <{iri}>, and nothing refers to it")
+    counts = {
+        iri_of(row["property"]): int(text_of(row["count"]))
+        for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED))
+        if "property" in row
+    }
+    more = any(len(found) > PAGE for found in (parts, references, held))
+    parts, references, held = parts[:PAGE], references[:PAGE], held[:PAGE]
+    quads = sorted({*said, *declared}, key=lambda q: (str(q.predicate), str(q.object), str(q.graph_name)))
+    named = {
+        term.value
+        for quad in (*quads, *parts, *references)
+        for term in (quad.subject, quad.predicate, quad.object)
+        if isinstance(term, NamedNode)
+    }
+    labels, known = _labels(reader, {*named, *held, iri})
+    graphs = list(dict.fromkeys(graph_of(quad) for quad in (*said, *parts) if quad.graph_name != PROV_GRAPH))[:ORIGINS]
+    return Dereferenced(
+        iri=iri,
+        generation=reader.generation,
+        quads=quads,
+        cut=len(about) > QUADS or reader.truncated,
+        parts=parts,
+        references=references,
+        counts=counts,
+        held=held,
+        page=page,
+        more=more,
+        labels=labels,
+        known=frozenset(known | {str(node.value) for node in ontology()}),
+        origins=_origins(reader, quads, graphs),
+        queries=list(reader.ran),
+    )
+
+
+def node_of(iri: str) -> NamedNode:
+    """Return `iri` as a node. Raises InvalidInputError for what is no absolute IRI."""
+    try:
+        return NamedNode(iri)
+    except ValueError as error:
+        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}") from None
+
+
+def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
+    """Return IRIs near to `iri` that something is said of: another spelling, the whole of a part, alike words."""
+    near = dict.fromkeys(_spellings(iri))
+    terms = [*declared_terms()]
+    near |= dict.fromkeys(difflib.get_close_matches(iri, terms, n=3, cutoff=0.9))
+    reader = Reader(kg)
+    nodes = [NamedNode(text) for text in near if _is_iri(text)]
+    found = {iri_of(row["iri"]) for row in reader.rows("near IRIs", bind(EXISTING, iris=nodes))} if nodes else set()
+    kept = [text for text in near if text in found or text in declared_terms()]
+    if not kept and iri.lower().startswith(("cpr://doc/", "cpr://family/")):
+        words = slug_of("cpr://doc/" + iri[iri.index("//") + 2 :].partition("/")[2]).replace("-", " ").replace("_", " ")
+        if words.strip():
+            with contextlib.suppress(IndexUnavailableError, ModelError):
+                best = kg.search.rank(words[:300], limit=3).candidates
+                kept += dict.fromkeys(candidate.iri.partition("#")[0] for candidate in best)
+    return [text for text in kept if text != iri][:5]
+
+
+def _spellings(iri: str) -> Iterable[str]:
+    """Yield what may have been meant by `iri`."""
+    prefix, _, local = iri.partition(":")
+    if prefix in PREFIXES:
+        yield PREFIXES[prefix] + local
+    if prefix == "http" and iri.startswith("http" + BASE[5:]):
+        yield "https" + iri[4:]
+    yield prefix.lower() + ":" + local
+    yield iri.rstrip("/")
+    whole = iri.partition("#")[0]
+    yield iri.partition("&")[0]
+    yield whole
+    for root in ("cpr://doc/", "cpr://family/", BASE + "graph/", BASE + "id/", BASE + "vocab/"):
+        rest = whole.removeprefix(root)
+        if rest != whole and rest:
+            fragment = iri[len(whole) :]
+            with contextlib.suppress(InvalidInputError):
+                yield root + "/".join(segment(unquote(part)) for part in rest.split("/")) + fragment
+    if iri.startswith("cpr://doc/"):
+        yield "cpr://family/" + whole.removeprefix("cpr://doc/")
+
+
+def _is_iri(text: str) -> bool:
+    try:
+        NamedNode(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _graph(row: Mapping[str, Term]) -> NamedNode:
+    return NamedNode(iri_of(row["graph"]))
+
+
+def graph_of(quad: Quad) -> str:
+    """Return the IRI of the graph that `quad` stands in; nothing for the default graph."""
+    return quad.graph_name.value if isinstance(quad.graph_name, NamedNode) else ""
+
+
+def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], set[str]]:
+    """Return a name for each of `iris` that has one, and those that something is said of."""
+    labels: dict[str, str] = {}
+    known: set[str] = set()
+    ranks: dict[str, tuple[int, bool]] = {}
+    things = [NamedNode(iri) for iri in sorted(iris)]
+    for row in reader.rows("labels", bind(LABELS, things=things, preview=PREVIEW)):
+        thing, name, label = iri_of(row["thing"]), NamedNode(iri_of(row["property"])), row.get("label")
+        known.add(thing)
+        if name == RDF.type or not isinstance(label, Literal):
+            continue
+        rank = _NAMES.index(name), (label.language or "en") != "en"
+        if thing not in ranks or rank < ranks[thing]:
+            ranks[thing], labels[thing] = rank, label.value
+    for iri in iris - labels.keys():
+        term = declared_terms().get(iri)
+        if term is not None:
+            labels[iri] = term.label
+    return labels, known
+
+
+def _origins(reader: Reader, quads: Sequence[Quad], graphs: Sequence[str]) -> list[Provenance]:
+    descriptions = describe(reader, (), graphs)
+    positions: dict[str, int] = {}
+    for quad in quads:
+        if quad.predicate == SCHEMA.position and isinstance(quad.object, Literal) and quad.object.value.isdecimal():
+            positions[graph_of(quad)] = int(quad.object.value)
+    return [origin_of(reader, descriptions, graph, positions.get(graph)) for graph in graphs]
+
+
+def short_name(iri: str) -> str:
+    """Return a name for an IRI without a label: by a prefix, or its last part."""
+    short = curie(iri)
+    if not short.startswith("<"):
+        return short
+    tail = iri.rstrip("/#").rpartition("/")[2]
+    return unquote(tail) or iri
