@@ -18,7 +18,7 @@ from starlette.routing import Route, request_response
 
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server.mcp import StopsWithClient, Threads, lean_schema
+from kg.server.mcp import StopsWithClient, Threads, lean_schema, output_schema
 from kg.server.problems import HttpError, answering, method_not_allowed
 from kg.tools.registry import TOOLS, Tool, content_of
 
@@ -86,7 +86,7 @@ def _described(tool: Tool) -> dict[str, Any]:
         "description": tool.description,
         "tags": sorted(tool.tags),
         "input_schema": lean_schema(tool.arguments.model_json_schema()),
-        "output_schema": lean_schema(tool.result.model_json_schema(mode="validation")),
+        "output_schema": output_schema(tool),
     }
 
 
