@@ -32,7 +32,8 @@ An error's text says what is wrong, where, and what would be valid. ``code`` is 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 
 class QuadciteError(Exception):
@@ -113,10 +114,14 @@ class RecordError(QuadciteError):
 
 
 class ShapesViolatedError(QuadciteError):
-    """The data break their shapes."""
+    """The data break their shapes; `violations` are the results of the validation."""
 
     code = "shapes_violated"
     http_status = 422
+
+    def __init__(self, message: str, violations: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.violations = tuple(violations)
 
 
 class StoreError(QuadciteError):

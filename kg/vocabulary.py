@@ -85,7 +85,7 @@ PROV_GRAPH: Final = NamedNode(BASE + "graph/prov")
 
 Kind = Literal[
     "document", "passage", "family", "concept",
-    "place", "agent", "run", "source", "snapshot", "derivation", "commit", "rule",
+    "place", "agent", "run", "source", "snapshot", "derivation", "commit", "cession", "rule",
     "graph", "code",
 ]  # fmt: skip
 
@@ -101,6 +101,7 @@ _ROOTS: Final[dict[str, str]] = {
     "snapshot": BASE + "id/snapshot/",
     "derivation": BASE + "id/derivation/",
     "commit": BASE + "id/commit/",
+    "cession": BASE + "id/cession/",
     "rule": BASE + "id/rule/",
     "graph": BASE + "graph/",
     "code": BASE + "vocab/",

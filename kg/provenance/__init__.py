@@ -10,6 +10,7 @@ from kg.provenance.explanation import Explanation, Source, why_iri, why_triple
 from kg.provenance.reading import Query
 from kg.provenance.recording import Agent, RecordOrigin, RowsOf, Run, SourceFile, current, locations
 from kg.provenance.rows import format_rows, parse_rows
+from kg.provenance.writing import Write
 
 __all__ = [
     "Agent",
@@ -20,6 +21,7 @@ __all__ = [
     "Run",
     "Source",
     "SourceFile",
+    "Write",
     "current",
     "format_rows",
     "locations",

@@ -31,6 +31,8 @@ class Source:
     """The data rows (1-based) of the whole record, each once, as in ``1-57,60``."""
     row: int | None = None
     """The data row of the one text unit that was asked about."""
+    sent_by: str | None = None
+    """Who sent it, where it is the payload of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class Explanation:
     """The IRI or the triple that was asked about, as N-Triples terms."""
     graph: str
     kind: str
-    """``asserted``, ``extracted``, ``generated``, ``curated``, ``derived`` or ``inferred``; ``provenance`` for
-    graph/prov itself; ``undescribed`` where nothing is recorded."""
+    """``asserted``, ``extracted``, ``generated``, ``curated``, ``user``, ``derived`` or ``inferred``; ``provenance``
+    for graph/prov itself; ``undescribed`` where nothing is recorded."""
     quads: int
     """How many quads of the graph the question is about."""
     run: str | None = None
@@ -69,7 +71,8 @@ class Explanation:
         if self.kind == "undescribed":
             lines.append("  written by  unknown: graph/prov does not describe this graph")
         if self.agent is not None:
-            lines.append(f"  written by  {self.agent} {self.agent_version}, run {self.run}")
+            agent = " ".join(part for part in (self.agent, self.agent_version) if part is not None)
+            lines.append(f"  written by  {agent}, run {self.run}")
         if self.loaded_at is not None:
             lines.append(f"  loaded      {self.loaded_at} (the run started {self.started_at})")
         if self.configuration:
@@ -81,6 +84,8 @@ class Explanation:
             elif source.rows is not None:
                 lines.append(f"    rows      {source.rows}")
             lines.append(f"    sha256    {source.sha256}")
+            if source.sent_by is not None:
+                lines.append(f"    sent by   {source.sent_by}, {source.retrieved_at}")
             if source.revision is not None:
                 lines.append(f"    revision  {source.revision}")
             if source.superseded_at is not None:
@@ -120,6 +125,7 @@ KINDS: Final[dict[Term, str]] = {
     KG.ExtractedGraph: "extracted",
     KG.GeneratedGraph: "generated",
     KG.CuratedGraph: "curated",
+    KG.UserGraph: "user",
     KG.DerivedGraph: "derived",
     KG.InferredGraph: "inferred",
 }
@@ -212,6 +218,7 @@ def _sources(
                 continue
             row, rank = numbers[rank], -1
         file = describe(query, snapshot)
+        senders = [one(describe(query, iri_of(term)), RDFS.label) for term in file[PROV.wasAttributedTo]]
         source = Source(
             sha256=one(file, KG.sha256) or "",
             locations=tuple(sorted(text_of(term) for term in file[KG.location])),
@@ -220,6 +227,7 @@ def _sources(
             superseded_at=one(file, PROV.invalidatedAtTime),
             rows=None if rows is None else format_rows(list(dict.fromkeys(parse_rows(rows)))),
             row=row,
+            sent_by=", ".join(sorted(filter(None, senders))) or None,
         )
         if row is not None:
             return (source,)

@@ -130,7 +130,7 @@ class _Revision:
         self.run = run
         self.records = records
         self.changes = changes
-        self.time = _timestamp(run.clock())
+        self.time = timestamp(run.clock())
         self.old: dict[NamedNode, set[Quad]] = {}
         self.new: dict[NamedNode, set[Quad]] = defaultdict(set)
 
@@ -204,7 +204,7 @@ class _Revision:
         snapshot = file.iri
         self.new[snapshot] |= {quad for quad in self.old[snapshot] if quad.predicate != PROV.invalidatedAtTime}
         if not self.old[snapshot]:
-            self._say(snapshot, KG.retrievedAt, _timestamp(self.run.started))
+            self._say(snapshot, KG.retrievedAt, timestamp(self.run.started))
         self._say(snapshot, RDF.type, KG.Snapshot)
         self._say(snapshot, KG.sha256, Literal(file.sha256))
         self._say(snapshot, KG.location, Literal(file.location))
@@ -216,7 +216,7 @@ class _Revision:
         run, agent = self.run.iri, self.run.agent
         self.new[run] |= {quad for quad in self.old[run] if quad.predicate == PROV.used}
         self._say(run, RDF.type, PROV.Activity)
-        self._say(run, PROV.startedAtTime, _timestamp(self.run.started))
+        self._say(run, PROV.startedAtTime, timestamp(self.run.started))
         self._say(run, PROV.endedAtTime, self.time)
         self._say(run, PROV.wasAssociatedWith, agent.iri)
         if self.run.config:
@@ -329,6 +329,6 @@ def _quad(subject: NamedNode, predicate: NamedNode, value: Term) -> Quad:
     return Quad(subject, predicate, value, PROV_GRAPH)
 
 
-def _timestamp(time: datetime) -> Literal:
-    # To the second and with Z: the store would rewrite any other form, and the next difference would not find it.
+def timestamp(time: datetime) -> Literal:
+    """Return `time` as the store keeps it, to the second and with Z, so that a later difference finds it."""
     return Literal(time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), datatype=XSD.dateTime)

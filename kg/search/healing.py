@@ -23,6 +23,8 @@ from kg.vocabulary import PROV_GRAPH, mint
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
 """Block types whose text is the heading of what follows."""
 
+_FAMILIES: Final = ("src", "user", "cur")
+"""The families of graphs that text units stand in."""
 _GRAPHS_AT_ONCE: Final = 50
 _UNITS_AT_ONCE: Final = 5_000
 _ATTEMPTS: Final = 3
@@ -137,9 +139,24 @@ def text_units(store: Store) -> int:
     return int(row["units"].value)
 
 
+def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptied: Sequence[str] = ()) -> None:
+    """Bring the index in line with what a commit left of `graphs`, given with their content hashes.
+
+    `emptied` are graphs whose text units have gone, with or without the rest of the graph.
+    """
+    if emptied:
+        search.remove(emptied)
+    units = _units_of(store, list(graphs)) if graphs else {}
+    for batch in _batches({graph: found for graph, found in units.items() if found}, graphs):
+        search.replace(batch)
+
+
 def _hashes(store: Store) -> dict[str, str]:
-    prefix = Literal(mint("graph", "src").value + "/")
-    return {row["graph"].value: row["hash"].value for row in _rows(store, bind(HASHES, prov=PROV_GRAPH, prefix=prefix))}
+    return {
+        row["graph"].value: row["hash"].value
+        for family in _FAMILIES
+        for row in _rows(store, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(mint("graph", family).value + "/")))
+    }
 
 
 def _batches(units: Mapping[str, list[IndexedUnit]], hashes: Mapping[str, str]) -> Iterator[dict[str, GraphUnits]]:

@@ -6,34 +6,35 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, NoReturn
+from typing import Final, Literal
 
 import uvicorn
 from fastmcp import FastMCP
 from fastmcp.server import create_proxy
 from fastmcp.server.http import HostOriginGuardMiddleware
 from fastmcp.utilities.lifespan import combine_lifespans
-from pyoxigraph import NamedNode, Triple
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
 from kg import __version__
-from kg.errors import ForbiddenError, QuadciteError
+from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server import commands, description, health, pages, sparql_protocol, tool_routes
-from kg.server.auth import EVERYONE, Actor, LocalToken
+from kg.server import commands, description, graph_store, health, pages, sparql_protocol, tool_routes
+from kg.server.auth import EVERYONE, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
 from kg.server.mcp import INSTRUCTIONS, StopsWithClient, Threads, build_mcp
+from kg.server.writing import CivicGraphs
 from kg.settings import Settings
 from kg.store.lock import holder
 from kg.store.sandbox import QueryPool
 from kg.tools.registry import CLIMATE, CORE, RESEARCH
 from kg.tools.search_service import expand
+from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG
 from loaders.pipeline import heal, load
 
@@ -48,34 +49,20 @@ MOUNTS: Final[dict[str, frozenset[str] | None]] = {
 """Each path with the tags whose tools it serves; None for all but the deep-research pair."""
 
 
-class _NoWrites:
-    """The graphs of a server that takes no writes over the Graph Store Protocol."""
-
-    def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> NoReturn:
-        raise ForbiddenError("this server takes no graphs")
-
-    post = put
-
-    def create(self, triples: Sequence[Triple], actor: Actor) -> NoReturn:
-        raise ForbiddenError("this server takes no graphs")
-
-    def delete(self, graph: NamedNode | None, actor: Actor) -> NoReturn:
-        raise ForbiddenError("this server takes no graphs")
-
-
 def endpoint_of(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalToken | None = None) -> Endpoint:
     """Return what the protocols serve of an open graph.
 
     `pool` holds the query workers that they have to themselves; without it they share those of the tools. `token` is
     what makes its holder an admin; without it nobody is.
     """
+    written = CivicGraphs(UserGraphs(kg))
     return Endpoint(
         settings=kg.settings,
         pool=pool or kg.pool,
         generation=lambda: kg.store.statistics().generation,
         actor=token.actor if token is not None else lambda request: EVERYONE,
-        graphs=_NoWrites(),
-        update=None,
+        graphs=written,
+        update=written.update if kg.settings.updates else None,
         expand=partial(expand, kg),
         services=(KG.search,),
     )
@@ -103,7 +90,8 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     }
     routes: list[BaseRoute] = [Route(path, StopsWithClient(app)) for path, app in apps.items()]
     endpoint = endpoint_of(kg, pool, token)
-    routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint), *commands.routes(kg, endpoint)]
+    routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint)]
+    routes += [*graph_store.routes(endpoint), *commands.routes(kg, endpoint)]
     routes += tool_routes.routes(kg, threads)
     routes += [*description.routes(kg, endpoint), *pages.routes(kg)]
     return Starlette(

@@ -27,17 +27,18 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 import pyoxigraph
-from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
+from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
 
-from kg.errors import InvalidInputError, QuerySyntaxError, StoreError
+from kg.errors import ForbiddenError, InvalidInputError, QueryBusyError, QuerySyntaxError, StoreError
 from kg.sparql.guard import syntax_error
-from kg.store import difference
+from kg.store import difference, ownership
+from kg.store.confinement import Limits
 from kg.store.difference import Delta, canonicalize, content_sha256
 from kg.store.lock import DirectoryLock, sync_folder
 from kg.store.orphans import orphaned_graphs, provenance_of
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics
-from kg.store.reach import graphs_within_reach, refuse_outbound
 from kg.store.snapshots import Snapshots
+from kg.store.updates import ATTEMPTS, Outcome, Update
 from kg.vocabulary import KG, PREFIXES, PROV, PROV_GRAPH, RDF, XSD, mint
 
 __all__ = ["OxigraphStore", "canonicalize", "content_sha256"]
@@ -78,6 +79,7 @@ class OxigraphStore:
         self._idle_s: Final = idle_s
         self._folder: Final = data_dir / "store"
         self._write_lock = threading.Lock()
+        self._updating = threading.Lock()
         self._writer: int | None = None
         self._unflushed = 0
         self._last_write = 0.0
@@ -90,6 +92,7 @@ class OxigraphStore:
         try:
             self._store = self._open()
             self._head = self._read_head()
+            self._yielding: frozenset[NamedNode] | None = None  # read with the first commit
             self._snapshots: Final = Snapshots(data_dir / "snapshots", self._checkpoint, lambda: self._head.generation)
         except BaseException:
             self._store = None
@@ -233,45 +236,59 @@ class OxigraphStore:
                 return Commit(self._head.generation)
             return self._write(store, deltas, candidates.keys(), describe)
 
-    def update(self, update: str) -> Commit:
+    def update(
+        self,
+        update: str,
+        *,
+        default_graphs: Sequence[NamedNode] = (),
+        named_graphs: Sequence[NamedNode] = (),
+        limits: Limits | None = None,
+        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+    ) -> Commit:
         """Run one SPARQL Update, atomically, and report what it changed like any other commit.
 
-        It runs on a checkpoint; the difference that it makes there is then committed here. That difference is looked
-        for in the graphs whose IRIs the text mentions, so an update whose graphs only its data know is refused: a
-        variable after GRAPH in a template, ``CLEAR ALL``, ``DROP NAMED``. Every quad belongs into a named graph:
-        INSERT without GRAPH or WITH is refused, and WHERE sees named graphs through GRAPH, WITH or USING.
+        It runs on a copy of a snapshot, in a process of its own within `limits`, while others may write; the difference
+        that it makes there is then committed here, unless what it reads or writes has changed meanwhile: then it runs
+        again. That difference is looked for in the graphs whose IRIs the text mentions, so an update whose graphs only
+        its data know is refused: a variable after GRAPH in a template, ``CLEAR ALL``, ``DROP NAMED``. Every quad
+        belongs into a named graph: INSERT without GRAPH or WITH is refused, and WHERE sees named graphs through GRAPH,
+        WITH or USING, or those that are given. Blank nodes become IRIs (`kg.store.skolem`). `describe` is that of
+        `commit`; with it, changes to ``graph/prov`` are refused.
 
-        Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, and InvalidInputError for the above, for
-        blank nodes, and for changes to the store's own commit records.
+        Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, InvalidInputError for the above and for
+        changes to the store's own commit records, a QueryLimitError, and what `describe` raises.
         """
-        refuse_outbound(update)
-        _refuse_syntax_errors(update)
-        reach = graphs_within_reach(update)
-        with self._writing() as store:
-            folder = self.data_dir / "snapshots" / "update"
-            shutil.rmtree(folder, ignore_errors=True)
-            store.backup(folder)
-            self._unflushed = 0
-            try:
-                return self._update(store, folder, update, reach)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+        prepared = Update(update, default_graphs, named_graphs)
+        limits = limits or Limits()
+        if not self._updating.acquire(timeout=limits.timeout_s):
+            raise QueryBusyError(f"other updates have been running for {limits.timeout_s:g} s; try again")
+        try:
+            for _ in range(ATTEMPTS):
+                with self.snapshot(self._head.generation) as snapshot:
+                    outcome = prepared.run(snapshot, self.data_dir / "snapshots", limits)
+                with self._writing() as store:
+                    if not prepared.is_outdated(store, snapshot.generation, self._head.generation):
+                        return self._apply(store, outcome, describe)
+        finally:
+            self._updating.release()
+        raise QueryBusyError(f"what the update reads has changed during each of {ATTEMPTS} runs; try again")
 
-    def _update(self, store: pyoxigraph.Store, folder: Path, update: str, reach: Iterable[NamedNode]) -> Commit:
-        deltas = []
+    def _apply(
+        self,
+        store: pyoxigraph.Store,
+        outcome: Outcome,
+        describe: Callable[[Sequence[GraphChange]], Patch] | None,
+    ) -> Commit:
+        deltas = outcome.deltas(store)
         patch = Patch()
-        for graph, quads in _outcome(folder, update, reach).items():
-            wanted = difference.statements(graph, quads)
-            delta = difference.compare(graph, difference.stored_statements(store, graph), wanted)
-            if delta is None:
-                continue
-            if graph == PROV_GRAPH:
-                patch = Patch(frozenset(delta.removed.values()), frozenset(delta.added.values()))
-            else:
-                deltas.append(delta)
+        for delta in [delta for delta in deltas if delta.graph == PROV_GRAPH]:
+            if describe is not None:
+                raise ForbiddenError(f"{PROV_GRAPH} is written by the store itself, with every commit")
+            patch = Patch(frozenset(delta.removed.values()), frozenset(delta.added.values()))
+            deltas.remove(delta)
         if not deltas and not patch.add and not patch.remove:
             return Commit(self._head.generation)
-        return self._write(store, deltas, [delta.graph for delta in deltas], lambda _: patch)
+        return self._write(store, deltas, [delta.graph for delta in deltas], describe or (lambda _: patch))
 
     def _write(
         self,
@@ -281,14 +298,22 @@ class OxigraphStore:
         describe: Callable[[Sequence[GraphChange]], Patch] | None,
     ) -> Commit:
         """Write the difference and all that follows from it as one transaction; return when it is on the disk."""
+        ownership.refuse_copies(store, deltas)
         changes = [delta.change() for delta in deltas]
         orphans = orphaned_graphs(store, changes, kept)
         for graph in orphans:
             deltas.append(Delta(graph, difference.stored_statements(store, graph), {}, None))
             changes.append(deltas[-1].change())
         described = describe(tuple(changes)) if describe else Patch()
-        patch = Patch(described.remove | provenance_of(store, orphans), described.add)
         old = self._head
+        if self._yielding is None:
+            self._yielding = frozenset(graph for graph in self.graphs() if ownership.yields(graph))
+        yielding, self._yielding = self._yielding, None
+        ceded = ownership.cessions(store, deltas, yielding)
+        patch = ownership.with_cessions(store, described, ceded, old.generation + 1)
+        patch = Patch(patch.remove | provenance_of(store, orphans), patch.add)
+        deltas += [cession.delta for cession in ceded]
+        changes += [cession.delta.change() for cession in ceded]
         patched = _effective(store, patch)
         record = _commit_record(old.generation + 1, [delta.graph for delta in deltas] or [PROV_GRAPH])
         removed = sum(len(delta.removed) for delta in deltas) + len(patched.remove) + (3 if old.generation else 0)
@@ -315,6 +340,7 @@ class OxigraphStore:
             if isinstance(error, (OSError, RuntimeError)):
                 raise StoreError(f"the commit could not be written to {self._folder}: {error}") from error
             raise
+        self._yielding = yielding - emptied | {graph for graph in created if ownership.yields(graph)}
         self._unflushed += added + removed
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads:
@@ -424,27 +450,6 @@ class OxigraphStore:
         self.close()
 
 
-def _outcome(folder: Path, update: str, reach: Iterable[NamedNode]) -> dict[NamedNode, list[Quad]]:
-    """Return what `update` makes of the graphs in `reach`, run on the checkpoint in `folder`, which may go afterwards.
-
-    The engine on it is let go of whatever happens: it must not outlive its files.
-    """
-    scratch = pyoxigraph.Store(folder)
-    try:
-        scratch.update(update, prefixes=PREFIXES)
-        found = {graph: list(scratch.quads_for_pattern(None, None, None, graph)) for graph in reach}
-        unnamed = list(scratch.quads_for_pattern(None, None, None, DefaultGraph()))
-    except RuntimeError as error:
-        raise InvalidInputError(f"the update cannot be run: {error}") from error
-    except OSError as error:
-        raise StoreError(f"the update cannot be run in {folder}: {error}") from error
-    finally:
-        del scratch
-    if unnamed:
-        raise InvalidInputError("the update writes to the default graph, which stays empty: name a graph")
-    return found
-
-
 def _folder_bytes(folder: Path) -> int:
     total = 0
     with os.scandir(folder) as entries:
@@ -454,17 +459,6 @@ def _folder_bytes(folder: Path) -> int:
             except FileNotFoundError:  # compacted away meanwhile
                 continue
     return total
-
-
-def _refuse_syntax_errors(update: str) -> None:
-    try:
-        pyoxigraph.Store().update(update, prefixes=PREFIXES)
-    except SyntaxError as error:
-        raise QuerySyntaxError(f"not a SPARQL update: {error}") from error
-    except UnicodeEncodeError as error:
-        raise QuerySyntaxError(f"the update holds a lone surrogate at position {error.start}") from None
-    except RuntimeError:  # it refers to graphs that an empty store lacks: what it says is well formed
-        return
 
 
 def _commit_record(generation: int, touched: Iterable[NamedNode]) -> list[Quad]:

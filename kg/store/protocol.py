@@ -9,6 +9,8 @@ from typing import IO, Protocol
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
+from kg.store.confinement import Limits
+
 Term = NamedNode | BlankNode | Literal | Triple
 
 
@@ -128,8 +130,16 @@ class Store(Snapshotted, Protocol):
         """
         ...
 
-    def update(self, update: str) -> Commit:
-        """Run one SPARQL Update, atomically."""
+    def update(
+        self,
+        update: str,
+        *,
+        default_graphs: Sequence[NamedNode] = (),
+        named_graphs: Sequence[NamedNode] = (),
+        limits: Limits | None = None,
+        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+    ) -> Commit:
+        """Run one SPARQL Update, atomically, within `limits`; its WHERE clauses are asked of the graphs given."""
         ...
 
     def graph(self, graph: NamedNode) -> list[Quad]:

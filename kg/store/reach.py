@@ -67,6 +67,16 @@ def graphs_within_reach(update: str) -> frozenset[NamedNode]:
     return frozenset(graph for scope, texts in mentioned.items() for graph in _resolved(scope, texts))
 
 
+def reads_any_graph(update: str) -> bool:
+    """Return whether `update` may read graphs that it does not mention: it has a variable after GRAPH."""
+    before = ""
+    for token in _significant(update):
+        if token.kind == "variable" and before.endswith("GRAPH"):
+            return True
+        before = token.text.upper()
+    return False
+
+
 def _significant(update: str) -> Iterator[Token]:
     return (token for token in tokens(update) if token.kind not in ("space", "comment"))
 

@@ -105,6 +105,13 @@ class Report:
 
 def report_turtle(violations: Iterable[Violation]) -> str:
     """Return a ``sh:ValidationReport`` in Turtle."""
+    output = BytesIO()
+    serialize(report_triples(violations), output, RdfFormat.TURTLE, prefixes=PREFIXES)
+    return output.getvalue().decode()
+
+
+def report_triples(violations: Iterable[Violation]) -> list[Triple]:
+    """Return a ``sh:ValidationReport``."""
     violations = list(violations)
     report = BlankNode()
     conforms = not any(violation.blocks for violation in violations)
@@ -131,9 +138,7 @@ def report_turtle(violations: Iterable[Violation]) -> str:
             )
             if term is not None
         ]
-    output = BytesIO()
-    serialize(triples, output, RdfFormat.TURTLE, prefixes=PREFIXES)
-    return output.getvalue().decode()
+    return triples
 
 
 def _shown(term: Term) -> str:

@@ -21,7 +21,7 @@ from kg import bundle
 from kg.errors import InvalidInputError, SourceError
 from kg.store.protocol import Term
 from kg.validation.report import Severity, Violation
-from kg.vocabulary import SH
+from kg.vocabulary import RDF, SH
 
 _SEVERITIES: Final[dict[object, Severity]] = {
     SHACL.Violation: "Violation",
@@ -39,8 +39,10 @@ logging.getLogger("rdflib.term").setLevel(logging.CRITICAL)
 class Shapes:
     """A parsed suite. `targets` are the classes, `target_predicates` the predicates whose subjects it looks at."""
 
-    def __init__(self, triples: Iterable[Triple], *, hoist: bool = True) -> None:
-        triples = list(triples)
+    def __init__(self, triples: Iterable[Triple], *, hoist: bool = True, opened: bool = False) -> None:
+        triples = [
+            triple for triple in triples if not (opened and triple.predicate in (SH.closed, SH.ignoredProperties))
+        ]
         self.targets: frozenset[Term] = frozenset(t.object for t in triples if t.predicate == SH.targetClass)
         self.target_predicates: frozenset[Term] = frozenset(
             t.object for t in triples if t.predicate == SH.targetSubjectsOf
@@ -51,8 +53,10 @@ class Shapes:
             _hoist_properties(self._graph)
 
     @classmethod
-    def load(cls, *paths: Path, hoist: bool = True) -> Self:
+    def load(cls, *paths: Path, hoist: bool = True, opened: bool = False) -> Self:
         """Read a suite from Turtle files; without paths, the record shapes that ship with Quadcite.
+
+        `opened`: closed shapes are taken as open, so that a node may have other properties too.
 
         Raises SourceError for a file that cannot be read, InvalidInputError for shapes that are not SHACL.
         """
@@ -64,9 +68,17 @@ class Shapes:
                 raise SourceError(f"{path}, line {error.lineno}: not Turtle: {error.msg}") from error
             except (OSError, ValueError) as error:
                 raise SourceError(f"{path}: cannot be read as shapes: {error}") from error
-        shapes = cls(triples, hoist=hoist)
+        shapes = cls(triples, hoist=hoist, opened=opened)
         shapes.check([])
         return shapes
+
+    def targets_any(self, triples: Iterable[Quad | Triple]) -> bool:
+        """Return whether the suite looks at anything in `triples`."""
+        return any(
+            triple.predicate in self.target_predicates
+            or (triple.predicate == RDF.type and triple.object in self.targets)
+            for triple in triples
+        )
 
     def check(self, quads: Iterable[Quad | Triple]) -> list[Violation]:
         """Validate the quads, taken as one graph, and return the results in no particular order.

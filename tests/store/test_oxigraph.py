@@ -412,7 +412,7 @@ def test_an_update_reports_its_changes_and_moves_the_generation(store: OxigraphS
     assert isinstance(rows, Rows)
     assert {graph for [graph] in rows.rows} == {titles("a")[0], titles("c")[0]}
     assert counters(store) == recount(store)
-    assert [path.name for path in (store.data_dir / "snapshots").iterdir()] == []
+    assert [path.name for path in (store.data_dir / "snapshots").iterdir()] == ["1"], "its copy is gone"
 
 
 def test_an_update_that_changes_nothing_moves_nothing(store: OxigraphStore) -> None:
@@ -431,7 +431,6 @@ WRITES = "INSERT { GRAPH <urn:g> { ?s ?p 1 } } WHERE "
     ("update", "error", "message"),
     [
         ("INSERT DATA { <urn:s> <urn:p> 1 }", InvalidInputError, "default graph"),
-        ("INSERT DATA { GRAPH <urn:g> { _:b <urn:p> 1 } }", InvalidInputError, "blank node"),
         ("DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { GRAPH ?g { ?s ?p ?o } }", InvalidInputError, r"whatever graphs \?g"),
         ("INSERT{GRAPH?g{?s ?p 1}}WHERE{GRAPH ?g{?s ?p ?o}}", InvalidInputError, r"whatever graphs \?g"),
         ("DELETE WHERE { GRAPH ?g { ?s ?p ?o } }", InvalidInputError, r"whatever graphs \?g"),

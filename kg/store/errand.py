@@ -1,0 +1,122 @@
+"""A process that runs one foreign text, an update or an RDF document, and ends: nothing that it does to itself matters.
+
+Run as a script, with a JSON object of settings as its argument, the text on standard input and files for what comes out
+of it; the last thing it prints is a JSON object, ``{}`` or ``{kind, message, line, column}``. It imports nothing of
+Quadcite but its neighbour `worker`, by path. What it may not do: open a socket, take more memory than RLIMIT_DATA, run
+longer than its deadline (it ends by itself, even when its parent is gone).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import pyoxigraph
+from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat
+
+_PIECE_LINES: Final = 2_000
+
+
+class TooLarge(Exception):  # noqa: N818 -- an outcome like others
+    """What comes out is larger than allowed."""
+
+
+class Output:
+    """A file of N-Quads that takes `max_bytes` at most, counted over all files."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder, self._left = folder, max_bytes
+
+    def write(self, name: str, lines: Iterable[str]) -> None:
+        """Write each line with its end."""
+        with (self._folder / name).open("ab") as file:
+            for line in lines:
+                data = line.encode() + b" .\n"
+                self._left -= len(data)
+                if self._left < 0:
+                    raise TooLarge
+                file.write(data)
+
+
+def update(text: str, settings: dict[str, Any], output: Output) -> None:
+    """Run an update on the store in ``scratch``, and write how the graphs in ``reach`` differ from ``snapshot``."""
+    before, after = pyoxigraph.Store.read_only(settings["snapshot"]), pyoxigraph.Store(settings["scratch"])
+    after.update(text, prefixes=settings["prefixes"])
+    if next(after.quads_for_pattern(None, None, None, DefaultGraph()), None) is not None:
+        raise ValueError("the update writes to the default graph, which stays empty: name a graph")
+    for name in settings["reach"]:
+        graph = NamedNode(name)
+        output.write("removed", _missing(before, after, graph))
+        output.write("added", _missing(after, before, graph))
+
+
+def _missing(one: pyoxigraph.Store, other: pyoxigraph.Store, graph: NamedNode) -> Iterable[str]:
+    """Yield the quads of `graph` that `one` has and `other` has not."""
+    if one.contains_named_graph(graph):
+        yield from (str(quad) for quad in one.quads_for_pattern(None, None, None, graph) if quad not in other)
+
+
+def document(data: bytes, settings: dict[str, Any], output: Output) -> None:
+    """Parse one graph and write its triples."""
+    media_type = RdfFormat.from_media_type(settings["media_type"])
+    quads = pyoxigraph.parse(data, format=media_type, base_iri=settings["base_iri"])
+    output.write("triples", (str(_unnamed(quad).triple) for quad in quads))
+
+
+def _unnamed(quad: Quad) -> Quad:
+    if quad.graph_name != DefaultGraph():
+        raise ValueError(f"the document names the graph {quad.graph_name}; it may hold one graph, without a name")
+    return quad
+
+
+def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
+    """Do what `settings` asks for and return what is to be printed."""
+    output = Output(Path(settings["folder"]), settings["max_bytes"])
+    try:
+        if settings["task"] == "update":
+            update(data.decode(), settings, output)
+        else:
+            document(data, settings, output)
+    except SyntaxError as error:
+        return {"kind": "syntax", "message": error.msg, "line": error.lineno, "column": error.offset}
+    except TooLarge:
+        return {"kind": "size", "message": f"it comes to more than {settings['max_bytes']} bytes of N-Quads"}
+    except (RuntimeError, ValueError) as error:
+        return {"kind": "invalid", "message": str(error)}
+    except OSError as error:
+        return {"kind": "store", "message": str(error)}
+    return {}
+
+
+def _neighbour(name: str) -> Any:
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"quadcite_{name}", path)
+    assert spec is not None  # noqa: S101 -- the file lies beside this one
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    """Confine this process, then run."""
+    settings = json.loads(sys.argv[1])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, settings["timeout_s"] + 1)  # unhandled, SIGALRM ends the process
+    _neighbour("worker").deny_sockets()
+    data = sys.stdin.buffer.read()
+    resource.setrlimit(resource.RLIMIT_DATA, (settings["memory_bytes"],) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    print(json.dumps(run(settings, data)), flush=True)  # noqa: T201 -- the answer
+    os._exit(0)  # what the engine would still put down is of no use
+
+
+if __name__ == "__main__":
+    main()

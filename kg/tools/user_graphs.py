@@ -1,0 +1,227 @@
+"""What people write: ``graph/user/...`` is put, added to and removed, ``graph/cur/...`` is only ever added to.
+
+Every other graph belongs to what wrote it. A write is checked before it is committed, against the shapes that look at
+what the graph then holds. The record shapes are closed for what loaders write, since a record holds what its source
+says and nothing else; for people they are taken as open: who says that something is a policy document has to say it
+whole, and may say more of it. What no shape looks at passes. A graph of a person never repeats what another graph says
+(`kg.store.ownership`), and its blank nodes become IRIs (`kg.store.skolem`). Text units in it are indexed like a load's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+from pyoxigraph import NamedNode, Quad, Triple
+
+from kg.errors import (
+    ForbiddenError,
+    IndexUnavailableError,
+    InvalidInputError,
+    NotFoundError,
+    QueryBusyError,
+    ShapesViolatedError,
+)
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import Write
+from kg.search.healing import refresh
+from kg.store.confinement import Limits
+from kg.store.ownership import CURATED, USER
+from kg.store.protocol import Commit, GraphChange, Patch
+from kg.store.skolem import skolemize
+from kg.validation.shapes import Shapes
+from kg.vocabulary import PROV_GRAPH, SCHEMA, mint
+
+MAX_CHECKED: Final = 200_000
+"""Triples of a graph that shapes look at; a larger one has to be split."""
+
+_ATTEMPTS: Final = 5
+_SHOWN: Final = 3
+_log: Final = logging.getLogger(__name__)
+
+Describe = Callable[[Sequence[GraphChange]], Patch]
+
+
+class _Moved(Exception):  # noqa: N818 -- a signal: what was read has changed before it could be written
+    """Another write came between."""
+
+
+@dataclass(slots=True)
+class UserGraphs:
+    """Writes the graphs of people. `on_commit` is called after each commit. Calls block, and are safe from any thread.
+
+    Every method raises ForbiddenError for a graph that is not to be written so, ShapesViolatedError, ConflictError for
+    a triple that stands in another graph, and what the store raises; then nothing has changed.
+    """
+
+    kg: KnowledgeGraph
+    on_commit: Callable[[], None] = lambda: None
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: str) -> bool:
+        """Make `graph` hold exactly `triples`; return whether it is new. Without triples the graph goes."""
+        target = _writable(graph, "PUT", USER)
+        wanted = skolemize(target, triples)
+        _check(target, wanted)
+        write = Write(actor, f"PUT {target.value}", payload_sha256(wanted), replaces=True)
+        with self._lock:
+            is_new = not self.kg.store.graph(target)
+            self._commit(target, wanted, write.describe(self.kg.store))
+        return is_new and bool(wanted)
+
+    def post(self, graph: NamedNode | None, triples: Sequence[Triple], actor: str) -> bool:
+        """Add `triples` to `graph`; return whether it is new."""
+        target = _writable(graph, "POST", USER, CURATED)
+        added = skolemize(target, triples)
+        write = Write(actor, f"POST {target.value}", payload_sha256(added), replaces=False)
+        for _ in range(_ATTEMPTS):
+            held = [quad.triple for quad in self.kg.store.graph(target)]
+            wanted = list(dict.fromkeys([*held, *added]))
+            _check(target, wanted)
+            try:
+                self._commit(target, wanted, _adding(write.describe(self.kg.store)))
+            except _Moved:
+                continue
+            return not held
+        raise QueryBusyError(f"{target.value} changes faster than it can be added to; try again")
+
+    def create(self, triples: Sequence[Triple], actor: str) -> NamedNode:
+        """Put `triples` into a graph of its own; return its name."""
+        if not triples:
+            raise InvalidInputError("a graph holds at least one triple, and the payload has none")
+        graph = mint("graph", "user", str(uuid.uuid4()))
+        self.put(graph, triples, actor)
+        return graph
+
+    def delete(self, graph: NamedNode | None, actor: str) -> None:
+        """Remove `graph`. Raises NotFoundError where there is none."""
+        target = _writable(graph, "DELETE", USER)
+        write = Write(actor, f"DELETE {target.value}", payload_sha256(()), replaces=True)
+        with self._lock:
+            if not self._commit(target, (), write.describe(self.kg.store)).changes:
+                raise NotFoundError(f"there is no graph {target}")
+
+    def update(
+        self,
+        text: str,
+        default_graphs: Sequence[NamedNode],
+        named_graphs: Sequence[NamedNode],
+        actor: str,
+    ) -> int:
+        """Run a SPARQL Update over the graphs of people; return the generation that it made.
+
+        Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, ForbiddenError for another graph and for
+        removing from ``graph/cur/...``, a QueryLimitError when it was stopped, and what `OxigraphStore.update` raises.
+        """
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        write = Write(actor, "UPDATE /sparql", digest, replaces=False)
+        settings = self.kg.settings
+        commit = self.kg.store.update(
+            text,
+            default_graphs=default_graphs,
+            named_graphs=named_graphs,
+            limits=Limits(settings.query_timeout_s, settings.query_memory_mb << 20),
+            describe=_within_reach(write.describe(self.kg.store)),
+        )
+        self._follow(commit)
+        return commit.generation
+
+    def _commit(self, graph: NamedNode, triples: Sequence[Triple], describe: Describe) -> Commit:
+        quads = [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in triples]
+        commit = self.kg.store.commit({graph: quads}, describe)
+        self._follow(commit)
+        return commit
+
+    def _follow(self, commit: Commit) -> None:
+        """Bring the index in line; where that fails, the healing of the next start makes up for it."""
+        if not commit.changes:
+            return
+        try:
+            emptied = [
+                change.graph.value
+                for change in commit.changes
+                if any(quad.predicate == SCHEMA.text for quad in change.removed)
+            ]
+            hashes = {
+                change.graph.value: change.content_sha256
+                for change in commit.changes
+                if change.content_sha256 is not None
+            }
+            refresh(self.kg.store, self.kg.search, hashes, emptied)
+        except IndexUnavailableError as error:
+            _log.warning("generation %d is not indexed yet: %s", commit.generation, error)
+        self.on_commit()
+
+
+def payload_sha256(triples: Sequence[Triple]) -> str:
+    """Return the SHA-256 of the sorted N-Triples of a payload, whose blank nodes are IRIs already."""
+    return hashlib.sha256("".join(sorted(f"{triple} .\n" for triple in triples)).encode()).hexdigest()
+
+
+def _writable(graph: NamedNode | None, method: str, *families: str) -> NamedNode:
+    """Return `graph` if it is in one of `families`."""
+    if graph is not None and any(graph.value.startswith(family) and graph.value != family for family in families):
+        return graph
+    raise ForbiddenError(f"{_owner(graph)}; {method} is for graphs below {' and '.join(families)}")
+
+
+def _owner(graph: NamedNode | None) -> str:
+    if graph is None:
+        return "the default graph is the union of all graphs and is not written itself"
+    if graph == PROV_GRAPH:
+        return f"{graph.value} is written by the store itself, with every commit"
+    if graph.value.startswith(CURATED):
+        return f"{graph.value} is only ever added to: POST to it"
+    return f"{graph.value} belongs to what loaded it"
+
+
+def _adding(describe: Describe) -> Describe:
+    """Return `describe` for a commit that may only add: what would be removed came in between."""
+
+    def checked(changes: Sequence[GraphChange]) -> Patch:
+        if any(change.removed for change in changes):
+            raise _Moved
+        return describe(changes)
+
+    return checked
+
+
+def _within_reach(describe: Describe) -> Describe:
+    """Return `describe` for an update: it refuses what people may not write."""
+
+    def checked(changes: Sequence[GraphChange]) -> Patch:
+        for change in changes:
+            families = (USER,) if change.removed else (USER, CURATED)
+            _writable(change.graph, "DELETE" if change.removed else "INSERT", *families)
+        return describe(changes)
+
+    return checked
+
+
+def _check(graph: NamedNode, triples: Sequence[Triple]) -> None:
+    """Raise ShapesViolatedError if what the record shapes look at in `triples` is not as they say."""
+    shapes = _shapes()
+    if not shapes.targets_any(triples):
+        return
+    if len(triples) > MAX_CHECKED:
+        raise InvalidInputError(
+            f"{graph.value} would hold {len(triples)} triples and be checked by shapes, which takes {MAX_CHECKED} at "
+            "most; split it"
+        )
+    violations = shapes.check(triples)
+    if any(violation.blocks for violation in violations):
+        messages = list(dict.fromkeys(violation.message for violation in violations if violation.blocks))
+        more = f" (and {len(messages) - _SHOWN} more)" if len(messages) > _SHOWN else ""
+        raise ShapesViolatedError(f"{graph.value} breaks its shapes: {' '.join(messages[:_SHOWN])}{more}", violations)
+
+
+@cache
+def _shapes() -> Shapes:
+    """The record shapes, opened; reading them takes a second."""
+    return Shapes.load(opened=True)
