@@ -6,20 +6,24 @@ no shapes gate what is written, and no prefix is declared beforehand.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from pyoxigraph import NamedNode, Triple
 from starlette.applications import Starlette
 
 from kg.errors import NotFoundError
-from kg.server import sparql_protocol
+from kg.server import graph_store, sparql_protocol
 from kg.server.auth import ADMIN, READ, WRITE, Actor
 from kg.server.endpoint import Endpoint, UpdateRequest
 from kg.settings import Settings
+from kg.sparql.service import clauses, prologue_of, replace
+from kg.store.federation import Federation
 from kg.store.plain import PlainStore
 from kg.store.sandbox import QueryPool
 
@@ -54,7 +58,7 @@ class PlainGraphs:
 
 def create_plain_app(store: PlainStore, settings: Settings) -> Starlette:
     """Return the application over `store`: ``/sparql`` for queries and updates, ``/graphs`` for whole graphs."""
-    pool = QueryPool(store, settings, prefixes={})
+    pool = QueryPool(store, settings, prefixes={}, base_iri=store.base_iri)
 
     def update(request: UpdateRequest, actor: Actor) -> int:
         return store.update(request.text, request.default_graphs, request.named_graphs)
@@ -66,6 +70,7 @@ def create_plain_app(store: PlainStore, settings: Settings) -> Starlette:
         actor=lambda request: EVERYONE,
         graphs=PlainGraphs(store),
         update=update,
+        expand=partial(expand, settings),
         union=False,
     )
 
@@ -74,4 +79,18 @@ def create_plain_app(store: PlainStore, settings: Settings) -> Starlette:
         with pool:
             yield
 
-    return Starlette(routes=[*sparql_protocol.routes(endpoint)], lifespan=lifespan)
+    routes = [*sparql_protocol.routes(endpoint), *graph_store.routes(endpoint)]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+def expand(settings: Settings, query: str) -> str:
+    """Return `query` with its SERVICE clauses answered by the endpoints that the setting ``service_endpoints`` names.
+
+    A query that asks another one is returned as it is, for the guard to refuse.
+    """
+    found = clauses(query)
+    federation = Federation(settings.service_endpoints, time.monotonic() + settings.query_timeout_s)
+    if not all(federation.allows(clause.endpoint) for clause in found):
+        return query
+    prologue = prologue_of(query)
+    return replace(query, [(clause, federation.ask(query, clause, prologue)) for clause in found])

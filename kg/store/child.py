@@ -8,7 +8,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from kg.settings import Settings
 from kg.store import worker as worker_script
@@ -25,8 +25,8 @@ class WorkerGoneError(Exception):
 class Worker:
     """One child process, as its parent sees it. Used by one thread at a time, but for `stop`."""
 
-    def __init__(self, settings: Settings, prefixes: Mapping[str, str]) -> None:
-        options = json.dumps({"memory_bytes": settings.query_memory_mb << 20, "prefixes": dict(prefixes)})
+    def __init__(self, settings: Settings, prologue: Mapping[str, Any]) -> None:
+        options = json.dumps({"memory_bytes": settings.query_memory_mb << 20, **prologue})
         # By path and isolated (-I), not by -m: nothing in the working folder can shadow a module of the worker's.
         self.process: Final = subprocess.Popen(
             [sys.executable, "-I", worker_script.__file__, options],

@@ -81,10 +81,10 @@ class Dispatcher:
     At most ``query_workers + 2 * query_long_workers`` processes are alive.
     """
 
-    def __init__(self, store: Snapshotted, settings: Settings, prefixes: Mapping[str, str]) -> None:
+    def __init__(self, store: Snapshotted, settings: Settings, prologue: Mapping[str, Any]) -> None:
         self._store: Final = store
         self.settings: Final = settings
-        self._prefixes: Final = prefixes
+        self._prologue: Final = prologue
         self._admission: Final = Admission(
             settings.query_workers, settings.query_long_workers, settings.query_queue, settings.query_client_queue
         )
@@ -99,7 +99,7 @@ class Dispatcher:
         self._closed = False
         self._chores: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         for _ in range(settings.query_workers):
-            self._idle.append(Worker(settings, prefixes))
+            self._idle.append(Worker(settings, prologue))
             self._processes += 1
         self._threads = [
             threading.Thread(target=work, name=name, daemon=True)
@@ -157,7 +157,7 @@ class Dispatcher:
             ticket.worker.bury()  # it died idle, through no fault of this query
             ticket.worker = None
         if ticket.worker is None:
-            worker = Worker(self.settings, self._prefixes)
+            worker = Worker(self.settings, self._prologue)
             with self._lock:
                 ticket.worker = worker
         if self.is_ready(ticket):
@@ -442,7 +442,7 @@ class Dispatcher:
             chore()
 
     def _add_worker(self) -> None:
-        self._receive(Worker(self.settings, self._prefixes))
+        self._receive(Worker(self.settings, self._prologue))
 
     def _let_go(self, worker: Worker) -> None:
         if worker.close_snapshot():

@@ -26,13 +26,13 @@ class PlainStore:
     """A dataset of a default graph and named graphs, which may be empty. Calls block and are safe from any thread.
 
     Each write is atomic and makes a new generation. Without `folder` the dataset is a temporary one that ends with
-    `close`. Nothing is flushed for each write: what a crash leaves is what the engine had put down. Relative IRIs in
-    updates are resolved against `base_iri`.
+    `close`. Nothing is flushed for each write: what a crash leaves is what the engine had put down. Relative IRIs are
+    resolved against `base_iri`.
     """
 
     def __init__(self, folder: Path | None = None, *, base_iri: str | None = None) -> None:
         self._temporary: Final = Path(tempfile.mkdtemp(prefix="plain-")) if folder is None else None
-        self._base_iri: Final = base_iri
+        self.base_iri: Final = base_iri
         root = folder or self._temporary
         assert root is not None  # noqa: S101 -- one of the two is there
         root.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ class PlainStore:
         refuse_outbound(update)
         if default_graphs or named_graphs:
             update = with_dataset(update, default_graphs, named_graphs)
-        return self._write(lambda store: store.update(update, base_iri=self._base_iri))
+        return self._write(lambda store: store.update(update, base_iri=self.base_iri))
 
     def replace(self, quads: Iterable[Quad], graphs: Iterable[NamedNode] = ()) -> None:
         """Make the dataset hold exactly `quads`, and, even if they are empty, `graphs`."""

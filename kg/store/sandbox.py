@@ -140,12 +140,19 @@ class QueryPool:
     will do, `exactly` the one that must answer, which has to be kept still. `default_graphs` and `named_graphs` are the
     dataset that is asked, in place of what the query says with FROM; else its default graph is the union of all graphs,
     unless it says FROM, or `union` is False. `client` is who asks, for a fair share and the record.
-    `prefixes` need no declaration in a query.
+    `prefixes` need no declaration in a query, and `base_iri` is what its relative IRIs are resolved against.
     """
 
-    def __init__(self, store: Snapshotted, settings: Settings, *, prefixes: Mapping[str, str] = PREFIXES) -> None:
+    def __init__(
+        self,
+        store: Snapshotted,
+        settings: Settings,
+        *,
+        prefixes: Mapping[str, str] = PREFIXES,
+        base_iri: str | None = None,
+    ) -> None:
         self._settings: Final = settings
-        self.dispatcher: Final = Dispatcher(store, settings, prefixes)
+        self.dispatcher: Final = Dispatcher(store, settings, {"prefixes": dict(prefixes), "base_iri": base_iri})
 
     def run(
         self,

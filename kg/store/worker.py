@@ -165,8 +165,9 @@ class XmlCheck:
 class Evaluator:
     """Answers requests over one open snapshot."""
 
-    def __init__(self, prefixes: dict[str, str], memory_bytes: int, send: Send) -> None:
+    def __init__(self, prefixes: dict[str, str], base_iri: str | None, memory_bytes: int, send: Send) -> None:
         self._prefixes = prefixes
+        self._base_iri = base_iri
         self._memory_bytes = memory_bytes
         self._send = send
         self._ending = False  # what is sent is the last piece
@@ -205,7 +206,7 @@ class Evaluator:
         if request["dataset"] is not None:
             default, named = ([pyoxigraph.NamedNode(iri) for iri in graphs] for graphs in request["dataset"])
             options = {"default_graph": default, "named_graphs": named}
-        result = self._store.query(request["query"], prefixes=self._prefixes, **options)
+        result = self._store.query(request["query"], base_iri=self._base_iri, prefixes=self._prefixes, **options)
         limit = request["limit"]
         if isinstance(result, pyoxigraph.QuerySolutions):
             results = _results_format(request["results"], "a SELECT")
@@ -442,7 +443,7 @@ def main() -> NoReturn:
     threading.stack_size(262_144)
     threading.Thread(target=_die_with_parent, args=(requests,), daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
-        serve(Evaluator(settings["prefixes"], memory_bytes, _sender(answers)), requests)
+        serve(Evaluator(settings["prefixes"], settings["base_iri"], memory_bytes, _sender(answers)), requests)
     os._exit(0)
 
 
