@@ -38,12 +38,12 @@ from kg.server.endpoint import Endpoint
 from kg.store import replies
 from kg.store.child import WorkerGoneError
 from kg.store.dispatch import Dispatcher, Ticket
-from kg.vocabulary import KG
+from kg.vocabulary import BASE
 
 HELD_BYTES: Final = 262_144
 """A result up to this size is held back until it is complete, so that its headers can say whether it was cut short."""
 
-TRUNCATED: Final = KG.truncated.value
+TRUNCATED: Final = BASE + "truncated"
 """The link in the head of a SPARQL JSON result that was cut short."""
 
 _JSON: Final = "application/sparql-results+json"
