@@ -177,7 +177,8 @@ def test_rdflib_reads(served: Served, method: str, result_format: str) -> None:
         assert len(graph.query(f"CONSTRUCT WHERE {{ ?s <{P}> ?o }}")) == 1
     named = Graph(store=store, identifier=URIRef("http://example.org/g"))
     assert [int(row.label) for row in named.query(SELECT)] == [2]  # type: ignore[union-attr]
-    assert len(graph.query(LARGE)) == MANY
+    if result_format != "tsv":  # which rdflib takes seconds to parse
+        assert len(graph.query(LARGE)) == MANY
 
 
 def test_rdflib_updates_with_the_token(served: Served) -> None:

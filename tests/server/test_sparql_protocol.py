@@ -13,7 +13,16 @@ from pyoxigraph import Literal, NamedNode, Quad, QueryResultsFormat, RdfFormat, 
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from kg.errors import ForbiddenError
+from kg.errors import (
+    ClientBusyError,
+    ForbiddenError,
+    GoneError,
+    QuadciteError,
+    QueryBusyError,
+    QueryMemoryError,
+    QueryTimeoutError,
+    UpstreamError,
+)
 from kg.server.auth import EVERYONE, HOLDER, Actor, LocalToken
 from kg.server.endpoint import Endpoint, UpdateRequest
 from kg.server.negotiation import GRAPH_TYPES, RESULT_TYPES
@@ -228,6 +237,43 @@ def test_errors_have_their_status_and_say_what_would_do(
     assert message in body["message"]
     assert (status == 405) == ("allow" in response.headers)
     assert (status == 415) == bool({"accept-post", "accept-encoding"} & set(response.headers))
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry_after"),
+    [
+        (QueryBusyError, 503, "1"),
+        (ClientBusyError, 429, "1"),
+        (QueryMemoryError, 503, None),
+        (QueryTimeoutError, 504, None),
+        (GoneError, 410, None),
+        (UpstreamError, 502, "1"),
+    ],
+)
+def test_who_may_try_again_is_told_when(
+    endpoint: Endpoint, error: type[QuadciteError], status: int, retry_after: str | None
+) -> None:
+    def refuse(query: str) -> str:
+        raise error("not this time")
+
+    with TestClient(Starlette(routes=routes(replace(endpoint, expand=refuse)))) as client:
+        response = client.get("/sparql", params={"query": "SELECT * { SERVICE <a:b> {} }"})
+    assert (response.status_code, response.headers.get("retry-after")) == (status, retry_after)
+    assert response.json()["code"] == error.code
+
+
+def test_services_are_answered_before_the_query_runs(endpoint: Endpoint) -> None:
+    answering = replace(endpoint, expand=lambda query: query.replace("SERVICE <a:b> {}", "VALUES ?x { 7 }"))
+    with TestClient(Starlette(routes=routes(answering))) as client:
+        response = client.get("/sparql", params={"query": "SELECT ?x { SERVICE <a:b> {} }"})
+    assert rows(response) == [{"x": "7"}]
+    assert "etag" not in response.headers
+
+
+def test_an_older_snapshot_can_be_asked(client: TestClient) -> None:
+    assert client.get("/sparql", params={"query": "ASK {}", "snapshot": "1"}).headers["quadcite-snapshot"] == "1"
+    never = client.get("/sparql", params={"query": "ASK {}", "snapshot": "99"})
+    assert (never.status_code, "99" in never.json()["message"]) == (400, True)
 
 
 def test_a_request_has_a_bounded_number_of_parameters(endpoint: Endpoint) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import threading
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from http.client import HTTPResponse
 from urllib.parse import quote
@@ -80,25 +79,16 @@ def until(condition: object) -> None:
         time.sleep(0.005)
 
 
-def test_a_client_that_goes_away_stops_its_query(endpoint: Endpoint) -> None:
-    with served(endpoint) as port:
-        client = connection(port, CROSS_JOIN)
-        until(lambda: endpoint.pool._leases)
-        client.close()
-        until(lambda: not endpoint.pool._leases)
-
-
-def test_a_client_that_goes_away_stops_its_stream(endpoint: Endpoint) -> None:
+@pytest.mark.parametrize("query", [CROSS_JOIN, STEADY])
+def test_a_client_that_goes_away_stops_its_query(endpoint: Endpoint, query: str) -> None:
     unlimited = replace(endpoint, settings=endpoint.settings.model_copy(update={"max_rows": 10**12}))
-    endpoint.pool._settings, before = unlimited.settings, endpoint.pool._settings
-    try:
-        with served(unlimited) as port:
-            client = connection(port, STEADY, "text/csv")
+    with served(unlimited) as port:
+        client = connection(port, query, "text/csv")
+        until(endpoint.pool.running)
+        if query == STEADY:
             assert client.recv(65_536).startswith(b"HTTP/1.1 200")
-            client.close()
-            until(lambda: not endpoint.pool._leases)
-    finally:
-        endpoint.pool._settings = before
+        client.close()
+        until(lambda: not endpoint.pool.running())
 
 
 def test_a_result_that_meets_its_deadline_midway_never_looks_complete(
@@ -127,23 +117,6 @@ def test_a_client_that_sends_too_much_gets_to_read_why(endpoint: Endpoint) -> No
         )
         client.sendall(body)
         assert client.recv(65_536).startswith(b"HTTP/1.1 413")
-
-
-def test_too_many_queries_are_told_to_come_back(endpoint: Endpoint) -> None:
-    with served(endpoint) as port, ExitStack() as stack:
-        clients = [stack.enter_context(connection(port, CROSS_JOIN)) for _ in range(2)]
-        until(lambda: len(endpoint.pool._leases) == 2)
-        clients += [stack.enter_context(connection(port, CROSS_JOIN)) for _ in range(2)]
-        until(lambda: len(endpoint.pool._waiting) == 2)
-        with connection(port, "ASK {}") as refused, HTTPResponse(refused) as answer:
-            answer.begin()
-            body = answer.read()
-        assert answer.status == 503
-        assert answer.headers["retry-after"] == "1"
-        assert json.loads(body)["code"] == "query_busy"
-        for client in clients:
-            client.close()
-        until(lambda: not endpoint.pool._leases and not endpoint.pool._waiting)
 
 
 def answer_to(port: int, *pieces: bytes) -> tuple[int, bytes]:
