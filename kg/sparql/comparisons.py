@@ -33,12 +33,18 @@ class Expressions(Cursor):
                     comma = next(i for i in range(index + 2, end) if self._tokens[i].text == ",")
                     self._compared(left, "LANGMATCHES", self._operand_after(comma + 1)[0])
             elif text.upper() == "IN" and self._tokens[index + 1].text == "(":
-                left, _ = self._operand_before(index - (self._tokens[index - 1].text.upper() == "NOT"))
+                negated = self._tokens[index - 1].text.upper() == "NOT"
+                left, _ = self._operand_before(index - negated)
                 inside = index + 2
                 while inside < end and self._tokens[inside].text != ")":
-                    self._compared(left, "IN", self._operand_after(inside)[0])
-                    inside += 1
+                    self._compared(left, "NOT IN" if negated else "IN", self._operand_after(inside)[0])
+                    inside = self._after_comma(inside, end)
             index += 1
+
+    def _after_comma(self, index: int, end: int) -> int:
+        while index < end and self._tokens[index].text not in (",", ")"):
+            index += 1
+        return index + (index < end and self._tokens[index].text == ",")
 
     def _compared(self, left: object, operator: str, right: object) -> None:
         if isinstance(left, tuple) and isinstance(right, Node):
@@ -83,7 +89,8 @@ class Expressions(Cursor):
                 text = self._query.text[token.start : end]
                 return Node("literal", value.value, text, token.start, datatype=cast.value), following[3]
             return None, following[3]
-        if token.kind in ("string", "number", "iri", "name") or token.text.upper() in ("TRUE", "FALSE"):
+        signed = token.text in ("+", "-") and index + 1 < len(cut) and cut[index + 1].kind == "number"
+        if signed or token.kind in ("string", "number", "iri", "name") or token.text.upper() in ("TRUE", "FALSE"):
             kept, self._at = self._at, index
             node = self._term()
             after, self._at = self._peek(), kept

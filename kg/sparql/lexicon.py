@@ -82,6 +82,10 @@ class Lexicon:
                 return of
         return self.schema.properties.get(iri)
 
+    def is_known(self, iri: str) -> bool:
+        """Return whether `iri` is a class, property or individual that is declared or used."""
+        return any(iri in iris for iris in self.known.values())
+
     def label(self, iri: str) -> str:
         """Return the term as it is written in a query, with its label where that says more."""
         term = self.schema.terms.get(iri)

@@ -69,6 +69,11 @@ class _Names:
         self.findings: list[Finding] = []
         self.wrong: set[str] = set()
         self._namespaces: set[str] = set()
+        self._terms_by_prefix = {
+            node.text.partition(":")[0]
+            for pattern in query.patterns
+            for node in (*pattern.atoms, *((pattern.object,) if pattern.iri == _TYPE else ()))
+        }
         self._check_prefixes()
         self._check_graphs()
         self._check_terms()
@@ -79,17 +84,20 @@ class _Names:
     def _check_prefixes(self) -> None:
         for token in self.query.undeclared:
             name, _, local = token.text.partition(":")
-            near = nearest_prefix(name)
+            near = self._prefix_of(name, local)
             suggestions = [f"{near}:{local}", f"PREFIX {near}: <{PREFIXES[near]}>"] if near else []
             self.findings.append(
-                Finding("undeclared_prefix", undeclared(name), token.start, token.text, tuple(suggestions))
+                Finding("undeclared_prefix", undeclared(name, near), token.start, token.text, tuple(suggestions))
             )
             self.wrong.add(token.text)
         for name, node in self.query.declared.items():
-            if name not in self.query.used or node.value in PREFIXES.values() or node.value in self.lexicon.namespaces:
+            if name not in self._terms_by_prefix or node.value in PREFIXES.values():
                 continue
             meant = nearest_namespace(node.value) or PREFIXES.get(name)
-            if meant is None or any(known.startswith(node.value) for known in self.lexicon.namespaces):
+            held = any(iri.startswith(node.value) for iri in self.lexicon.namespaces) and node.value.endswith(
+                ("/", "#")
+            )
+            if meant is None or held:
                 continue
             self._namespaces.add(node.value)
             self._add(
@@ -99,6 +107,14 @@ class _Names:
                 [f"PREFIX {name}: <{meant}>"],
             )
 
+    def _prefix_of(self, name: str, local: str) -> str | None:
+        """Return the prefix meant by `name` before `local`: one whose namespace has that term, if there is any."""
+        near = nearest_prefix(name)
+        having = [prefix for prefix, iri in PREFIXES.items() if self.lexicon.is_known(iri + local)]
+        if near in having or not having:
+            return near
+        return nearest_prefix(name, having) or having[0]
+
     def _check_graphs(self) -> None:
         lexicon = self.lexicon
         if not lexicon.schema.graphs:
@@ -107,7 +123,11 @@ class _Names:
             if node.kind != "iri" or lexicon.family_of(node.value) is not None:
                 continue
             rest = node.value.partition("graph/")[2] or local_name(node.value)
-            families = sorted(lexicon.schema.graphs, key=lambda family: -_alike(family, rest))
+            inside = {p.iri for p in self.query.patterns if p.graph is not None and p.graph.value == node.value}
+            families = sorted(
+                lexicon.schema.graphs,
+                key=lambda family: (-len(inside & lexicon.schema.families.get(family, set())), -_alike(family, rest)),
+            )
             self._add(
                 "unknown_graph",
                 node,
@@ -142,6 +162,8 @@ class _Names:
             return
         self.wrong.add(iri)
         near = lexicon.nearest("property", iri, fit=self._fitting(node))
+        if weak and not near:
+            return  # a term of another vocabulary, that these data do without
         is_class = iri in lexicon.known["class"]
         what = f"{node.text} is a class, not a property" if is_class else f"there is no property {node.text}"
         self._add("unknown_property", node, f"{what}{_instead(lexicon, near)}", _curies(near))
@@ -164,6 +186,8 @@ class _Names:
             return
         self.wrong.add(iri)
         near = lexicon.nearest("class", iri)
+        if weak and not near:
+            return
         is_property = iri in lexicon.known["property"]
         what = f"{node.text} is a property, not a class" if is_property else f"there is no class {node.text}"
         self._add("unknown_class", node, f"{what}{_instead(lexicon, near)}", _curies(near))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from rapidfuzz import fuzz, process
@@ -29,14 +30,14 @@ _NEAR_NAME: Final = 60.0
 _NEAR_NAMESPACE: Final = 88.0
 
 
-def nearest_prefix(name: str) -> str | None:
-    """Return the declared prefix that is nearest to `name` (both without the colon), or None where none is near."""
+def nearest_prefix(name: str, among: Collection[str] = PREFIXES.keys()) -> str | None:
+    """Return the prefix of `among` that is nearest to `name` (both without the colon), or None where none is near."""
     folded = name.casefold().replace("-", "").replace("_", "")
-    if folded in PREFIXES:
+    if folded in among:
         return folded
-    if folded in _ALIASES:
+    if _ALIASES.get(folded) in among:
         return _ALIASES[folded]
-    found = process.extractOne(folded, PREFIXES.keys(), scorer=fuzz.ratio, score_cutoff=_NEAR_NAME)
+    found = process.extractOne(folded, among, scorer=fuzz.ratio, score_cutoff=_NEAR_NAME)
     return None if found is None else str(found[0])
 
 
@@ -54,9 +55,12 @@ def nearest_namespace(iri: str) -> str | None:
     return None if found is None else _BARE[found[0]]
 
 
-def undeclared(name: str) -> str:
-    """Return the sentence about the prefix `name`, which neither the query nor the endpoint declares."""
-    near = nearest_prefix(name)
+def undeclared(name: str, near: str | None = None) -> str:
+    """Return the sentence about the prefix `name`, which neither the query nor the endpoint declares.
+
+    `near` is the prefix that was meant, where more is known than its name.
+    """
+    near = near or nearest_prefix(name)
     if near is None:
         return (
             f"the prefix {name}: is not declared; add PREFIX {name}: <...> at the top "

@@ -110,7 +110,7 @@ class _Values:
                 yield self._datatypes(place, constant)
         elif function == "YEAR" and place.literals and not (_DATES & place.literals.keys()):
             yield self._datatypes(place, constant)
-        elif not function and comparison.operator != "!=":
+        elif not function and comparison.operator not in ("!=", "NOT IN"):
             if comparison.operator in _MATCHED:
                 yield from self._matched(place, constant, comparison.operator)
             elif constant.kind == "literal":

@@ -1,0 +1,169 @@
+"""A query is told what is wrong with it and what would be right; a right query is told nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.sparql.lint import check
+from kg.sparql.prefixes import nearest_namespace, nearest_prefix
+from kg.sparql.schema import Schema
+from kg.tools.measuring import measure
+from kg.vocabulary import BASE, PREFIXES
+from loaders.pipeline import load
+from tests.benchmarks.repair import Mistakes, names_repair
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory: pytest.TempPathFactory) -> Schema:
+    folder = tmp_path_factory.mktemp("data")
+    with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as kg:  # type: ignore[call-arg]
+        load(kg, "climate", [str(ROOT / "fixtures" / "climate")])
+        return measure(kg)
+
+
+def said(query: str, schema: Schema) -> list[tuple[str, str]]:
+    return [(hint.code, hint.suggestions[0] if hint.suggestions else "") for hint in check(query, schema)]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "repair"),
+    [
+        ("?d a kg:policydocument", "unknown_class", "kg:PolicyDocument"),
+        ("?d a kg:Passages", "unknown_class", "kg:Passage"),
+        ("?d a schema:Passage", "unknown_class", "kg:Passage"),
+        ("?d a kg:slug", "unknown_class", ""),
+        ("?d a kg:Document", "unused_class", "kg:PolicyDocument"),
+        ("?d a kg:TextUnit", "unused_class", "kg:Passage"),
+        ("?d skos:title ?t", "unknown_property", "dcterms:title"),
+        ("?d dcterms:titel ?t", "unknown_property", "dcterms:title"),
+        ("?d kg:page_number ?t", "unknown_property", "kg:pageNumber"),
+        ("OPTIONAL { ?d dcterms:titel ?t }", "unknown_property", "dcterms:title"),
+        ("?d (dcterms:titel|kg:slug)+ ?t", "unknown_property", "dcterms:title"),
+        ("?d <https://schema.org/text> ?t", "unknown_property", "schema:text"),
+        ("?d scema:text ?t", "undeclared_prefix", "schema:text"),
+        ("?d dct:title ?t", "undeclared_prefix", "dcterms:title"),
+        ("?d a kg:PolicyDocument ; schema:text ?t", "property_not_of_class", "^dcterms:isPartOf/schema:text"),
+        ("?p a kg:Passage ; kg:jurisdiction ?j", "property_not_of_class", "dcterms:isPartOf/kg:jurisdiction"),
+        ("?p schema:text ?t ; kg:jurisdiction ?j", "property_not_of_class", "dcterms:isPartOf/kg:jurisdiction"),
+        ("?p a kg:Passage ; kg:slug ?s ; kg:jurisdiction ?j", "wrong_class", "kg:PolicyDocument"),
+        ("?d dcterms:isPartOf ?p . ?p a kg:Passage", "wrong_direction", "?p dcterms:isPartOf ?d"),
+        ("?j kg:jurisdiction ?d . ?d kg:slug ?s", "wrong_direction", "?d kg:jurisdiction ?j"),
+        ("?d a kg:PolicyDocument . ?t dcterms:title ?d", "wrong_direction", "?d dcterms:title ?t"),
+        ("?p a kg:Place . ?d eli:is_member_of ?p", "wrong_range", "kg:jurisdiction"),
+        ('?p kg:pageNumber "3"', "wrong_datatype", "3"),
+        ('?d eli:date_document "2031-03-14"', "wrong_datatype", '"2031-03-14"^^xsd:date'),
+        ('?d eli:date_document ?x FILTER(?x > "2031-03-14")', "wrong_datatype", '"2031-03-14"^^xsd:date'),
+        ("?d eli:date_document ?x FILTER(?x = 2031)", "wrong_datatype", "FILTER(YEAR(?date) = 2031)"),
+        ('?d schema:inLanguage "en"@en', "wrong_language", '"en"'),
+        ('?p skos:prefLabel "Japan"', "wrong_language", '"Japan"@en'),
+        ('?p skos:prefLabel ?l FILTER(?l = "Japan")', "wrong_language", '"Japan"@en'),
+        ('?p skos:prefLabel ?l FILTER(LANG(?l) = "fr")', "wrong_language", 'LANG(?l) = "en"'),
+        ('?d dcterms:title ?l FILTER(LANG(?l) = "en")', "wrong_language", 'FILTER(LANG(?l) = "")'),
+        ('?d kg:jurisdiction "DJI"', "literal_for_iri", f"<{BASE}id/place/DJI>"),
+        ('?d kg:jurisdiction ?j VALUES ?j { "DJI" }', "literal_for_iri", f"<{BASE}id/place/DJI>"),
+        ('?p kg:blockType "inferred from gaps"', "literal_for_iri", f"<{BASE}vocab/blockType/Inferred%20from%20gaps>"),
+        (f"?d schema:inLanguage <{BASE}vocab/language/fr>", "iri_for_literal", '"fr"'),
+        (f"?p kg:blockType <{BASE}vocab/blockType/SectionHeadings>", "unknown_individual",
+         f"<{BASE}vocab/blockType/sectionHeading>"),
+        (f"GRAPH <{BASE}graph/prov> {{ ?d kg:slug ?s }}", "wrong_graph", f"<{BASE}graph/src/climate/...>"),
+        (f"GRAPH <{BASE}graph/climate> {{ ?d kg:slug ?s }}", "unknown_graph", f"<{BASE}graph/src/climate/...>"),
+    ],
+)  # fmt: skip
+def test_each_mistake_is_named_with_its_repair(body: str, code: str, repair: str, schema: Schema) -> None:
+    assert said(f"SELECT * WHERE {{ {body} }}", schema) == [(code, repair)]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["https://schema.org/", "http://schema.org", "http://www.schema.org/", "http://shema.org/"]
+)
+def test_a_namespace_that_is_nearly_right_is_corrected(wrong: str, schema: Schema) -> None:
+    query = f"PREFIX schema: <{wrong}>\nSELECT * {{ ?p schema:text ?t ; schema:position ?n }}"
+    assert said(query, schema) == [("misspelt_namespace", "PREFIX schema: <http://schema.org/>")]
+
+
+def test_a_hint_says_where(schema: Schema) -> None:
+    (hint,) = check("SELECT *\nWHERE {\n  ?d dcterms:titel ?t\n}", schema)
+    assert (hint.line, hint.column, hint.found) == (3, 6, "dcterms:titel")
+    assert hint.message.startswith("line 3, column 6: there is no property dcterms:titel")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "?d a kg:PolicyDocument ; dcterms:title ?t . ?p dcterms:isPartOf ?d ; schema:text ?x",
+        "?d a kg:PolicyDocument OPTIONAL { ?d schema:text ?t }",
+        "{ ?x schema:text ?t } UNION { ?x kg:jurisdiction ?j }",
+        "?x a kg:Passage FILTER NOT EXISTS { ?x kg:jurisdiction ?j }",
+        "?x a ?class ; ?p ?o",
+        "?d eli:date_document ?x FILTER(YEAR(?x) >= 2031)",
+        '?p skos:prefLabel ?l FILTER(LANGMATCHES(LANG(?l), "EN"))',
+        '?p skos:prefLabel ?l FILTER(STR(?l) = "Japan")',
+        "?p kg:pageNumber ?n FILTER(?n > 1.5)",
+        '?d schema:inLanguage ?l FILTER(?l IN ("en", "fr"))',
+        "?x prov:wasDerivedFrom ?y",
+        "?x prov:wasDerivedFrom/kg:sha256 ?h",
+        f"GRAPH <{BASE}graph/src/climate/some> {{ ?d kg:slug ?s }}",
+        "GRAPH ?g { ?d kg:slug ?s }",
+    ],
+)
+def test_a_right_query_has_no_hints(body: str, schema: Schema) -> None:
+    assert check(f"SELECT * WHERE {{ {body} }}", schema) == []
+
+
+def shipped() -> list[tuple[str, str]]:
+    """Return the queries in the tools and the README, with what is bound later left as variables."""
+    found = []
+    for file in sorted((ROOT / "kg" / "tools").glob("*.py")):
+        for match in re.finditer(r'"""(\s*(?:SELECT|ASK|CONSTRUCT)\b.*?)"""', file.read_text(), re.DOTALL):
+            found.append((f"{file.stem}:{match.start()}", match[1]))
+    readme = (ROOT / "README.md").read_text()
+    for match in re.finditer(r"```sparql\n(.*?)```", readme, re.DOTALL):
+        found.append((f"README:{match.start()}", match[1]))
+    for file in sorted((ROOT / "ontology").rglob("*.rq")):
+        found.append((file.stem, file.read_text()))
+    return found
+
+
+@pytest.mark.parametrize("query", [text for _, text in shipped()], ids=[name for name, _ in shipped()])
+def test_no_query_that_ships_has_a_hint(query: str, schema: Schema) -> None:
+    assert check(query, schema) == []
+
+
+SEED = 421
+
+
+def test_most_mistakes_are_told_the_right_repair_and_right_queries_nothing(schema: Schema) -> None:
+    cases = list(Mistakes(schema, SEED).cases(10))
+    assert len(cases) >= 120
+    assert len({case.kind for case in cases}) == 15
+    assert sum(names_repair(case, schema) for case in cases) >= 0.9 * len(cases)
+    assert [str(case.right) for case in cases if check(str(case.right), schema)] == []
+
+
+def test_what_cannot_be_read_has_no_hints(schema: Schema) -> None:
+    assert check("this is not SPARQL", schema) == []
+    assert check("", schema) == []
+
+
+def test_an_unmeasured_store_has_no_hints_but_on_names(schema: Schema) -> None:
+    bare = Schema(0, 0, {}, {}, schema.terms)
+    assert check("SELECT * { ?d foo:bar ?x }", bare) != []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("scema", "schema"), ("dct", "dcterms"), ("SKOS", "skos"), ("zzzz", None)]
+)
+def test_the_nearest_prefix(wrong: str, right: str | None) -> None:
+    assert nearest_prefix(wrong) == right
+
+
+def test_a_known_namespace_is_no_slip() -> None:
+    assert [iri for iri in PREFIXES.values() if nearest_namespace(iri)] == []
+    assert nearest_namespace("https://example.org/something/else#") is None
