@@ -9,17 +9,26 @@ from collections.abc import Iterator
 import httpx
 import pytest
 import uvicorn
+from pydantic import HttpUrl
 
 from kg.server.app import address_of, listen
 from kg.server.plain import create_plain_app
 from kg.settings import Settings
 from kg.store.plain import PlainStore
 from tests.conformance.endpoint import BASE_IRI, Served
+from tests.conformance.stand_ins import StandIns, stand_ins
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    settings = Settings(query_workers=1, query_timeout_s=30, _env_file=None)  # type: ignore[call-arg]
+def remote() -> Iterator[StandIns]:
+    with stand_ins() as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory, remote: StandIns) -> Iterator[Served]:
+    allowed = [HttpUrl(address) for address in remote.addresses]
+    settings = Settings(query_workers=1, query_timeout_s=30, service_endpoints=allowed, _env_file=None)  # type: ignore[call-arg]
     with (
         PlainStore(tmp_path_factory.mktemp("conformance"), base_iri=BASE_IRI) as store,
         contextlib.closing(listen("127.0.0.1", 0)) as listening,
