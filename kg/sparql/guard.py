@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
 from typing import Final, Literal
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
-from kg.sparql.lexer import Token, readings, token_at, tokens
+from kg.sparql.lexer import Token, may_compare, other_end, readings, token_at, tokens
 from kg.vocabulary import PREFIXES
 
 Form = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
@@ -22,7 +24,17 @@ _POSITION: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
 _EXPECTED_KEYWORD: Final = re.compile(r"(?<![\w\[\"'])([A-Z][A-Z_0-9]{2,})(?![\w\"'])")
 _CHARACTER_CLASS: Final = re.compile(r"\[(?:'[^']*'|[^\]'])*\](?:, \[(?:'[^']*'|[^\]'])*\])*")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_LINE_END: Final = re.compile(r"[\r\n]")
 _LENIENT_IRI: Final = re.compile(r"<[^<>]*>")
+_LOAD: Final = re.compile(r"LOAD(SILENT)?$", re.IGNORECASE)
+_OPENING: Final = ("(", "[", "{", "<<")
+_CLOSING: Final = (")", "]", "}", ">>")
+# What most queries begin with, read at once: declarations of prefixes alone, and a form that stands for itself.
+_PLAIN: Final = re.compile(
+    r"\s*(?:PREFIX\s+(?:[A-Z][A-Z0-9_\-]*)?:\s*<[^<>\s]*>\s*)*(SELECT|ASK|CONSTRUCT|DESCRIBE)(?=[\s{*?$])",
+    re.IGNORECASE | re.ASCII,
+)
 _SERVICE: Final = re.compile(r"SERVICE(SILENT)?$", re.IGNORECASE)
 
 
@@ -32,30 +44,47 @@ def check_query(query: str) -> Form | None:
     Raises QueryForbiddenError for updates and for SERVICE, and QuerySyntaxError for what no parser should be given:
     lone surrogates, and brackets nested so deeply that the parser's stack would not do.
     """
-    if (surrogate := _SURROGATE.search(query)) is not None:
-        raise _error(query, surrogate.start(), f"U+{ord(surrogate[0]):04X} is half of a character (a lone surrogate)")
+    _check_characters(query)
     form = query_form(query)
     if form is not None and form not in _FORMS:
         raise QueryForbiddenError(
             f"this endpoint is read-only: {form} is an update; send SELECT, ASK, CONSTRUCT or DESCRIBE"
         )
     for token in remote_calls(query):
-        line, column = position(query, token.start)
-        hint = (
-            f" ({token.text!r} can be read as the keyword SERVICE here: give the prefix another name)"
-            if token.kind == "name"
-            else ""
-        )
-        raise QueryForbiddenError(
-            f"SERVICE at line {line}, column {column}: queries to other servers are never run here{hint}; "
-            "load the data, or query the other server yourself"
-        )
+        raise _forbidden(query, token, "SERVICE", "queries to other servers are never run here")
     check_depth(query)
     return form
 
 
+def check_update(update: str) -> None:
+    """Raise what `check_query` raises for SERVICE, lone surrogates and deep nesting, and for LOAD like for SERVICE."""
+    _check_characters(update)
+    for token in remote_calls(update):
+        raise _forbidden(update, token, "SERVICE", "queries to other servers are never run here")
+    for token in _loads(update):
+        raise _forbidden(update, token, "LOAD", "nothing is fetched from other servers here")
+    check_depth(update)
+
+
+def _check_characters(text: str) -> None:
+    if not text.isascii() and (surrogate := _SURROGATE.search(text)) is not None:
+        raise _error(text, surrogate.start(), f"U+{ord(surrogate[0]):04X} is half of a character (a lone surrogate)")
+
+
+def _forbidden(text: str, token: Token, keyword: str, reason: str) -> QueryForbiddenError:
+    line, column = position(text, token.start)
+    hint = ""
+    if token.kind == "name":
+        hint = f" ({token.text[:40]!r} can be read as the keyword {keyword} here: give the prefix another name)"
+    return QueryForbiddenError(
+        f"{keyword} at line {line}, column {column}: {reason}{hint}; load the data, or query the other server yourself"
+    )
+
+
 def query_form(query: str) -> str | None:
     """Return the first keyword after the prologue, in capitals: SELECT, ASK, CONSTRUCT, DESCRIBE or an update's."""
+    if (plain := _PLAIN.match(query)) is not None:
+        return plain[1].upper()
     significant = (token for token in tokens(query) if token.kind not in ("space", "comment"))
     for token in significant:
         if token.kind not in ("word", "name"):
@@ -81,15 +110,48 @@ def remote_calls(query: str) -> Iterator[Token]:
     """
     if "SERVICE" not in query.upper():
         return
+    ahead = _Ahead(query)
     for previous, token in readings(query):
         if token.kind == "word":
             # What a word ends with may be a keyword; no prefixed name begins within one.
-            if (keyword := _SERVICE.search(token.text)) is not None and _is_clause(query, token.end, keyword[1]):
+            if (keyword := _SERVICE.search(token.text)) is not None and ahead.is_clause(token.end, keyword[1]):
                 yield token
         elif token.kind == "name" and "SERVICE" in token.text.partition(":")[0].upper():
             named = previous is not None and previous.kind == "word" and previous.text.upper() in _GRAPH_NAME_FOLLOWS
-            if not named and _opens_group(query, token.end):
+            if not named and ahead.opens_group(token.end):
                 yield token
+
+
+def _loads(update: str) -> Iterator[Token]:
+    """Yield each token in which a LOAD operation begins, in any reading that the parser could take.
+
+    An operation stands outside all braces, after nothing, a declaration or ``;``; ``LOAD:x`` and ``LOADex:x`` are the
+    keyword and a name there. In a text of several readings nobody knows the braces, so inside them counts too.
+    """
+    if "LOAD" not in update.upper():
+        return
+    depth = 0
+    previous: Token | None = None
+    ambiguous = False
+    for token in tokens(update):
+        if token.kind in ("space", "comment"):
+            continue
+        if token.kind == "punctuation":
+            depth += (token.text in ("{", "{|")) - (token.text in ("}", "|}"))
+        ambiguous = ambiguous or other_end(token, previous) is not None
+        if _begins_load(previous, token) and (depth <= 0 or token.kind == "word"):
+            yield token
+        previous = token
+    if ambiguous:
+        yield from (token for before, token in readings(update) if _begins_load(before, token))
+
+
+def _begins_load(previous: Token | None, token: Token) -> bool:
+    if token.kind == "word":
+        return _LOAD.match(token.text) is not None
+    if token.kind != "name" or not token.text.partition(":")[0].upper().startswith("LOAD"):
+        return False
+    return previous is None or previous.kind != "word"
 
 
 def names_dataset(query: str) -> bool:
@@ -115,51 +177,70 @@ def names_dataset(query: str) -> bool:
     return not prefixes <= declared
 
 
-def _is_clause(query: str, offset: int, silent: str | None) -> bool:
-    """Return whether what may follow SERVICE (and SILENT, if that was `silent`) follows at `offset`."""
-    offset = _skip(query, offset)
-    if not silent and query[offset : offset + len(_SILENT)].upper() == _SILENT:
-        following = _skip(query, offset + len(_SILENT))
-        if _names_endpoint(query, following):
-            return True
-    return _names_endpoint(query, offset)
+class _Ahead:
+    """Looks ahead in a text for what makes a word the begin of a clause, at each place of a line end once."""
 
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._line_ends: list[int] = []
+        self._after: dict[int, int] = {}  # line ends, and where something significant follows
 
-def _names_endpoint(query: str, offset: int) -> bool:
-    """Return whether an IRI or a variable stands at `offset`, and then a group."""
-    if (iri := _LENIENT_IRI.match(query, offset)) is not None:
-        return _opens_group(query, iri.end())
-    if offset >= len(query):
-        return False
-    token = token_at(query, offset)
-    return token.kind in ("variable", "name") and _opens_group(query, token.end)
+    def is_clause(self, offset: int, silent: str | None) -> bool:
+        """Return whether what may follow SERVICE (and SILENT, if that was `silent`) follows at `offset`."""
+        offset = self._significant(offset)
+        if not silent and self._query[offset : offset + len(_SILENT)].upper() == _SILENT:
+            following = self._significant(offset + len(_SILENT))
+            if self._names_endpoint(following):
+                return True
+        return self._names_endpoint(offset)
 
+    def opens_group(self, offset: int) -> bool:
+        """Return whether a brace follows at `offset`."""
+        return self._query.startswith("{", self._significant(offset))
 
-def _opens_group(query: str, offset: int) -> bool:
-    return query.startswith("{", _skip(query, offset))
+    def _names_endpoint(self, offset: int) -> bool:
+        """Return whether an IRI or a variable stands at `offset`, and then a group."""
+        if (iri := _LENIENT_IRI.match(self._query, offset)) is not None:
+            return self.opens_group(iri.end())
+        if offset >= len(self._query):
+            return False
+        token = token_at(self._query, offset)
+        return token.kind in ("variable", "name") and self.opens_group(token.end)
 
-
-def _skip(query: str, offset: int) -> int:
-    """Return the offset of the first token at or after `offset` that is neither white space nor a comment."""
-    while offset < len(query):
-        token = token_at(query, offset)
-        if token.kind not in ("space", "comment"):
-            break
-        offset = token.end
-    return offset
+    def _significant(self, offset: int) -> int:
+        """Return the offset of the first token at or after `offset` that is neither white space nor a comment."""
+        query = self._query
+        passed: list[int] = []
+        while (space := _SPACE.match(query, offset)) is not None and query.startswith("#", offset := space.end()):
+            self._line_ends = self._line_ends or [match.start() for match in _LINE_END.finditer(query)] + [len(query)]
+            offset = self._line_ends[bisect_left(self._line_ends, offset)]
+            if offset in self._after:
+                offset = self._after[offset]
+                break
+            passed.append(offset)
+        self._after.update(dict.fromkeys(passed, offset))
+        return offset
 
 
 def check_depth(query: str) -> None:
     """Raise QuerySyntaxError for brackets nested so deeply that the parser's stack would not do."""
-    if sum(map(query.count, "([{")) <= _MAX_DEPTH:
+    if sum(map(query.count, ("(", "[", "{", "<<"))) <= _MAX_DEPTH:
         return
-    depth = 0
+    depth = hidden = 0
+    previous: Token | None = None
     for token in tokens(query):
+        if token.kind in ("space", "comment"):
+            continue
+        inside = 0
         if token.kind == "punctuation":
-            depth += token.text.count("(") + token.text.count("{") + token.text.count("[")
-            depth -= token.text.count(")") + token.text.count("}") + token.text.count("]")
-            if depth > _MAX_DEPTH:
-                raise _error(query, token.start, f"more than {_MAX_DEPTH} brackets are open")
+            depth += sum(map(token.text.count, _OPENING)) - sum(map(token.text.count, _CLOSING))
+        elif token.kind == "iri" and ("(" in token.text or "[" in token.text) and may_compare(token, previous):
+            # It may be *less than* and the begin of an expression.
+            inside = token.text.count("(") + token.text.count("[")
+            hidden += max(0, inside - token.text.count(")") - token.text.count("]"))
+        if depth + hidden + inside > _MAX_DEPTH:
+            raise _error(query, token.start, f"more than {_MAX_DEPTH} brackets are open")
+        previous = token
 
 
 def position(query: str, offset: int) -> tuple[int, int]:
@@ -194,19 +275,25 @@ def syntax_error(query: str, message: str) -> QuerySyntaxError:
     if found is not None and found.kind not in ("space", "comment"):
         offset = found.start
     at = "the end" if found is None else repr(found.text if len(found.text) <= 40 else found.text[:40] + "...")
-    undeclared = _undeclared_prefix(query)
+    undeclared, declared = _undeclared_prefix(query)
     if undeclared is not None:
-        name = undeclared.text.partition(":")[0]
-        return _error(
-            query, undeclared.start, f"the prefix {name}: is not declared; add PREFIX {name}: <...> at the top"
-        )
+        return _error(query, undeclared.start, _undeclared(undeclared, declared))
     if query_form(query) is None:
         expected = "a query is SELECT, ASK, CONSTRUCT or DESCRIBE, after its PREFIX lines"
     return _error(query, offset, f"unexpected {at}; {expected}")
 
 
-def _undeclared_prefix(query: str) -> Token | None:
-    """Return the first prefixed name whose prefix neither the query nor the endpoint declares."""
+def _undeclared(token: Token, declared: Collection[str]) -> str:
+    """Return what to say of a name whose prefix is not declared, with the prefix that it is nearest to."""
+    name = token.text.partition(":")[0]
+    near = {known.lower(): known for known in declared}
+    found = difflib.get_close_matches(name.lower(), near, n=1, cutoff=0.5)
+    hint = f"did you mean {near[found[0]]}:? Or " if found else ""
+    return f"the prefix {name}: is not declared; {hint}add PREFIX {name}: <...> at the top"
+
+
+def _undeclared_prefix(query: str) -> tuple[Token | None, Collection[str]]:
+    """Return the first prefixed name whose prefix neither the query nor the endpoint declares, and what is declared."""
     declared = set(PREFIXES)
     previous = None
     for token in tokens(query):
@@ -217,11 +304,11 @@ def _undeclared_prefix(query: str) -> Token | None:
             if previous is not None and previous.kind == "word" and previous.text.upper() == "PREFIX":
                 declared.add(prefix)
             elif prefix.upper().startswith("PREFIX"):
-                return None  # PREFIXex: may be two words to the parser
+                return None, declared  # PREFIXex: may be two words to the parser
             elif prefix not in declared:
-                return token
+                return token, declared
         previous = token
-    return None
+    return None, declared
 
 
 def _names_characters(expected: str) -> bool:

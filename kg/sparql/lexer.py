@@ -143,13 +143,18 @@ def _is_operand(token: Token | None) -> bool:
     return token is not None and (token.kind in _OPERANDS or token.text in _CLOSING)
 
 
+def may_compare(token: Token, previous: Token | None) -> bool:
+    """Return whether `token`, an IRI, may be *less than* and what is compared with."""
+    return _is_operand(previous) and not _SCHEME.match(token.text)
+
+
 def other_end(token: Token, previous: Token | None) -> int | None:
     """Return where another token than `token` may end that begins at the same place, if that makes a difference.
 
     ``<scheme://...>`` is an IRI whatever it holds: no expression has two slashes in a row.
     """
     if token.kind == "iri":
-        if ("#" in token.text or "'" in token.text) and _is_operand(previous) and not _SCHEME.match(token.text):
+        if ("#" in token.text or "'" in token.text) and may_compare(token, previous):
             return token.start + 1
     elif token.kind == "string" and token.text.startswith(('"""', "'''")) and _NO_CHARACTER.search(token.text):
         return token.start + 2

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Store
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
-from kg.sparql.guard import check_query, names_dataset, query_form, syntax_error
+from kg.sparql.guard import check_query, check_update, names_dataset, query_form, syntax_error
 
 
 @dataclass
@@ -35,6 +36,13 @@ class Listener:
             pass
         return len(self.hits) - before
 
+    def execute(self, update: str) -> int:
+        """Run `update` in Oxigraph itself, without a guard; return how many requests it sent."""
+        before = len(self.hits)
+        with contextlib.suppress(SyntaxError, OSError, RuntimeError, ValueError):
+            Store().update(update, prefixes={"l": f"http://127.0.0.1:{self.port}/"})
+        return len(self.hits) - before
+
 
 @pytest.fixture(scope="module")
 def listener() -> Iterator[Listener]:
@@ -53,9 +61,9 @@ def listener() -> Iterator[Listener]:
         server.shutdown()
 
 
-def passes(query: str) -> bool:
+def passes(query: str, check: Callable[[str], object] = check_query) -> bool:
     try:
-        check_query(query)
+        check(query)
     except (QueryForbiddenError, QuerySyntaxError):
         return False
     return True
@@ -158,11 +166,78 @@ def test_nothing_that_passes_reaches_another_server(
             assert listener.evaluate(query) == 0, query
 
 
+LOADING = [
+    "LOAD <URL>",
+    "load silent <URL> into graph <a:b>",
+    "LOADSILENT<URL>",
+    "LOAD<URL>",
+    "LOADl:x",
+    "LOADSILENTl:x",
+    "PREFIX : <URL> LOAD:x",
+    "PREFIX LOAD: <a:b> PREFIX : <URL> LOAD :x",
+    "BASE <URL>LOAD <x>",
+    "INSERT DATA { <a:a> <a:b> 1 };LOAD<URL>",
+    "# LOAD\nCLEAR ALL ; # ;\n LOAD # <a:b>\n <URL>",
+    f"PREFIX {'a' * 99}: <URL> LOAD{'a' * 99}:x",
+    "INSERT { ?s ?p ?o } WHERE { SERVICE <URL> { ?s ?p ?o } }",
+    "DELETE { ?s ?p ?o } WHERE { ?s ?p ?o } ; INSERT { ?s ?p ?o } WHERE { GRAPH ?g { SERVICESILENTl:x {} } }",
+    "INSERT { <a:a> <a:b> ?a } WHERE { BIND(1 AS ?a) FILTER(?a <2)#>\n} ; LOAD <URL> #>\n",
+    "INSERT DATA { <a:a> <a:b> '' } ; LOAD <URL> #\\uD800'''",
+]
+
+
+@pytest.mark.parametrize("update", LOADING)
+def test_what_an_update_fetches_is_refused(update: str, listener: Listener) -> None:
+    update = update.replace("URL", f"http://127.0.0.1:{listener.port}/")
+    assert listener.execute(update) > 0, "the example proves nothing: Oxigraph sends no request for it"
+    with pytest.raises(QueryForbiddenError, match="at line"):
+        check_update(update)
+
+
+@pytest.mark.parametrize(
+    "update",
+    ["PREFIX load: <http://e/> INSERT DATA { load:a load:b load:c ; load:d 'LOAD <a:b>' . <a:b> load:p _:LOAD }",
+     "PREFIX load: <http://e/> INSERT DATA { GRAPH load:g { <http://e/#x> load:p <http://e/#load> } }",
+     "PREFIX load: <http://e/> WITH load:g DELETE { ?s ?p ?o } USING load:h USING NAMED load:i WHERE { ?load ?p ?o }",
+     "PREFIX load: <http://e/> CLEAR GRAPH load:g ; DROP SILENT GRAPH load:h ; MOVE load:a TO load:b # LOAD <a:b>",
+     "PREFIX load: <http://e/> COPY load:a TO load:b ; ADD load:a TO load:b ; CREATE GRAPH load:c",
+     "INSERT DATA { <a:a> <a:b> \"\"\" ; LOAD <http://e/> \"\"\" }",
+     "INSERT { ?s ?p 1 } WHERE { ?service <http://e/service> $load }"],
+)  # fmt: skip
+def test_harmless_updates_that_speak_of_loading_pass(update: str) -> None:
+    check_update(update)
+    with contextlib.suppress(RuntimeError):  # there are no such graphs
+        Store().update(update)
+
+
+UPDATE_FRAGMENTS = st.sampled_from(
+    ["LOAD", "load", "LOADSILENT", "SILENT", "<URL>", "LOAD:x", "LOADl:x", "l:x", ":x", " INTO GRAPH <a:b>", ";", "; ",
+     "{", "}", "INSERT DATA {", "INSERT {", "DELETE WHERE {", "} WHERE {", "<a:a> <a:b> 1 .", "?s ?p ?o .", "CLEAR ALL",
+     "PREFIX LOAD: <a:b> ", "PREFIX : <URL> ", "BASE <URL>", "SERVICE <URL> {}", "SERVICEl:x{}", "FILTER(?a <2)#>",
+     "'", '"', "'''", '"""', "\\q", "\\uD800", "#", "\n", " ", "GRAPH ", "WITH ", "USING "]
+)  # fmt: skip
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(st.lists(UPDATE_FRAGMENTS, max_size=9).map("".join), st.sampled_from(LOADING), st.integers(0, 99))
+def test_no_update_that_passes_fetches_anything(listener: Listener, body: str, loading: str, cut: int) -> None:
+    """Random sentences in which operations may hide, and known ways out with random text put into them."""
+    url = f"http://127.0.0.1:{listener.port}/"
+    for update in (body, "PREFIX : <URL> " + body, loading[:cut] + body + loading[cut:]):
+        update = update.replace("URL", url)
+        if passes(update, check_update):
+            assert listener.execute(update) == 0, update
+
+
 @pytest.mark.parametrize(
     ("text", "form"),
     [
         ("SELECT * {}", "SELECT"),
         ("# c\nPREFIX ex: <http://e/#> BASE <http://e/> ask {}", "ASK"),
+        ("PREFIX a-b: <a:b>prefix :<a:> sElect?x{}", "SELECT"),
+        ("PREFIX a.b: <a:b> SELECT(1 AS ?x){}", "SELECT"),
+        ("PREFIX é: <a:b> DESCRIBE <a:b>", "DESCRIBE"),
+        ("SELECT: {}", "SELECT"),
         ("PREFIXex:<http://e/>CONSTRUCTWHERE{}", "CONSTRUCT"),
         ('VERSION "1.2" DESCRIBE <a:b>', "DESCRIBE"),
         ("SELECTDISTINCT?x{}", "SELECT"),
@@ -198,8 +273,31 @@ def test_a_refusal_says_where_and_what_to_do() -> None:
 def test_lone_surrogates_and_deep_nesting_never_reach_a_parser() -> None:
     with pytest.raises(QuerySyntaxError, match=r"line 1, column 16: U\+D800"):
         check_query("SELECT * { ?s <\ud800> ?o }")
-    with pytest.raises(QuerySyntaxError, match="brackets are open"):
-        check_query("SELECT * " + "{" * 300 + "}" * 300)
+    for check in (check_query, check_update):
+        with pytest.raises(QuerySyntaxError, match=r"U\+D800"):
+            check("SELECT * { ?s <\ud800> ?o }")
+
+
+DEEP = [
+    "SELECT * " + "{" * 300 + "}" * 300,
+    "SELECT * { BIND(" + "(" * 300 + "1" + ")" * 300 + " AS ?x) }",
+    # One token by longest match, and to the parser an expression.
+    "SELECT * { BIND(1 AS ?a) FILTER(?a <" + "(" * 300 + "1" + ")" * 300 + ">2) }",
+    "SELECT * { FILTER(" + "?a <((1>0&&" * 200 + "1" + "))" * 200 + ") }",
+    "SELECT * { " + "<< " * 300 + "<a:a>" + " <a:b> 1 >>" * 300 + " <a:b> 1 }",
+    "SELECT * { ?s ?p " + "<<( <a:a> <a:b> " * 300 + "1" + ")>>" * 300 + " }",
+]
+
+
+@pytest.mark.parametrize("query", DEEP, ids=range(len(DEEP)))
+def test_deep_nesting_never_reaches_a_parser(query: str) -> None:
+    for check in (check_query, check_update):
+        with pytest.raises(QuerySyntaxError, match="more than 256 brackets are open"):
+            check(query)
+
+
+def test_many_brackets_side_by_side_are_not_deep() -> None:
+    check_query("SELECT * { VALUES (?a ?b) {" + "(<urn:x(a)> <a:b[c]>)" * 1_000 + "} " + "{} " * 300 + "}")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +306,10 @@ def test_lone_surrogates_and_deep_nesting_never_reach_a_parser() -> None:
         ("SELEC * {}", 1, 1, "SELECT, ASK, CONSTRUCT or DESCRIBE"),
         ("SELECT * {\n  ?s ?p ?o ?x }", 2, 12, "'?x'"),
         ("SELECT * { ?s ?p ?o", 1, 20, "the end"),
-        ("SELECT *\n{ foo:a ?p ?o }", 2, 3, "the prefix foo: is not declared"),
+        ("SELECT *\n{ xyzzy:a ?p ?o }", 2, 3, "the prefix xyzzy: is not declared; add PREFIX xyzzy: <...>"),
+        ("SELECT * { dcterm:a ?p ?o }", 1, 12, "did you mean dcterms:? Or add PREFIX dcterm: <...>"),
+        ("SELECT * { ?s SKOS:prefLabel ?o }", 1, 15, "did you mean skos:?"),
+        ("PREFIX wiki: <a:> SELECT * { ?s wikis:a ?o }", 1, 33, "did you mean wiki:?"),
         ("SELECT ?s (COUNT(?o) AS ?c) {?s ?p ?o}", 1, 39, "unbound"),
     ],
 )
