@@ -27,6 +27,8 @@ NAMED: Final = 0.55
 """Likeness of a name from which it counts as found."""
 MEANT: Final = 0.3
 """Cosine of a definition from which it counts as found; unrelated ones reach about 0.2."""
+WORDED: Final = 0.9
+"""What it is worth that a definition has all the words, beside a name that is the same (1)."""
 UNUSED: Final = 0.8
 """What the cosine of a term is worth that no data use."""
 
@@ -115,7 +117,7 @@ def _by_meaning(
     """Add the entries whose definitions are about `text`; return notes for whoever asked."""
     texts = [f"{entry.label}: {entry.about}" for entry in entries]
     cosines = closeness(kg, text, texts) if texts else []
-    values = overlap(text, texts) if cosines is None else cosines
+    values = [WORDED * share for share in overlap(text, texts)] if cosines is None else cosines
     least = NAMED if cosines is None else MEANT
     close = sorted(zip(values, entries, strict=True), key=lambda item: -item[0])[:20]
     for value, entry in close:

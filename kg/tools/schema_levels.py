@@ -26,6 +26,8 @@ ABOUT_CHARACTERS: Final = 160
 EXAMPLE_CHARACTERS: Final = 90
 CODES_SHOWN: Final = 12
 """Codes of a list that a class names; the property has them all."""
+NOTE_TOKENS: Final = 45
+"""What it takes to say that something was cut."""
 STANDARDS: Final = "standards"
 """The domain of classes that other vocabularies define."""
 
@@ -323,11 +325,12 @@ def _codes(reader: Reader, iri: str, scheme: str) -> list[str]:
     return [*lines, *(code for code in used if code not in listed)]
 
 
-def _cut(result: SchemaResult, max_tokens: int, offset: int) -> tuple[int | None, int | None]:
-    """Leave out what is before `offset` and what `max_tokens` have no room for; return the total and the next offset.
+def _cut(result: SchemaResult, most: int, offset: int) -> tuple[int | None, int | None]:
+    """Leave out what is before `offset` and what `most` tokens have no room for; return the total and the next offset.
 
     What the level lists is counted in lines, and the cut is announced with how to get the rest.
     """
+    max_tokens = most - NOTE_TOKENS
     if result.domains is not None:
         lines = [(domain, line) for domain in result.domains for line in domain.classes]
         empty = [domain.model_copy(update={"classes": []}) for domain in result.domains]

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.tools.registry import TOOLS, Tool, content_of
-from loaders.pipeline import load
 
 LISTS = ("results", "evidence", "families", "resources", "properties", "terms", "examples", "rows")
-
-
-@pytest.fixture(scope="module")
-def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
-    folder: Path = tmp_path_factory.mktemp("fixtures")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
-        load(opened, "climate", [str(bundle.folder("fixtures") / "climate")])
-        yield opened
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}")
