@@ -38,6 +38,7 @@ from kg.server.endpoint import Endpoint
 from kg.store import replies
 from kg.store.child import WorkerGoneError
 from kg.store.dispatch import Dispatcher, Ticket
+from kg.store.sandbox import UNLIMITED
 from kg.vocabulary import BASE
 
 HELD_BYTES: Final = 262_144
@@ -69,12 +70,14 @@ async def execute(
 ) -> Response:
     """Run `query` in a worker and return its result in `media_type`, with `headers` besides those of the result.
 
-    `limit` (rows or triples) and `timeout_s` (seconds) can only lower what the settings allow. `default_graphs` and
+    `limit` (rows or triples) and `timeout_s` (seconds) are those of the settings where they are not given; with
+    `UNLIMITED` there is none, which is for a caller that has to have all and never for what a client says.
+    `default_graphs` and
     `named_graphs` take the place of the query's FROM clauses; `exactly` is the generation that must answer. The query
     stops when the client goes away. Raises what `QueryPool.stream` does.
     """
     settings = endpoint.settings
-    rows = settings.max_rows if limit is None else min(limit, settings.max_rows)
+    rows = settings.max_rows if limit is None else limit
     client = f"{endpoint.actor(request).name}@{request.client.host if request.client else 'nowhere'}"
 
     def check() -> Ticket:
@@ -82,7 +85,7 @@ async def execute(
             query,
             media_type=media_type,
             limit=rows,
-            timeout_s=settings.query_timeout_s if timeout_s is None else min(timeout_s, settings.query_timeout_s),
+            timeout_s=settings.query_timeout_s if timeout_s is None else timeout_s,
             at_least=endpoint.generation(),
             exactly=exactly,
             default_graphs=default_graphs,
@@ -103,8 +106,9 @@ async def execute(
         **headers,
         "Content-Type": media_type + ("; charset=utf-8" if media_type.startswith("text/") else ""),
         "Quadcite-Snapshot": str(ticket.snapshot.generation),
-        "Quadcite-Row-Limit": str(rows),
     }
+    if rows != UNLIMITED:
+        answer["Quadcite-Row-Limit"] = str(rows)
     if talk.truncated is None:
         return _StreamedResponse(talk, held, media_type, answer)
     talk.end()

@@ -10,9 +10,8 @@ answered with 422 and the ``sh:ValidationReport`` in a type that Accept takes, a
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from typing import Final, TypeVar
@@ -36,6 +35,7 @@ from kg.server.problems import HttpError, answering, method_not_allowed
 from kg.sparql.terms import bind
 from kg.store.confinement import Limits
 from kg.store.protocol import Rows
+from kg.store.sandbox import UNLIMITED
 from kg.validation.report import report_triples
 from kg.vocabulary import BASE, PREFIXES
 
@@ -78,8 +78,6 @@ class _GraphStore:
         self._endpoint: Final = endpoint
         self._parsers: Final = CapacityLimiter(_PARSERS)
         self._writers: Final = CapacityLimiter(4)
-        # A graph is sent whole: a part of it would look like all of it.
-        self._whole: Final = replace(endpoint, settings=endpoint.settings.model_copy(update={"max_rows": sys.maxsize}))
 
     async def answer(self, request: Request) -> Response:
         target = _target(request, plain=not self._endpoint.union)
@@ -108,9 +106,8 @@ class _GraphStore:
                 raise NotFoundError(f"there is no graph {target}; {PATH} lists those that there are")
             query = bind(CONTENT, graph=target.graph)
         headers = {"Vary": "Accept", "Cache-Control": "no-cache"}
-        response = await execute(self._whole, request, query, media_type=media_type, headers=headers)
-        del response.headers["Quadcite-Row-Limit"]
-        return response
+        # A graph is sent whole: a part of it would look like all of it.
+        return await execute(self._endpoint, request, query, media_type=media_type, headers=headers, limit=UNLIMITED)
 
     async def _list(self, request: Request) -> Response:
         """Answer with the names of graphs, a page at a time, in no particular order."""

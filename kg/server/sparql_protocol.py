@@ -206,13 +206,14 @@ class _Sparql:
             response.headers["ETag"] = self._tag(query, int(response.headers["Quadcite-Snapshot"]))
         return response
 
-    async def _expanded(self, query: _Query) -> tuple[str, float | None]:
+    async def _expanded(self, query: _Query) -> tuple[str, float]:
         """Return the query with its SERVICE clauses answered, and the seconds that this leaves it."""
+        allowed_s = self._endpoint.settings.query_timeout_s
+        timeout_s = allowed_s if query.timeout_s is None else min(query.timeout_s, allowed_s)
         if "SERVICE" not in query.text.upper():
-            return query.text, query.timeout_s
+            return query.text, timeout_s
         begun = time.monotonic()
         expanded = await anyio.to_thread.run_sync(self._endpoint.expand, query.text, limiter=self._expansions)
-        timeout_s = self._endpoint.settings.query_timeout_s if query.timeout_s is None else query.timeout_s
         left_s = timeout_s - (time.monotonic() - begun)
         if left_s <= 0:
             raise QueryTimeoutError(f"answering the query's SERVICE clauses took its whole deadline of {timeout_s:g} s")

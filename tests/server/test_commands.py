@@ -1,0 +1,138 @@
+"""The commands of a server: who may give them, what they answer line by line, and how they end."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from kg.errors import QuadciteError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server.app import create_app
+from kg.server.auth import LocalToken, read_token
+from kg.server.listening import address_of, listen
+from kg.tools import operations
+
+
+@pytest.fixture
+def client(kg: KnowledgeGraph, tmp_path: Path) -> Iterator[httpx.Client]:
+    """An admin of the served graph."""
+    with served(kg, LocalToken(tmp_path)) as address:
+        headers = {"Authorization": f"Bearer {read_token(tmp_path)}"}
+        with httpx.Client(base_url=address, headers=headers, timeout=30, trust_env=False) as http:
+            yield http
+
+
+@contextmanager
+def served(kg: KnowledgeGraph, token: LocalToken) -> Iterator[str]:
+    with listen("127.0.0.1", 0) as listening:
+        server = uvicorn.Server(uvicorn.Config(create_app(kg, token=token), log_level="critical"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield address_of(listening)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def lines(answer: httpx.Response) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("credentials", "status", "code"),
+    [(None, 403, "forbidden"), ("Bearer a-guess", 401, "unauthorized"), ("Basic dTpw", 401, "unauthorized")],
+)
+def test_a_command_is_for_the_holder_of_the_token(
+    client: httpx.Client, credentials: str | None, status: int, code: str
+) -> None:
+    del client.headers["Authorization"]
+    answer = client.post("/commands/status", headers={"Authorization": credentials} if credentials else {})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+def test_the_last_line_is_the_result(client: httpx.Client, kg: KnowledgeGraph) -> None:
+    answer = client.post("/commands/status")
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    assert lines(answer)[-1]["result"]["quads"] == kg.store.statistics().quads
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "said"),
+    [
+        ("drop", b"{}", 404, "there are backup, load, query, reindex, search, status, why"),
+        ("why", b"{", 400, "not JSON"),
+        ("why", b"[]", 400, "object of arguments"),
+        ("query", b"{}", 400, "'query' is missing"),
+    ],
+)
+def test_what_cannot_be_asked_says_what_can(
+    client: httpx.Client, path: str, body: bytes, status: int, said: str
+) -> None:
+    answer = client.post(f"/commands/{path}", content=body)
+    assert answer.status_code == status
+    assert said in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "code"),
+    [
+        ("why", {}, "invalid_input"),
+        ("why", {"iri": "no iri"}, "invalid_input"),
+        ("why", {"iri": "cpr://doc/there-is-none"}, "not_found"),
+        ("why", {"triple": ["<a:b>", "<a:c>"]}, "invalid_input"),
+        ("why", {"colour": "red"}, "invalid_input"),
+        ("backup", {"target": "/proc/nowhere/at-all"}, "error"),
+    ],
+)
+def test_an_operation_that_fails_ends_with_its_error(
+    client: httpx.Client, name: str, arguments: dict[str, Any], code: str
+) -> None:
+    assert lines(client.post(f"/commands/{name}", json=arguments))[-1]["error"]["code"] == code
+
+
+def test_a_fault_of_our_own_is_named_by_a_number_and_not_shown(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(kg: KnowledgeGraph, on_progress: object) -> dict[str, Any]:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr(operations, "OPERATIONS", operations.OPERATIONS)
+    monkeypatch.setitem(operations.OPERATIONS, "status", broken)  # type: ignore[arg-type]
+    error = lines(client.post("/commands/status"))[-1]["error"]
+    assert error["code"] == QuadciteError.code
+    assert "log names it" in error["message"]
+    assert "secret" not in error["message"]
+
+
+def test_a_query_streams_without_a_cap_on_rows(client: httpx.Client, kg: KnowledgeGraph) -> None:
+    query = "SELECT ?x { VALUES ?a { " + "0 " * 1_000 + "} VALUES ?x { " + "1 " * 101 + "} }"
+    answer = client.post("/commands/query", json={"query": query, "media_type": "text/csv"})
+    assert answer.status_code == 200
+    assert len(answer.text.splitlines()) == 1 + 101_000 > kg.settings.max_rows
+
+
+def test_who_hangs_up_stops_the_operation(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = threading.Event()
+
+    def endless(kg: KnowledgeGraph, on_progress: operations.Progress) -> dict[str, Any]:
+        try:
+            while True:
+                on_progress(1, None, "turning")
+                threading.Event().wait(0.01)
+        finally:
+            stopped.set()
+
+    monkeypatch.setitem(operations.OPERATIONS, "status", endless)  # type: ignore[arg-type]
+    with client.stream("POST", "/commands/status") as answer:
+        assert json.loads(next(answer.iter_lines())) == {"progress": [1, None, "turning"]}
+        assert not stopped.is_set()
+    assert stopped.wait(10)
