@@ -7,8 +7,9 @@ and are sent with a Content-Security-Policy that would stop any script that data
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -36,6 +37,7 @@ from kg.tools.dereferencing import (
     node_of,
     short_name,
     suggestions,
+    worded_name,
 )
 from kg.tools.model import Provenance
 from kg.vocabulary import BASE, DCTERMS, RDF, RDFS, SCHEMA, SKOS, XSD, curie
@@ -44,6 +46,10 @@ TEXT_CHARACTERS: Final = 50_000
 """Characters of a text that a page shows; the data have the rest."""
 VALUE_CHARACTERS: Final = 2_000
 """Characters of any other literal that a page shows."""
+BRIEF_CHARACTERS: Final = 160
+"""Characters of a text that stands for the thing it is of."""
+
+_HASH: Final = re.compile("[0-9a-f]{64}")
 _FIRST: Final = (RDFS.label, SKOS.prefLabel, DCTERMS.title, SKOS.definition, DCTERMS.description, DCTERMS.isPartOf)
 
 
@@ -57,6 +63,10 @@ class Shown:
     note: str = ""
     language: str | None = None
     graphs: tuple[int, ...] = ()
+    """Numbers of the graphs that say so, or the one itself as `graph`."""
+    graph: Shown | None = None
+    title: str = ""
+    code: bool = False
     lead: str = ""
 
 
@@ -65,7 +75,6 @@ class _Section:
     title: str
     note: str
     entries: Sequence[Shown]
-    ordered: bool = False
 
 
 @dataclass(slots=True)
@@ -112,7 +121,7 @@ def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
     if media_type != HTML:
         if found.more:
             headers["Link"] = f'<{_address(iri, page + 1, None)}>; rel="next"'
-        return rdf((*found.quads, *found.parts, *found.references), media_type, headers)
+        return rdf((*found.quads, *found.parts, *found.references, *found.uses), media_type, headers)
     return html("thing.html", {"thing": _shown(found), "asked": iri}, headers=headers)
 
 
@@ -134,16 +143,18 @@ def _address(iri: str, page: int, form: str | None) -> str:
 def _shown(found: Dereferenced) -> dict[str, Any]:
     graphs = _Graphs()
     heading = _heading(found)
+    languages = found.values(SCHEMA.inLanguage)
+    language = languages[0].value if len(languages) == 1 else None
     texts = [
         Shown(
             literal.value[:TEXT_CHARACTERS],
-            language=literal.language,
+            language=literal.language or language,
             note=_cut_note(literal.value, TEXT_CHARACTERS),
         )
         for literal in found.values(SCHEMA.text)
     ]
     facts = _facts(found, graphs)
-    sections = _sections(found, graphs)
+    parts = _parts(found, graphs)
     origins = {origin.graph: origin for origin in found.origins}
     notice = (
         f"More is said of this than the {QUADS:,} statements shown; the SPARQL below gives all." if found.cut else ""
@@ -155,7 +166,8 @@ def _shown(found: Dereferenced) -> dict[str, Any]:
         "texts": texts,
         "notice": notice,
         "facts": facts,
-        "sections": sections,
+        "parts": parts,
+        "sections": _sections(found),
         "page": found.page,
         "previous": _address(found.iri, found.page - 1, None) if found.page > 1 else None,
         "next": _address(found.iri, found.page + 1, None) if found.more else None,
@@ -202,36 +214,65 @@ def _facts(found: Dereferenced, graphs: _Graphs) -> list[dict[str, Any]]:
     )
     return [
         {
-            "property": _iri(found, name.value, internal=True),
-            "values": [_term(found, value, tuple(numbers)) for value, numbers in values[name].items()],
+            "property": Shown(
+                found.labels.get(name.value) or worded_name(name.value), href_of(name.value), title=name.value
+            ),
+            "terms": [_term(found, value, tuple(numbers)) for value, numbers in values[name].items()],
         }
         for name in named
     ]
 
 
-def _sections(found: Dereferenced, graphs: _Graphs) -> list[_Section]:
-    sections = []
-    if found.parts:
-        start = (found.page - 1) * PAGE
-        total = found.counts.get(DCTERMS.isPartOf.value, 0)
-        entries = [
-            _iri(found, quad.subject.value, graphs=(graphs.number(quad),), lead=f"{start + number}.")
-            for number, quad in enumerate(found.parts, 1)
-            if isinstance(quad.subject, NamedNode)
-        ]
-        sections.append(_Section("Its text, part by part", _of(found, len(entries), total), entries, ordered=True))
+def _parts(found: Dereferenced, graphs: _Graphs) -> _Section | None:
+    start = (found.page - 1) * PAGE + 1
+    entries = [
+        Shown(
+            found.labels.get(quad.subject.value, short_name(quad.subject.value)),
+            href_of(quad.subject.value),
+            graphs=(graphs.number(quad),),
+            title=quad.subject.value,
+            lead=f"{number}",
+        )
+        for number, quad in enumerate(found.parts, start)
+        if isinstance(quad.subject, NamedNode)
+    ]
+    note = _of(found, len(entries), found.counts.get(DCTERMS.isPartOf.value, 0))
+    return _Section("Its text, part by part", note, entries) if entries else None
+
+
+def _sections(found: Dereferenced) -> list[_Section]:
     by_property: dict[str, list[Shown]] = {}
     for quad in found.references:
-        if isinstance(quad.subject, NamedNode):
-            entry = _iri(found, quad.subject.value, graphs=(graphs.number(quad),), internal=True)
-            by_property.setdefault(quad.predicate.value, []).append(entry)
-    for name, entries in sorted(by_property.items()):
-        title = f"What has it as “{found.labels.get(name) or short_name(name)}”"
-        sections.append(_Section(title, _of(found, len(entries), found.counts.get(name, 0)), entries))
+        by_property.setdefault(quad.predicate.value, []).append(_subject(found, quad))
+    sections = [
+        _Section(
+            f"What has it as “{found.labels.get(name) or worded_name(name)}”",
+            _of(found, len(entries), found.counts.get(name, 0)),
+            entries,
+        )
+        for name, entries in sorted(by_property.items())
+    ]
+    if found.uses:
+        entries = [
+            replace(_subject(found, quad), note=_brief(_term(found, quad.object, ()).text)) for quad in found.uses
+        ]
+        sections.append(_Section("Where it is used", "", entries))
     if found.held:
-        entries = [_iri(found, iri, internal=True) for iri in found.held]
-        sections.append(_Section("What this graph speaks of", "", entries))
+        sections.append(
+            _Section("What this graph speaks of", "", [_iri(found, iri, internal=True) for iri in found.held])
+        )
     return sections
+
+
+def _subject(found: Dereferenced, quad: Quad) -> Shown:
+    """Return the subject of a statement, with a link to the graph that it stands in."""
+    graph = graph_of(quad)
+    subject = quad.subject.value if isinstance(quad.subject, NamedNode) else str(quad.subject)
+    return replace(_iri(found, subject, internal=True), graph=Shown("graph", href_of(graph), title=graph))
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= BRIEF_CHARACTERS else text[:BRIEF_CHARACTERS].rstrip() + "…"
 
 
 def _of(found: Dereferenced, here: int, total: int) -> str:
@@ -256,19 +297,18 @@ def _term(found: Dereferenced, value: Term, graphs: tuple[int, ...]) -> Shown:
         note=", ".join(part for part in (note, cut) if part),
         language=value.language,
         graphs=graphs,
+        code=_HASH.fullmatch(value.value) is not None,
     )
 
 
-def _iri(
-    found: Dereferenced, iri: str, *, graphs: tuple[int, ...] = (), internal: bool = False, lead: str = ""
-) -> Shown:
+def _iri(found: Dereferenced, iri: str, *, graphs: tuple[int, ...] = (), internal: bool = False) -> Shown:
     """Return a link to the page of `iri` where this server has one, else to the web, and never to another scheme."""
-    label = found.labels.get(iri)
+    label = _brief(found.labels.get(iri, ""))
     if internal or iri in found.known or iri.startswith((BASE, "cpr://")):
-        return Shown(label or short_name(iri), href_of(iri), graphs=graphs, lead=lead)
+        return Shown(label or short_name(iri), href_of(iri), graphs=graphs, title=iri)
     if iri.startswith(("http://", "https://")):
-        return Shown(label or iri, iri, outside=True, graphs=graphs, lead=lead)
-    return Shown(iri, graphs=graphs, lead=lead)
+        return Shown(label or iri, iri, outside=True, graphs=graphs)
+    return Shown(iri, graphs=graphs)
 
 
 def _graph(found: Dereferenced, graph: str, origin: Provenance | None) -> dict[str, Any]:

@@ -71,6 +71,12 @@ def rdf(statements: Iterable[Triple] | Iterable[Quad], media_type: str, headers:
     said: list[Triple] | list[Quad] = list(statements)  # type: ignore[assignment]
     if not form.supports_datasets:
         said = list(dict.fromkeys(one.triple if isinstance(one, Quad) else one for one in said))
+    blocks: dict[tuple[object, object], int] = {}  # what is said of one thing stands together
+
+    def block(one: Triple | Quad) -> int:
+        return blocks.setdefault((one.graph_name if isinstance(one, Quad) else None, one.subject), len(blocks))
+
+    said.sort(key=block)
     text = "\n".join(map(str, said))
     prefixes = {name: start for name, start in PREFIXES.items() if "<" + start in text}
     body = serialize(said, format=form, prefixes=prefixes) or b""

@@ -43,6 +43,9 @@ def terms(request: Request) -> Response:
     return html("terms.html", context)
 
 
+EXAMPLE_CHARACTERS: Final = 70
+"""Characters of an identifier that the start page shows."""
+
 _ADDRESSES: Final = (
     ("/mcp", "MCP, for agents: tools that search, read and cite", False),
     ("/sparql", "SPARQL 1.1: without a query it describes itself", True),
@@ -71,7 +74,7 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
     rows = []
     for use in list(schema.classes.values())[:CLASSES]:
         term = schema.terms.get(use.iri)
-        example = {"href": href_of(use.example), "text": short_name(use.example)} if use.example else None
+        example = {"href": href_of(use.example), "text": _brief(short_name(use.example))} if use.example else None
         label = term.label if term else short_name(use.iri)
         rows.append({"href": href_of(use.iri), "label": label, "count": f"{use.entities:,}", "example": example})
     context = {
@@ -85,3 +88,7 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
         "unmeasured": counted.quads > 0,
     }
     return html("start.html", context)
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= EXAMPLE_CHARACTERS else text[:EXAMPLE_CHARACTERS] + "…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -29,8 +30,8 @@ COUNTED: Final = 10_000
 """References are counted up to here."""
 ORIGINS: Final = 20
 """Graphs whose origin is looked up."""
-PREVIEW: Final = 280
-"""Characters of a text that stand for it elsewhere."""
+PREVIEW: Final = 2_000
+"""Characters of a text that are given where it is part of something else."""
 
 ABOUT: Final = """
 SELECT DISTINCT ?graph ?property ?value WHERE { GRAPH ?graph { $iri ?property ?value } } LIMIT $limit"""
@@ -49,6 +50,9 @@ COUNTS: Final = """
 SELECT ?property (COUNT(*) AS ?count) WHERE {
   { SELECT DISTINCT ?subject ?property WHERE { ?subject ?property $iri } LIMIT $limit }
 } GROUP BY ?property"""
+
+USES: Final = """
+SELECT DISTINCT ?graph ?subject ?value WHERE { GRAPH ?graph { ?subject $iri ?value } } LIMIT $limit OFFSET $offset"""
 
 HELD: Final = """
 SELECT DISTINCT ?subject WHERE { GRAPH $iri { ?subject ?property ?value } } LIMIT $limit OFFSET $offset"""
@@ -82,6 +86,8 @@ class Dereferenced:
     references: Sequence[Quad]
     counts: Mapping[str, int]
     """How many things refer to it, by property; from `COUNTED` in all on there may be more."""
+    uses: Sequence[Quad]
+    """For a property: statements that have it."""
     held: Sequence[str]
     """For a named graph: things that it says something of."""
     page: int
@@ -129,21 +135,28 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         for row in reader.rows("what refers to it", bind(REFERENCES, apart=apart, **window))
         if isinstance(row["subject"], NamedNode)
     ]
-    # A graph is there without anything being said of it; only its own kind of name is looked for.
-    held = [iri_of(r["subject"]) for r in reader.rows("what the graph holds", bind(HELD, **window))]
-    if not (said or declared or ((references or parts or held) and page == 1)) and page == 1:
-        raise NotFoundError(f"no graph says anything of <{iri}>, and nothing refers to it")
+    uses = [
+        Quad(row["subject"], node, row["value"], _graph(row))
+        for row in reader.rows("what has it as a property", bind(USES, **window))
+        if isinstance(row["subject"], NamedNode)
+    ]
+    # A graph can be there without anything being said of it.
+    held = [iri_of(row["subject"]) for row in reader.rows("what the graph holds", bind(HELD, **window))]
+    if not any((said, declared, parts, references, uses, held)):
+        raise NotFoundError(
+            f"no graph says anything of <{iri}>, and nothing refers to it" if page == 1 else f"there is no page {page}"
+        )
     counts = {
         iri_of(row["property"]): int(text_of(row["count"]))
         for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED))
         if "property" in row
     }
-    more = any(len(found) > PAGE for found in (parts, references, held))
-    parts, references, held = parts[:PAGE], references[:PAGE], held[:PAGE]
+    more = any(len(found) > PAGE for found in (parts, references, uses, held))
+    parts, references, uses, held = parts[:PAGE], references[:PAGE], uses[:PAGE], held[:PAGE]
     quads = sorted({*said, *declared}, key=lambda q: (str(q.predicate), str(q.object), str(q.graph_name)))
     named = {
         term.value
-        for quad in (*quads, *parts, *references)
+        for quad in (*quads, *parts, *references, *uses)
         for term in (quad.subject, quad.predicate, quad.object)
         if isinstance(term, NamedNode)
     }
@@ -157,6 +170,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         parts=parts,
         references=references,
         counts=counts,
+        uses=uses,
         held=held,
         page=page,
         more=more,
@@ -269,3 +283,11 @@ def short_name(iri: str) -> str:
         return short
     tail = iri.rstrip("/#").rpartition("/")[2]
     return unquote(tail) or iri
+
+
+def worded_name(iri: str) -> str:
+    """Return the words in the name of a term without a label: ``dcterms:isPartOf`` is "is part of"."""
+    prefix, _, local = curie(iri).partition(":")
+    if prefix.startswith("<"):
+        return short_name(iri)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", local).lower()
