@@ -55,7 +55,7 @@ def problem(request: Request, error: HttpError | QuadciteError) -> Response:
     Besides the members of RFC 9457 it has `code`, which is stable, and `message`, the same as `detail`.
     """
     status, headers = (error.status, error.headers) if isinstance(error, HttpError) else (error.http_status, {})
-    headers = {**headers, "Cache-Control": "no-store", "Vary": "Accept, Accept-Encoding"}
+    headers = {**headers, "Cache-Control": "no-store", "Vary": "Accept"}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, QuadciteError) and error.retryable:

@@ -276,6 +276,12 @@ def test_an_older_snapshot_can_be_asked(client: TestClient) -> None:
     assert (never.status_code, "99" in never.json()["message"]) == (400, True)
 
 
+def test_a_body_has_one_type(client: TestClient) -> None:
+    types = [("Content-Type", "application/sparql-query"), ("Content-Type", "application/sparql-update")]
+    refused = client.post("/sparql", content="ASK {}", headers=types)
+    assert (refused.status_code, "Content-Type" in refused.json()["message"]) == (400, True)
+
+
 def test_a_request_has_a_bounded_number_of_parameters(endpoint: Endpoint) -> None:
     wide = replace(endpoint, settings=endpoint.settings.model_copy(update={"max_body_bytes": 1 << 20}))
     with TestClient(Starlette(routes=routes(wide))) as client:
@@ -310,7 +316,7 @@ def test_without_a_query_the_service_is_described(client: TestClient) -> None:
 
 
 def test_head_is_get_without_the_body(client: TestClient) -> None:
-    for query in (SELECT, "ASK", f"DESCRIBE <{SEVEN}>"):
+    for query in (SELECT, "SELECT * { ?s ?p ?o }", "ASK", f"DESCRIBE <{SEVEN}>"):
         head, get = (client.request(method, "/sparql", params={"query": query}) for method in ("HEAD", "GET"))
         assert (head.status_code, dict(head.headers)) == (get.status_code, dict(get.headers))
     large = client.head("/sparql", params={"query": "SELECT * { ?a ?b ?c . ?d ?e ?f }"})
