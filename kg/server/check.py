@@ -1,0 +1,93 @@
+"""``/sparql/check``: what may be wrong with a query, without running it.
+
+``GET /sparql/check?query=``, or POST of a form or of the query itself (``application/sparql-query``). The answer is one
+JSON object: ``form`` (null for what is no query), ``read`` (false: too large or not understood, and not checked),
+``generation`` of the store whose measured schema it was checked against, ``hints`` and ``prefixes``: those that the
+query uses, null for one that is declared nowhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server.mcp import Threads
+from kg.server.negotiation import media_type_of
+from kg.server.problems import HttpError, answering, method_not_allowed
+from kg.sparql.guard import check_query
+from kg.sparql.lint import check
+from kg.sparql.reader import parse
+from kg.tools.measuring import measured
+from kg.vocabulary import PREFIXES
+
+PATH: Final = "/sparql/check"
+
+_FORM: Final = "application/x-www-form-urlencoded"
+_QUERY: Final = "application/sparql-query"
+_SCHEMA_WAIT_S: Final = 2.0
+
+
+def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
+    """Return the route; what is checked against is the last measurement of `kg`."""
+
+    async def answer(request: Request) -> Response:
+        query = await _query(request, kg.settings.max_body_bytes)
+        content = await threads.run(partial(report, kg, query), light=True)
+        return JSONResponse(content, headers={"Cache-Control": "no-store"})
+
+    methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    return [Route(PATH, answering(answer), methods=methods, name="check")]
+
+
+def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
+    """Return what is known of `query` as JSON types. Raises QueryForbiddenError and QuerySyntaxError as running it."""
+    form = check_query(query)
+    parsed = parse(query)
+    schema = measured(kg, _SCHEMA_WAIT_S)
+    declared = {} if parsed is None else {name: node.value for name, node in parsed.declared.items()}
+    used = () if parsed is None else parsed.used
+    return {
+        "form": form,
+        "read": parsed is not None,
+        "generation": schema.generation,
+        "hints": [asdict(hint) for hint in check(query, schema)],
+        "prefixes": {name: declared.get(name, PREFIXES.get(name)) for name in used},
+    }
+
+
+async def _query(request: Request, most: int) -> str:
+    """Return the query of a request, as the SPARQL Protocol has it."""
+    if request.method in ("GET", "HEAD"):
+        return _only(request.query_params.getlist("query"))
+    if request.method != "POST":
+        raise method_not_allowed(request, "GET, HEAD, POST")
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            message = f"the body is larger than {most} bytes (setting QUADCITE_MAX_BODY_BYTES)"
+            raise HttpError(413, "body_too_large", message)
+    media_type, _ = media_type_of(request.headers.get("content-type", ""))
+    try:
+        text = bytes(body).decode()
+        if media_type == _FORM:
+            return _only(parse_qs(text, keep_blank_values=True, errors="strict").get("query", []))
+    except ValueError as error:
+        raise InvalidInputError(f"the body is not UTF-8: {error}") from None
+    if media_type != _QUERY:
+        raise HttpError(415, "unsupported_media_type", f"{PATH} takes {_QUERY} or {_FORM}, not {media_type or 'that'}")
+    return text
+
+
+def _only(given: list[str]) -> str:
+    if len(given) != 1:
+        raise InvalidInputError(f"{PATH} needs exactly one parameter query=, and {len(given)} were given")
+    return given[0]
