@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute, Route
 from kg import __version__
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server import commands, description, graph_store, health, pages, queries, sparql_protocol, tool_routes
+from kg.server import check, commands, description, graph_store, health, pages, queries, sparql_protocol, tool_routes
 from kg.server.auth import EVERYONE, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
@@ -92,7 +92,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     endpoint = endpoint_of(kg, pool, token)
     routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint), *queries.routes(endpoint)]
     routes += [*graph_store.routes(endpoint), *commands.routes(kg, endpoint)]
-    routes += tool_routes.routes(kg, threads)
+    routes += [*tool_routes.routes(kg, threads), *check.routes(kg, threads)]
     routes += [*description.routes(kg, endpoint), *pages.routes(kg)]
     return Starlette(
         routes=routes,
