@@ -62,7 +62,10 @@ def _with_tag(request: Request) -> list[Tool]:
     """Return the tools that ``?tag=`` asks for, or the first of each name."""
     tag = request.query_params.get("tag")
     if tag is None:
-        return list({tool.name: tool for tool in reversed(TOOLS)}.values())[::-1]
+        first: dict[str, Tool] = {}
+        for tool in TOOLS:
+            first.setdefault(tool.name, tool)
+        return list(first.values())
     found = [tool for tool in TOOLS if tag in tool.tags]
     if not found:
         tags = ", ".join(sorted({name for tool in TOOLS for name in tool.tags}))

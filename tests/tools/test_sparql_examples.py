@@ -1,0 +1,72 @@
+"""Every example query that ships parses, runs, looks right to the lint, and gives rows where the fixtures have data."""
+
+from __future__ import annotations
+
+import pytest
+
+from kg.sparql.lint import check
+from kg.store.protocol import Rows
+from kg.tools.examples import Example, examples, sparql_examples
+from kg.tools.measuring import measured
+from kg.tools.search_service import expand
+
+WITHOUT_DATA = {
+    "codes/added-codes": "the fixtures use no code that the ontology does not list",
+    "provenance/superseded-sources": "no file of the fixtures was replaced",
+}
+
+
+def name_of(example: Example) -> str:
+    return example.iri.partition("/examples/")[2]
+
+
+@pytest.mark.parametrize("example", examples(), ids=name_of)
+def test_an_example_runs_and_has_rows(fixtures, example):
+    answer = fixtures.query(expand(fixtures, example.query))
+    assert not answer.truncated
+    if name_of(example) not in WITHOUT_DATA:
+        assert answer.result if not isinstance(answer.result, Rows) else len(answer.result)
+
+
+@pytest.mark.parametrize("example", examples(), ids=name_of)
+def test_an_example_uses_terms_that_the_graph_has(fixtures, example):
+    if name_of(example) not in WITHOUT_DATA:
+        assert check(example.query, measured(fixtures)) == []
+
+
+def test_there_are_examples_of_each_kind():
+    names = [name_of(example) for example in examples()]
+    assert len(names) == len(set(names)) >= 20
+    assert len([example for example in examples() if "SERVICE kg:search" in example.query]) >= 3
+    assert all(example.question.endswith("?") and example.keywords for example in examples())
+    assert {name.partition("/")[0] for name in names} == {"climate", "codes", "provenance", "schema", "search"}
+
+
+def test_counts_over_several_patterns_are_of_distinct_things():
+    """The default graph is the union of all graphs: a triple in two graphs would count twice."""
+    for example in examples():
+        if "COUNT(" in example.query and "GRAPH ?graph" not in example.query:
+            assert "COUNT(DISTINCT" in example.query, example.iri
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("how many laws does each country have", "climate/documents-per-country"),
+        ("why is this statement in the graph", "provenance/why-a-statement"),
+        ("which file and row does a document come from", "provenance/source-of-a-document"),
+        ("coverage of a topic per country", "search/coverage-of-a-topic"),
+        ("number of documents issued each year", "climate/documents-per-year"),
+        ("what translations are there, with the original text", "climate/translations"),
+    ],
+)
+def test_a_question_finds_the_query_that_answers_it(fixtures, question, name):
+    found = sparql_examples(fixtures, question)
+    assert name in [example.id for example in found.examples]
+    assert any("kg models pull" in note for note in found.notes)
+
+
+def test_the_limit_holds_and_the_total_is_told(fixtures):
+    found = sparql_examples(fixtures, "count", limit=50)
+    assert len(found.examples) == found.meta.total == len(examples())
+    assert len(sparql_examples(fixtures, "count", limit=2).examples) == 2
