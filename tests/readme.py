@@ -16,6 +16,7 @@ from kg import errors
 from kg.cli import app
 from kg.settings import Settings
 from kg.tools.registry import TOOLS
+from tests.conformance import figures
 
 README = Path(__file__).parent.parent / "README.md"
 SECTION = re.compile(r"(<!-- made: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -98,6 +99,8 @@ def made(section: str) -> str:
             return _table(("code", "HTTP", "try again", "meaning"), rows)
         case "tools":
             return _table(("tool", "tags", "what it does", "use when"), tools())
+        case "standards":
+            return _table(("W3C test suite", "tests", "passed", "the others, each an expected failure"), figures.rows())
     raise ValueError(f"the README has a section {section!r} that nothing makes")
 
 
@@ -107,5 +110,6 @@ def renewed(text: str) -> str:
 
 
 if __name__ == "__main__":
+    figures.renew()
     README.write_text(renewed(README.read_text()))
     sys.stdout.write(f"wrote {README.name}\n")

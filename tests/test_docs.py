@@ -31,7 +31,13 @@ def test_the_tables_are_what_the_code_says_now() -> None:
 
 
 def test_every_table_is_there() -> None:
-    assert {name for _, name, _, _ in readme.SECTION.findall(TEXT)} == {"tools", "commands", "settings", "errors"}
+    assert {name for _, name, _, _ in readme.SECTION.findall(TEXT)} == {
+        "tools",
+        "commands",
+        "settings",
+        "errors",
+        "standards",
+    }
 
 
 def test_every_error_has_a_code_and_a_meaning_of_its_own() -> None:
