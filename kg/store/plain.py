@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -16,7 +16,8 @@ import pyoxigraph
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
 from kg.errors import InvalidInputError, QuerySyntaxError, StoreError
-from kg.sparql.lexer import Token, tokens
+from kg.sparql.guard import check_depth
+from kg.sparql.using import with_dataset
 from kg.store.protocol import Snapshot
 from kg.store.reach import refuse_outbound
 from kg.store.snapshots import Snapshots
@@ -63,6 +64,7 @@ class PlainStore:
         dropped does not) and for graphs given to an update that names its own.
         """
         refuse_outbound(update)
+        check_depth(update)
         if default_graphs or named_graphs:
             update = with_dataset(update, default_graphs, named_graphs)
         return self._write(lambda store: store.update(update, base_iri=self.base_iri))
@@ -168,56 +170,3 @@ class PlainStore:
 def _data(graph: object, triples: Iterable[Triple]) -> str:
     text = "\n".join(f"{triple} ." for triple in triples)
     return text if graph is None else f"GRAPH {graph} {{ {text} }}"
-
-
-def with_dataset(update: str, default_graphs: Sequence[NamedNode], named_graphs: Sequence[NamedNode]) -> str:
-    """Return `update` with USING and USING NAMED in each operation that has a WHERE (section 2.2.3 of the protocol).
-
-    Raises InvalidInputError, as the section demands, for an update that names a dataset itself.
-    """
-    using = "".join(f" USING {graph}" for graph in default_graphs)
-    using += "".join(f" USING NAMED {graph}" for graph in named_graphs) + " "
-    significant = [token for token in tokens(update) if token.kind not in ("space", "comment")]
-    pieces: list[str] = []
-    done = 0
-    for at, token in _outside_braces(significant):
-        word = token.text.partition(":")[0].upper() if token.kind in ("word", "name") else ""
-        previous = significant[at - 1].text.upper() if at else ""
-        if previous == "PREFIX":
-            continue
-        if word in ("WITH", "USING", "USINGNAMED"):
-            raise InvalidInputError(
-                f"the update names its dataset with {word} (at character {token.start}), so the request must not do so "
-                "as well with using-graph-uri or using-named-graph-uri"
-            )
-        if not word.endswith("WHERE"):
-            continue
-        pieces.append(update[done : token.start])
-        done = token.start
-        if previous != "}":  # DELETE WHERE { ... }, which takes no USING, is DELETE { ... } WHERE { ... }
-            done = token.end - len("WHERE")
-            pieces.append(update[token.start : done] + update[token.end : _group_end(significant[at:], update)])
-        pieces.append(using)
-    return "".join(pieces) + update[done:]
-
-
-def _outside_braces(significant: list[Token]) -> Iterator[tuple[int, Token]]:
-    """Yield each token, with its index, that stands in no group."""
-    depth = 0
-    for at, token in enumerate(significant):
-        if token.text == "{":
-            depth += 1
-        elif token.text == "}":
-            depth -= 1
-        elif depth == 0:
-            yield at, token
-
-
-def _group_end(significant: list[Token], update: str) -> int:
-    """Return the offset after the first group in `significant`, tokens of `update`."""
-    depth = 0
-    for token in significant:
-        depth += (token.text == "{") - (token.text == "}")
-        if token.text == "}" and depth == 0:
-            return token.end
-    return len(update)

@@ -14,10 +14,10 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store
 
 from kg.errors import QuerySyntaxError
 from kg.sparql.guard import check_depth
+from kg.sparql.using import with_dataset
 from kg.store import difference
 from kg.store.confinement import Limits, confined
 from kg.store.difference import Delta
-from kg.store.plain import with_dataset
 from kg.store.protocol import Snapshot
 from kg.store.reach import graphs_within_reach, reads_any_graph, refuse_outbound
 from kg.store.skolem import skolemize
