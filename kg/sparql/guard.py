@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
@@ -10,6 +9,7 @@ from typing import Final, Literal
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
 from kg.sparql.lexer import Token, may_compare, other_end, readings, token_at, tokens
+from kg.sparql.prefixes import nearest_prefix
 from kg.vocabulary import PREFIXES
 
 Form = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
@@ -286,9 +286,8 @@ def syntax_error(query: str, message: str) -> QuerySyntaxError:
 def _undeclared(token: Token, declared: Collection[str]) -> str:
     """Return what to say of a name whose prefix is not declared, with the prefix that it is nearest to."""
     name = token.text.partition(":")[0]
-    near = {known.lower(): known for known in declared}
-    found = difflib.get_close_matches(name.lower(), near, n=1, cutoff=0.5)
-    hint = f"did you mean {near[found[0]]}:? Or " if found else ""
+    near = nearest_prefix(name, sorted(declared))
+    hint = f"did you mean {near}:? Or " if near else ""
     return f"the prefix {name}: is not declared; {hint}add PREFIX {name}: <...> at the top"
 
 
