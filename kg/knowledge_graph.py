@@ -63,6 +63,8 @@ class KnowledgeGraph:
     """Loads sources; put here by the composition root, since this package never imports the loaders."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
     """Tells whoever finds the data directory locked at which URL this process can be asked."""
+    dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
+    """Returns what the last check of the dataset shapes found; put here by whoever runs these checks."""
     memory: Memory = field(default_factory=Memory, repr=False)
 
     @classmethod

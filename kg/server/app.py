@@ -32,6 +32,7 @@ from kg.server.writing import CivicGraphs
 from kg.settings import Settings
 from kg.store.lock import holder
 from kg.store.sandbox import QueryPool
+from kg.tools.dataset_checks import DatasetChecks
 from kg.tools.registry import CLIMATE, CORE, RESEARCH
 from kg.tools.search_service import expand
 from kg.tools.user_graphs import UserGraphs
@@ -55,7 +56,9 @@ def endpoint_of(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalT
     `pool` holds the query workers that they have to themselves; without it they share those of the tools. `token` is
     what makes its holder an admin; without it nobody is.
     """
-    written = CivicGraphs(UserGraphs(kg))
+    checks = DatasetChecks(kg)
+    kg.dataset_check = checks.result
+    written = CivicGraphs(UserGraphs(kg, checks.schedule))
     return Endpoint(
         settings=kg.settings,
         pool=pool or kg.pool,

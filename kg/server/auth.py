@@ -15,7 +15,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from kg.errors import ForbiddenError, UnauthorizedError
+from kg.errors import ForbiddenError, StoreError, UnauthorizedError
 
 READ: Final = "read"
 WRITE: Final = "write"
@@ -52,11 +52,15 @@ class LocalToken:
         self._path: Final = data_dir / TOKEN_FILE
         self._secret: Final = secrets.token_urlsafe(32)
         partial = data_dir / f".{TOKEN_FILE}.partial"
-        partial.unlink(missing_ok=True)
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(self._secret)
-        partial.replace(self._path)
+        try:
+            partial.unlink(missing_ok=True)
+            # Made anew, with its mode, and renamed when it is whole: nobody else can have it open or read half of it.
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(self._secret)
+            partial.replace(self._path)
+        except OSError as error:
+            raise StoreError(f"the local token cannot be written to {self._path}: {error.strerror or error}") from error
 
     def actor(self, request: Request) -> Actor:
         """Return who sent `request`. Raises UnauthorizedError for credentials that are not this server's."""
@@ -74,13 +78,14 @@ class LocalToken:
         return HOLDER
 
     def remove(self) -> None:
-        """Delete the file: the token is of no use any more."""
-        self._path.unlink(missing_ok=True)
+        """Delete the file, unless another server has put its own token there: this one is of no use any more."""
+        if read_token(self._path.parent) == self._secret:
+            self._path.unlink(missing_ok=True)
 
 
 def read_token(data_dir: Path) -> str | None:
     """Return the token of the server that holds `data_dir`, or None where there is none to be read."""
     try:
-        return (data_dir / TOKEN_FILE).read_text().strip() or None
-    except OSError:
+        return (data_dir / TOKEN_FILE).read_text(encoding="ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
         return None

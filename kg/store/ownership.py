@@ -77,18 +77,22 @@ def cessions(store: Store, deltas: Sequence[Delta], yielding: Collection[NamedNo
     takers = [delta for delta in deltas if delta.added and not yields(delta.graph)]
     found = []
     for graph in (graph for graph in yielding if takers and graph not in written):
-        taken = {
-            line: taker.graph
-            for taker in takers
-            for line, quad in taker.added.items()
-            if Quad(quad.subject, quad.predicate, quad.object, graph) in store
-        }
+        taken = {line: taker.graph for taker in takers for line in _taken(store, taker, graph)}
         if taken:
             held = difference.stored_statements(store, graph)
             delta = difference.compare(graph, held, {line: quad for line, quad in held.items() if line not in taken})
             if delta is not None:
                 found.append(Cession(delta, taken))
     return found
+
+
+def _taken(store: Store, taker: Delta, graph: NamedNode) -> Iterator[str]:
+    """Yield the statements of `graph` that `taker` adds, and other texts of units that it gives a text."""
+    for line, quad in taker.added.items():
+        if quad.predicate == SCHEMA.text:
+            yield from map(_statement, store.quads_for_pattern(quad.subject, quad.predicate, None, graph))
+        elif Quad(quad.subject, quad.predicate, quad.object, graph) in store:
+            yield line
 
 
 def with_cessions(store: Store, described: Patch, ceded: Sequence[Cession], generation: int) -> Patch:

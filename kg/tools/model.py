@@ -189,6 +189,19 @@ class ResourceResult(Result):
     resources: list[Resource]
 
 
+class DatasetCheck(BaseModel):
+    """What the last check of what people wrote found; it keeps nothing out."""
+
+    generation: int = Field(description="The state that was checked")
+    checked: str
+    conforms: bool | None = None
+    violations: int = 0
+    messages: list[str] = Field(default_factory=list, description="The first violations")
+    seconds: float = 0.0
+    pending: bool = Field(False, description="Whether a newer state is being checked")
+    problem: str | None = None
+
+
 class Health(Result):
     """State of the server and of what it serves."""
 
@@ -204,6 +217,7 @@ class Health(Result):
     dataset: str
     dataset_revision: str | None = None
     concepts: str
+    dataset_shapes: DatasetCheck | None = None
     problems: list[str] = Field(default_factory=list)
 
 

@@ -223,6 +223,7 @@ def health(kg: KnowledgeGraph) -> Health:
         dataset=kg.settings.dataset_repo,
         dataset_revision=kg.settings.dataset_revision,
         concepts="none are loaded",
+        dataset_shapes=None if kg.dataset_check is None else kg.dataset_check(),
         problems=problems,
     )
     result.meta.snapshot = counted.generation

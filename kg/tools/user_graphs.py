@@ -206,7 +206,7 @@ def _within_reach(describe: Describe) -> Describe:
 
 def _check(graph: NamedNode, triples: Sequence[Triple]) -> None:
     """Raise ShapesViolatedError if what the record shapes look at in `triples` is not as they say."""
-    shapes = _shapes()
+    shapes = record_shapes()
     if not shapes.targets_any(triples):
         return
     if len(triples) > MAX_CHECKED:
@@ -222,6 +222,6 @@ def _check(graph: NamedNode, triples: Sequence[Triple]) -> None:
 
 
 @cache
-def _shapes() -> Shapes:
-    """The record shapes, opened; reading them takes a second."""
+def record_shapes() -> Shapes:
+    """Return the record shapes as they are for what people write; reading them takes a second."""
     return Shapes.load(opened=True)

@@ -105,9 +105,10 @@ def fixture_faults(folder: Path) -> Iterator[Violation]:
     """Yield where a fixture is not judged as ``cases.toml`` in `folder` declares.
 
     Each ``[[case]]`` there has a `shape`, a `passing` and a `failing` file, the `message` that the failing one must
-    give, and with it the `severity`, where that is not Violation.
+    give, and with it the `severity`, where that is not Violation. The `suite` is ``dataset`` where the shape is not one
+    for records.
     """
-    gate = RecordGate()
+    gate, dataset = RecordGate(), Shapes.dataset()
     for case in tomllib.loads((folder / "cases.toml").read_text(encoding="utf-8"))["case"]:
         for kind in ("passing", "failing"):
             path = folder / case[kind]
@@ -115,7 +116,10 @@ def fixture_faults(folder: Path) -> Iterator[Violation]:
             if syntax_error is not None:
                 yield syntax_error
                 continue
-            results = [violation for each in gate.check(_by_graph(quads)).values() for violation in each]
+            if case.get("suite") == "dataset":
+                results = dataset.check(quads)
+            else:
+                results = [violation for each in gate.check(_by_graph(quads)).values() for violation in each]
             expected = {(case["message"], case.get("severity", "Violation"))} if kind == "failing" else set()
             for message, severity in {(result.message, result.severity) for result in results} ^ expected:
                 lack = "gives" if (message, severity) not in expected else "does not give"

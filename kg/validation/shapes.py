@@ -29,6 +29,9 @@ _SEVERITIES: Final[dict[object, Severity]] = {
     SHACL.Info: "Info",
 }
 
+_CLOSING: Final = frozenset({SH.closed, SH.ignoredProperties, SH.targetSubjectsOf})
+"""What makes a record shape one for records alone: it allows nothing more, and looks at what has no class of ours."""
+
 _ENGINE = threading.Lock()
 """pySHACL patches rdflib for the time of a call, so there is one call at a time."""
 
@@ -40,9 +43,7 @@ class Shapes:
     """A parsed suite. `targets` are the classes, `target_predicates` the predicates whose subjects it looks at."""
 
     def __init__(self, triples: Iterable[Triple], *, hoist: bool = True, opened: bool = False) -> None:
-        triples = [
-            triple for triple in triples if not (opened and triple.predicate in (SH.closed, SH.ignoredProperties))
-        ]
+        triples = [triple for triple in triples if not (opened and triple.predicate in _CLOSING)]
         self.targets: frozenset[Term] = frozenset(t.object for t in triples if t.predicate == SH.targetClass)
         self.target_predicates: frozenset[Term] = frozenset(
             t.object for t in triples if t.predicate == SH.targetSubjectsOf
@@ -53,10 +54,16 @@ class Shapes:
             _hoist_properties(self._graph)
 
     @classmethod
+    def dataset(cls) -> Self:
+        """Read the dataset shapes that ship with Quadcite."""
+        return cls.load(*sorted(bundle.folder("shapes").glob("dataset-*.ttl")))
+
+    @classmethod
     def load(cls, *paths: Path, hoist: bool = True, opened: bool = False) -> Self:
         """Read a suite from Turtle files; without paths, the record shapes that ship with Quadcite.
 
-        `opened`: closed shapes are taken as open, so that a node may have other properties too.
+        `opened`: as they are for data that may say more: closed shapes are open, and only what has a class that a shape
+        targets is looked at.
 
         Raises SourceError for a file that cannot be read, InvalidInputError for shapes that are not SHACL.
         """
