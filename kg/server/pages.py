@@ -29,7 +29,6 @@ from kg.server.start import start, terms
 from kg.store.protocol import Term
 from kg.tools.dereferencing import (
     COUNTED,
-    PAGE,
     QUADS,
     Dereferenced,
     dereference,
@@ -224,16 +223,15 @@ def _facts(found: Dereferenced, graphs: _Graphs) -> list[dict[str, Any]]:
 
 
 def _parts(found: Dereferenced, graphs: _Graphs) -> _Section | None:
-    start = (found.page - 1) * PAGE + 1
     entries = [
         Shown(
             found.labels.get(quad.subject.value, short_name(quad.subject.value)),
             href_of(quad.subject.value),
             graphs=(graphs.number(quad),),
             title=quad.subject.value,
-            lead=f"{number}",
+            lead=found.positions[quad.subject.value],
         )
-        for number, quad in enumerate(found.parts, start)
+        for quad in found.parts
         if isinstance(quad.subject, NamedNode)
     ]
     note = _of(found, len(entries), found.counts.get(DCTERMS.isPartOf.value, 0))

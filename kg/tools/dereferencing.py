@@ -83,6 +83,8 @@ class Dereferenced:
     """Whether more is said than is given."""
     parts: Sequence[Quad]
     """Its parts in their order, as ``part dcterms:isPartOf iri``."""
+    positions: Mapping[str, str]
+    """The position of each part, by its IRI."""
     references: Sequence[Quad]
     counts: Mapping[str, int]
     """How many things refer to it, by property; from `COUNTED` in all on there may be more."""
@@ -123,11 +125,8 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     about = reader.rows("what is said of it", bind(ABOUT, iri=node, limit=QUADS + 1))
     said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
     declared = list(ontology().get(node, ()))
-    parts = [
-        Quad(NamedNode(iri_of(row["subject"])), DCTERMS.isPartOf, node, _graph(row))
-        for row in reader.rows("its parts", bind(PARTS, **window))
-        if isinstance(row["subject"], NamedNode)
-    ]
+    in_order = [row for row in reader.rows("its parts", bind(PARTS, **window)) if isinstance(row["subject"], NamedNode)]
+    parts = [Quad(NamedNode(iri_of(row["subject"])), DCTERMS.isPartOf, node, _graph(row)) for row in in_order]
     in_parts = parts or (page > 1 and reader.rows("whether it has parts", bind(PARTS, iri=node, limit=1, offset=0)))
     apart = DCTERMS.isPartOf if in_parts else RDF.nil
     references = [
@@ -168,6 +167,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         quads=quads,
         cut=len(about) > QUADS or reader.truncated,
         parts=parts,
+        positions={iri_of(row["subject"]): text_of(row["position"]) for row in in_order},
         references=references,
         counts=counts,
         uses=uses,

@@ -213,10 +213,10 @@ class _Measurement:
                 # Where all its subjects are of this class, what was measured holds for the class.
                 if count == quads[iri]:
                     of_class[name][iri] = properties[iri]
-                elif iri == RDF.type.value:
+                elif iri == RDF.type.value and iri not in doubled:
                     of_class[name][iri] = PropertyUse(iri, count, entities[name], {}, {}, {"": count}, f"<{name}>")
                 else:
-                    of_class[name][iri] = self._use(iri, iri in doubled, name)
+                    of_class[name][iri] = self._use(iri, not doubled.isdisjoint((iri, RDF.type.value)), name)
         return Schema(
             generation=self._generation or self._at_least,
             triples=sum(triples.values()),
