@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
-from kg.tools.budget import clipped
+from kg.tools.budget import Lean, clipped
 from kg.tools.declared import local_name, short, words_of
 from kg.tools.meaning import WITHOUT_MODEL, closeness, overlap
 from kg.tools.model import Offset, Result
@@ -25,6 +25,8 @@ USES_COUNTED: Final = 10_000
 """Uses of an individual up to which they are counted."""
 NAMED: Final = 0.55
 """Likeness of a name from which it counts as found."""
+FAR: Final = 0.6
+"""What is not this near, as a share of the nearest, is left out."""
 MEANT: Final = 0.3
 """Cosine of a definition from which it counts as found; unrelated ones reach about 0.2."""
 WORDED: Final = 0.9
@@ -42,16 +44,18 @@ SELECT ?thing ?property ?text WHERE {
 }"""
 
 
-class FoundTerm(BaseModel):
+class FoundTerm(Lean):
     """A term, with what is needed to use it in a query."""
 
     iri: str
-    curie: str | None = Field(description="Prefixed name; null where no prefix fits")
+    curie: str | None = Field(None, description="Prefixed name, where a prefix fits")
     kind: Kind
     label: str
     context: str = Field(description="What it is, in one line")
     uses: int = Field(description=f"Things of a class, triples of a property or individual (counted to {USES_COUNTED})")
-    matched: str = Field(description="The name that is like the text, or `meaning`")
+    matched: str | None = Field(
+        None, description="What is like the text, where it is not the label: a name, or `meaning`"
+    )
 
 
 class TermResult(Result):
@@ -95,6 +99,9 @@ def find_terms(
     ranked = sorted(
         scored.values(), key=lambda found: (-round(found[0], 3), order[found[1].kind], -(found[1].count or 0))
     )
+    if ranked:
+        least = FAR * min(1.0, ranked[0][0])
+        ranked = [found for found in ranked if found[0] >= least]
     page = ranked[offset : offset + limit]
     result = TermResult(terms=_shown(reader, page), notes=notes)
     if not ranked:
@@ -141,7 +148,7 @@ def _shown(reader: Reader, page: Sequence[tuple[float, Entry, str]]) -> list[Fou
             label=entry.label,
             context=clipped(_context(entry, texts), CONTEXT_CHARACTERS),
             uses=uses.get(entry.iri, 0) if entry.kind == "individual" else entry.count or 0,
-            matched="meaning" if name == "meaning" else name,
+            matched=None if name == entry.label else name,
         )
         for _, entry, name in page
     ]
@@ -149,7 +156,7 @@ def _shown(reader: Reader, page: Sequence[tuple[float, Entry, str]]) -> list[Fou
 
 def _context(entry: Entry, texts: Mapping[str, str]) -> str:
     if entry.kind != "individual":
-        return entry.about or f"A {entry.kind} that only the data use."
+        return entry.about or f"{entry.label}, as {short(entry.iri).partition(':')[0]}: defines it"
     scheme = scheme_of(entry.iri)
     if entry.about:
         return entry.about

@@ -168,7 +168,10 @@ def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult) -> 
     if diagnosis is None:
         return
     result.empty_because = list(diagnosis.patterns)
-    result.notes.append(diagnosis.message)
+    note = diagnosis.message
+    for hint in diagnosis.hints:  # they stand in `hints`
+        note = note.replace(hint.message, "").replace(" .", "").strip()
+    result.notes.append(note)
     known = {hint.message for hint in result.hints or []}
     more = [_line(hint) for hint in diagnosis.hints if hint.message not in known]
     result.hints = [*(result.hints or []), *more] or None

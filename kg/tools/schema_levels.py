@@ -132,7 +132,11 @@ def _domains(schema: Schema) -> SchemaResult:
     unused = [term.iri for term in schema.terms.values() if term.kind == "class" and term.iri not in schema.classes]
     for iri, use in schema.classes.items():
         term = schema.terms.get(iri)
-        about = clipped((term.definition if term else None) or f"A {words_of(local_name(iri))}.", ABOUT_CHARACTERS)
+        about = clipped(
+            (term.definition if term else None)
+            or f"{words_of(local_name(iri))}, as {short(iri).partition(':')[0]}: defines it",
+            ABOUT_CHARACTERS,
+        )
         line = ClassLine(name=short(iri), things=use.entities, about=about)
         of.setdefault((term.domain if term else None) or STANDARDS, []).append(line)
     titles = {name: title for name, (title, _) in declared.modules().items()} | {

@@ -13,6 +13,8 @@ COMMON: Final = 20_000
 """Names that share a trigram beyond which it tells too little to be followed, where rarer ones do."""
 COMPARED: Final = 200
 """Names that are compared letter by letter, of those that share most trigrams."""
+SPELT: Final = 0.75
+"""Share of letters that two words have in common from which one may be the other misspelt."""
 
 
 class Likeness(NamedTuple):
@@ -95,7 +97,10 @@ def _ratio(one: str, other: str) -> float:
     if other.startswith(one) and len(one) > 2:
         return 0.9
     matcher = SequenceMatcher(None, one, other, autojunk=False)
-    return matcher.ratio() if matcher.real_quick_ratio() > 0.5 and matcher.quick_ratio() > 0.5 else 0.0
+    if matcher.real_quick_ratio() < SPELT or matcher.quick_ratio() < SPELT:
+        return 0.0
+    ratio = matcher.ratio()
+    return ratio if ratio >= SPELT else 0.0
 
 
 def _grams(name: str) -> set[str]:

@@ -155,7 +155,7 @@ def _read(kg: KnowledgeGraph, schema: Schema) -> Terms:
 
 def _vocabulary(schema: Schema) -> Iterator[Entry]:
     """Yield the classes and properties that are used, or declared here."""
-    said = _messages()
+    said = _messages(schema)
     uses: Mapping[str, tuple[Kind, int]] = {
         **{iri: ("property", use.triples) for iri, use in schema.properties.items()},
         **{iri: ("class", use.entities) for iri, use in schema.classes.items()},
@@ -183,13 +183,23 @@ def _codes() -> Iterator[Entry]:
             yield Entry(code.iri, "individual", tuple(dict.fromkeys((code.label, code.notation))), about, concept)
 
 
-def _messages() -> dict[str, str]:
-    """Return what the shapes say of each property: the best there is for those that other vocabularies define."""
+def _messages(schema: Schema) -> dict[str, str]:
+    """Return what the shapes say of each property: the best there is for those that other vocabularies define.
+
+    Not where most of its uses are with classes that have no shape for it.
+    """
     found: dict[str, list[str]] = defaultdict(list)
-    for shape in declared.shapes().values():
+    covered: dict[str, int] = defaultdict(int)
+    for name, shape in declared.shapes().items():
+        uses = schema.classes[name].properties if name in schema.classes else {}
         for path, constraint in shape.properties.items():
             found[path].extend(constraint.messages)
-    return {path: messages[0] for path, messages in found.items() if messages}
+            covered[path] += uses[path].triples if path in uses else 0
+    return {
+        path: messages[0]
+        for path, messages in found.items()
+        if messages and (path not in schema.properties or 2 * covered[path] >= schema.properties[path].triples)
+    }
 
 
 def _individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], int, bool]:
