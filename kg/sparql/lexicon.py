@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal
 from urllib.parse import unquote
 
@@ -22,6 +23,27 @@ NEAR: Final = 62.0
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
 _LOCAL: Final = re.compile(r"[^/#]*$")
 _TYPE: Final = RDF.type.value
+_ALIKE: Final = 80.0
+_SAME_MEANING: Final = 72.0
+_DEFINED: Final = 64.0
+_SYNONYMS: Final = (
+    "caption heading headline label name title",
+    "body content fulltext text value verbatim",
+    "abstract comment description summary",
+    "created date datetime issued modified published time year",
+    "lang language locale",
+    "code id identifier isocode key notation",
+    "area coverage country geography jurisdiction location nation place region spatial state territory",
+    "act law legislation policy regulation statute",
+    "belong child contain member part parent",
+    "homepage link page url web website",
+    "checksum digest hash sha256",
+    "category kind type",
+    "index number order position rank sequence",
+    "derived origin source",
+)
+"""Words that vocabularies use for about the same thing."""
+_MEANINGS: Final = {word: number for number, group in enumerate(_SYNONYMS) for word in group.split()}
 _CACHED: Final = 4
 
 
@@ -30,6 +52,7 @@ class _Name:
     iri: str
     joined: str
     phrases: tuple[str, ...]
+    defined: frozenset[str]
     used: bool
 
 
@@ -66,7 +89,8 @@ class Lexicon:
         term = self.schema.terms.get(iri)
         labels = () if term is None else (term.label, *term.alt_labels)
         phrases = dict.fromkeys([" ".join(own), *(" ".join(words(label)) for label in labels)])
-        return _Name(iri, "".join(own), tuple(phrase for phrase in phrases if phrase), used)
+        defined = frozenset(words(term.definition or "")) if term is not None else frozenset()
+        return _Name(iri, "".join(own), tuple(phrase for phrase in phrases if phrase), defined, used)
 
     def _domain(self, iri: str) -> Mapping[str, PropertyUse]:
         found = {name: of.properties[iri] for name, of in self.schema.classes.items() if iri in of.properties}
@@ -121,6 +145,18 @@ class Lexicon:
                 score += 3 * (candidate.iri in fit) + 3 * candidate.used + 2 * (namespace_of(candidate.iri) == space)
                 scored.append((-score, candidate.iri))
         return [iri for _, iri in sorted(scored)[:most]]
+
+    def spelt_alike(self, name: str, other: str) -> bool:
+        """Return whether the local names of two IRIs are nearly the same, or one has all words of the other."""
+        own, theirs = words(local_name(name)), words(local_name(other))
+        return bool(set(own) & set(theirs)) or fuzz.ratio("".join(own), "".join(theirs)) >= _ALIKE
+
+    def classes_with(self, properties: Set[str]) -> list[str]:
+        """Return the classes whose things have all of `properties`, the smallest first."""
+        if not properties:
+            return []
+        found = [of for name, of in self.schema.classes.items() if name and properties <= of.properties.keys()]
+        return [of.iri for of in sorted(found, key=lambda of: len(of.properties))]
 
     def siblings(self, iri: str, most: int = 3) -> list[str]:
         """Return the known individuals nearest to `iri` in its own namespace, one of a code list for instance."""
@@ -207,11 +243,21 @@ def _singular(word: str) -> str:
 
 
 def _nearness(own: list[str], candidate: _Name) -> float:
+    """Return how near the words `own` are to a name, from 0 to 100: by letters, by words, and by what words mean."""
     joined, spaced = "".join(own), " ".join(own)
     best = fuzz.ratio(joined, candidate.joined)
     for phrase in candidate.phrases:
         best = max(best, 0.98 * fuzz.token_sort_ratio(spaced, phrase), 0.85 * fuzz.token_set_ratio(spaced, phrase))
+    if best < _ALIKE and (meaning := {_MEANINGS[word] for word in own if word in _MEANINGS}):
+        best = max([best, *(_SAME_MEANING for phrase in candidate.phrases if meaning & _meanings(phrase))])
+    if best < _DEFINED and candidate.defined.issuperset(own):
+        best = _DEFINED
     return best
+
+
+@cache
+def _meanings(phrase: str) -> frozenset[int]:
+    return frozenset(_MEANINGS[word] for word in phrase.split() if word in _MEANINGS)
 
 
 _cache: dict[int, Lexicon] = {}

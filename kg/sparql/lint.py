@@ -185,12 +185,26 @@ class _Names:
                 self._add("unused_class", node, f"nothing is a {node.text}{_instead(lexicon, near)}", _curies(near))
             return
         self.wrong.add(iri)
-        near = lexicon.nearest("class", iri)
+        near = self._class_of(node, lexicon.nearest("class", iri))
         if weak and not near:
             return
         is_property = iri in lexicon.known["property"]
         what = f"{node.text} is a property, not a class" if is_property else f"there is no class {node.text}"
         self._add("unknown_class", node, f"{what}{_instead(lexicon, near)}", _curies(near))
+
+    def _class_of(self, node: Node, near: list[str]) -> list[str]:
+        """Return `near` with the classes that have the subject's properties: first where nothing is spelt alike."""
+        lexicon = self.lexicon
+        subjects = {p.subject.value for p in self.query.patterns if p.object is node}
+        own = {
+            p.iri
+            for p in self.query.patterns
+            if p.subject.value in subjects and p.iri in lexicon.domains and p.iri != _TYPE and not p.scope
+        }
+        having = lexicon.classes_with(own)
+        if near and lexicon.spelt_alike(node.value, near[0]):
+            having = []
+        return list(dict.fromkeys([*(iri for iri in near if iri in having), *having, *near]))[:3]
 
     def _check_individual(self, node: Node) -> None:
         """Question an IRI that is not known, but has near relatives in its own code list."""

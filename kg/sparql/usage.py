@@ -72,7 +72,7 @@ class _Usage:
                 continue
             if (finding := self._direction(pattern)) is not None:
                 swapped.append(finding)
-                done |= {key_of(pattern.subject), key_of(pattern.object)}
+                done |= {key for key in (key_of(pattern.subject), key_of(pattern.object)) if self._sure(key)}
         for pattern in self._patterns:
             subject = key_of(pattern.subject)
             if pattern.scope or subject in done or key_of(pattern.object) in done:
@@ -89,7 +89,7 @@ class _Usage:
                 certain.append(finding_)
         found = swapped + certain
         taken = {finding.start for finding in found}
-        found += [finding for finding in inferred.values() if not swapped and finding.start not in taken]
+        found += [finding for finding in inferred.values() if finding.start not in taken]
         return found + [finding for pattern in self._patterns if (finding := self._graph(pattern)) is not None]
 
     def _graph(self, pattern: Pattern) -> Finding | None:
@@ -111,6 +111,10 @@ class _Usage:
             graph.text,
             tuple(f"<{BASE}graph/{name}{'' if name == 'prov' else '/...'}>" for name in others[:3]),
         )
+
+    def _sure(self, key: tuple[str, str]) -> bool:
+        """Return whether the class of a node is beyond doubt: the query gives it, or more than one pattern does."""
+        return key in self._said or len(self._by_node.get(key, ())) != 2
 
     # -- what is known of a node
 

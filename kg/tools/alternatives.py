@@ -71,19 +71,18 @@ class Alternatives:
     def _constants(self) -> Iterator[Hint]:
         for index, element in enumerate(self._core):
             pattern = element.pattern
-            if pattern is None or pattern.iri == RDF.type.value:
+            if pattern is None:
                 continue
             subject, _, object_ = element.text.partition(f" {pattern.path} ")
-            if pattern.object.kind in ("iri", "literal"):
+            if pattern.object.kind in ("iri", "literal") and pattern.iri != RDF.type.value:
                 body = self._with(index, f"{subject} {pattern.path} ?alternative .")
                 yield from self._other(pattern.object, body, f"{pattern.path} has other values")
             if pattern.subject.kind == "iri":
                 body = self._with(index, f"?alternative {pattern.path} {object_} .")
                 yield from self._other(pattern.subject, body, f"{pattern.path} has other subjects")
             if pattern.graph is not None and pattern.graph.kind == "iri":
-                body = " ".join(
-                    [*self._bodies[:index], f"GRAPH ?alternative {{ {element.text} . }}", *self._bodies[index + 1 :]]
-                )
+                other = f"GRAPH ?alternative {{ {element.text} . }}"
+                body = " ".join([*self._bodies[:index], other, *self._bodies[index + 1 :]])
                 yield from self._other(pattern.graph, body, "other graphs have it", "wrong_graph")
 
     def _other(self, constant: Node, body: str, what: str, code: str = "no_such_value") -> Iterator[Hint]:

@@ -54,7 +54,7 @@ def said(query: str, schema: Schema) -> list[tuple[str, str]]:
         ("?p schema:text ?t ; kg:jurisdiction ?j", "property_not_of_class", "dcterms:isPartOf/kg:jurisdiction"),
         ("?p a kg:Passage ; kg:slug ?s ; kg:jurisdiction ?j", "wrong_class", "kg:PolicyDocument"),
         ("?d dcterms:isPartOf ?p . ?p a kg:Passage", "wrong_direction", "?p dcterms:isPartOf ?d"),
-        ("?j kg:jurisdiction ?d . ?d kg:slug ?s", "wrong_direction", "?d kg:jurisdiction ?j"),
+        ("?j kg:jurisdiction ?d . ?d kg:slug ?s ; dcterms:source ?x", "wrong_direction", "?d kg:jurisdiction ?j"),
         ("?d a kg:PolicyDocument . ?t dcterms:title ?d", "wrong_direction", "?d dcterms:title ?t"),
         ("?p a kg:Place . ?d eli:is_member_of ?p", "wrong_range", "kg:jurisdiction"),
         ('?p kg:pageNumber "3"', "wrong_datatype", "3"),
@@ -78,6 +78,18 @@ def said(query: str, schema: Schema) -> list[tuple[str, str]]:
 )  # fmt: skip
 def test_each_mistake_is_named_with_its_repair(body: str, code: str, repair: str, schema: Schema) -> None:
     assert said(f"SELECT * WHERE {{ {body} }}", schema) == [(code, repair)]
+
+
+def test_of_two_patterns_that_contradict_each_other_either_may_be_wrong(schema: Schema) -> None:
+    assert said("SELECT * { ?d kg:jurisdiction ?c . ?c dcterms:title ?t }", schema) == [
+        ("wrong_direction", "?c kg:jurisdiction ?d"),
+        ("property_not_of_class", "skos:prefLabel"),
+    ]
+
+
+def test_a_class_that_is_not_known_is_told_by_the_properties_asked_for(schema: Schema) -> None:
+    (hint,) = check("SELECT * { ?x a kg:Nation ; skos:notation ?n }", schema)
+    assert (hint.code, hint.suggestions) == ("unknown_class", ("kg:Place",))
 
 
 @pytest.mark.parametrize(
