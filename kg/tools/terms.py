@@ -27,6 +27,9 @@ Kind = Literal["class", "property", "individual"]
 INDIVIDUAL_NAMES: Final = 200_000
 """Names of individuals that are read at most; the cut is announced."""
 
+NEAR: Final = 0.5
+"""Likeness of a name from which it is proposed for one that is not there."""
+
 SHARE: Final = 20
 """The names are read anew after a commit, once the last reading is this many times as old as it took."""
 
@@ -107,11 +110,10 @@ class Terms:
         same = [item for _, item, name in found if folded(name) == wanted]
         if len(same) == 1 or (same and same[0].kind != same[-1].kind):
             return same[0]
-        raise self.unknown(text, kinds, [item for _, item, _ in found])
+        raise self.unknown(text, kinds, [item for score, item, _ in found if score >= NEAR])
 
     def unknown(self, text: str, kinds: Sequence[str], near: Sequence[Entry]) -> NotFoundError:
         """Return the error for a name that no entry of `kinds` has; `near` are those that come close."""
-        plurals = {"class": "classes", "property": "properties", "individual": "individuals"}
         singular = " or ".join(kinds)
         close = ", ".join(f"{short(entry.iri)} ({entry.label})" for entry in near[:5])
         other = self.get(text)
@@ -120,8 +122,11 @@ class Terms:
                 f"{short(other.iri)} is no {singular} but an {other.kind} of {', '.join(map(short, other.classes))}; "
                 "kg://entity/{iri} shows what is said of it"
             )
-        hint = f"near it are {close}" if close else f"these {' and '.join(plurals[kind] for kind in kinds)} are all"
-        return NotFoundError(f"there is no {singular} {text[:100]!r}; {hint}; find_terms finds more, by meaning too")
+        hint = f"; near it are {close}" if close else ""
+        return NotFoundError(
+            f"there is no {singular} {text[:100]!r}{hint}; find_terms finds them by meaning, and describe_schema "
+            "without a term lists the classes"
+        )
 
 
 def terms_of(kg: KnowledgeGraph) -> Terms:
