@@ -66,7 +66,10 @@ SELECT DISTINCT ?thing ?property ?label WHERE {
 }"""
 
 EXISTING: Final = """
-SELECT ?iri WHERE { VALUES ?iri { $iris } FILTER EXISTS { ?iri ?property ?value } }"""
+SELECT ?iri WHERE {
+  VALUES ?iri { $iris }
+  FILTER(EXISTS { ?iri ?property ?value } || EXISTS { ?subject ?property ?iri })
+}"""
 
 _NAMES: Final = (RDFS.label, SKOS.prefLabel, DCTERMS.title, SCHEMA.name, SCHEMA.text)
 
