@@ -2,6 +2,7 @@
 
 * `protocol`: what any store offers, and the results of queries
 * `oxigraph`: the embedded store, the only writer of a data directory
+* `plain`: a plain dataset, without provenance or shapes, that the endpoint's conformance is tested on
 * `difference`: candidates in canonical form, and the update string from the stored graphs to them
 * `orphans`: shared graphs that a commit leaves without a reference
 * `reach`: which graphs a SPARQL Update may write

@@ -19,13 +19,13 @@ from tests.conformance.endpoint import BASE_IRI, Served
 from tests.conformance.stand_ins import StandIns, stand_ins
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def remote() -> Iterator[StandIns]:
     with stand_ins() as served:
         yield served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory, remote: StandIns) -> Iterator[Served]:
     allowed = [HttpUrl(address) for address in remote.addresses]
     settings = Settings(query_workers=1, query_timeout_s=30, service_endpoints=allowed, _env_file=None)  # type: ignore[call-arg]
