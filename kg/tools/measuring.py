@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.errors import QuadciteError
+from kg.errors import QuadciteError, QueryMemoryError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.terms import bind
@@ -43,51 +43,60 @@ FILE: Final = "schema.json"
 _FORMAT: Final = 1
 _ALL_ROWS: Final = 1_000_000
 
+# A query that needs more memory than a worker has is asked in PARTS, by the hash of the subject in place of #PART.
+PARTS: Final = 16
+PART: Final = "FILTER(STRSTARTS(MD5(STR(?s)), $part))"
+
 # One pass over the store. The family of a graph is worked out once for each graph, not for each quad.
 FAMILIES: Final = """
-SELECT ?family ?property (SUM(?count) AS ?quads) WHERE {
-  { SELECT ?graph ?property (COUNT(*) AS ?count) WHERE { GRAPH ?graph { ?s ?property ?o } } GROUP BY ?graph ?property }
+SELECT ?family ?property (SUM(?quads) AS ?count) WHERE {
+  { SELECT ?graph ?property (COUNT(*) AS ?quads) WHERE { GRAPH ?graph { ?s ?property ?o #PART
+  } } GROUP BY ?graph ?property }
   BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
 } GROUP BY ?family ?property"""
 
 CLASSES: Final = """
 SELECT ?class (COUNT(*) AS ?count) (SAMPLE(?s) AS ?example) WHERE {
-  { SELECT DISTINCT ?s ?class WHERE { ?s a ?class } }
+  { SELECT DISTINCT ?s ?class WHERE { ?s a ?class #PART
+  } }
 } GROUP BY ?class"""
 
 CLASS_FAMILIES: Final = """
-SELECT ?family ?class (SUM(?count) AS ?things) WHERE {
-  { SELECT ?graph ?class (COUNT(*) AS ?count) WHERE { GRAPH ?graph { ?s a ?class } } GROUP BY ?graph ?class }
+SELECT ?family ?class (SUM(?things) AS ?count) WHERE {
+  { SELECT ?graph ?class (COUNT(*) AS ?things) WHERE { GRAPH ?graph { ?s a ?class #PART
+  } } GROUP BY ?graph ?class }
   BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
 } GROUP BY ?family ?class"""
 
 ENTITY_FAMILIES: Final = """
-SELECT ?family (SUM(?count) AS ?things) WHERE {
-  { SELECT ?graph (COUNT(*) AS ?count) WHERE {
-    { SELECT DISTINCT ?graph ?s WHERE { GRAPH ?graph { ?s a ?class } } }
+SELECT ?family (SUM(?things) AS ?count) WHERE {
+  { SELECT ?graph (COUNT(*) AS ?things) WHERE {
+    { SELECT DISTINCT ?graph ?s WHERE { GRAPH ?graph { ?s a ?class #PART
+    } } }
   } GROUP BY ?graph }
   BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
 } GROUP BY ?family"""
 
 GRAPH_FAMILIES: Final = """
-SELECT ?family (COUNT(?graph) AS ?graphs) WHERE {
+SELECT ?family (COUNT(?graph) AS ?count) WHERE {
   GRAPH ?graph {} BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
 } GROUP BY ?family"""
 
 # One look into the index for each thing, where a join for each property would take one for each triple.
 CLASS_PROPERTIES: Final = """
 SELECT ?class ?property (COUNT(*) AS ?count) WHERE {
-  { SELECT DISTINCT ?s ?class WHERE { ?s a ?class } }
+  { SELECT DISTINCT ?s ?class WHERE { ?s a ?class #PART
+  } }
   ?s ?property ?o
 } GROUP BY ?class ?property"""
 
 # For one property, and for one class of its subjects where $class is bound in PATTERN.
 PATTERNS: Final = {
     # (of one class, a triple may stand in two graphs)
-    (False, False): "?s $property ?o",
-    (False, True): "{ SELECT DISTINCT ?s ?o WHERE { ?s $property ?o } }",
-    (True, False): "?s a $class . ?s $property ?o",
-    (True, True): "{ SELECT DISTINCT ?s ?o WHERE { ?s a $class . ?s $property ?o } }",
+    (False, False): "?s $property ?o #PART\n",
+    (False, True): "{ SELECT DISTINCT ?s ?o WHERE { ?s $property ?o #PART\n} }",
+    (True, False): "?s a $class . ?s $property ?o #PART\n",
+    (True, True): "{ SELECT DISTINCT ?s ?o WHERE { ?s a $class . ?s $property ?o #PART\n} }",
 }
 
 TRIPLES: Final = "SELECT (COUNT(*) AS ?count) WHERE { { SELECT DISTINCT ?s ?o WHERE { PATTERN } } }"
@@ -241,17 +250,14 @@ class _Measurement:
 
     def _families(self) -> dict[str, FamilyUse]:
         graphs, entities = (
-            {_text(row["family"]): _count(row, name) for row in self._rows(query, pattern=FAMILY) if "family" in row}
-            for query, name in ((GRAPH_FAMILIES, "graphs"), (ENTITY_FAMILIES, "things"))
+            {_text(row["family"]): _count(row) for row in self._rows(query, pattern=FAMILY) if "family" in row}
+            for query in (GRAPH_FAMILIES, ENTITY_FAMILIES)
         )
         classes: dict[str, dict[str, int]] = {}
         properties: dict[str, dict[str, int]] = {}
-        for query, term, name, counts in (
-            (CLASS_FAMILIES, "class", "things", classes),
-            (FAMILIES, "property", "quads", properties),
-        ):
-            for row in sorted(self._rows(query, pattern=FAMILY), key=lambda row: (-_count(row, name), str(row))):
-                counts.setdefault(_text(row["family"]), {})[_text(row[term])] = _count(row, name)
+        for query, term, counts in ((CLASS_FAMILIES, "class", classes), (FAMILIES, "property", properties)):
+            for row in sorted(self._rows(query, pattern=FAMILY), key=lambda row: (-_count(row), str(row[term]))):
+                counts.setdefault(_text(row["family"]), {})[_text(row[term])] = _count(row)
         return {
             family: FamilyUse(
                 graphs=graphs.get(family, 0),
@@ -292,9 +298,24 @@ class _Measurement:
         return PropertyUse(iri, triples, _count(subjects[0]), datatypes, languages, classes, example)
 
     def _rows(self, query: str, **terms: NamedNode | Literal) -> list[dict[str, Term]]:
-        answer = self._kg.pool.run(
-            bind(query, **terms), limit=_ALL_ROWS, timeout_s=QUERY_DEADLINE_S, at_least=self._at_least
-        )
+        """Return the rows of a query that counts, as `count`; nothing else may be an aggregate but an `example`."""
+        try:
+            return self._asked(bind(query, **terms))
+        except QueryMemoryError:
+            if "#PART" not in query:
+                raise
+        counted: dict[tuple[tuple[str, Term], ...], dict[str, Term]] = {}
+        for part in range(PARTS):
+            asked = bind(query.replace("#PART", PART), **terms, part=Literal(f"{part:x}"))
+            for row in self._asked(asked):
+                key = tuple((name, term) for name, term in row.items() if name not in ("count", "example"))
+                total = _count(row) + (_count(counted[key]) if key in counted else 0)
+                counted[key] = {**row, **counted.get(key, {}), "count": Literal(total)}
+        # An aggregate without groups has one row, also of nothing.
+        return [row for key, row in counted.items() if not key or _count(row)]
+
+    def _asked(self, query: str) -> list[dict[str, Term]]:
+        answer = self._kg.pool.run(query, limit=_ALL_ROWS, timeout_s=QUERY_DEADLINE_S, at_least=self._at_least)
         if not isinstance(answer.result, Rows):
             raise TypeError(f"a measurement compiled something that is not a SELECT: {query}")
         if self._generation is None:
@@ -309,8 +330,8 @@ def _text(term: Term) -> str:
     return term.value if isinstance(term, (NamedNode, Literal)) else str(term)
 
 
-def _count(row: Mapping[str, Term], name: str = "count") -> int:
-    return int(_text(row[name]))
+def _count(row: Mapping[str, Term]) -> int:
+    return int(_text(row["count"]))
 
 
 def _example(term: Term) -> str:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
-from kg.errors import QueryTimeoutError
+from kg.errors import QueryMemoryError, QueryTimeoutError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.schema import Schema
@@ -108,6 +109,33 @@ def test_graphs_of_provenance_stand_apart(kg):
     assert {"prov", "src/climate", "ref/place"} <= set(schema.graphs)
     assert KG.sha256.value in schema.families["prov"]
     assert KG.sha256.value not in schema.families["src/climate"]
+
+
+class TightPool(DirectPool):
+    """Has the memory for queries of a part of the things alone."""
+
+    def run(self, query, **options):
+        if "MD5" not in query and "GRAPH ?graph {}" not in query:
+            raise QueryMemoryError("too much")
+        return super().run(query, **options)
+
+
+@settings(max_examples=20, deadline=None)
+@given(QUADS)
+def test_what_takes_too_much_memory_is_counted_in_parts(quads: list[Quad]) -> None:
+    whole, tight = graph_of(quads), graph_of(quads)
+    tight.pool = TightPool(tight.store)
+    expected, schema = measure(whole), measure(tight)
+
+    def counts(schema: Schema) -> object:
+        uses = {None: schema.properties} | {name: use.properties for name, use in schema.classes.items()}
+        return (
+            {(name, iri): replace(use, example=None) for name, found in uses.items() for iri, use in found.items()},
+            {name: use.entities for name, use in schema.classes.items()},
+            schema.holdings,
+        )
+
+    assert counts(schema) == counts(expected)
 
 
 def test_long_values_are_cut_in_examples():
