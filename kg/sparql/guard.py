@@ -24,6 +24,8 @@ _POSITION: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
 _EXPECTED_KEYWORD: Final = re.compile(r"(?<![\w\[\"'])([A-Z][A-Z_0-9]{2,})(?![\w\"'])")
 _CHARACTER_CLASS: Final = re.compile(r"\[(?:'[^']*'|[^\]'])*\](?:, \[(?:'[^']*'|[^\]'])*\])*")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_EXPLAINED: Final = 100_000
+"""Characters of a query up to which an error names the token that stands there and a prefix that is not declared."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _LINE_END: Final = re.compile(r"[\r\n]")
 _LENIENT_IRI: Final = re.compile(r"<[^<>]*>")
@@ -271,6 +273,8 @@ def syntax_error(query: str, message: str) -> QuerySyntaxError:
     if keywords and not _names_characters(expected):
         offset -= min(len(keyword) for keyword in keywords)
     offset = max(0, min(offset, len(query)))
+    if len(query) > _EXPLAINED:
+        return _error(query, offset, expected)
     found = next((token for token in tokens(query) if token.end > offset), None)
     if found is not None and found.kind not in ("space", "comment"):
         offset = found.start

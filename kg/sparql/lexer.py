@@ -13,12 +13,17 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
+from kg.errors import QuerySyntaxError
+
 _LINE_END: Final = re.compile(r"[\r\n]")
 _OPERANDS: Final = frozenset({"variable", "name", "iri", "string", "language", "number", "word", "blank"})
 _SCHEME: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*://")
 # An escape that is well-formed and names no character, so that what holds it is no string.
 _NO_CHARACTER: Final = re.compile(r"\\u[dD][89A-Fa-f]|\\U(?!000[0-9A-Fa-f]|0010)|\\U0000[dD][89A-Fa-f]")
 _CLOSING: Final = frozenset({")", "}", "]", ">>", ")>>"})
+
+MAX_AMBIGUOUS: Final = 1_000
+"""Places of one text at most where two tokens may begin, since each has to be followed up."""
 
 Kind = Literal[
     "space", "comment", "iri", "string", "language", "variable",
@@ -114,10 +119,11 @@ def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
     What can differ: an IRI whose text holds ``#`` or ``'`` (and no ``//`` after its scheme) is, where *less than* may
     stand, an operator before a comment or string that hides what comes next (``FILTER(?a <1)#>``); and what begins like
     a long string, but is none, is an empty string beside another. Every other difference ends where the token does, so
-    it hides nothing.
+    it hides nothing. Raises QuerySyntaxError for more than `MAX_AMBIGUOUS` such places.
     """
     seen: set[tuple[int, bool]] = set()
     starts: list[tuple[int, Token | None]] = [(0, None)]
+    ambiguous = 0
     lines: list[int] = []  # where they end: many readings may begin a comment in one line
     while starts:
         offset, previous = starts.pop()
@@ -135,6 +141,12 @@ def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
             yield previous, token
             if (end := other_end(token, previous)) is not None:
                 starts.append((end, Token("punctuation", query[token.start : end], token.start)))
+                ambiguous += 1
+                if ambiguous > MAX_AMBIGUOUS:
+                    raise QuerySyntaxError(
+                        f"not SPARQL that can be checked: more than {MAX_AMBIGUOUS} places of this text can be read in "
+                        "two ways (an IRI with # or ' and without // after its scheme, where < may compare); split it"
+                    )
             previous = token
 
 

@@ -65,13 +65,15 @@ def clauses(query: str) -> list[Clause]:
     Raises InvalidInputError for more than `MAX_CLAUSES`, and QueryForbiddenError, with line and column, for one that
     another reading of the text has elsewhere, that stands inside another, or that is not written as the grammar has it.
     """
-    called = {token.start: token for token in remote_calls(query)}
+    called: dict[int, Token] = {}
+    for token in remote_calls(query):
+        called[token.start] = token
+        if len(called) > MAX_CLAUSES:
+            line, column = position(query, token.start)
+            message = f"line {line}, column {column}: a query may have {MAX_CLAUSES} SERVICE clauses, and this has more"
+            raise InvalidInputError(message)
     if not called:
         return []
-    if len(called) > MAX_CLAUSES:
-        line, column = position(query, sorted(called)[MAX_CLAUSES])
-        message = f"line {line}, column {column}: a query may have {MAX_CLAUSES} SERVICE clauses, and this has more"
-        raise InvalidInputError(message)
     significant = _significant(query)
     prologue = prologue_of(query)
     found: list[Clause] = []

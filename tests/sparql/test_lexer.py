@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, QuerySyntaxError
 from kg.sparql.guard import check_query, check_update, names_dataset
-from kg.sparql.lexer import readings, tokens
+from kg.sparql.lexer import MAX_AMBIGUOUS, readings, tokens
 from kg.sparql.service import clauses, prologue_of
 
 PIECES = st.sampled_from(
@@ -69,12 +69,25 @@ HOSTILE = [
 def seconds(text: str) -> float:
     """Return the processor time that all who look at a query's text take over `text`."""
     started = time.process_time()
-    for _ in readings(text):
-        pass
-    for check in (check_query, check_update, names_dataset, clauses, prologue_of):
+    for check in (
+        lambda query: sum(1 for _ in readings(query)),
+        check_query,
+        check_update,
+        names_dataset,
+        clauses,
+        prologue_of,
+    ):
         with contextlib.suppress(InvalidInputError):
             check(text)
     return time.process_time() - started
+
+
+def test_a_text_of_many_readings_is_refused() -> None:
+    text = "?a <b#> 'SERVICE'\n"
+    assert check_query("ASK { " + text * MAX_AMBIGUOUS + "}") == "ASK"
+    with pytest.raises(QuerySyntaxError, match="can be read in two ways"):
+        check_query("ASK { " + text * (MAX_AMBIGUOUS + 1) + "}")
+    check_query("ASK { " + "?a <http://e/#SERVICE> " * (MAX_AMBIGUOUS + 1) + "}")
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

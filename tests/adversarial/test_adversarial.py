@@ -1,0 +1,136 @@
+"""No query brings the server down: each ends with the right error, in time, while good ones are answered."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.adversarial.corpus import ATTACKS, CROSS, CUT, OK, TIMEOUT, Attack
+from tests.adversarial.running import DEADLINE_S, ELSEWHERE, Outcome, Running, ask, good, persist, running
+
+QUICK = [attack for attack in ATTACKS if attack.quick]
+SLACK_S = 2.0
+"""How late an answer may be on a machine that does other things too; the benchmark measures it exactly."""
+ALLOWED_BYTES = 100 * 1024 * 1024
+"""What the server may take at most to read requests of a megabyte; it does not grow from one to the next."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("adversarial")) as started:
+        yield started
+
+
+@pytest.mark.parametrize("attack", QUICK, ids=lambda attack: attack.name)
+def test_a_bad_query_ends_in_its_right_error_and_a_good_one_follows(server: Running, attack: Attack) -> None:
+    with server.client() as client:
+        outcome = persist(client, attack)
+        assert outcome.code in attack.outcomes, outcome
+        assert outcome.status != 500
+        assert outcome.code != TIMEOUT or outcome.seconds < DEADLINE_S + SLACK_S
+        assert good(client) < SLACK_S + outcome.seconds
+
+
+def test_the_names_of_the_corpus_tell_its_queries_apart() -> None:
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS) >= 50
+
+
+def test_two_hundred_bad_queries_at_once_hold_up_nobody_and_leave_nothing(server: Running) -> None:
+    """Of one client, while it and another ask good ones; what is not run is told to come again."""
+    bad = [attack for attack in QUICK if TIMEOUT in attack.outcomes or OK in attack.outcomes]
+    before, processes = server.resident_bytes(), len(server.children())
+    done = threading.Event()
+    seen: dict[str | None, list[float]] = {None: [], ELSEWHERE: []}
+
+    def ask_well(source: str | None) -> None:
+        with server.client(source) as client:
+            while not done.is_set():
+                seen[source].append(good(client))
+
+    with server.client() as client, ThreadPoolExecutor(202) as threads:
+        asking = [threads.submit(ask_well, source) for source in seen]
+        outcomes = list(threads.map(lambda n: ask(client, bad[n % len(bad)].make()), range(200)))
+        done.set()
+        for future in asking:
+            future.result()
+    for number, outcome in enumerate(outcomes):
+        right = bad[number % len(bad)].outcomes
+        # An answer that was on its way at its deadline is cut, visibly.
+        late = {CUT} if OK in right else set()
+        assert outcome.code in right | {"query_busy", "client_busy", TIMEOUT} | late, outcome
+        assert outcome.seconds < 30
+    assert {outcome.code for outcome in outcomes} & {"query_busy", "client_busy"}
+    assert all(seen.values()), "no good query was answered among the bad ones"
+    assert max(seen[ELSEWHERE]) < 5
+    settled = time.monotonic() + 5
+    while len(server.children()) > processes + 2 and time.monotonic() < settled:
+        time.sleep(0.05)
+    assert len(server.children()) <= processes + 2
+    assert server.resident_bytes() < before + ALLOWED_BYTES
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /spar", b"POST /sparql HTTP/1.1\r\nHost: x\r\nX: ",
+                                  b"POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+                                  b"Content-Type: application/sparql-query\r\n\r\nSELECT"])  # fmt: skip
+def test_clients_that_send_drop_by_drop_hold_up_nobody(server: Running, sent: bytes) -> None:
+    with contextlib.ExitStack() as stack:
+        dripping = [stack.enter_context(server.connect()) for _ in range(100)]
+        for _ in range(3):
+            for connection in dripping:
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(sent[:1] or b"")
+                    sent = sent[1:] + sent[:1]
+        for connection in dripping:
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(sent)
+        with server.client() as client:
+            assert max(good(client) for _ in range(20)) < SLACK_S
+    with server.client() as client:
+        assert good(client) < SLACK_S
+
+
+def test_clients_that_never_read_lose_their_answers_and_hold_up_nobody(server: Running) -> None:
+    """A large answer that nobody takes is given up at the deadline, with the worker that computes it."""
+    request = b"GET /sparql?query=SELECT%20*%20%7B%20?a%20?b%20?c%20.%20?d%20?e%20?f%20%7D HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        for _ in range(12):
+            connection = stack.enter_context(server.connect())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(request)
+        with server.client(ELSEWHERE) as client:
+            assert max(good(client) for _ in range(10)) < 5
+        with server.client() as client:
+            assert good(client) < 10
+
+
+def test_a_client_that_goes_away_stops_its_query(server: Running) -> None:
+    """Else these would have the workers to themselves for a deadline each."""
+    query = f"SELECT (COUNT(*) AS ?n) {{ {CROSS} }}".replace(" ", "%20").replace("{", "%7B").replace("}", "%7D")
+    started = time.monotonic()
+    for _ in range(30):
+        with server.connect() as connection:
+            connection.sendall(f"GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            time.sleep(0.01)
+    with server.client() as client:
+        good(client)
+    assert time.monotonic() - started < 10
+
+
+def test_an_answer_that_is_cut_says_so(server: Running) -> None:
+    with server.client() as client:
+        whole = ask(client, "SELECT * { ?s ?p ?o } LIMIT 10")
+        assert (whole.code, whole.status) == (OK, 200)
+        rows = client.get("/sparql", params={"query": "SELECT * { ?a ?b ?c . ?d ?e ?f }"}).json()["results"]["bindings"]
+        assert len(rows) == 10_000
+
+
+def test_an_outcome_is_what_the_server_said(server: Running) -> None:
+    with server.client() as client:
+        outcome: Outcome = ask(client, "SELECT * {")
+    assert (outcome.code, outcome.status) == ("query_syntax", 400)
