@@ -30,19 +30,20 @@ _SYNONYMS: Final = (
     "caption heading headline label name title",
     "body content fulltext text value verbatim",
     "abstract comment description summary",
-    "created date datetime issued modified published time year",
+    "created date datetime generated issued modified published retrieved time year",
     "lang language locale",
     "code id identifier isocode key notation",
     "area coverage country geography jurisdiction location nation place region spatial state territory",
     "act law legislation policy regulation statute",
     "belong child contain member part parent",
     "homepage link page url web website",
-    "checksum digest hash sha256",
+    "checksum digest hash sha",
     "category kind type",
     "index number order position rank sequence",
     "derived origin source",
 )
 """Words that vocabularies use for about the same thing."""
+_EMPTY: Final = frozenset({"a", "has", "is", "of", "in", "to", "the"})
 _MEANINGS: Final = {word: number for number, group in enumerate(_SYNONYMS) for word in group.split()}
 _CACHED: Final = 4
 
@@ -142,14 +143,33 @@ class Lexicon:
                 continue
             score = _nearness(own, candidate)
             if score >= NEAR:
-                score += 3 * (candidate.iri in fit) + 3 * candidate.used + 2 * (namespace_of(candidate.iri) == space)
+                score += 8 * (candidate.iri in fit) + 3 * candidate.used + 2 * (namespace_of(candidate.iri) == space)
                 scored.append((-score, candidate.iri))
         return [iri for _, iri in sorted(scored)[:most]]
 
+    def links(self, origin: str, name: str) -> list[str]:
+        """Return the paths of one step from things of class `origin` to those of a class that `name` sounds like.
+
+        ``kg:hasDocument`` of a family leads to its documents, whatever the property is called.
+        """
+        own = [word for word in words(local_name(name)) if word not in _EMPTY]
+        if not own:
+            return []
+        found = [
+            step
+            for step, to in self._steps(origin)
+            if to != origin and set(own) <= {*words(local_name(to)), *words(self.label(to))}
+        ]
+        return list(dict.fromkeys(found))[:2]
+
+    def nearness(self, name: str, other: str) -> float:
+        """Return how alike the local names of two IRIs are spelt, from 0 to 100."""
+        return fuzz.ratio("".join(words(local_name(name))), "".join(words(local_name(other))))
+
     def spelt_alike(self, name: str, other: str) -> bool:
-        """Return whether the local names of two IRIs are nearly the same, or one has all words of the other."""
-        own, theirs = words(local_name(name)), words(local_name(other))
-        return bool(set(own) & set(theirs)) or fuzz.ratio("".join(own), "".join(theirs)) >= _ALIKE
+        """Return whether the local names of two IRIs are nearly the same, or have a word in common."""
+        common = set(words(local_name(name))) & set(words(local_name(other)))
+        return bool(common) or self.nearness(name, other) >= _ALIKE
 
     def classes_with(self, properties: Set[str]) -> list[str]:
         """Return the classes whose things have all of `properties`, the smallest first."""

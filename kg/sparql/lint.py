@@ -69,11 +69,10 @@ class _Names:
         self.findings: list[Finding] = []
         self.wrong: set[str] = set()
         self._namespaces: set[str] = set()
-        self._terms_by_prefix = {
-            node.text.partition(":")[0]
-            for pattern in query.patterns
-            for node in (*pattern.atoms, *((pattern.object,) if pattern.iri == _TYPE else ()))
-        }
+        self._terms_by_prefix: dict[str, list[str]] = {}
+        for pattern in query.patterns:
+            for node in (*pattern.atoms, *((pattern.object,) if pattern.iri == _TYPE else ())):
+                self._terms_by_prefix.setdefault(node.text.partition(":")[0], []).append(node.value)
         self._check_prefixes()
         self._check_graphs()
         self._check_terms()
@@ -94,10 +93,7 @@ class _Names:
             if name not in self._terms_by_prefix or node.value in PREFIXES.values():
                 continue
             meant = nearest_namespace(node.value) or PREFIXES.get(name)
-            held = any(iri.startswith(node.value) for iri in self.lexicon.namespaces) and node.value.endswith(
-                ("/", "#")
-            )
-            if meant is None or held:
+            if meant is None or any(map(self.lexicon.is_known, self._terms_by_prefix[name])):
                 continue
             self._namespaces.add(node.value)
             self._add(
@@ -161,19 +157,29 @@ class _Names:
                 self._add("unused_property", node, f"no triple has {node.text}{_instead(lexicon, near)}", _curies(near))
             return
         self.wrong.add(iri)
-        near = lexicon.nearest("property", iri, fit=self._fitting(node))
-        if weak and not near:
+        classes = self._classes_before(node)
+        fit = {name for of in classes for name in lexicon.schema.classes[of].properties}
+        near = lexicon.nearest("property", iri, fit=fit)
+        links = [step for of in classes for step in lexicon.links(of, iri)]
+        if weak and not near and not links:
             return  # a term of another vocabulary, that these data do without
         is_class = iri in lexicon.known["class"]
         what = f"{node.text} is a class, not a property" if is_class else f"there is no property {node.text}"
-        self._add("unknown_property", node, f"{what}{_instead(lexicon, near)}", _curies(near))
+        told = _instead(lexicon, near) if near or not links else ""
+        if links:
+            told += f"; what leads there is {' or '.join(links)}"
+        alike = bool(near) and lexicon.nearness(iri, near[0]) >= 80
+        suggestions = [*_curies(near), *links] if alike else [*links, *_curies(near)]
+        self._add("unknown_property", node, what + told, suggestions)
 
-    def _fitting(self, node: Node) -> set[str]:
-        """Return the properties that are used with the class that the query itself gives the subject."""
+    def _classes_before(self, node: Node) -> list[str]:
+        """Return the classes in use that the query itself gives the subject of the property `node`."""
         subjects = {p.subject.value for p in self.query.patterns if node in p.atoms}
-        classes = {p.object.value for p in self.query.patterns if p.iri == _TYPE and p.subject.value in subjects}
-        of = (self.lexicon.schema.classes.get(name) for name in classes)
-        return {iri for found in of if found is not None for iri in found.properties}
+        return [
+            p.object.value
+            for p in self.query.patterns
+            if p.iri == _TYPE and p.subject.value in subjects and p.object.value in self.lexicon.used_classes
+        ]
 
     def _check_class(self, node: Node, *, weak: bool) -> None:
         lexicon, iri = self.lexicon, node.value

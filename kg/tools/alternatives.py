@@ -38,7 +38,7 @@ class Alternatives:
         """Return a hint for each constant that other values could stand for, and for a pattern that is turned round."""
         if len(self._core) > 3:
             return []
-        return [*self._turned(), *self._constants(), *self._filtered()]
+        return [*self._turned(), *self._linked(), *self._constants(), *self._filtered()]
 
     def _hint(self, code: str, start: int, found: str, message: str, suggestions: Sequence[str]) -> Hint:
         line, column = position(self._query.text, start)
@@ -60,6 +60,27 @@ class Alternatives:
                     element.text,
                     f"the other way round there are solutions: {turned}",
                     (turned,),
+                )
+
+    def _linked(self) -> Iterator[Hint]:
+        """Say which properties there are that lead to the constant at a pattern's end."""
+        for index, element in enumerate(self._core):
+            pattern = element.pattern
+            if pattern is None or not pattern.iri or pattern.iri == RDF.type.value:
+                continue
+            if pattern.object.kind not in ("iri", "literal"):
+                continue
+            subject, _, object_ = element.text.partition(f" {pattern.path} ")
+            body = self._with(index, f"{subject} ?alternative {object_} .")
+            rows = self._rows("SELECT DISTINCT ?alternative", body, f"LIMIT {_SHOWN}", _SHOWN)
+            found = [_short(row["alternative"]) for row in rows or () if "alternative" in row]
+            if found:
+                yield self._hint(
+                    "other_property",
+                    pattern.atoms[0].start,
+                    pattern.path,
+                    f"what has {self._text(pattern.object)} as its value is not {pattern.path} but {', '.join(found)}",
+                    found,
                 )
 
     def _with(self, index: int, body: str) -> str:

@@ -10,8 +10,10 @@ import pytest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.diagnosis import MOST_PROBES, Diagnosis, diagnose, is_empty
+from kg.tools.measuring import measured
 from kg.vocabulary import BASE
 from loaders.pipeline import load
+from tests.benchmarks.repair import mistakes, told
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -19,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = tmp_path_factory.mktemp("data")
-    with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as opened:  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as opened:
         load(opened, "climate", [str(ROOT / "fixtures" / "climate")])
         yield opened
 
@@ -143,3 +145,13 @@ def test_what_cannot_be_asked_in_parts_has_no_diagnosis(query: str, kg: Knowledg
 
 def test_time_runs_out_without_an_error(kg: KnowledgeGraph) -> None:
     assert diagnose(kg, "SELECT * { ?d a kg:policydocument }", timeout_s=0.0) is None
+
+
+def test_most_mistakes_as_people_make_them_are_told_the_right_repair(kg: KnowledgeGraph) -> None:
+    schema = measured(kg)
+    cases = mistakes()
+    missed = [
+        case["query"] for case in cases if not any(text in told(kg, schema, case["query"]) for text in case["repair"])
+    ]
+    assert len(cases) > 100
+    assert len(missed) <= 0.1 * len(cases), missed
