@@ -49,7 +49,9 @@ class Attack:
 
 def _attack(name: str, text: str | Callable[[], str], *outcomes: str, quick: bool = False) -> Attack:
     made = text if callable(text) else lambda: text
-    return Attack(name, made, frozenset(outcomes) or STOPPED, quick)
+    # An answer that is on its way at the deadline is cut, visibly.
+    right = {*outcomes, CUT} if OK in outcomes else set(outcomes)
+    return Attack(name, made, frozenset(right) or STOPPED, quick)
 
 
 P = f"PREFIX e: <{EXAMPLE}> "
