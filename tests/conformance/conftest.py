@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 import uvicorn
 from pydantic import HttpUrl
 
-from kg.server.app import address_of, listen
+from kg.server.listening import address_of, listen
 from kg.server.plain import create_plain_app
 from kg.settings import Settings
 from kg.store.plain import PlainStore
 from tests.conformance.endpoint import BASE_IRI, Served
 from tests.conformance.stand_ins import StandIns, stand_ins
+
+MEMORY = "/dev/shm"
+"""Where a file costs no disk, if the system has it: almost every test makes a snapshot, which is synchronized."""
 
 
 @pytest.fixture(scope="package")
@@ -26,11 +32,12 @@ def remote() -> Iterator[StandIns]:
 
 
 @pytest.fixture(scope="package")
-def served(tmp_path_factory: pytest.TempPathFactory, remote: StandIns) -> Iterator[Served]:
+def served(remote: StandIns) -> Iterator[Served]:
     allowed = [HttpUrl(address) for address in remote.addresses]
     settings = Settings(query_workers=1, query_timeout_s=30, service_endpoints=allowed, _env_file=None)  # type: ignore[call-arg]
     with (
-        PlainStore(tmp_path_factory.mktemp("conformance"), base_iri=BASE_IRI) as store,
+        tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder,
+        PlainStore(Path(folder), base_iri=BASE_IRI) as store,
         contextlib.closing(listen("127.0.0.1", 0)) as listening,
         httpx.Client(base_url=address_of(listening), timeout=30) as client,
     ):
