@@ -161,7 +161,7 @@ def _shown(found: Dereferenced) -> dict[str, Any]:
     return {
         "iri": found.iri,
         "heading": heading,
-        "kinds": [_iri(found, kind) for kind in _kinds(found)],
+        "kinds": [_named(found, kind) for kind in _kinds(found)],
         "texts": texts,
         "notice": notice,
         "facts": facts,
@@ -213,9 +213,7 @@ def _facts(found: Dereferenced, graphs: _Graphs) -> list[dict[str, Any]]:
     )
     return [
         {
-            "property": Shown(
-                found.labels.get(name.value) or worded_name(name.value), href_of(name.value), title=name.value
-            ),
+            "property": _named(found, name.value),
             "terms": [_term(found, value, tuple(numbers)) for value, numbers in values[name].items()],
         }
         for name in named
@@ -297,6 +295,11 @@ def _term(found: Dereferenced, value: Term, graphs: tuple[int, ...]) -> Shown:
         graphs=graphs,
         code=_HASH.fullmatch(value.value) is not None,
     )
+
+
+def _named(found: Dereferenced, term: str) -> Shown:
+    """Return a link to the page of a class or property, in words."""
+    return Shown(found.labels.get(term) or worded_name(term), href_of(term), title=term)
 
 
 def _iri(found: Dereferenced, iri: str, *, graphs: tuple[int, ...] = (), internal: bool = False) -> Shown:

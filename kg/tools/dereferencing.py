@@ -71,6 +71,7 @@ SELECT ?iri WHERE {
   FILTER(EXISTS { ?iri ?property ?value } || EXISTS { ?subject ?property ?iri })
 }"""
 
+_HASH: Final = re.compile("[0-9a-f]{64}")
 _NAMES: Final = (RDFS.label, SKOS.prefLabel, DCTERMS.title, SCHEMA.name, SCHEMA.text)
 
 
@@ -280,7 +281,10 @@ def _origins(reader: Reader, quads: Sequence[Quad], graphs: Sequence[str]) -> li
 
 
 def short_name(iri: str) -> str:
-    """Return a name for an IRI without a label: by a prefix, or its last part."""
+    """Return a name for an IRI without a label: by a prefix, or its last part; long hashes are cut."""
+    kind, _, key = iri.removeprefix(BASE + "id/").partition("/")
+    if iri.startswith(BASE + "id/") and key:
+        return f"{kind} {_HASH.sub(lambda found: found[0][:12] + '…', unquote(key))}"
     short = curie(iri)
     if not short.startswith("<"):
         return short

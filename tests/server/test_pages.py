@@ -20,7 +20,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
 from kg.server.negotiation import GRAPH_TYPES
 from kg.server.pages import href_of
-from kg.tools.dereferencing import COUNTED, PAGE, QUADS, worded_name
+from kg.tools.dereferencing import COUNTED, PAGE, QUADS, short_name, worded_name
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, RDF, RDFS, SCHEMA, mint
 from tests.tools.made_up import Made
 
@@ -312,6 +312,8 @@ def test_names_without_a_label_are_put_in_words():
     assert worded_name(DCTERMS.isPartOf.value) == "is part of"
     assert worded_name(ELI.is_member_of.value) == "is member of"
     assert worded_name("http://example.org/x/y") == "y"
+    assert short_name(mint("commit", "2").value) == "commit 2"
+    assert short_name(mint("snapshot", "sha256-" + "ab" * 32).value) == "snapshot sha256-abababababab…"
 
 
 def test_the_style_sheet_is_the_one_that_the_policy_allows(client):
