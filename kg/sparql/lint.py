@@ -134,6 +134,8 @@ class _Names:
 
     def _check_terms(self) -> None:
         for pattern in self.query.patterns:
+            if len(self.findings) >= _MOST:
+                return
             for atom in pattern.atoms:
                 if atom.kind == "iri" and atom.value != _TYPE:
                     self._check_property(atom, weak=bool(pattern.scope))
@@ -144,7 +146,8 @@ class _Names:
                 self._check_individual(pattern.object)
             self._check_individual(pattern.subject)
         for comparison in self.query.comparisons:
-            self._check_individual(comparison.constant)
+            if len(self.findings) < _MOST:
+                self._check_individual(comparison.constant)
 
     def _check_property(self, node: Node, *, weak: bool) -> None:
         lexicon, iri = self.lexicon, node.value

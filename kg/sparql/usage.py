@@ -13,6 +13,8 @@ from kg.sparql.algebra import Node, Pattern, Query
 from kg.sparql.lexicon import Lexicon, local_name
 from kg.vocabulary import BASE, RDF, curie
 
+MOST_PATTERNS: Final = 100
+
 _TYPE: Final = RDF.type.value
 
 
@@ -28,7 +30,12 @@ class Finding:
 
 
 def check(query: Query, lexicon: Lexicon, wrong: set[str]) -> list[Finding]:
-    """Return the patterns of `query` that cannot match; those with a term in `wrong` are left out."""
+    """Return the patterns of `query` that cannot match; those with a term in `wrong` are left out.
+
+    Each pattern is held against all others of its variables, so of more than `MOST_PATTERNS` none is.
+    """
+    if len(query.patterns) > MOST_PATTERNS:
+        return []
     return _Usage(query, lexicon, wrong).findings()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 from urllib.parse import unquote
 
@@ -13,8 +14,10 @@ from pyoxigraph import Literal, NamedNode
 from kg.sparql.algebra import Comparison, Node, Pattern, Query
 from kg.sparql.lexicon import Lexicon, local_name, namespace_of
 from kg.sparql.schema import PropertyUse
-from kg.sparql.usage import Finding, key_of, visible
+from kg.sparql.usage import MOST_PATTERNS, Finding, key_of, visible
 from kg.vocabulary import PREFIXES, RDF, XSD, curie, segment
+
+MOST_FINDINGS: Final = 50
 
 _TYPE: Final = RDF.type.value
 _LANG_STRING: Final = RDF.langString.value
@@ -64,8 +67,10 @@ class _Place:
 
 
 def check(query: Query, lexicon: Lexicon) -> list[Finding]:
-    """Return the constants of `query` that the property in question never has."""
-    return list(_Values(query, lexicon).findings())
+    """Return the constants of `query` that the property in question never has; the first `MOST_FINDINGS`."""
+    if len(query.patterns) > MOST_PATTERNS:
+        return []
+    return list(islice(_Values(query, lexicon).findings(), MOST_FINDINGS))
 
 
 class _Values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,22 @@ def test_most_mistakes_are_told_the_right_repair_and_right_queries_nothing(schem
     assert len({case.kind for case in cases}) == 15
     assert sum(names_repair(case, schema) for case in cases) >= 0.9 * len(cases)
     assert [str(case.right) for case in cases if check(str(case.right), schema)] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        " ".join(f"?a dcterms:title ?b{number} ." for number in range(3_000)),
+        " ".join(f"?a{number} dcterms:isPartOf ?a{number + 1} ." for number in range(2_500)),
+        " ".join(f"?a{number} kg:titel{number} ?b ." for number in range(2_000)),
+        " ".join(f"?a dcterms:title ?b{number} ." for number in range(90)),
+        "?a kg:pageNumber ?b VALUES ?b { " + " ".join(f'"{number}"' for number in range(9_000)) + " }",
+    ],
+)
+def test_a_large_query_takes_no_longer_than_its_parser(body: str, schema: Schema) -> None:
+    start = time.perf_counter()
+    check(f"SELECT * WHERE {{ {body} }}", schema)
+    assert time.perf_counter() - start < 2
 
 
 def test_what_cannot_be_read_has_no_hints(schema: Schema) -> None:
