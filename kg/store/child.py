@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import select
@@ -16,6 +18,7 @@ from kg.store.protocol import Snapshot
 from kg.store.worker import HEADER
 
 _ACKNOWLEDGE_S: Final = 5.0
+_PIPE_BYTES: Final = 1_048_576
 
 
 class WorkerGoneError(Exception):
@@ -42,6 +45,8 @@ class Worker:
         self.answers: Final = self.process.stdout.fileno()
         os.set_blocking(self._requests, False)
         os.set_blocking(self.answers, False)
+        with contextlib.suppress(AttributeError, OSError):  # Linux has it, and bounds what a user's pipes hold
+            fcntl.fcntl(self.answers, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._buffer = bytearray()
         self.snapshot: Snapshot | None = None
 

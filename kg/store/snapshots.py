@@ -71,10 +71,8 @@ class Snapshots:
                 if generation is not None:
                     path = self._folder / str(generation)
                     self._made.append(_Checkpoint(generation, path, time.monotonic()))
-                snapshot = self._use(self._made[-1])
-                unused = self._pop_unused()
-        _delete(unused)
-        return snapshot
+                # Who waits for this one does not wait for the end of old ones: they go when one is released.
+                return self._use(self._made[-1])
 
     def _take_exactly(self, generation: int) -> Snapshot:
         current = self._current()

@@ -124,7 +124,14 @@ class RowCutter:
 
     def _cut(self, piece: bytes, *, more: bool) -> int | None:
         """Return where `piece` ends if the last row wanted ends in it and a further one begins; count its rows."""
-        text = piece.replace(b"\\\\", b"__").replace(b'\\"', b"__") if self._escaped else piece
+        text = piece
+        if self._escaped and b"\\" in piece:
+            text = piece.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+        if len(piece) < self._bytes_left and (rows := self._count(text)) is not None and rows < self._left:
+            self._left -= rows
+            if self._quoted:
+                self._inside ^= text.count(b'"') % 2 == 1
+            return None
         position = counted = 0
         while (found := text.find(self._separator, position)) >= 0:
             if self._quoted:
@@ -141,6 +148,20 @@ class RowCutter:
         if self._quoted:
             self._inside ^= text.count(b'"', counted) % 2 == 1
         return None
+
+    def _count(self, text: bytes) -> int | None:
+        """Return how many separators `text` has, or None if some may be part of a quoted string.
+
+        In JSON a row begins with the quote of its first name. Where a string ends with what looks like a separator, its
+        own quote follows, and then what closes or goes on after a value; a row without any value takes a closer look.
+        """
+        if not self._quoted:
+            return text.count(self._separator)
+        if not self._escaped:
+            return None if b'"' in text or self._inside else text.count(self._separator)
+        if b"{}" in text or text.endswith((b"},{", b'},{"')):
+            return None
+        return text.count(b'},{"') - text.count(b'},{"}') - text.count(b'},{",')
 
 
 class XmlCheck:

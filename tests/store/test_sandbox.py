@@ -19,7 +19,19 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from pyoxigraph import BaseDirection, Literal, NamedNode, Quad, QueryResultsFormat, Store, Triple, parse_query_results
+from pyoxigraph import (
+    BaseDirection,
+    DefaultGraph,
+    Literal,
+    NamedNode,
+    Quad,
+    QueryResultsFormat,
+    RdfFormat,
+    Store,
+    Triple,
+    parse,
+    parse_query_results,
+)
 
 from kg.errors import (
     InvalidInputError,
@@ -469,3 +481,61 @@ def test_service_past_the_guard_meets_the_second_wall(pool: QueryPool, monkeypat
         listener.setblocking(False)
         with pytest.raises(BlockingIOError):
             listener.accept()
+
+
+def test_a_named_dataset_takes_the_place_of_from(pool: QueryPool) -> None:
+    count = "SELECT (COUNT(*) AS ?n) FROM <http://example.org/other> {{ {} }}"
+    graph, other = NamedNode("http://example.org/p"), NamedNode("http://example.org/other")
+    everything = Literal(COUNT + 120)
+    asked = {
+        "as default": (count.format("?s ?p ?o"), {"default_graphs": [graph]}, everything),
+        "not as default": (count.format("?s ?p ?o"), {"named_graphs": [graph]}, Literal(0)),
+        "as named": (count.format("GRAPH ?g { ?s ?p ?o }"), {"named_graphs": [graph]}, everything),
+        "not as named": (count.format("GRAPH ?g { ?s ?p ?o }"), {"default_graphs": [graph, other]}, Literal(0)),
+        "no union": ("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", {"union": False}, Literal(0)),
+    }
+    for name, (query, dataset, expected) in asked.items():
+        assert pool.run(query, **dataset).result.rows == [(expected,)], name
+
+
+GRAPHS = ("text/turtle", "application/n-triples", "application/rdf+xml", "application/ld+json", "application/trig",
+          "application/n-quads", "text/n3")  # fmt: skip
+
+
+@pytest.mark.parametrize("media_type", GRAPHS)
+def test_a_graph_comes_in_every_format_as_the_default_graph(pool: QueryPool, media_type: str) -> None:
+    query = "CONSTRUCT WHERE { ?s <http://example.org/p> ?o }"
+    for limit in (5, UNLIMITED):
+        with pool.stream(query, media_type=media_type, limit=limit) as stream:
+            found = list(parse(b"".join(stream), format=RdfFormat.from_media_type(media_type)))
+        assert (len(found), stream.truncated) == ((5, True) if limit == 5 else (COUNT, False))
+        assert {quad.graph_name for quad in found} == {DefaultGraph()}
+
+
+def test_what_a_graph_format_cannot_carry_is_said_with_what_can(pool: QueryPool) -> None:
+    about = "CONSTRUCT { ?s <http://example.org/about> <<( ?s ?p ?o )>> } WHERE { ?s ?p 'value 7' ; ?p ?o }"
+    with pytest.raises(InvalidInputError, match=r"triple term.*JSON-LD.*ask for Turtle"):
+        b"".join(pool.stream(about, media_type="application/ld+json"))
+    control = 'CONSTRUCT { ?s ?p "a\\u0001" } WHERE { ?s ?p "value 7" }'
+    with pytest.raises(InvalidInputError, match=r"U\+0001"):
+        b"".join(pool.stream(control, media_type="application/rdf+xml"))
+    assert b"<<(" in b"".join(pool.stream(about, media_type="text/turtle"))
+
+
+@pytest.mark.parametrize("media_type", [JSON, XML, CSV, TSV, *GRAPHS])
+def test_a_result_is_cut_well_formed_after_the_row_that_reaches_the_cap(snapshots: Snapshots, media_type: str) -> None:
+    graph = media_type in GRAPHS
+    form = "CONSTRUCT { ?s <http://example.org/long> ?o }" if graph else "SELECT ?o"
+    query = f"{form} {{ ?s <http://example.org/p> ?v BIND(REPLACE(STR(?v), '.', '{'y' * 90}') AS ?o) }}"
+    with (
+        QueryPool(snapshots, Settings(query_workers=1, max_result_mb=1)) as small,
+        small.stream(query, media_type=media_type) as stream,
+    ):
+        data = b"".join(stream)
+    assert stream.truncated is True
+    assert len(data) + PIECE_BYTES >= 1 << 20
+    assert len(data) < (1 << 20) + 4 * PIECE_BYTES
+    if graph:
+        assert list(parse(data, format=RdfFormat.from_media_type(media_type)))
+    elif media_type != CSV:
+        assert list(parse_query_results(data, format=QueryResultsFormat.from_media_type(media_type)))
