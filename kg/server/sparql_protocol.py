@@ -8,6 +8,7 @@ the protocol:
 - ``format=`` or ``output=`` names the representation where no Accept header can be sent (`negotiation.SHORTHANDS`);
 - an answer to GET has an ETag, weak since rows have no order of their own, unless the query asks for something that
   changes by itself (the time, chance, another server); sent back as If-None-Match it saves the query;
+- a SELECT without rows is answered with a ``Link`` (``rel="help"``) to what ``/sparql/check`` says of the query;
 - an update is answered with 204 and, in ``Quadcite-Snapshot``, the generation that it made: the next query sees it.
 
 Parameters that nothing here knows are left alone, as clients send some of their own.
@@ -23,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import anyio.to_thread
 from anyio import CapacityLimiter
@@ -60,6 +61,8 @@ _FORMATS: Final = ("format", "output")
 _OF_QUERIES: Final = ("default-graph-uri", "named-graph-uri", "timeout", "snapshot")
 _OF_UPDATES: Final = ("using-graph-uri", "using-named-graph-uri")
 _MAX_PARAMETERS: Final = 10_000
+_HELPED: Final = 1_500
+"""Characters of a query that fit into the link to what may be wrong with it."""
 _LONG_QUERY: Final = 10_000
 _EXPANSIONS: Final = 8
 """Queries whose SERVICE clauses are answered at the same time; more wait."""
@@ -204,6 +207,8 @@ class _Sparql:
         )
         if lasting:
             response.headers["ETag"] = self._tag(query, int(response.headers["Quadcite-Snapshot"]))
+        if endpoint.union and _has_no_rows(response) and len(text) <= _HELPED:
+            response.headers["Link"] = f'</sparql/check?{urlencode({"query": text})}>; rel="help"'
         return response
 
     async def _expanded(self, query: _Query) -> tuple[str, float]:
@@ -301,6 +306,14 @@ def _single(parameters: Parameters, name: str) -> str | None:
     if len(values) > 1:
         raise InvalidInputError(f"{name} is given {len(values)} times; give it once")
     return values[0] if values else None
+
+
+def _has_no_rows(response: Response) -> bool:
+    """Return whether `response` is the whole result of a SELECT without rows, in any of the formats."""
+    body = bytes(getattr(response, "body", b""))
+    if response.headers["content-type"].startswith("text/"):
+        return body.count(b"\n") == 1 and body.endswith(b"\n") and "turtle" not in response.headers["content-type"]
+    return body.endswith((b'"bindings":[]}}', b"<results></results></sparql>"))
 
 
 def _timeout(parameters: Parameters) -> float | None:

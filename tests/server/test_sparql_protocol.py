@@ -108,6 +108,17 @@ def test_results_come_in_each_format(client: TestClient, media_type: str) -> Non
 
 
 @pytest.mark.parametrize("media_type", RESULT_TYPES)
+def test_a_select_without_rows_links_to_what_may_be_wrong_with_it(client: TestClient, media_type: str) -> None:
+    none = "SELECT ?x { ?x <http://example.org/never> ?y }"
+    accept = {"Accept": media_type}
+    help_ = client.get("/sparql", params={"query": none}, headers=accept).headers["link"]
+    assert help_.startswith("</sparql/check?query=SELECT+%3Fx")
+    assert help_.endswith('>; rel="help"')
+    assert "link" not in client.get("/sparql", params={"query": SELECT}, headers=accept).headers
+    assert "link" not in client.get("/sparql", params={"query": none + "#" * 2_000}, headers=accept).headers
+
+
+@pytest.mark.parametrize("media_type", RESULT_TYPES)
 def test_ask_is_answered_in_each_format(client: TestClient, media_type: str) -> None:
     results = QueryResultsFormat.from_media_type(media_type)
     for query, expected in (("ASK {}", b"true"), ("ASK { <a:b> ?p ?o }", b"false")):
