@@ -5,7 +5,12 @@
 * `plain`: a plain dataset, without provenance or shapes, that the endpoint's conformance is tested on
 * `difference`: candidates in canonical form, and the update string from the stored graphs to them
 * `orphans`: shared graphs that a commit leaves without a reference
+* `ownership`: a triple stands in one content graph; what people write yields to what loaders assert
+* `skolem`: blank nodes as IRIs made from their content
 * `reach`: which graphs a SPARQL Update may write
+* `updates`: a SPARQL Update run on a copy of the store, and what it changed there
+* `confinement`: foreign text run in a process of its own, within limits
+* `errand`: what runs inside such a process
 * `lock`: who holds a data directory
 * `snapshots`: immutable checkpoints of the store, counted by generation
 * `sandbox`: killable worker processes that run every query over a snapshot

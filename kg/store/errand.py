@@ -3,11 +3,12 @@
 Run as a script, with a JSON object of settings as its argument, the text on standard input and files for what comes out
 of it; the last thing it prints is a JSON object, ``{}`` or ``{kind, message, line, column}``. It imports nothing of
 Quadcite but its neighbour `worker`, by path. What it may not do: open a socket, take more memory than RLIMIT_DATA, run
-longer than its deadline (it ends by itself, even when its parent is gone).
+longer than its deadline or its parent.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import os
@@ -17,11 +18,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
+from xml.parsers import expat
 
 import pyoxigraph
 from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat
 
-_PIECE_LINES: Final = 2_000
+_PR_SET_PDEATHSIG: Final = 1
 
 
 class TooLarge(Exception):  # noqa: N818 -- an outcome like others
@@ -85,7 +87,10 @@ def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
         else:
             document(data, settings, output)
     except SyntaxError as error:
-        return {"kind": "syntax", "message": error.msg, "line": error.lineno, "column": error.offset}
+        line, column = error.lineno, error.offset
+        if line is None and settings.get("media_type") == RdfFormat.RDF_XML.media_type:
+            line, column = _xml_fault(data)
+        return {"kind": "syntax", "message": error.msg, "line": line, "column": column}
     except TooLarge:
         return {"kind": "size", "message": f"it comes to more than {settings['max_bytes']} bytes of N-Quads"}
     except (RuntimeError, ValueError) as error:
@@ -93,6 +98,24 @@ def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
     except OSError as error:
         return {"kind": "store", "message": str(error)}
     return {}
+
+
+def _xml_fault(data: bytes) -> tuple[int, int] | tuple[None, None]:
+    """Return line and column where `data` is no XML, which Oxigraph does not tell; nothing where it is."""
+    try:
+        expat.ParserCreate(namespace_separator=" ").Parse(data, True)
+    except expat.ExpatError as error:
+        return error.lineno, error.offset + 1
+    return None, None
+
+
+def _die_with_parent() -> None:
+    """Be killed when the parent ends, where the system has a way to; else the deadline is the end.
+
+    It is the parent's thread that counts, and that one waits for this process.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _neighbour(name: str) -> Any:
@@ -109,6 +132,7 @@ def main() -> None:
     """Confine this process, then run."""
     settings = json.loads(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _die_with_parent()
     signal.setitimer(signal.ITIMER_REAL, settings["timeout_s"] + 1)  # unhandled, SIGALRM ends the process
     _neighbour("worker").deny_sockets()
     data = sys.stdin.buffer.read()

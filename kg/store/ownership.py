@@ -9,7 +9,8 @@ loader asserts what it holds, its own copy goes in the same commit. What went is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -71,28 +72,48 @@ class Cession:
     takers: Mapping[str, NamedNode]
 
 
-def cessions(store: Store, deltas: Sequence[Delta], yielding: Collection[NamedNode]) -> list[Cession]:
-    """Return how each graph in `yielding` loses what `deltas` add elsewhere."""
-    written = {delta.graph for delta in deltas}
-    takers = [delta for delta in deltas if delta.added and not yields(delta.graph)]
-    found = []
-    for graph in (graph for graph in yielding if takers and graph not in written):
-        taken = {line: taker.graph for taker in takers for line in _taken(store, taker, graph)}
-        if taken:
-            held = difference.stored_statements(store, graph)
-            delta = difference.compare(graph, held, {line: quad for line, quad in held.items() if line not in taken})
-            if delta is not None:
-                found.append(Cession(delta, taken))
-    return found
+class Yielding:
+    """What the graphs that yield speak of, kept beside the store: a commit that speaks of nothing of it costs nothing.
 
+    It never forgets a subject, so it may hold more than there are.
+    """
 
-def _taken(store: Store, taker: Delta, graph: NamedNode) -> Iterator[str]:
-    """Yield the statements of `graph` that `taker` adds, and other texts of units that it gives a text."""
-    for line, quad in taker.added.items():
-        if quad.predicate == SCHEMA.text:
-            yield from map(_statement, store.quads_for_pattern(quad.subject, quad.predicate, None, graph))
-        elif Quad(quad.subject, quad.predicate, quad.object, graph) in store:
-            yield line
+    def __init__(self, store: Store) -> None:
+        self._subjects: set[object] = {
+            quad.subject
+            for graph in store.named_graphs()
+            if yields(graph)
+            for quad in store.quads_for_pattern(None, None, None, graph)
+        }
+
+    def follow(self, deltas: Sequence[Delta]) -> None:
+        """Take in what has been written."""
+        for delta in deltas:
+            if yields(delta.graph):
+                self._subjects.update(quad.subject for quad in delta.added.values())
+
+    def cessions(self, store: Store, deltas: Sequence[Delta]) -> list[Cession]:
+        """Return how graphs that yield lose what `deltas` add to others, and other texts of units that get a text."""
+        written = {delta.graph for delta in deltas}
+        taken: dict[NamedNode, dict[str, NamedNode]] = defaultdict(dict)
+        for taker in deltas if self._subjects else ():
+            if yields(taker.graph):
+                continue
+            for quad in taker.added.values():
+                if quad.subject not in self._subjects:
+                    continue
+                value = None if quad.predicate == SCHEMA.text else quad.object
+                for held in store.quads_for_pattern(quad.subject, quad.predicate, value, None):
+                    graph = held.graph_name
+                    if isinstance(graph, NamedNode) and yields(graph) and graph not in written:
+                        taken[graph][_statement(held)] = taker.graph
+        found = []
+        for graph, takers in taken.items():
+            held_there = difference.stored_statements(store, graph)
+            wanted = {line: quad for line, quad in held_there.items() if line not in takers}
+            if delta := difference.compare(graph, held_there, wanted):
+                found.append(Cession(delta, takers))
+        return found
 
 
 def with_cessions(store: Store, described: Patch, ceded: Sequence[Cession], generation: int) -> Patch:

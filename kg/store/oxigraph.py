@@ -36,6 +36,7 @@ from kg.store.confinement import Limits
 from kg.store.difference import Delta, canonicalize, content_sha256
 from kg.store.lock import DirectoryLock, sync_folder
 from kg.store.orphans import orphaned_graphs, provenance_of
+from kg.store.ownership import Yielding
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics
 from kg.store.snapshots import Snapshots
 from kg.store.updates import ATTEMPTS, Outcome, Update
@@ -92,7 +93,7 @@ class OxigraphStore:
         try:
             self._store = self._open()
             self._head = self._read_head()
-            self._yielding: frozenset[NamedNode] | None = None  # read with the first commit
+            self._yielding: Yielding | None = None  # read with the first commit
             self._snapshots: Final = Snapshots(data_dir / "snapshots", self._checkpoint, lambda: self._head.generation)
         except BaseException:
             self._store = None
@@ -306,10 +307,8 @@ class OxigraphStore:
             changes.append(deltas[-1].change())
         described = describe(tuple(changes)) if describe else Patch()
         old = self._head
-        if self._yielding is None:
-            self._yielding = frozenset(graph for graph in self.graphs() if ownership.yields(graph))
-        yielding, self._yielding = self._yielding, None
-        ceded = ownership.cessions(store, deltas, yielding)
+        yielding, self._yielding = self._yielding or Yielding(store), None
+        ceded = yielding.cessions(store, deltas)
         patch = ownership.with_cessions(store, described, ceded, old.generation + 1)
         patch = Patch(patch.remove | provenance_of(store, orphans), patch.add)
         deltas += [cession.delta for cession in ceded]
@@ -340,7 +339,8 @@ class OxigraphStore:
             if isinstance(error, (OSError, RuntimeError)):
                 raise StoreError(f"the commit could not be written to {self._folder}: {error}") from error
             raise
-        self._yielding = yielding - emptied | {graph for graph in created if ownership.yields(graph)}
+        yielding.follow(deltas)
+        self._yielding = yielding
         self._unflushed += added + removed
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads:

@@ -168,7 +168,7 @@ def test_what_may_not_be_written_is_refused_and_nothing_changes(
     [
         ("text/turtle", b"<urn:a> <urn:b> <urn:c> .\n<urn:a> <urn:b> x:y .", 400, "line 2, column"),
         ("text/turtle", b'<urn:a> <urn:b> "\xe9" .', 400, "not Turtle: line 1"),
-        ("application/rdf+xml", b"<rdf:RDF>\n<a></b></rdf:RDF>", 400, "not RDF/XML"),
+        ("application/rdf+xml", b"<a></b>", 400, "not RDF/XML: line 1, column"),
         ("application/ld+json", b'{"@context":"http://127.0.0.1:9/c","a":1}', 400, "not JSON-LD"),
         ("application/ld+json", b'{"@id":"urn:a","urn:p":{"@graph":[{"@id":"urn:b","urn:p":1}]}}', 400, "one graph"),
         ("application/trig", NOTE, 415, "about one graph"),
