@@ -113,6 +113,22 @@ class TestRank:
             best = index.rank(query, limit=1).candidates[0]
             assert (best.iri, best.bm25 > 0) == (f"urn:d:a#p={expected}", True), query
 
+    def test_a_mode_ranks_by_words_or_by_meaning_alone(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "wind wind wind", "wind and sun", "rain"))
+        index.wait()
+        given = [f"urn:d:a#p={number}" for number in range(3)]
+        for units in (None, given):
+            words = index.rank("wind", limit=9, units=units, mode="bm25").candidates
+            assert all(candidate.cosine is None for candidate in words)
+            found = [candidate.bm25 for candidate in words if candidate.bm25 > 0]
+            assert found == sorted(found, reverse=True)
+            assert len(found) == 2
+            meaning = index.rank("wind", limit=9, units=units, mode="dense").candidates
+            assert len(meaning) == 3
+            assert all(candidate.bm25 == 0 for candidate in meaning)
+            cosines = [candidate.cosine or 0.0 for candidate in meaning]
+            assert cosines == sorted(cosines, reverse=True)
+
     def test_scripts_without_spaces_match_within_a_sentence(self, index: WordIndex) -> None:
         texts = {
             "国家气候变化适应政策": "适应政策",
