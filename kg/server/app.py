@@ -24,6 +24,7 @@ from kg import __version__
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import check, commands, description, graph_store, health, pages, queries, sparql_protocol, tool_routes
+from kg.server.arrival import ArrivalProtocol
 from kg.server.auth import EVERYONE, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
@@ -158,6 +159,8 @@ def serve(
             config = uvicorn.Config(
                 create_app(kg, raw, token),
                 log_config=LOGGING,
+                http=ArrivalProtocol,
+                loop="uvloop",
                 timeout_graceful_shutdown=GRACE_S,
                 lifespan="on",
                 server_header=False,
