@@ -16,10 +16,9 @@ import pyoxigraph
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
 from kg.errors import InvalidInputError, QuerySyntaxError, StoreError
-from kg.sparql.guard import check_depth
+from kg.sparql.guard import check_update
 from kg.sparql.using import with_dataset
 from kg.store.protocol import Snapshot
-from kg.store.reach import refuse_outbound
 from kg.store.snapshots import Snapshots
 
 
@@ -63,8 +62,7 @@ class PlainStore:
         for SERVICE and LOAD, and InvalidInputError for an operation that fails (a graph to be created exists, one to be
         dropped does not) and for graphs given to an update that names its own.
         """
-        refuse_outbound(update)
-        check_depth(update)
+        check_update(update)
         if default_graphs or named_graphs:
             update = with_dataset(update, default_graphs, named_graphs)
         return self._write(lambda store: store.update(update, base_iri=self.base_iri))

@@ -7,8 +7,7 @@ from typing import Final
 
 from pyoxigraph import NamedNode, QuerySolutions, Store
 
-from kg.errors import InvalidInputError, QueryForbiddenError
-from kg.sparql.guard import remote_calls
+from kg.errors import InvalidInputError
 from kg.sparql.lexer import Token, tokens
 from kg.vocabulary import PREFIXES
 
@@ -16,16 +15,6 @@ _WORDS: Final = frozenset({
     "PREFIX", "BASE", "VERSION", "INSERT", "DELETE", "DATA", "WHERE", "WITH", "USING", "CLEAR", "DROP", "CREATE",
     "COPY", "MOVE", "ADD", "TO", "SILENT", "GRAPH", "NAMED",
 })  # fmt: skip
-
-
-def refuse_outbound(update: str) -> None:
-    """Raise QueryForbiddenError for SERVICE and LOAD, which make requests to other servers."""
-    for token in _significant(update):
-        load = token.kind == "word" and "LOAD" in token.text.upper()
-        if load or (token.kind == "name" and token.text.upper().startswith("LOAD")):
-            raise QueryForbiddenError(f"LOAD is never run here (at character {token.start}); commit the quads instead")
-    for token in remote_calls(update):
-        raise QueryForbiddenError(f"SERVICE is never run here (at character {token.start})")
 
 
 def graphs_within_reach(update: str) -> frozenset[NamedNode]:

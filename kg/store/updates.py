@@ -13,13 +13,13 @@ import pyoxigraph
 from pyoxigraph import NamedNode, Quad, RdfFormat, Store
 
 from kg.errors import QuerySyntaxError
-from kg.sparql.guard import check_depth
+from kg.sparql.guard import check_update
 from kg.sparql.using import with_dataset
 from kg.store import difference
 from kg.store.confinement import Limits, confined
 from kg.store.difference import Delta
 from kg.store.protocol import Snapshot
-from kg.store.reach import graphs_within_reach, reads_any_graph, refuse_outbound
+from kg.store.reach import graphs_within_reach, reads_any_graph
 from kg.store.skolem import skolemize
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, mint
 
@@ -64,8 +64,7 @@ class Update:
     _reads_any: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        refuse_outbound(self.text)
-        check_depth(self.text)
+        check_update(self.text)
         _refuse_syntax_errors(self.text)
         if self.default_graphs or self.named_graphs:
             self.text = with_dataset(self.text, self.default_graphs, self.named_graphs)

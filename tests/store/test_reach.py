@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Quad
 
-from kg.errors import InvalidInputError, QueryForbiddenError
-from kg.store.reach import graphs_within_reach, refuse_outbound
+from kg.errors import InvalidInputError
+from kg.store.reach import graphs_within_reach
 from kg.vocabulary import PREFIXES
 
 A, B, C = (NamedNode(f"urn:g/{name}") for name in "abc")
@@ -52,7 +52,6 @@ def test_every_graph_that_changes_is_within_reach(update: str) -> None:
     after.update(update, prefixes=PREFIXES)
     changed = {graph for graph in (A, B, C) if content(before, graph) != content(after, graph)}
     assert changed <= graphs_within_reach(update)
-    refuse_outbound(update)
 
 
 def test_what_an_update_does_not_mention_is_not_looked_at() -> None:
@@ -77,17 +76,3 @@ def test_what_an_update_does_not_mention_is_not_looked_at() -> None:
 def test_an_update_whose_graphs_only_the_data_know_is_refused(update: str) -> None:
     with pytest.raises(InvalidInputError, match="name each graph"):
         graphs_within_reach(update)
-
-
-@pytest.mark.parametrize(
-    "update", ["LOAD <urn:x>", "LOADSILENT<urn:x>", "INSERT{}WHERE{SERVICE:x{}}", "CLEAR ALL;load<urn:x>"]
-)
-def test_requests_to_others_are_refused(update: str) -> None:
-    with pytest.raises(QueryForbiddenError):
-        refuse_outbound(update)
-
-
-def test_a_prefix_or_text_that_contains_the_word_is_no_request() -> None:
-    refuse_outbound(
-        "PREFIX payload: <urn:x> INSERT DATA { GRAPH <urn:service> { payload:a <urn:load> 'SERVICE LOAD' } }"
-    )
