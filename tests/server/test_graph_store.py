@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from kg import provenance
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.healing import heal
 from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
 from kg.settings import Settings
@@ -426,3 +427,20 @@ def test_a_runaway_update_is_stopped_and_holds_up_nobody(opened: KnowledgeGraph,
     rows = kg.store.query(f"SELECT ?s {{ GRAPH {GRAPH} {{ ?s <urn:x> ?o }} }}")
     assert isinstance(rows, Rows)
     assert len(rows) == 0
+
+
+def test_a_graph_is_sent_whole_however_many_rows_a_query_may_have(opened: KnowledgeGraph, kg: KnowledgeGraph) -> None:
+    few = KnowledgeGraph(opened.settings.model_copy(update={"max_rows": 2}), kg.store, kg.search, kg.pool)
+    with TestClient(create_app(few), base_url="http://127.0.0.1") as client:
+        answer = client.get("/graphs/src/climate/tides", headers={"Accept": "application/n-triples"})
+    assert len(answer.text.splitlines()) == len(kg.store.graph(mint("graph", "src", "climate", "tides"))) > 2
+    assert "quadcite-row-limit" not in answer.headers
+
+
+def test_healing_indexes_what_people_wrote_too(client: TestClient, kg: KnowledgeGraph) -> None:
+    text = '@prefix s: <http://schema.org/> . <urn:u> s:text "Mine." ; s:position 0 ; '
+    client.put(NOTES, content=f"{text} <{DCTERMS.isPartOf.value}> <urn:d> .".encode(), headers=TURTLE)
+    kg.search.remove([GRAPH.value])
+    heal(kg.store, kg.search)
+    assert GRAPH.value in kg.search.state()
+    client.delete(NOTES)
