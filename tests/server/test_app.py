@@ -126,6 +126,8 @@ import sys
 from pathlib import Path
 from kg.server.app import serve
 from kg.settings import Settings
+from kg.store.dispatch import Ticket
+from kg.store.dispatch import Ticket
 data = Path(sys.argv[1])
 settings = Settings(data_dir=data, models_dir=data / "no-models", _env_file=None)
 serve(data, settings, port=0, transport=sys.argv[2], on_ready=lambda address: print(address, flush=True))
@@ -183,16 +185,18 @@ def test_a_client_that_hangs_up_ends_the_queries_of_its_call(kg, path):
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json, text/event-stream\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    workers = [kg.pool._acquire(20, None) for _ in range(kg.settings.query_workers)]
+    dispatcher = kg.pool.dispatcher
+    tickets = [Ticket("", "ASK {}") for _ in range(kg.settings.query_workers)]
+    assert all(dispatcher.submit(ticket, lambda: None) for ticket in tickets)
     try:
         with listening_app(kg) as port:
             with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
                 client.sendall(head.encode() + body)
-                until(lambda: kg.pool._waiting)
-            until(lambda: not kg.pool._waiting)
+                until(lambda: len(kg.pool.running()) > len(tickets))
+            until(lambda: len(kg.pool.running()) == len(tickets))
     finally:
-        for worker in workers:
-            kg.pool._give_back(worker)
+        for ticket in tickets:
+            dispatcher.hand_back(ticket)
 
 
 ENDLESS = "SELECT (COUNT(*) AS ?n) { " + " ".join(f"VALUES ?{x} {{ 1 2 3 4 5 6 7 8 9 }}" for x in "abcdefghijklm") + "}"
