@@ -22,6 +22,7 @@ from fastmcp.utilities.tests import ASGIServer
 from kg.errors import IndexUnavailableError, InvalidInputError
 from kg.server.app import create_app
 from kg.server.listening import address_of, listen
+from kg.store.dispatch import Ticket
 
 
 def request(kg, method: str, path: str, **options):

@@ -18,7 +18,7 @@ from rdflib.plugins.sparql.results.jsonresults import JSONResult
 from starlette.applications import Starlette
 
 from kg.server import queries, sparql_protocol
-from kg.server.app import address_of, listen
+from kg.server.listening import address_of, listen
 from kg.server.arrival import ArrivalProtocol
 from kg.server.auth import EVERYONE, READ, Actor
 from kg.server.endpoint import Endpoint

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pyoxigraph
 import pytest
 
-from kg.errors import InvalidInputError
+from kg.errors import GoneError, InvalidInputError
 from kg.store.oxigraph import OxigraphStore
 from kg.store.snapshots import Snapshots
 from tests.store.conftest import titles
@@ -170,3 +172,54 @@ def test_many_threads_ask_for_one_generation_and_one_checkpoint_is_made(store: O
     assert {snapshot.path for snapshot in found} == {store.data_dir / "snapshots" / "1"}
     for snapshot in found:
         snapshot.release()
+
+
+def test_a_kept_generation_can_be_asked_for_and_one_that_is_gone_is_said_to_be(store: OxigraphStore) -> None:
+    for number in (1, 2, 3):
+        store.commit(dict([titles("a", number)]))
+        store.snapshot(number).release()
+    with store.snapshot(exactly=2) as snapshot:
+        assert snapshot.generation == 2
+        assert len(pyoxigraph.Store.read_only(str(snapshot.path))) > 0
+    with pytest.raises(GoneError, match=r"generation 1 is no longer kept; kept are 2, 3"):
+        store.snapshot(exactly=1)
+    with pytest.raises(InvalidInputError, match=r"no generation 9; the newest is 3, and kept are 2, 3"):
+        store.snapshot(exactly=9)
+    store.commit(dict([titles("a", 4)]))
+    with store.snapshot(exactly=4) as newest:
+        assert newest.generation == 4
+    assert kept(store) == [3, 4]
+
+
+FEW_FILES = """
+import resource, sys, threading
+from pathlib import Path
+from pyoxigraph import Literal, NamedNode, Quad
+from kg.settings import Settings
+from kg.store.oxigraph import OxigraphStore
+from kg.store.sandbox import QueryPool
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+name = NamedNode("http://example.org/g")
+def rows(n):
+    return [Quad(NamedNode(f"http://example.org/{n}/{i}"), name, Literal(f"{n} {i}"), name) for i in range(2000)]
+with OxigraphStore(Path(sys.argv[1])) as store:
+    store.commit({name: rows(0)})
+    with QueryPool(store, Settings(query_workers=1, query_timeout_s=60)) as pool:
+        reading = pool.stream("SELECT ?s ?o { ?s <http://example.org/g> ?o . ?a ?b ?c } LIMIT 200000", media_type="text/csv", limit=200000)
+        first = next(reading)
+        for n in range(1, 6):
+            store.commit({name: rows(n)})
+            assert pool.run("SELECT (COUNT(*) AS ?n) { ?s <http://example.org/g> ?o }", at_least=n + 1).result.rows == [(Literal(2000),)]
+        lines = (first + b"".join(reading)).split(b"\\r\\n")[1:-1]
+        print(len(lines), len(set(lines)), all(b",0 " in line for line in lines))
+"""
+
+
+def test_no_generation_is_deleted_under_a_reader_however_few_files_may_be_open(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FEW_FILES, str(tmp_path / "data")]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False, timeout=90
+    )
+    lines, distinct, of_the_first = done.stdout.split() or (done.stderr,) * 3
+    assert (lines, of_the_first) == ("200000", "True")
+    assert 0 < int(distinct) <= 2000
