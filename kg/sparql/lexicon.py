@@ -150,7 +150,7 @@ class Lexicon:
     def links(self, origin: str, name: str) -> list[str]:
         """Return the paths of one step from things of class `origin` to those of a class that `name` sounds like.
 
-        ``kg:hasDocument`` of a family leads to its documents, whatever the property is called.
+        A name like hasDocument leads from a family to its documents, whatever the property is called.
         """
         own = [word for word in words(local_name(name)) if word not in _EMPTY]
         if not own:
