@@ -139,12 +139,13 @@ class _Talk:
         while True:
             await self._turn(ticket)
             try:
-                if not dispatcher.is_ready(ticket):
-                    await self._prepare(ticket)
-                if len(ticket.query) < _SHORT:
-                    dispatcher.begin(ticket)
-                else:
-                    await _in_thread(lambda: dispatcher.begin(ticket))
+                if not ticket.sent:
+                    if not dispatcher.is_ready(ticket):
+                        await self._prepare(ticket)
+                    if len(ticket.query) < _SHORT:
+                        dispatcher.begin(ticket)
+                    else:
+                        await _in_thread(lambda: dispatcher.begin(ticket))
                 held: list[bytes] = []
                 size = 0
                 while size <= HELD_BYTES:
@@ -190,18 +191,22 @@ class _Talk:
 
     async def _turn(self, ticket: Ticket) -> None:
         """Wait for the query's turn."""
-        come = self._loop.create_future()
+        come, dispatcher = self._loop.create_future(), self._dispatcher
 
         def notify() -> None:
             if threading.get_ident() == self._thread:
+                # The worker need not rest until the loop comes to this query.
+                if ticket.running and dispatcher.is_ready(ticket) and len(ticket.query) < _SHORT:
+                    with contextlib.suppress(WorkerGoneError):  # it will be again, where that is dealt with
+                        dispatcher.begin(ticket)
                 _set(come)
             else:
                 with contextlib.suppress(RuntimeError):  # the loop has ended, and so has whoever waited
                     self._loop.call_soon_threadsafe(_set, come)
 
-        if not self._dispatcher.submit(ticket, notify):
+        if not dispatcher.submit(ticket, notify):
             await come
-        self._dispatcher.claim(ticket)
+        dispatcher.claim(ticket)
 
     async def _prepare(self, ticket: Ticket) -> None:
         try:

@@ -18,11 +18,11 @@ from rdflib.plugins.sparql.results.jsonresults import JSONResult
 from starlette.applications import Starlette
 
 from kg.server import queries, sparql_protocol
-from kg.server.listening import address_of, listen
 from kg.server.arrival import ArrivalProtocol
 from kg.server.auth import EVERYONE, READ, Actor
 from kg.server.endpoint import Endpoint
 from kg.server.execution import HELD_BYTES, TRUNCATED
+from kg.server.listening import address_of, listen
 from kg.server.plain import PlainGraphs
 from kg.settings import Settings
 from kg.store.plain import PlainStore

@@ -205,11 +205,13 @@ def rows(n):
 with OxigraphStore(Path(sys.argv[1])) as store:
     store.commit({name: rows(0)})
     with QueryPool(store, Settings(query_workers=1, query_timeout_s=60)) as pool:
-        reading = pool.stream("SELECT ?s ?o { ?s <http://example.org/g> ?o . ?a ?b ?c } LIMIT 200000", media_type="text/csv", limit=200000)
+        many = "SELECT ?s ?o { ?s <http://example.org/g> ?o . ?a ?b ?c } LIMIT 200000"
+        count = "SELECT (COUNT(*) AS ?n) { ?s <http://example.org/g> ?o }"
+        reading = pool.stream(many, media_type="text/csv", limit=200000)
         first = next(reading)
         for n in range(1, 6):
             store.commit({name: rows(n)})
-            assert pool.run("SELECT (COUNT(*) AS ?n) { ?s <http://example.org/g> ?o }", at_least=n + 1).result.rows == [(Literal(2000),)]
+            assert pool.run(count, at_least=n + 1).result.rows == [(Literal(2000),)]
         lines = (first + b"".join(reading)).split(b"\\r\\n")[1:-1]
         print(len(lines), len(set(lines)), all(b",0 " in line for line in lines))
 """
