@@ -21,6 +21,7 @@ from typing import Final
 from pyoxigraph import NamedNode, Quad, Triple
 
 from kg.errors import (
+    ConflictError,
     ForbiddenError,
     IndexUnavailableError,
     InvalidInputError,
@@ -88,6 +89,10 @@ class UserGraphs:
                 self._commit(target, wanted, _adding(write.describe(self.kg.store)))
             except _Moved:
                 continue
+            except ConflictError:
+                if {quad.triple for quad in self.kg.store.graph(target)} == set(held):
+                    raise
+                continue  # not over the payload: a loader has taken over a triple that was read as held
             return not held
         raise QueryBusyError(f"{target.value} changes faster than it can be added to; try again")
 
