@@ -578,12 +578,14 @@ def test_errors_of_a_served_graph_are_those_of_an_open_one(copy: Path) -> None:
 def test_the_commands_take_the_token_that_only_its_user_can_read(copy: Path) -> None:
     with served(copy):
         assert stat.S_IMODE((copy / "token").stat().st_mode) == 0o600
+        secret = (copy / "token").read_text()
         (copy / "token").unlink()
         result = run("status", "--data-dir", copy, "--json")
         assert (result.exit_code, json.loads(result.stdout)["error"]["code"]) == (1, "forbidden")
         (copy / "token").write_text("a guess")
         result = run("status", "--data-dir", copy, "--json")
         assert (result.exit_code, json.loads(result.stdout)["error"]["code"]) == (1, "unauthorized")
+        (copy / "token").write_text(secret)
     assert not (copy / "token").exists()
 
 
