@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from pyoxigraph import BlankNode, Literal, NamedNode, parse
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, parse
 
 from kg import bundle
 from kg.store.protocol import Term
+from kg.tools.ontology import ontology as statements
 from kg.vocabulary import BASE, OWL, RDF, RDFS, SCHEMA, SH, SKOS, XSD, curie
 
 Said = Mapping[Term, Mapping[NamedNode, Sequence[Term]]]
@@ -89,18 +90,17 @@ class Shape:
     properties: Mapping[str, Constraint] = field(default_factory=dict)
 
 
-def _read(folder: str, names: str) -> Said:
-    found: dict[Term, dict[NamedNode, list[Term]]] = defaultdict(lambda: defaultdict(list))
-    for path in sorted(bundle.folder("ontology" if folder == "ontology" else "shapes").glob(names)):
-        for quad in parse(path=path, rename_blank_nodes=True):
-            found[quad.subject][quad.predicate].append(quad.object)
-    return {subject: dict(properties) for subject, properties in found.items()}
-
-
 @cache
 def ontology() -> Said:
     """Return what the ontology says, by subject and property."""
-    return _read("ontology", "*.ttl")
+    return _by_subject(quad for quads in statements().values() for quad in quads)
+
+
+def _by_subject(quads: Iterable[Quad]) -> Said:
+    found: dict[Term, dict[NamedNode, list[Term]]] = defaultdict(lambda: defaultdict(list))
+    for quad in quads:
+        found[quad.subject][quad.predicate].append(quad.object)
+    return {subject: dict(properties) for subject, properties in found.items()}
 
 
 @cache
@@ -156,7 +156,8 @@ def code_lists() -> Mapping[str, Sequence[Code]]:
 @cache
 def shapes() -> Mapping[str, Shape]:
     """Return the shapes by the IRI of the class that they are for; those of one class are one."""
-    said = _read("shapes", "*.ttl")
+    files = sorted(bundle.folder("shapes").glob("*.ttl"))
+    said = _by_subject(quad for path in files for quad in parse(path=path, rename_blank_nodes=True))
     found: dict[str, Shape] = {}
     for node, properties in said.items():
         for target in properties.get(SH.targetClass, ()):
