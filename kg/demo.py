@@ -5,6 +5,7 @@ It runs the commands that a person would run, each in a process of its own, in a
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import http.client
 import json
@@ -29,6 +30,8 @@ from kg.vocabulary import slug_of
 START_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 30.0
 WIDTH: Final = 100
+
+TURTLE: Final = "text/turtle"
 
 KG: Final = (sys.executable, "-m", "kg.cli")
 
@@ -63,6 +66,16 @@ SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) (COUNT(DISTINCT ?passa
 } GROUP BY ?country ORDER BY ?country"""
 
 
+SEARCH: Final = """\
+SELECT ?country ?title (MAX(?score) AS ?best) WHERE {
+  SERVICE kg:search { ?passage kg:matches "warning people before a storm" ; kg:score ?score ; kg:limit 20 }
+  ?passage dcterms:isPartOf ?document .
+  ?document dcterms:title ?title ; kg:jurisdiction/skos:notation ?country
+} GROUP BY ?country ?title ORDER BY DESC(?best) LIMIT 3"""
+
+MISSPELT: Final = "SELECT ?passage WHERE { ?passage a kg:Passsage ; dcterms:partOf ?document }"
+
+
 def run() -> None:
     """Play the demo. Raises QuadciteError when any answer is not what the fixtures say."""
     with tempfile.TemporaryDirectory(prefix="quadcite-demo-") as folder:
@@ -70,7 +83,10 @@ def run() -> None:
         _load(data_dir)
         with server(data_dir) as address:
             cited = _ask(address)
-            _ask_sparql(address)
+            _ask_sparql(address, "the same graph by SPARQL: passages by country", SPARQL)
+            _ask_sparql(address, "search inside SPARQL: the best documents on a topic", SEARCH)
+            _repair(address)
+            _write(address)
         _explain(data_dir, cited)
     put("\nDone: the server has stopped and the data are gone. To keep some: kg load climate PATH, then kg serve.")
 
@@ -152,18 +168,26 @@ def _address(process: subprocess.Popen[bytes], data_dir: Path) -> str:
     raise QuadciteError(f"the server was not ready within {START_TIMEOUT_S:.0f} s")
 
 
-def _http(address: str, path: str, accept: str = "application/json") -> str:
+def _http(
+    address: str,
+    path: str,
+    accept: str = "application/json",
+    *,
+    method: str = "GET",
+    body: bytes | None = None,
+    type_: str | None = None,
+) -> str:
     host = urlsplit(address)
     connection = http.client.HTTPConnection(host.hostname or "", host.port, timeout=30)
     try:
-        connection.request("GET", path, headers={"Accept": accept})
+        connection.request(method, path, body, {"Accept": accept} | ({"Content-Type": type_} if type_ else {}))
         response = connection.getresponse()
-        body = response.read().decode()
+        said = response.read().decode()
     finally:
         connection.close()
-    if response.status != http.HTTPStatus.OK:
-        raise QuadciteError(f"GET {path} was answered with {response.status}: {body}")
-    return body
+    if not 200 <= response.status < 300:
+        raise QuadciteError(f"{method} {path} was answered with {response.status}: {said}")
+    return said
 
 
 def _ask(address: str) -> dict[str, Any]:
@@ -215,14 +239,43 @@ def _cite(item: Mapping[str, Any], score: float) -> None:
     put(f"   {Path(origin['source']).name}, row {origin['row']}, sha256 {origin['sha256']}")
 
 
-def _ask_sparql(address: str) -> None:
-    _heading("the same graph by SPARQL: passages by country")
-    put(textwrap.indent(SPARQL, "   | "))
-    rows = [line.split(",") for line in _http(address, f"/sparql?query={quote(SPARQL)}", "text/csv").splitlines()]
+def _ask_sparql(address: str, heading: str, query: str) -> None:
+    _heading(heading)
+    put(textwrap.indent(query, "   | "))
+    rows = list(csv.reader(_http(address, f"/sparql?query={quote(query)}", "text/csv").splitlines()))
     if len(rows) < 2:
         raise QuadciteError("the SPARQL query over the fixtures found nothing")
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        put("   " + "".join(f"{cell:<12}" for cell in row).rstrip())
+        put("   " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _repair(address: str) -> None:
+    _heading("a query with mistakes, checked before it runs")
+    put(textwrap.indent(MISSPELT, "   | "))
+    hints = json.loads(_http(address, f"/sparql/check?query={quote(MISSPELT)}"))["hints"]
+    for expected in ("kg:Passage", "dcterms:isPartOf"):
+        if not any(expected in hint["suggestions"] for hint in hints):
+            raise QuadciteError(f"{expected} is not suggested for {MISSPELT!r}: {hints}")
+    for hint in hints:
+        _indented(f"line {hint['line']}, column {hint['column']}: {hint['message']}")
+
+
+def _write(address: str) -> None:
+    graph = "/graphs/user/demo"
+    _heading(f"PUT {graph}, GET it back, DELETE it: a graph of one's own, by the Graph Store Protocol")
+    _http(
+        address,
+        graph,
+        method="PUT",
+        body=b'<urn:example:note> <http://www.w3.org/2000/01/rdf-schema#label> "worth a second look" .',
+        type_=TURTLE,
+    )
+    held = _http(address, graph, TURTLE)
+    if "worth a second look" not in held:
+        raise QuadciteError(f"{graph} does not hold what was put there: {held}")
+    put(textwrap.indent(held.rstrip(), "   "))
+    _http(address, graph, method="DELETE")
 
 
 def _explain(data_dir: Path, cited: Mapping[str, Any]) -> None:
