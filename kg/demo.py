@@ -31,8 +31,6 @@ START_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 30.0
 WIDTH: Final = 100
 
-TURTLE: Final = "text/turtle"
-
 KG: Final = (sys.executable, "-m", "kg.cli")
 
 
@@ -258,21 +256,16 @@ def _repair(address: str) -> None:
         if not any(expected in hint["suggestions"] for hint in hints):
             raise QuadciteError(f"{expected} is not suggested for {MISSPELT!r}: {hints}")
     for hint in hints:
-        _indented(f"line {hint['line']}, column {hint['column']}: {hint['message']}")
+        _indented(hint["message"])
 
 
 def _write(address: str) -> None:
     graph = "/graphs/user/demo"
     _heading(f"PUT {graph}, GET it back, DELETE it: a graph of one's own, by the Graph Store Protocol")
-    _http(
-        address,
-        graph,
-        method="PUT",
-        body=b'<urn:example:note> <http://www.w3.org/2000/01/rdf-schema#label> "worth a second look" .',
-        type_=TURTLE,
-    )
-    held = _http(address, graph, TURTLE)
-    if "worth a second look" not in held:
+    note = '<urn:example:note> <http://www.w3.org/2000/01/rdf-schema#label> "worth a second look" .'
+    _http(address, graph, method="PUT", body=note.encode(), type_="text/turtle")
+    held = _http(address, graph, "application/n-triples")
+    if held.strip() != note:
         raise QuadciteError(f"{graph} does not hold what was put there: {held}")
     put(textwrap.indent(held.rstrip(), "   "))
     _http(address, graph, method="DELETE")
