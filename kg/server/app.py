@@ -29,6 +29,7 @@ from kg.server.auth import EVERYONE, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
 from kg.server.mcp import INSTRUCTIONS, StopsWithClient, Threads, build_mcp
+from kg.server.problems import HANDLERS
 from kg.server.writing import CivicGraphs
 from kg.settings import Settings
 from kg.store.lock import holder
@@ -102,6 +103,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
         middleware=[Middleware(HostOriginGuardMiddleware, mode="strict")],
+        exception_handlers=HANDLERS,
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
@@ -17,6 +20,8 @@ RETRY_AFTER_S: Final = 1
 """Seconds after which trying again is worth it when a queue was full: queries are answered in less, as a rule."""
 
 Handler = Callable[[Request], Awaitable[Response]]
+
+log = logging.getLogger(__name__)
 
 
 class HttpError(Exception):
@@ -65,3 +70,31 @@ def problem(request: Request, error: HttpError | QuadciteError) -> Response:
         return PlainTextResponse(f"{error.code}: {message}\n", status, headers)
     members = {"title": HTTPStatus(status).phrase, "status": status, "detail": message}
     return JSONResponse({**members, "code": error.code, "message": message}, status, headers, media_type=PROBLEM)
+
+
+def _unrouted(request: Request, error: Exception) -> Response:
+    """Answer for a path that leads nowhere, and for a method that a route does not have."""
+    if not isinstance(error, HTTPException):
+        raise error
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return problem(request, method_not_allowed(request, (error.headers or {}).get("Allow", "GET")))
+    status = HTTPStatus(error.status_code)
+    message = error.detail
+    if status == HTTPStatus.NOT_FOUND:
+        message = f"nothing is at {request.url.path[:200]!r}; / says what there is"
+    return problem(request, HttpError(status, status.name.lower(), message, error.headers))
+
+
+def _unexpected(request: Request, error: Exception) -> Response:
+    """Answer for a fault of our own, which the log tells of."""
+    number = uuid.uuid4().hex[:12]
+    log.error("%s %s failed (error %s): %s", request.method, request.url.path[:200], number, type(error).__name__)
+    message = f"something went wrong inside; the server's log names it as {number}"
+    return problem(request, HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", message))
+
+
+HANDLERS: Final[Mapping[Any, Callable[[Request, Exception], Response]]] = {
+    HTTPException: _unrouted,
+    Exception: _unexpected,
+}
+"""The exception handlers of the application: what no route answers has the same form as every other error."""
