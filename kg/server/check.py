@@ -3,36 +3,46 @@
 ``GET /sparql/check?query=``, or POST of a form or of the query itself (``application/sparql-query``). The answer is one
 JSON object: ``form`` (null for what is no query), ``read`` (false: too large or not understood, and not checked),
 ``generation`` of the store whose measured schema it was checked against, ``hints`` and ``prefixes``: those that the
-query uses, null for one that is declared nowhere.
+query uses, null for one that is declared nowhere. What no parser takes has a hint of the code ``syntax``.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from pyoxigraph import NamedNode
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, QueryLimitError, QuerySyntaxError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.mcp import Threads
 from kg.server.negotiation import media_type_of
 from kg.server.problems import HttpError, answering, method_not_allowed
-from kg.sparql.guard import check_query
-from kg.sparql.lint import check
+from kg.sparql.guard import check_query, query_form
+from kg.sparql.lint import Hint, check
 from kg.sparql.reader import parse
 from kg.tools.measuring import measured
-from kg.vocabulary import PREFIXES
+from kg.tools.search_service import blanked
+from kg.vocabulary import BASE, PREFIXES
 
 PATH: Final = "/sparql/check"
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _QUERY: Final = "application/sparql-query"
 _SCHEMA_WAIT_S: Final = 2.0
+_PARSING_S: Final = 2.0
+_NOTHING: Final = NamedNode(BASE + "graph/none")
+"""A graph that is never written: over it a worker does little more than parse."""
+_JSON: Final = "application/sparql-results+json"
+_MEDIA_TYPES: Final = {"CONSTRUCT": "application/n-triples", "DESCRIBE": "application/n-triples"}
+_PLACED: Final = re.compile(r"not SPARQL: (line (\d+), column (\d+): .*)", re.DOTALL)
 
 
 def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
@@ -48,19 +58,45 @@ def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
 
 
 def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
-    """Return what is known of `query` as JSON types. Raises QueryForbiddenError and QuerySyntaxError as running it."""
-    form = check_query(query)
+    """Return what is known of `query` as JSON types.
+
+    Raises QueryForbiddenError and InvalidInputError as running it, and QuerySyntaxError for what no parser is given.
+    """
+    runnable = blanked(kg, query)
+    form = check_query(runnable)
     parsed = parse(query)
     schema = measured(kg, _SCHEMA_WAIT_S)
+    hints = check(query, schema)
+    hints = [*_syntax(kg, query, runnable, hints), *hints]
     declared = {} if parsed is None else {name: node.value for name, node in parsed.declared.items()}
     used = () if parsed is None else parsed.used
     return {
         "form": form,
         "read": parsed is not None,
         "generation": schema.generation,
-        "hints": [asdict(hint) for hint in check(query, schema)],
+        "hints": [asdict(hint) for hint in hints],
         "prefixes": {name: declared.get(name, PREFIXES.get(name)) for name in used},
     }
+
+
+def _syntax(kg: KnowledgeGraph, query: str, runnable: str, hints: Sequence[Hint]) -> list[Hint]:
+    """Return what the parser of a query worker says against `query`, where `hints` do not say it better."""
+    try:
+        with kg.pool.stream(
+            runnable, media_type=_MEDIA_TYPES.get(query_form(runnable) or "", _JSON), limit=1, timeout_s=_PARSING_S,
+            default_graphs=[_NOTHING],
+        ) as answer:  # fmt: skip
+            for _ in answer:
+                pass
+    except QuerySyntaxError as error:
+        placed = _PLACED.fullmatch(str(error))
+        message, line, column = (placed[1], int(placed[2]), int(placed[3])) if placed else (str(error), 1, 1)
+        if any(hint.code == "undeclared_prefix" for hint in hints):
+            return []
+        return [Hint("syntax", message, line, column, query.split("\n")[line - 1][column - 1 :][:40], ())]
+    except QueryLimitError:
+        pass  # It ran, or had no place to: what it would meet is not asked here.
+    return []
 
 
 async def _query(request: Request, most: int) -> str:

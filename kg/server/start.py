@@ -49,6 +49,10 @@ EXAMPLE_CHARACTERS: Final = 70
 _ADDRESSES: Final = (
     ("/mcp", "MCP, for agents: tools that search, read and cite", False),
     ("/sparql", "SPARQL 1.1: without a query it describes itself", True),
+    ("/sparql/check?query=", "What may be wrong with a query, without running it", False),
+    ("/sparql/queries", "The queries that run and wait", True),
+    ("/graphs", "The named graphs, to be read and written (Graph Store Protocol)", True),
+    ("/tools", "The tools of MCP over plain HTTP", True),
     ("/resolve?iri=", "All that is known of one IRI, as a page or as RDF", False),
     ("/.well-known/void", "What the data are made of: VoID and DCAT", True),
     ("/ns", "The terms that the data use, and what they mean", True),

@@ -105,6 +105,8 @@ class Query:
     comparisons: list[Comparison] = field(default_factory=list)
     graphs: list[Node] = field(default_factory=list)
     """IRIs that GRAPH, FROM and FROM NAMED name."""
+    selected: list[Node] = field(default_factory=list)
+    """The variables that SELECT or DESCRIBE names by themselves, not those that it gives to expressions."""
     where: tuple[Element, ...] = ()
     dataset: str = ""
     """Its FROM clauses, as written."""

@@ -8,6 +8,7 @@ from kg.sparql.algebra import Comparison, Node
 from kg.sparql.cursor import Cursor
 
 _COMPARED: Final = frozenset({"=", "!=", "<", ">", "<=", ">="})
+_TURNED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _AROUND: Final = frozenset({"(", ")", "&&", "||", "!", ",", "}", "{", "."})
 
 
@@ -26,7 +27,7 @@ class Expressions(Cursor):
                 right, after = self._operand_after(index + 1)
                 if before in _AROUND and after in _AROUND:
                     self._compared(left, text, right)
-                    self._compared(right, text, left)
+                    self._compared(right, _TURNED.get(text, text), left)
             elif text.upper() == "LANGMATCHES" and self._tokens[index + 1].text == "(":
                 left, after = self._operand_after(index + 2)
                 if after == "," and isinstance(left, tuple):

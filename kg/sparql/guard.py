@@ -23,6 +23,7 @@ _MAX_DEPTH: Final = 256
 _POSITION: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
 _EXPECTED_KEYWORD: Final = re.compile(r"(?<![\w\[\"'])([A-Z][A-Z_0-9]{2,})(?![\w\"'])")
 _CHARACTER_CLASS: Final = re.compile(r"\[(?:'[^']*'|[^\]'])*\](?:, \[(?:'[^']*'|[^\]'])*\])*")
+_UNGROUPED: Final = "The SELECT contains a variable that is unbound"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _EXPLAINED: Final = 100_000
 """Characters of a query up to which an error names the token that stands there and a prefix that is not declared."""
@@ -50,7 +51,8 @@ def check_query(query: str) -> Form | None:
     form = query_form(query)
     if form is not None and form not in _FORMS:
         raise QueryForbiddenError(
-            f"this endpoint is read-only: {form} is an update; send SELECT, ASK, CONSTRUCT or DESCRIBE"
+            f"queries are read-only, and {form} is an update; send SELECT, ASK, CONSTRUCT or DESCRIBE. Updates are for "
+            "/sparql alone: POST them there as update=, where the server takes any"
         )
     for token in remote_calls(query):
         raise _forbidden(query, token, "SERVICE", "queries to other servers are never run here")
@@ -282,6 +284,12 @@ def syntax_error(query: str, message: str) -> QuerySyntaxError:
     undeclared, declared = _undeclared_prefix(query)
     if undeclared is not None:
         return _error(query, undeclared.start, _undeclared(undeclared, declared))
+    if _UNGROUPED in expected:
+        message = (
+            "where there is an aggregate or GROUP BY, SELECT can name only variables that GROUP BY names; group by the "
+            "others too, or take them within an aggregate such as SAMPLE(?x)"
+        )
+        return _error(query, offset, message)
     if query_form(query) is None:
         expected = "a query is SELECT, ASK, CONSTRUCT or DESCRIBE, after its PREFIX lines"
     return _error(query, offset, f"unexpected {at}; {expected}")

@@ -6,6 +6,7 @@ a pattern may well match nothing, so there only names are questioned that nobody
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 
 from kg.sparql import usage, values
@@ -16,10 +17,12 @@ from kg.sparql.prefixes import nearest_namespace, nearest_prefix, undeclared
 from kg.sparql.reader import parse
 from kg.sparql.schema import Schema
 from kg.sparql.usage import Finding
-from kg.vocabulary import BASE, PREFIXES, RDF, curie
+from kg.vocabulary import BASE, KG, PREFIXES, RDF, curie
 
 _TYPE = RDF.type.value
 _MOST = 20
+_SEARCH_PARTS = frozenset(KG.iri + part for part in ("matches", "score", "rank", "limit", "mode"))
+"""What SERVICE kg:search takes, and no triple has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class Hint:
 
     `found` is the query's own text; `suggestions` are SPARQL, best first. The codes: undeclared_prefix,
     misspelt_namespace, unknown_class, unused_class, unknown_property, unused_property, unknown_individual,
-    property_not_of_class, wrong_class, wrong_direction, wrong_range, wrong_datatype, wrong_language, literal_for_iri,
-    iri_for_literal, unknown_graph, wrong_graph.
+    unbound_variable, property_not_of_class, wrong_class, wrong_direction, wrong_range, wrong_datatype, wrong_language,
+    literal_for_iri, iri_for_literal, unknown_graph, wrong_graph.
     """
 
     code: str
@@ -47,7 +50,12 @@ def check(query: str, schema: Schema) -> list[Hint]:
         return []
     lexicon = lexicon_of(schema)
     names = _Names(parsed, lexicon)
-    findings = [*names.findings, *usage.check(parsed, lexicon, names.wrong), *values.check(parsed, lexicon)]
+    findings = [
+        *names.findings,
+        *_unbound(parsed),
+        *usage.check(parsed, lexicon, names.wrong),
+        *values.check(parsed, lexicon),
+    ]
     findings.sort(key=lambda finding: finding.start)
     seen: set[tuple[str, str]] = set()
     hints: list[Hint] = []
@@ -59,6 +67,23 @@ def check(query: str, schema: Schema) -> list[Hint]:
         message = f"line {line}, column {column}: {finding.message}"
         hints.append(Hint(finding.code, message, line, column, finding.found, finding.suggestions))
     return hints
+
+
+def _unbound(query: Query) -> list[Finding]:
+    """Question the variables of the outermost SELECT that nothing can bind."""
+    inside = {name for element in query.where for name in element.names}
+    tail = query.tail
+    inside |= {tail[at].text[1:] for at in range(1, len(tail)) if tail[at - 1].text.upper() == "AS"}
+    found = []
+    for node in query.selected:
+        if not inside or node.value in inside:  # a query with an empty pattern is not written yet
+            continue
+        near = difflib.get_close_matches(node.value, sorted(inside), n=1, cutoff=0.4) or sorted(inside)[:3]
+        meant = [f"?{name}" for name in near]
+        told = f"; did you mean {' or '.join(meant)}?" if meant else ""
+        message = f"{node.text} stands nowhere in the pattern, so that it has no value in any row{told}"
+        found.append(Finding("unbound_variable", message, node.start, node.text, tuple(meant)))
+    return found
 
 
 class _Names:
@@ -152,6 +177,10 @@ class _Names:
     def _check_property(self, node: Node, *, weak: bool) -> None:
         lexicon, iri = self.lexicon, node.value
         if iri in lexicon.domains or iri in self.wrong or self._in_wrong_namespace(iri):
+            return
+        if iri in _SEARCH_PARTS and not weak:
+            clause = f'SERVICE {curie(KG.search.value)} {{ ?unit kg:matches "words" ; kg:score ?score }}'
+            self._add("unused_property", node, f"no triple has {node.text}: it is for {clause} alone", [clause])
             return
         if iri in lexicon.known["property"]:
             narrower = lexicon.narrower(iri)

@@ -58,7 +58,10 @@ class _Reader(Expressions):
             elif self._peek() in ("WHERE", "LIMIT", "ORDER", "OFFSET", "GROUP", "HAVING", "VALUES"):
                 break
             else:
-                self._note(self._next())
+                token = self._next()
+                self._note(token)
+                if token.kind == "variable":
+                    query.selected.append(self._node(token))
         if form == "CONSTRUCT" and self._peek() == "{":
             template = self._skip()
             while self._peek() == "FROM":

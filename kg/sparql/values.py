@@ -40,6 +40,7 @@ _LEXICAL: Final = {
 _YEAR: Final = re.compile(r"\d{4}")
 _DATES: Final = frozenset({XSD.date.value, XSD.dateTime.value})
 _MATCHED: Final = frozenset({"", "=", "IN", "VALUES"})
+_ORDERED: Final = frozenset({"<", ">", "<=", ">="})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +118,17 @@ class _Values:
             yield self._datatypes(place, constant)
         elif not function and comparison.operator not in ("!=", "NOT IN"):
             if comparison.operator in _MATCHED:
-                yield from self._matched(place, constant, comparison.operator)
+                yield from self._matched(place, constant, comparison.operator, comparison.variable.text)
             elif constant.kind == "literal":
-                yield from self._ordered(place, constant)
+                yield from self._ordered(place, comparison)
 
     # -- equal terms
 
-    def _matched(self, place: _Place, constant: Node, operator: str) -> Iterator[Finding]:
-        """Check a constant that the data have to have as it is; `operator`: what compares it, empty in a pattern."""
+    def _matched(self, place: _Place, constant: Node, operator: str, variable: str = "?date") -> Iterator[Finding]:
+        """Check a constant that the data have to have as it is.
+
+        `operator`: what compares it with `variable`, empty in a pattern.
+        """
         if constant.kind == "iri":
             if not place.iris and (place.literals or place.languages):
                 yield self._iri_for_literal(place, constant)
@@ -141,7 +145,7 @@ class _Values:
             if constant.language.casefold() not in tags:
                 yield self._other_language(place, constant)
         elif not any(_equal(str(constant.datatype), name, by_value=operator in ("=", "IN")) for name in literals):
-            yield self._other_datatype(place, constant, operator)
+            yield self._other_datatype(place, constant, operator, variable)
 
     def _iri_for_literal(self, place: _Place, constant: Node) -> Finding:
         text = unquote(local_name(constant.value))
@@ -191,13 +195,14 @@ class _Values:
             tuple(suggestions),
         )
 
-    def _other_datatype(self, place: _Place, constant: Node, operator: str) -> Finding:
+    def _other_datatype(self, place: _Place, constant: Node, operator: str, variable: str) -> Finding:
         suggestions = self._forms(place, constant.value)
         code = "wrong_language" if place.languages and not place.literals else "wrong_datatype"
         if code == "wrong_language" and operator in ("=", "IN"):
             suggestions.append(f"STR(?value) = {constant.text}")
         if _YEAR.fullmatch(constant.value) and _DATES & place.literals.keys():
-            suggestions = [f"FILTER(YEAR(?date) = {constant.value})", *suggestions]
+            compared = operator if operator in _ORDERED else "="
+            suggestions = [f"FILTER(YEAR({variable}) {compared} {constant.value})", *suggestions]
         message = f"{constant.text} is {_kind(constant)}, and the data have {self._has(place)}"
         if suggestions:
             message += f"; did you mean {' or '.join(suggestions[:3])} ?"
@@ -205,8 +210,8 @@ class _Values:
 
     # -- order, language, datatype
 
-    def _ordered(self, place: _Place, constant: Node) -> Iterator[Finding]:
-        literals = place.literals
+    def _ordered(self, place: _Place, comparison: Comparison) -> Iterator[Finding]:
+        literals, constant = place.literals, comparison.constant
         if not literals and not place.languages:
             if place.iris:
                 yield self._literal_for_iri(place, constant, "<")
@@ -214,7 +219,7 @@ class _Values:
         if constant.language is None and not any(
             _equal(str(constant.datatype), name, by_value=True) for name in literals
         ):
-            yield self._other_datatype(place, constant, "=")
+            yield self._other_datatype(place, constant, comparison.operator, comparison.variable.text)
 
     def _language(self, place: _Place, comparison: Comparison) -> Iterator[Finding]:
         constant, languages = comparison.constant, place.languages

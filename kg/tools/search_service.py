@@ -7,6 +7,7 @@ before the query runs, so it joins with any pattern. Hits that the graph does no
 from __future__ import annotations
 
 import difflib
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -47,17 +48,36 @@ def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> st
     federation = Federation(kg.settings.service_endpoints, time.monotonic() + left_s)
     prologue = prologue_of(query)
     # Everything that can be refused is, before anything is asked.
+    searches = _searches(query, found, prologue, federation)
+    results = []
+    for clause in found:
+        search = searches.get(clause.start)
+        results.append((clause, federation.ask(query, clause, prologue) if search is None else _ranked(kg, search)))
+    return replace(query, results)
+
+
+def blanked(kg: KnowledgeGraph, query: str) -> str:
+    """Return `query` with an empty group for each SERVICE clause, every other character where it was; asks nothing.
+
+    Raises what `expand` raises for clauses that it would refuse.
+    """
+    found = clauses(query)
+    _searches(query, found, prologue_of(query), Federation(kg.settings.service_endpoints, time.monotonic()))
+    for clause in found:
+        inside = re.sub(r"[^\r\n]", " ", query[clause.start + 1 : clause.end - 1])
+        query = f"{query[: clause.start]}{{{inside}}}{query[clause.end :]}"
+    return query
+
+
+def _searches(query: str, found: Sequence[Clause], prologue: Prologue, federation: Federation) -> dict[int, _Search]:
+    """Return what the clauses for kg:search ask, by where they begin; raises for a clause that is not answered."""
     searches = {
         clause.start: _Reader(query, clause, prologue).read() for clause in found if clause.endpoint == KG.search.value
     }
     for clause in found:
         if clause.start not in searches and not federation.allows(clause.endpoint):
             raise _unanswered(query, clause, federation)
-    results = []
-    for clause in found:
-        search = searches.get(clause.start)
-        results.append((clause, federation.ask(query, clause, prologue) if search is None else _ranked(kg, search)))
-    return replace(query, results)
+    return searches
 
 
 def _unanswered(query: str, clause: Clause, federation: Federation) -> QueryForbiddenError:
@@ -230,4 +250,5 @@ class _Reader:
     def _fail(self, token: Token | None, reason: str) -> NoReturn:
         offset = self._clause.end - 1 if token is None else token.start
         line, column = position(self._query, offset)
-        raise InvalidInputError(f"kg:search, line {line}, column {column}: {reason}. A search is written {FORM}")
+        end = "" if reason.endswith("?") else "."
+        raise InvalidInputError(f"kg:search, line {line}, column {column}: {reason}{end} A search is written {FORM}")

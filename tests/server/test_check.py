@@ -66,4 +66,43 @@ def test_other_requests_are_refused(method: str, arguments: dict[str, object], s
 
 def test_what_is_no_query_was_not_read(client: TestClient) -> None:
     content = client.get(PATH, params={"query": "hello"}).json()
-    assert (content["form"], content["read"], content["hints"]) == (None, False, [])
+    assert (content["form"], content["read"]) == (None, False)
+    assert [hint["code"] for hint in content["hints"]] == ["syntax"]
+
+
+@pytest.mark.parametrize(
+    ("query", "line", "column", "said"),
+    [
+        ("SELECT ?d WHERE { ?d a kg:PolicyDocument ", 1, 42, "the end"),
+        ("SELECT ?d {\n ?d ?p ?o ?x }", 2, 11, "unexpected '?x'"),
+        ("SELECT ?c (COUNT(?d) AS ?n) { ?d kg:jurisdiction ?c }", 1, None, "SAMPLE(?x)"),
+        ('SELECT ?d { SERVICE kg:search { ?d kg:matches "x" } ?d ?p ?o ?x }', 1, 62, "unexpected '?x'"),
+    ],
+)
+def test_what_the_parser_refuses_is_said_where_it_stands(
+    query: str, line: int, column: int | None, said: str, client: TestClient
+) -> None:
+    (hint,) = client.get(PATH, params={"query": query}).json()["hints"]
+    assert (hint["code"], hint["line"]) == ("syntax", line)
+    assert column is None or hint["column"] == column
+    assert said in hint["message"]
+
+
+def test_an_undeclared_prefix_is_said_once(client: TestClient) -> None:
+    hints = client.get(PATH, params={"query": "SELECT ?d { ?d dct:title ?t }"}).json()["hints"]
+    assert [hint["code"] for hint in hints] == ["undeclared_prefix"]
+
+
+def test_a_query_that_searches_is_checked_like_any_other(client: TestClient) -> None:
+    query = 'SELECT ?t { SERVICE kg:search { ?p kg:matches "solar" ; kg:score ?s } ?p schema:txt ?t }'
+    (hint,) = client.get(PATH, params={"query": query}).json()["hints"]
+    assert (hint["code"], hint["found"], hint["suggestions"][0]) == ("unknown_property", "schema:txt", "schema:text")
+
+
+def test_a_clause_that_is_not_answered_is_refused_as_when_it_is_run(client: TestClient) -> None:
+    refused = client.get(PATH, params={"query": "ASK { SERVICE <http://example.org/sparql> { ?s ?p ?o } }"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "query_forbidden")
+    assert "this server answers kg:search" in refused.json()["message"]
+    wrong = client.get(PATH, params={"query": 'ASK { SERVICE kg:search { ?s kg:match "heat" } }'})
+    assert wrong.status_code == 400
+    assert "did you mean kg:matches? A search is written" in wrong.json()["message"]

@@ -310,7 +310,7 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
         ("SELECT * { dcterm:a ?p ?o }", 1, 12, "did you mean dcterms:? Or add PREFIX dcterm: <...>"),
         ("SELECT * { ?s SKOS:prefLabel ?o }", 1, 15, "did you mean skos:?"),
         ("PREFIX wiki: <a:> SELECT * { ?s wikis:a ?o }", 1, 33, "did you mean wiki:?"),
-        ("SELECT ?s (COUNT(?o) AS ?c) {?s ?p ?o}", 1, 39, "unbound"),
+        ("SELECT ?s (COUNT(?o) AS ?c) {?s ?p ?o}", 1, 39, "SELECT can name only variables that GROUP BY names"),
     ],
 )
 def test_syntax_errors_point_at_the_token(query: str, line: int, column: int, what: str) -> None:

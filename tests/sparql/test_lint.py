@@ -61,7 +61,9 @@ def said(query: str, schema: Schema) -> list[tuple[str, str]]:
         ('?p kg:pageNumber "3"', "wrong_datatype", "3"),
         ('?d eli:date_document "2031-03-14"', "wrong_datatype", '"2031-03-14"^^xsd:date'),
         ('?d eli:date_document ?x FILTER(?x > "2031-03-14")', "wrong_datatype", '"2031-03-14"^^xsd:date'),
-        ("?d eli:date_document ?x FILTER(?x = 2031)", "wrong_datatype", "FILTER(YEAR(?date) = 2031)"),
+        ("?d eli:date_document ?x FILTER(?x = 2031)", "wrong_datatype", "FILTER(YEAR(?x) = 2031)"),
+        ('?d eli:date_document ?x FILTER("2031" <= ?x)', "wrong_datatype", "FILTER(YEAR(?x) >= 2031)"),
+        ('?d eli:date_document "2031"', "wrong_datatype", "FILTER(YEAR(?date) = 2031)"),
         ('?d schema:inLanguage "en"@en', "wrong_language", '"en"'),
         ('?p skos:prefLabel "Japan"', "wrong_language", '"Japan"@en'),
         ('?p skos:prefLabel ?l FILTER(?l = "Japan")', "wrong_language", '"Japan"@en'),
@@ -196,3 +198,26 @@ def test_the_nearest_prefix(wrong: str, right: str | None) -> None:
 def test_a_known_namespace_is_no_slip() -> None:
     assert [iri for iri in PREFIXES.values() if nearest_namespace(iri)] == []
     assert nearest_namespace("https://example.org/something/else#") is None
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT ?d { ?doc a kg:PolicyDocument }", [("unbound_variable", "?doc")]),
+        ("SELECT ?doc { ?doc a kg:PolicyDocument }", []),
+        ("SELECT (1 AS ?one) { ?doc a kg:PolicyDocument }", []),
+        ("SELECT ?y (COUNT(*) AS ?n) { ?d eli:date_document ?t } GROUP BY (YEAR(?t) AS ?y)", []),
+        ("SELECT ?v { ?d a kg:PolicyDocument } VALUES ?v { 1 }", []),
+        ('SELECT ?score { SERVICE kg:search { ?p kg:matches "x" ; kg:score ?score } }', []),
+        ("SELECT ?g { GRAPH ?g { ?d a kg:PolicyDocument } }", []),
+        ("SELECT ?n { { SELECT (COUNT(?d) AS ?n) { ?d a kg:PolicyDocument } } }", []),
+        ("SELECT ?t { OPTIONAL { ?d dcterms:title ?t } }", []),
+    ],
+)
+def test_a_variable_that_nothing_binds_is_named(query: str, expected: list[tuple[str, str]], schema: Schema) -> None:
+    assert said(query, schema) == expected
+
+
+def test_searching_outside_its_clause_is_shown_the_clause(schema: Schema) -> None:
+    (hint,) = check('SELECT ?p { ?p kg:matches "heat" }', schema)
+    assert hint.suggestions == ('SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score }',)
