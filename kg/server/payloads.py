@@ -7,15 +7,15 @@ while it grows. RDF/XML (entities), JSON-LD (recursion) and nested triple terms 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from email.message import Message
 from email.parser import BytesParser
 from typing import Final
 
 from pyoxigraph import DefaultGraph, RdfFormat, Triple, parse
 
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, QueryTimeoutError
 from kg.server.negotiation import media_type_of
 from kg.server.problems import HttpError
 from kg.store.confinement import Limits, SyntaxFaultError, TooLargeError, confined
@@ -39,7 +39,30 @@ _IN_PLACE: Final = frozenset({RdfFormat.TURTLE, RdfFormat.N_TRIPLES})
 _EXPANSION: Final = 16
 """How many times as long as the document its triples may be, written in full."""
 _LEAST_CHARACTERS: Final = 4 << 20
+_HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _POSITION: Final = re.compile(r"Parser error at line \d+ (?:between columns \d+ and \d+|column \d+): |\s*\(line \d+\)$")
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What all of one request's documents may take together."""
+
+    deadline: float
+    """Of the monotonic clock."""
+    characters: int
+    """Of the triples, written in full."""
+    memory_bytes: int
+
+    def spend(self, characters: int) -> None:
+        self.characters -= characters
+        if self.characters < 0:
+            raise TooLargeError("the document comes to more than is taken, written in full; split it")
+
+    def limits(self) -> Limits:
+        """Return what is left for one more process."""
+        if (left_s := self.deadline - time.monotonic()) <= 0:
+            raise QueryTimeoutError("the documents take longer to read than one request may; nothing has changed")
+        return Limits(left_s, self.memory_bytes, self.characters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,40 +75,50 @@ class Payload:
     def triples(self, base_iri: str, limits: Limits) -> list[Triple]:
         """Return the triples, relative IRIs taken from `base_iri`; of several parts each has blank nodes of its own.
 
-        Raises HttpError (415) for another type, (413) for what comes to more than the limits allow, InvalidInputError
-        with line and column for what is not well formed, and QueryTimeoutError or QueryMemoryError.
+        `limits` are those of all parts together. Raises HttpError (415) for another type, (413) for what comes to more
+        than the limits allow, InvalidInputError with line and column for what is not well formed, and QueryTimeoutError
+        or QueryMemoryError.
         """
+        most = min(limits.max_bytes, max(_EXPANSION * len(self.data), _LEAST_CHARACTERS))
+        budget = _Budget(time.monotonic() + limits.timeout_s, most, limits.memory_bytes)
         media_type, parameters = media_type_of(self.content_type)
-        if media_type == "multipart/form-data":
-            return [triple for part in self._parts() for triple in part.triples(base_iri, limits)]
+        parts = self._parts(parameters.get("boundary", "")) if media_type == "multipart/form-data" else [self]
+        return [triple for part in parts for triple in part._triples(base_iri, budget)]
+
+    def _triples(self, base_iri: str, budget: _Budget) -> list[Triple]:
+        media_type, parameters = media_type_of(self.content_type)
         format_ = FORMATS.get(media_type)
         if format_ is None:
             raise unsupported(media_type)
         if (charset := parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8", "us-ascii"):
             raise HttpError(415, "unsupported_media_type", f"the charset is UTF-8, not {charset}")
-        most = max(_EXPANSION * len(self.data), _LEAST_CHARACTERS)
-        limits = Limits(limits.timeout_s, limits.memory_bytes, min(limits.max_bytes, most))
         try:
             if format_ in _IN_PLACE and b"<<" not in self.data:
-                return _parsed(self.data, format_, base_iri, limits.max_bytes)
-            return _confined(self.data, format_, base_iri, limits)
+                return _parsed(self.data, format_, base_iri, budget)
+            return _confined(self.data, format_, base_iri, budget)
         except SyntaxFaultError as error:
             raise InvalidInputError(f"not {format_.name}: {_POSITION.sub('', str(error))}") from error
         except TooLargeError as error:
             raise HttpError(413, "body_too_large", str(error)) from error
 
-    def _parts(self) -> Iterator[Payload]:
-        """Yield the parts of a form (RFC 7578)."""
-        head = f"Content-Type: {self.content_type}\r\n\r\n".encode("latin-1", "replace")
-        message = BytesParser().parsebytes(head + self.data)
-        parts: str | Sequence[Message] = message.get_payload()  # type: ignore[assignment]
-        if isinstance(parts, str) or not parts:
+    def _parts(self, boundary: str) -> Iterator[Payload]:
+        """Yield the parts of a form (RFC 7578). A part is one document: what looks like a form in it is not read."""
+        delimiter = rb"(?:\A|\r?\n)--" + re.escape(boundary.encode()) + rb"(--)?[ \t]*(?=\r?\n|\Z)"
+        marks = list(re.finditer(delimiter, self.data)) if boundary else []
+        if not marks:
             raise InvalidInputError("the form has no parts: its boundary does not occur in the body")
-        for part in parts:
-            if part.is_multipart():
-                raise InvalidInputError("a part of the form is a form itself")
-            content = part.get_payload(decode=True)
-            yield Payload(content if isinstance(content, bytes) else b"", part.get("Content-Type", ""))
+        for mark, following in zip(marks, [*marks[1:], None], strict=True):
+            if mark[1]:
+                return
+            if following is None:
+                break
+            head, _, content = _HEAD_END.sub(b"\n\n", self.data[mark.end() : following.start()], 1).partition(b"\n\n")
+            headers = BytesParser().parsebytes(head.lstrip(), headersonly=True)
+            coding = str(headers.get("Content-Transfer-Encoding", "binary")).strip().lower()
+            if coding not in ("binary", "8bit", "7bit"):
+                raise InvalidInputError(f"a part of the form is sent as it is, not as {coding[:40]}")
+            yield Payload(content, str(headers.get("Content-Type", "")))
+        raise InvalidInputError("the form breaks off: no boundary ends its last part")
 
 
 def unsupported(media_type: str) -> HttpError:
@@ -99,13 +132,11 @@ def unsupported(media_type: str) -> HttpError:
     return HttpError(415, "unsupported_media_type", message, {"Accept-Post": taken, "Accept-Put": taken})
 
 
-def _parsed(data: bytes, format_: RdfFormat, base_iri: str, max_characters: int) -> list[Triple]:
+def _parsed(data: bytes, format_: RdfFormat, base_iri: str, budget: _Budget) -> list[Triple]:
     found = []
     try:
         for quad in parse(data, format=format_, base_iri=base_iri, rename_blank_nodes=True):
-            max_characters -= len(str(quad))
-            if max_characters < 0:
-                raise TooLargeError("the document comes to more than is taken, written in full; split it")
+            budget.spend(len(str(quad)))
             if quad.graph_name != DefaultGraph():
                 raise InvalidInputError(f"the document names the graph {quad.graph_name}")
             found.append(quad.triple)
@@ -116,12 +147,11 @@ def _parsed(data: bytes, format_: RdfFormat, base_iri: str, max_characters: int)
     return found
 
 
-def _confined(data: bytes, format_: RdfFormat, base_iri: str, limits: Limits) -> list[Triple]:
+def _confined(data: bytes, format_: RdfFormat, base_iri: str, budget: _Budget) -> list[Triple]:
     settings = {"media_type": format_.media_type, "base_iri": base_iri}
-    with confined("document", data, settings, limits, what="the document") as results:
+    with confined("document", data, settings, budget.limits(), what="the document") as results:
         path = results / "triples"
-        return (
-            [quad.triple for quad in parse(path=path, format=RdfFormat.N_TRIPLES, rename_blank_nodes=True)]
-            if path.exists()
-            else []
-        )
+        if not path.exists():
+            return []
+        budget.spend(path.stat().st_size)
+        return [quad.triple for quad in parse(path=path, format=RdfFormat.N_TRIPLES, rename_blank_nodes=True)]

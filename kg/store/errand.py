@@ -21,7 +21,10 @@ from typing import Any, Final
 from xml.parsers import expat
 
 import pyoxigraph
-from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat
+from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Triple
+
+MAX_NESTED: Final = 8
+"""How deep triples may stand in one another: every reader of them after this one recurses, parsers too."""
 
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -55,21 +58,32 @@ def update(text: str, settings: dict[str, Any], output: Output) -> None:
         raise ValueError("the update writes to the default graph, which stays empty: name a graph")
     for name in settings["reach"]:
         graph = NamedNode(name)
-        output.write("removed", _missing(before, after, graph))
-        output.write("added", _missing(after, before, graph))
+        output.write("removed", map(str, _missing(before, after, graph)))
+        output.write("added", map(str, map(_shallow, _missing(after, before, graph))))
 
 
-def _missing(one: pyoxigraph.Store, other: pyoxigraph.Store, graph: NamedNode) -> Iterable[str]:
+def _missing(one: pyoxigraph.Store, other: pyoxigraph.Store, graph: NamedNode) -> Iterable[Quad]:
     """Yield the quads of `graph` that `one` has and `other` has not."""
     if one.contains_named_graph(graph):
-        yield from (str(quad) for quad in one.quads_for_pattern(None, None, None, graph) if quad not in other)
+        yield from (quad for quad in one.quads_for_pattern(None, None, None, graph) if quad not in other)
+
+
+def _shallow(quad: Quad) -> Quad:
+    term: object = quad.object
+    for _ in range(MAX_NESTED):
+        if not isinstance(term, Triple):
+            return quad
+        term = term.object
+    if isinstance(term, Triple):
+        raise ValueError(f"it has a triple that speaks of triples within triples, more than {MAX_NESTED} deep")
+    return quad
 
 
 def document(data: bytes, settings: dict[str, Any], output: Output) -> None:
     """Parse one graph and write its triples."""
     media_type = RdfFormat.from_media_type(settings["media_type"])
     quads = pyoxigraph.parse(data, format=media_type, base_iri=settings["base_iri"])
-    output.write("triples", (str(_unnamed(quad).triple) for quad in quads))
+    output.write("triples", (str(_shallow(_unnamed(quad)).triple) for quad in quads))
 
 
 def _unnamed(quad: Quad) -> Quad:
