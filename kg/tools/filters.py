@@ -27,6 +27,9 @@ Terms = NamedNode | Literal
 VALUES_IN_USE: Final = """
 SELECT DISTINCT ?value WHERE { ?document a kg:PolicyDocument ; $property ?value }"""
 
+NAMES: Final = """
+SELECT ?value ?name WHERE { VALUES ?value { $values } ?value skos:prefLabel ?name }"""
+
 LANGUAGES_PRESENT: Final = """
 SELECT DISTINCT ?value WHERE { VALUES ?value { $values } FILTER EXISTS { ?unit schema:inLanguage ?value } }"""
 
@@ -132,12 +135,20 @@ def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str]
     folded = {value.strip().casefold(): value for value in wanted}
     values = in_use(reader, name)
     codes = {code: code_of(iri_of(term)) for code, term in values.items()}
-    notes.extend(
-        f"{argument}: no document has {value!r}; {nearest(code, codes)}."
-        for code, value in folded.items()
-        if code not in values
-    )
+    unknown = {code: value for code, value in folded.items() if code not in values}
+    labels = _codes_by_label(reader, values.values()) if unknown else {}
+    for code, value in unknown.items():
+        named = difflib.get_close_matches(code, labels, n=1, cutoff=0.8)
+        meant = f"did you mean {labels[named[0]]}?" if named else f"{nearest(code, codes)}."
+        notes.append(f"{argument}: no document has {value!r}; {meant}")
     return [values[code] for code in folded if code in values]
+
+
+def _codes_by_label(reader: Reader, terms: Iterable[Terms]) -> dict[str, str]:
+    """Return the codes of those of `terms` that have a name, by that name in lower case."""
+    nodes = [term for term in terms if isinstance(term, NamedNode)]
+    rows = reader.rows("names of values", bind(NAMES, values=nodes)) if nodes else []
+    return {text_of(row["name"]).casefold(): code_of(iri_of(row["value"])) for row in rows}
 
 
 def nearest(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -> str:

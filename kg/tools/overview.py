@@ -148,7 +148,7 @@ def list_resources(
         *(
             Resource(uri=term.value, title=title, kind="class", count=counts.get(term.value, 0))
             for term, title in (
-                (KG.PolicyDocument, "Policy documents"),
+                (KG.PolicyDocument, "Policy documents, a translation not counted apart"),
                 (KG.PolicyFamily, "Policy families"),
                 (KG.Place, "Places"),
             )

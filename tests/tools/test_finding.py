@@ -22,6 +22,8 @@ def first(kg: KnowledgeGraph, text: str, **arguments: object):
         ("passge", KG.Passage.value, "class"),
         ("kg:Passage", KG.Passage.value, "class"),
         ("<https://w3id.org/quadcite/ns#Passage>", KG.Passage.value, "class"),
+        ("country", KG.Place.value, "class"),
+        ("law", KG.PolicyDocument.value, "class"),
         ("PolicyDocument", KG.PolicyDocument.value, "class"),
         ("corpusType", KG.corpusType.value, "property"),
         ("is part of", "http://purl.org/dc/terms/isPartOf", "property"),
@@ -100,3 +102,7 @@ def test_vectors_of_the_same_texts_are_made_once(fixtures, monkeypatch):
     for _ in range(3):
         assert meaning.closeness(fixtures, "q", ["one", "two"]) == [1.0, 1.0]
     assert asked == [2, 1, 1, 1]
+
+
+def test_a_country_is_both_a_class_and_a_property(fixtures):
+    assert [term.curie for term in find_terms(fixtures, "country").terms][:2] == ["kg:Place", "kg:jurisdiction"]

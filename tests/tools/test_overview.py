@@ -34,7 +34,7 @@ def test_a_translation_is_no_further_document(pair):
     [english] = family_overview(pair, language=["en"]).families
     assert (english.doc_count, english.sample_doc.id) == (1, "cpr://doc/two-faced#lang=en")
     counts = {resource.title: resource.count for resource in list_resources(pair).resources}
-    assert counts["Policy documents"] == 1
+    assert counts["Policy documents, a translation not counted apart"] == 1
 
 
 def test_pages_of_families_are_the_whole_by_title(kg):
@@ -49,7 +49,9 @@ def test_the_values_to_filter_by_are_those_in_use(kg, made):
     resources = {resource.title: resource for resource in list_resources(kg).resources}
     assert resources["Filter iso3: values in use"].values == sorted({code for p in made for code in p.places})
     assert resources["Filter language: values in use"].values == sorted({tag for p in made for tag in p.languages})
-    assert resources["Policy documents"].count == len({passage.document for passage in made})
+    assert resources["Policy documents, a translation not counted apart"].count == len(
+        {passage.document for passage in made}
+    )
     assert resources["made-up.parquet"].values == ["ab" * 32]
 
 
@@ -81,3 +83,10 @@ def test_an_entity_is_shown_with_the_graph_of_each_quad(kg, made):
 def test_what_is_no_entity_is_an_error(kg, iri, error):
     with pytest.raises(error):
         entity(kg, iri)
+
+
+@pytest.mark.parametrize("name", ["Japan", "japan", "Japn"])
+def test_a_place_given_by_its_name_is_answered_with_its_code(fixtures, name):
+    found = family_overview(fixtures, iso3=[name])
+    assert found.families == []
+    assert found.notes == [f"iso3: no document has {name!r}; did you mean JPN?"]
