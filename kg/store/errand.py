@@ -50,6 +50,14 @@ class Output:
                 file.write(data)
 
 
+def syntax(text: str, settings: dict[str, Any]) -> None:
+    """Raise SyntaxError unless `text` is an update."""
+    try:
+        pyoxigraph.Store().update(text, prefixes=settings["prefixes"])
+    except RuntimeError:  # it refers to graphs that an empty store lacks: what it says is well formed
+        return
+
+
 def update(text: str, settings: dict[str, Any], output: Output) -> None:
     """Run an update on the store in ``scratch``, and write how the graphs in ``reach`` differ from ``snapshot``."""
     before, after = pyoxigraph.Store.read_only(settings["snapshot"]), pyoxigraph.Store(settings["scratch"])
@@ -98,6 +106,8 @@ def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
     try:
         if settings["task"] == "update":
             update(data.decode(), settings, output)
+        elif settings["task"] == "syntax":
+            syntax(data.decode(), settings)
         else:
             document(data, settings, output)
     except SyntaxError as error:

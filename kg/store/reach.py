@@ -7,7 +7,7 @@ from typing import Final
 
 from pyoxigraph import NamedNode, QuerySolutions, Store
 
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, QuerySyntaxError
 from kg.sparql.lexer import Token, tokens
 from kg.vocabulary import PREFIXES
 
@@ -18,7 +18,7 @@ _WORDS: Final = frozenset({
 
 
 def graphs_within_reach(update: str) -> frozenset[NamedNode]:
-    """Return every IRI in `update`, a syntactically valid one: the graphs that it writes are among them.
+    """Return every IRI in `update`: the graphs that it writes are among them, if it is well formed.
 
     Raises InvalidInputError where that does not hold: for CLEAR and DROP of ALL, NAMED or DEFAULT, for operations on
     DEFAULT, and for a variable after GRAPH in what is inserted or deleted.
@@ -72,7 +72,10 @@ def _significant(update: str) -> Iterator[Token]:
 
 def _resolved(prologue: str, texts: set[str]) -> Iterator[NamedNode]:
     """Yield the IRIs that relative IRIs and prefixed names stand for, as the store itself reads them."""
-    rows = Store().query(f"{prologue}SELECT ?iri {{ VALUES ?iri {{ {' '.join(texts)} }} }}", prefixes=PREFIXES)
+    try:
+        rows = Store().query(f"{prologue}SELECT ?iri {{ VALUES ?iri {{ {' '.join(texts)} }} }}", prefixes=PREFIXES)
+    except SyntaxError as error:
+        raise QuerySyntaxError(f"not a SPARQL update: one of its IRIs and prefixed names is none: {error}") from None
     if isinstance(rows, QuerySolutions):
         for row in rows:
             if isinstance(iri := row["iri"], NamedNode):

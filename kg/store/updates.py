@@ -12,7 +12,7 @@ from typing import Final
 import pyoxigraph
 from pyoxigraph import NamedNode, Quad, RdfFormat, Store
 
-from kg.errors import QuerySyntaxError
+from kg.errors import InvalidInputError
 from kg.sparql.guard import check_update
 from kg.sparql.using import with_dataset
 from kg.store import difference
@@ -26,6 +26,7 @@ from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, mint
 ATTEMPTS: Final = 5
 """How often an update is run before it is given up, when what it reads changes under it."""
 
+_WHAT: Final = "the update"
 _SHARED_SUFFIXES: Final = frozenset({".sst", ".blob"})
 
 
@@ -51,31 +52,43 @@ class Outcome:
 
 @dataclass(slots=True)
 class Update:
-    """An update that may be run. Nothing of it is evaluated in this process.
+    """An update that may be run. Nothing of it is parsed or evaluated in this process, which a parser may overrun.
 
-    Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, and InvalidInputError where the graphs that it
-    writes cannot be read off its text.
+    Raises what `check_update` raises. What else is wrong with it, `run` says.
     """
 
     text: str
     default_graphs: Sequence[NamedNode] = ()
     named_graphs: Sequence[NamedNode] = ()
     reach: frozenset[NamedNode] = field(init=False)
+    _given: str = field(init=False)
     _reads_any: bool = field(init=False)
+    _fault: InvalidInputError | None = field(init=False, default=None)
+    """Why it cannot be run, unless it is no update to begin with."""
 
     def __post_init__(self) -> None:
+        self._given = self.text
+        self.reach = frozenset()
         check_update(self.text)
-        _refuse_syntax_errors(self.text)
-        if self.default_graphs or self.named_graphs:
-            self.text = with_dataset(self.text, self.default_graphs, self.named_graphs)
-        self.reach = graphs_within_reach(self.text)
+        try:
+            if self.default_graphs or self.named_graphs:
+                self.text = with_dataset(self.text, self.default_graphs, self.named_graphs)
+            self.reach = graphs_within_reach(self.text)
+        except InvalidInputError as error:
+            self._fault = error
         self._reads_any = reads_any_graph(self.text)
 
     def run(self, snapshot: Snapshot, folder: Path, limits: Limits) -> Outcome:
         """Run it on a copy of `snapshot`, which is made in `folder`.
 
-        Raises InvalidInputError for an operation that fails, QueryTimeoutError and QueryMemoryError.
+        Raises QuerySyntaxError, InvalidInputError where the graphs that it writes cannot be read off its text and for
+        an operation that fails, QueryTimeoutError and QueryMemoryError.
         """
+        if self._fault is not None or self.text != self._given:
+            with confined("syntax", self._given.encode(), {"prefixes": PREFIXES}, limits, what=_WHAT, folder=folder):
+                pass
+        if self._fault is not None:
+            raise self._fault
         scratch = folder / f"copy-{id(self)}"
         settings = {
             "snapshot": str(snapshot.path),
@@ -85,7 +98,7 @@ class Update:
         }
         try:
             _copy(snapshot.path, scratch)
-            with confined("update", self.text.encode(), settings, limits, what="the update", folder=folder) as results:
+            with confined("update", self.text.encode(), settings, limits, what=_WHAT, folder=folder) as results:
                 return Outcome(_quads(results / "removed"), _skolemized(_quads(results / "added")))
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -130,14 +143,3 @@ def _skolemized(added: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNode, li
         ]
         for graph, quads in added.items()
     }
-
-
-def _refuse_syntax_errors(update: str) -> None:
-    try:
-        Store().update(update, prefixes=PREFIXES)
-    except SyntaxError as error:
-        raise QuerySyntaxError(f"not a SPARQL update: {error}") from error
-    except UnicodeEncodeError as error:
-        raise QuerySyntaxError(f"the update holds a lone surrogate at position {error.start}") from None
-    except RuntimeError:  # it refers to graphs that an empty store lacks: what it says is well formed
-        return

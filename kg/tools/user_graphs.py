@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
+from urllib.parse import unquote
 
 from pyoxigraph import NamedNode, Quad, Triple
 
@@ -43,6 +44,7 @@ MAX_CHECKED: Final = 200_000
 """Triples of a graph that shapes look at; a larger one has to be split."""
 
 _ATTEMPTS: Final = 5
+_DOTS: Final = frozenset({".", ".."})
 _SHOWN: Final = 3
 _log: Final = logging.getLogger(__name__)
 
@@ -171,6 +173,8 @@ def payload_sha256(triples: Sequence[Triple]) -> str:
 
 def _writable(graph: NamedNode | None, method: str, *families: str) -> NamedNode:
     """Return `graph` if it is in one of `families`."""
+    if graph is not None and not _DOTS.isdisjoint(unquote(graph.value).split("/")):
+        raise ForbiddenError(f"{graph.value} has a dot segment, by which programs read it as the name of another graph")
     if graph is not None and any(graph.value.startswith(family) and graph.value != family for family in families):
         return graph
     raise ForbiddenError(f"{_owner(graph)}; {method} is for graphs below {' and '.join(families)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -15,7 +16,15 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
-from kg.errors import ConflictError, NotFoundError, QueryMemoryError
+from kg.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    QueryLimitError,
+    QueryMemoryError,
+    QuerySyntaxError,
+)
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.confinement import Limits
@@ -24,7 +33,7 @@ from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Rows
 from kg.store.sandbox import QueryPool
 from kg.tools.user_graphs import UserGraphs
-from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, mint
+from kg.vocabulary import BASE, DCTERMS, KG, PROV, PROV_GRAPH, mint
 from tests.tools.made_up import WordIndex
 
 COUNTER = mint("graph", "user", "counter")
@@ -161,6 +170,48 @@ def test_an_update_that_needs_too_much_memory_costs_only_itself(kg: KnowledgeGra
     with pytest.raises(QueryMemoryError, match="64 MiB"):
         kg.store.update(cross, limits=Limits(30.0, 64 << 20))
     assert kg.store.statistics().generation == before.generation
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["{} " + "UNION {} " * 20_000, "?s" + " <urn:p>/<urn:p>" + "/<urn:p>" * 20_000 + " ?o", "?s ?p ?o . " * 20_000],
+)
+def test_an_update_that_overruns_the_parser_costs_only_itself(kg: KnowledgeGraph, pattern: str) -> None:
+    before = kg.store.statistics()
+    with contextlib.suppress(QueryLimitError):  # what does not overrun it selects nothing
+        kg.store.update(f"INSERT {{ GRAPH {COUNTER} {{ ?s ?p ?o }} }} WHERE {{ GRAPH {NOTES} {{ {pattern} }} }}")
+    assert kg.store.statistics().generation == before.generation
+
+
+def test_what_is_no_update_is_called_so_whatever_else_is_wrong_with_it(kg: KnowledgeGraph) -> None:
+    for text in (
+        "DROP ALL ; nonsense",
+        "INSERT DATA { GRAPH no:thing { <urn:s> <urn:p> 1 } }",
+        "COPY DEFAULT TO",
+        "DROP",
+    ):
+        for given in ((), (NOTES,)):
+            with pytest.raises(QuerySyntaxError):
+                kg.store.update(text, default_graphs=given)
+
+
+def test_an_update_cannot_nest_triples_without_end(kg: KnowledgeGraph) -> None:
+    step = f"""; INSERT {{ GRAPH {NOTES} {{ <urn:s> <urn:p> ?t }} }} WHERE {{
+      GRAPH {NOTES} {{ <urn:s> <urn:p> ?o }} BIND(TRIPLE(<urn:s>, <urn:p>, ?o) AS ?t) }}"""
+    text = f"INSERT DATA {{ GRAPH {NOTES} {{ <urn:s> <urn:p> 1 }} }}"
+    kg.store.update(text + step * 8)
+    with pytest.raises(InvalidInputError, match="triples within triples"):
+        kg.store.update(text + step * 20)
+
+
+@pytest.mark.parametrize("name", ["../prov", "a/../../prov", "%2e%2e/prov", "%2E./prov", ".", "a/.", "a%2F..%2Fb"])
+def test_a_name_that_programs_read_as_that_of_another_graph_is_none(kg: KnowledgeGraph, name: str) -> None:
+    graph = NamedNode(f"{BASE}graph/user/{name}")
+    for write in (UserGraphs(kg).put, UserGraphs(kg).post):
+        with pytest.raises(ForbiddenError, match="dot"):
+            write(graph, [note("a")], "local")
+    with pytest.raises(ForbiddenError, match="dot"):
+        UserGraphs(kg).update(f"INSERT DATA {{ GRAPH {graph} {{ <urn:s> <urn:p> 1 }} }}", (), (), "local")
 
 
 def test_what_is_not_there_cannot_be_removed(kg: KnowledgeGraph) -> None:
