@@ -68,7 +68,7 @@ async def _query(endpoint: Endpoint, request: Request, arguments: dict[str, Any]
         query, media_type = str(arguments["query"]), str(arguments["media_type"])
     except KeyError as error:
         raise InvalidInputError(f"the command query takes query and media_type; {error} is missing") from None
-    expanded = await anyio.to_thread.run_sync(endpoint.expand, query)
+    expanded = await anyio.to_thread.run_sync(endpoint.expand, query, None)
     return await execute(
         endpoint, request, expanded, media_type=media_type, headers={}, limit=UNLIMITED,
         timeout_s=UNLIMITED,

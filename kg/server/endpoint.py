@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyoxigraph import NamedNode, Triple
 from starlette.requests import Request
 
 from kg.server.auth import Actor
+from kg.server.turns import Turns
 from kg.settings import Settings
 from kg.store.sandbox import QueryPool
 
@@ -59,8 +60,11 @@ class Endpoint:
     graphs: GraphWriter
     update: Callable[[UpdateRequest, Actor], int] | None
     """Runs an update and returns the generation it made; None: this endpoint takes none."""
-    expand: Callable[[str], str] = lambda query: query
-    """Replaces the SERVICE clauses that are answered here (`kg:search`, allowed endpoints) by their results. Blocks."""
+    expand: Callable[[str, float | None], str] = lambda query, timeout_s: query
+    """Replaces the SERVICE clauses that are answered here (`kg:search`, allowed endpoints) by their results, within
+    seconds (None: those of the setting). Blocks."""
     union: bool = True
     services: tuple[NamedNode, ...] = ()
     """The services that a query may name and that are answered here, from what is here (`kg:search`)."""
+    reading: Turns = field(default_factory=lambda: Turns(at_once=4, per_client=1, waiting=32))
+    """Where texts are read that take long to read."""

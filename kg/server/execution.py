@@ -24,6 +24,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 import anyio.to_thread
@@ -35,6 +36,7 @@ from starlette.types import Receive, Scope, Send
 
 from kg.errors import QuadciteError
 from kg.server.endpoint import Endpoint
+from kg.sparql.guard import LIGHT, is_light
 from kg.store import replies
 from kg.store.child import WorkerGoneError
 from kg.store.dispatch import Dispatcher, Ticket
@@ -78,7 +80,7 @@ async def execute(
     """
     settings = endpoint.settings
     rows = settings.max_rows if limit is None else limit
-    client = f"{endpoint.actor(request).name}@{request.client.host if request.client else 'nowhere'}"
+    client = client_of(endpoint, request)
 
     def check() -> Ticket:
         return endpoint.pool.ticket(
@@ -94,7 +96,7 @@ async def execute(
             client=client,
         )
 
-    ticket = check() if len(query) < _SHORT else await _in_thread(check)
+    ticket = check() if is_light(query) else await endpoint.reading.run(client, check)
     talk = _Talk(endpoint.pool.dispatcher, ticket, request.receive)
     try:
         held = await talk.begin()
@@ -117,6 +119,11 @@ async def execute(
     if talk.truncated and media_type == _JSON and body.startswith(_HEAD):
         body = _HEAD + f'"link":["{TRUNCATED}"],'.encode() + body[len(_HEAD) :]
     return Response(body, headers=answer)
+
+
+def client_of(endpoint: Endpoint, request: Request) -> str:
+    """Return who asks, as those are named who take turns."""
+    return f"{endpoint.actor(request).name}@{request.client.host if request.client else 'nowhere'}"
 
 
 class _Talk:
@@ -230,7 +237,8 @@ class _Talk:
             content = json.loads(payload)
             self._dispatcher.finish(ticket, retire=content.get("retire", False))
             if kind == b"X":
-                raise replies.reported(content, ticket.query, self._dispatcher.settings)
+                report = partial(replies.reported, content, ticket.query, self._dispatcher.settings)
+                raise report() if len(ticket.query) < LIGHT else await _in_thread(report)
             self.truncated = content["truncated"]
             return None
 

@@ -22,7 +22,8 @@ from kg.server import graph_store, sparql_protocol
 from kg.server.auth import ADMIN, READ, WRITE, Actor
 from kg.server.endpoint import Endpoint, UpdateRequest
 from kg.settings import Settings
-from kg.sparql.service import clauses, prologue_of, replace
+from kg.sparql.service import replace
+from kg.store.apart import clauses_of
 from kg.store.federation import Federation
 from kg.store.plain import PlainStore
 from kg.store.sandbox import QueryPool
@@ -83,14 +84,14 @@ def create_plain_app(store: PlainStore, settings: Settings) -> Starlette:
     return Starlette(routes=routes, lifespan=lifespan)
 
 
-def expand(settings: Settings, query: str) -> str:
+def expand(settings: Settings, query: str, timeout_s: float | None = None) -> str:
     """Return `query` with its SERVICE clauses answered by the endpoints that the setting ``service_endpoints`` names.
 
     A query that asks another one is returned as it is, for the guard to refuse.
     """
-    found = clauses(query)
-    federation = Federation(settings.service_endpoints, time.monotonic() + settings.query_timeout_s)
+    left_s = settings.query_timeout_s if timeout_s is None else min(timeout_s, settings.query_timeout_s)
+    federation = Federation(settings.service_endpoints, time.monotonic() + left_s)
+    found, prologue = clauses_of(query)
     if not all(federation.allows(clause.endpoint) for clause in found):
         return query
-    prologue = prologue_of(query)
     return replace(query, [(clause, federation.ask(query, clause, prologue)) for clause in found])

@@ -20,7 +20,7 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -38,7 +38,7 @@ from kg.server.auth import ADMIN, READ
 from kg.server.compression import Compression
 from kg.server.description import service_description
 from kg.server.endpoint import Endpoint, UpdateRequest
-from kg.server.execution import execute
+from kg.server.execution import client_of, execute
 from kg.server.negotiation import (
     GRAPH_TYPES,
     RESULT_TYPES,
@@ -49,7 +49,9 @@ from kg.server.negotiation import (
 )
 from kg.server.problems import HttpError, answering, method_not_allowed
 from kg.server.resources import rdf, representation
-from kg.sparql.guard import query_form
+from kg.server.turns import Turns
+from kg.sparql.guard import is_plain, query_form
+from kg.store import apart
 
 FORM: Final = "application/x-www-form-urlencoded"
 QUERY: Final = "application/sparql-query"
@@ -63,14 +65,14 @@ _OF_UPDATES: Final = ("using-graph-uri", "using-named-graph-uri")
 _MAX_PARAMETERS: Final = 10_000
 _HELPED: Final = 1_500
 """Characters of a query that fit into the link to what may be wrong with it."""
-_LONG_QUERY: Final = 10_000
-_EXPANSIONS: Final = 8
-"""Queries whose SERVICE clauses are answered at the same time; more wait."""
+_EXPANSIONS: Final = (8, 4, 32)
+"""Queries whose SERVICE clauses are answered at the same time, those of one client, and those of one that may wait."""
 _BROKEN_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _VOLATILE: Final = re.compile("NOW|RAND|UUID|SERVICE", re.IGNORECASE)
 """What may make an answer differ over the same data; wherever it stands in the query, to be sure."""
 
 Parameters = dict[str, list[str]]
+Read = Callable[[Callable[[], str | None]], Awaitable[str | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class _Sparql:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint: Final = endpoint
         self._updates: Final = CapacityLimiter(1)  # they wait for one another anyway
-        self._expansions: Final = CapacityLimiter(_EXPANSIONS)
+        self._expansions: Final = Turns(*_EXPANSIONS)
         self._instance: Final = secrets.token_hex(4)  # the generations of another data directory are not these
 
     async def answer(self, request: Request) -> Response:
@@ -178,9 +180,10 @@ class _Sparql:
     async def _query(self, request: Request, text: str, parameters: Parameters) -> Response:
         endpoint = self._endpoint
         _refuse(parameters, _OF_UPDATES, "an update, and this is a query")
+        client = client_of(endpoint, request)
         query = _Query(
             text,
-            await _media_type(request, text, parameters),
+            await _media_type(request, text, parameters, partial(endpoint.reading.run, client)),
             _timeout(parameters),
             _snapshot(parameters),
             *(_graphs(parameters, name) for name in _OF_QUERIES[:2]),
@@ -193,7 +196,7 @@ class _Sparql:
             if _matches(given, tag):
                 headers |= {"ETag": tag, "Quadcite-Snapshot": str(generation)}
                 return Response(status_code=304, headers=headers)
-        expanded, timeout_s = await self._expanded(query)
+        expanded, timeout_s = await self._expanded(query, client)
         response = await execute(
             endpoint,
             request,
@@ -211,14 +214,14 @@ class _Sparql:
             response.headers["Link"] = f'</sparql/check?{urlencode({"query": text})}>; rel="help"'
         return response
 
-    async def _expanded(self, query: _Query) -> tuple[str, float]:
+    async def _expanded(self, query: _Query, client: str) -> tuple[str, float]:
         """Return the query with its SERVICE clauses answered, and the seconds that this leaves it."""
         allowed_s = self._endpoint.settings.query_timeout_s
         timeout_s = allowed_s if query.timeout_s is None else min(query.timeout_s, allowed_s)
         if "SERVICE" not in query.text.upper():
             return query.text, timeout_s
         begun = time.monotonic()
-        expanded = await anyio.to_thread.run_sync(self._endpoint.expand, query.text, limiter=self._expansions)
+        expanded = await self._expansions.run(client, partial(self._endpoint.expand, query.text, timeout_s))
         left_s = timeout_s - (time.monotonic() - begun)
         if left_s <= 0:
             raise QueryTimeoutError(f"answering the query's SERVICE clauses took its whole deadline of {timeout_s:g} s")
@@ -231,10 +234,9 @@ class _Sparql:
         return f'W/"{generation}-{hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 
-async def _media_type(request: Request, query: str, parameters: Parameters) -> str:
+async def _media_type(request: Request, query: str, parameters: Parameters, read: Read) -> str:
     """Return what to answer `query` with, by a parameter if it has one, else by the Accept headers."""
-    # A long prologue takes a while to read.
-    form = query_form(query) if len(query) < _LONG_QUERY else await anyio.to_thread.run_sync(query_form, query)
+    form = query_form(query) if is_plain(query) else await read(partial(apart.form_of, query))
     offered: Sequence[str] = _OFFERED.get(form or "", (*RESULT_TYPES, *GRAPH_TYPES))
     wanted = next((values[0] for name in _FORMATS if (values := parameters.get(name))), None)
     if wanted is None:

@@ -27,6 +27,8 @@ _UNGROUPED: Final = "The SELECT contains a variable that is unbound"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _EXPLAINED: Final = 100_000
 """Characters of a query up to which an error names the token that stands there and a prefix that is not declared."""
+LIGHT: Final = 2_000
+"""Characters of a text that takes no time to read, whatever it says."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _LINE_END: Final = re.compile(r"[\r\n]")
 _LENIENT_IRI: Final = re.compile(r"<[^<>]*>")
@@ -39,6 +41,21 @@ _PLAIN: Final = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _SERVICE: Final = re.compile(r"SERVICE(SILENT)?$", re.IGNORECASE)
+
+
+def is_light(query: str) -> bool:
+    """Return whether all that is asked here of `query` is told at a glance; else every token of it may be looked at."""
+    if len(query) < LIGHT:
+        return True
+    if not is_plain(query) or _is_deep(query):
+        return False
+    upper = query.upper()
+    return "SERVICE" not in upper and "FROM" not in upper
+
+
+def is_plain(query: str) -> bool:
+    """Return whether `query_form` of it is told at a glance."""
+    return len(query) < LIGHT or _PLAIN.match(query) is not None
 
 
 def check_query(query: str) -> Form | None:
@@ -228,7 +245,7 @@ class _Ahead:
 
 def check_depth(query: str) -> None:
     """Raise QuerySyntaxError for brackets nested so deeply that the parser's stack would not do."""
-    if sum(map(query.count, ("(", "[", "{", "<<"))) <= _MAX_DEPTH:
+    if not _is_deep(query):
         return
     depth = hidden = 0
     previous: Token | None = None
@@ -245,6 +262,11 @@ def check_depth(query: str) -> None:
         if depth + hidden + inside > _MAX_DEPTH:
             raise _error(query, token.start, f"more than {_MAX_DEPTH} brackets are open")
         previous = token
+
+
+def _is_deep(query: str) -> bool:
+    """Return whether so many brackets open that they have to be followed."""
+    return sum(map(query.count, ("(", "[", "{", "<<"))) > _MAX_DEPTH
 
 
 def position(query: str, offset: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from kg.errors import (
     StoreError,
 )
 from kg.settings import Settings
-from kg.sparql.guard import syntax_error
+from kg.store.apart import syntax_error
 from kg.store.protocol import Result, Rows
 
 

@@ -23,8 +23,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, QueryMemoryError
 from kg.settings import Settings
-from kg.sparql.guard import check_query, names_dataset
-from kg.store import replies
+from kg.store import apart, replies
 from kg.store.child import WorkerGoneError
 from kg.store.dispatch import Dispatcher, RunningQuery, Ticket
 from kg.store.protocol import Result, Snapshotted
@@ -275,7 +274,7 @@ class QueryPool:
         client: str,
     ) -> Ticket:
         """Return what `dispatcher` takes for a query, checked; `media_type` None asks for what `run` reads."""
-        check_query(query)
+        checked = apart.checked(query)
         rows = _rows(self._settings.max_rows if limit is None else limit)
         timeout_s = self._settings.query_timeout_s if timeout_s is None else timeout_s
         if not timeout_s > 0:
@@ -285,7 +284,7 @@ class QueryPool:
             dataset = [[graph.value for graph in graphs] for graphs in (default_graphs, named_graphs)]
         request: dict[str, Any] = {
             "query": query,
-            "union": union and not names_dataset(query),
+            "union": union and not checked.names_dataset,
             "dataset": dataset,
             "limit": rows,
             "bytes": None if rows is None else self._settings.max_result_mb << 20,

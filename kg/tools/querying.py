@@ -13,9 +13,9 @@ from pyoxigraph import RdfFormat, Triple, serialize
 
 from kg.errors import InvalidInputError, QuadciteError, QueryTimeoutError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
-from kg.sparql.guard import check_query
 from kg.sparql.lint import Hint, check
 from kg.store import replies
+from kg.store.apart import form_of
 from kg.store.protocol import Result as StoreResult
 from kg.store.protocol import Rows
 from kg.tools.budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens
@@ -125,7 +125,7 @@ def _ask(
     """Run the query; one that is stopped at its deadline with rows underway gives those."""
     deadline = min(kg.settings.query_timeout_s, timeout or kg.settings.query_timeout_s)
     expanded = expand(kg, query, deadline)
-    form = check_query(expanded)
+    form = form_of(expanded)
     graph = form in ("CONSTRUCT", "DESCRIBE")
     stream = kg.pool.stream(
         expanded,

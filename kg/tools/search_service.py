@@ -21,8 +21,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.search.protocol import Candidate, Mode
 from kg.sparql.guard import position
 from kg.sparql.lexer import Token
-from kg.sparql.service import Clause, Prologue, clauses, prologue_of, replace
+from kg.sparql.service import Clause, Prologue, replace
 from kg.sparql.terms import Bindable, bind
+from kg.store.apart import clauses_of
 from kg.store.federation import Federation
 from kg.vocabulary import KG
 
@@ -41,12 +42,11 @@ def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> st
     says something else than the search takes, QueryForbiddenError for an endpoint that the setting
     ``service_endpoints`` does not name, and what the index and a remote endpoint raise; each with line and column.
     """
-    found = clauses(query)
-    if not found:
-        return query
     left_s = kg.settings.query_timeout_s if timeout_s is None else min(timeout_s, kg.settings.query_timeout_s)
     federation = Federation(kg.settings.service_endpoints, time.monotonic() + left_s)
-    prologue = prologue_of(query)
+    found, prologue = clauses_of(query)
+    if not found:
+        return query
     # Everything that can be refused is, before anything is asked.
     searches = _searches(query, found, prologue, federation)
     results = []
@@ -61,8 +61,8 @@ def blanked(kg: KnowledgeGraph, query: str) -> str:
 
     Raises what `expand` raises for clauses that it would refuse.
     """
-    found = clauses(query)
-    _searches(query, found, prologue_of(query), Federation(kg.settings.service_endpoints, time.monotonic()))
+    found, prologue = clauses_of(query)
+    _searches(query, found, prologue, Federation(kg.settings.service_endpoints, time.monotonic()))
     for clause in found:
         inside = re.sub(r"[^\r\n]", " ", query[clause.start + 1 : clause.end - 1])
         query = f"{query[: clause.start]}{{{inside}}}{query[clause.end :]}"

@@ -265,7 +265,7 @@ def test_errors_have_their_status_and_say_what_would_do(
 def test_who_may_try_again_is_told_when(
     endpoint: Endpoint, error: type[QuadciteError], status: int, retry_after: str | None
 ) -> None:
-    def refuse(query: str) -> str:
+    def refuse(query: str, timeout_s: float | None) -> str:
         raise error("not this time")
 
     with TestClient(Starlette(routes=routes(replace(endpoint, expand=refuse)))) as client:
@@ -275,7 +275,7 @@ def test_who_may_try_again_is_told_when(
 
 
 def test_services_are_answered_before_the_query_runs(endpoint: Endpoint) -> None:
-    answering = replace(endpoint, expand=lambda query: query.replace("SERVICE <a:b> {}", "VALUES ?x { 7 }"))
+    answering = replace(endpoint, expand=lambda query, timeout_s: query.replace("SERVICE <a:b> {}", "VALUES ?x { 7 }"))
     with TestClient(Starlette(routes=routes(answering))) as client:
         response = client.get("/sparql", params={"query": "SELECT ?x { SERVICE <a:b> {} }"})
     assert rows(response) == [{"x": "7"}]
