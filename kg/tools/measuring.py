@@ -156,7 +156,8 @@ class _Measurements:
             if self._running is None and stale and generation != self._failed and time.monotonic() >= self._next:
                 self._running = threading.Thread(target=self._work, args=(generation,), name="measure", daemon=True)
                 self._running.start()
-            return self._running if self._schema is None else None
+            # That it was empty is no help to anybody once it is not.
+            return self._running if self._schema is None or self._schema.triples == 0 else None
 
     def _work(self, generation: int) -> None:
         started = time.monotonic()

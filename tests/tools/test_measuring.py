@@ -214,6 +214,14 @@ def test_the_last_one_is_served_while_a_newer_one_is_made(small):
     assert settled(small, 2).triples == 2
 
 
+def test_that_a_store_was_empty_is_not_served_once_it_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring, "REST", 0.0)
+    empty = graph_of([], tmp_path)
+    assert measured(empty).triples == 0
+    add(empty)
+    assert measured(empty).triples == 1
+
+
 def test_a_large_store_shows_its_terms_until_it_is_measured(small):
     small.pool.hold.clear()
     schema = measured(small, wait_s=0.01)
