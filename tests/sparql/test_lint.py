@@ -221,3 +221,20 @@ def test_a_variable_that_nothing_binds_is_named(query: str, expected: list[tuple
 def test_searching_outside_its_clause_is_shown_the_clause(schema: Schema) -> None:
     (hint,) = check('SELECT ?p { ?p kg:matches "heat" }', schema)
     assert hint.suggestions == ('SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score }',)
+
+
+@pytest.mark.parametrize(
+    ("body", "early"),
+    [
+        ("?d a kg:PolicyDocument OPTIONAL { ?d eli:date_document ?t } ?d kg:jurisdiction ?c", True),
+        ("?d a kg:PolicyDocument OPTIONAL { ?d dcterms:title ?t } FILTER(BOUND(?t)) ?d kg:jurisdiction ?c", True),
+        ("{ ?d a kg:PolicyDocument OPTIONAL { ?d eli:date_document ?t } ?d kg:jurisdiction ?c }", True),
+        ("?d a kg:PolicyDocument ; kg:jurisdiction ?c OPTIONAL { ?d eli:date_document ?t }", False),
+        ("?d a kg:PolicyDocument OPTIONAL { ?d kg:jurisdiction ?c } ?c skos:notation ?n", False),
+        ("OPTIONAL { ?d eli:date_document ?t } ?d kg:jurisdiction ?c", False),
+        ("?d a kg:PolicyDocument OPTIONAL { ?d eli:date_document ?t } FILTER(?d != ?t)", False),
+    ],
+)
+def test_an_optional_that_holds_up_the_rest_is_named(body: str, early: bool, schema: Schema) -> None:
+    codes = [hint.code for hint in check(f"SELECT * {{ {body} }}", schema)]
+    assert codes == (["early_optional"] if early else [])
