@@ -46,6 +46,11 @@ def terms(request: Request) -> Response:
 EXAMPLE_CHARACTERS: Final = 70
 """Characters of an identifier that the start page shows."""
 
+EXAMPLE: Final = """SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) WHERE {
+  ?document a kg:PolicyDocument ; kg:jurisdiction/skos:notation ?country
+} GROUP BY ?country ORDER BY DESC(?documents)"""
+"""The query that the form of the start page holds."""
+
 _ADDRESSES: Final = (
     ("/mcp", "MCP, for agents: tools that search, read and cite", False),
     ("/sparql", "SPARQL 1.1: without a query it describes itself", True),
@@ -82,6 +87,7 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
         label = term.label if term else short_name(use.iri)
         rows.append({"href": href_of(use.iri), "label": label, "count": f"{use.entities:,}", "example": example})
     context = {
+        "example": EXAMPLE,
         "version": __version__,
         "quads": f"{counted.quads:,}",
         "graphs": f"{counted.graphs:,}",

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import quote, unquote
 
@@ -20,6 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
 from kg.server.negotiation import GRAPH_TYPES
 from kg.server.pages import href_of
+from kg.server.start import EXAMPLE
 from kg.tools.dereferencing import COUNTED, PAGE, QUADS, short_name, worded_name
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, RDF, RDFS, SCHEMA, mint
 from tests.tools.made_up import Made
@@ -162,6 +164,14 @@ def test_the_start_page_counts_what_there_is_and_leads_on(kg, client):
     assert href_of(KG.Passage.value) in found.links
     links = client.get("/", headers={"Accept": "application/json"}).json()["links"]
     assert "/mcp" in links
+
+
+def test_the_form_of_the_start_page_holds_a_query_that_has_an_answer(kg, client):
+    text = client.get("/", headers={"Accept": BROWSER}).text
+    assert '<form class="ask" action="/sparql" method="get">' in text
+    held = unescape(text.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0])
+    assert held == EXAMPLE
+    assert len(kg.query(held).result) > 0
 
 
 def test_the_queries_behind_a_page_are_linked_and_give_the_same(kg, client, made):
