@@ -21,7 +21,7 @@ from kg import __version__
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.endpoint import Endpoint
-from kg.server.resources import rdf, representation, resource
+from kg.server.resources import rdf, representation, resource, shown_to
 from kg.sparql.schema import Schema
 from kg.store.protocol import Rows
 from kg.store.protocol import Term as Node
@@ -202,7 +202,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
         media_type = representation(request)
         schema = measured(kg)
         licences = _licences(kg, schema)
-        headers = {"Quadcite-Snapshot": str(schema.generation)}
+        headers = {"Quadcite-Snapshot": str(schema.generation), **shown_to(request, media_type)}
         return rdf(catalogue(schema, endpoint, base_url_of(request), licences), media_type, headers)
 
     return [resource(VOID_PATH, void), resource("/prefixes", _prefixes)]

@@ -63,6 +63,18 @@ def representation(request: Request, offered: Sequence[str] = GRAPH_TYPES) -> st
     return found
 
 
+def shown_to(request: Request, media_type: str) -> dict[str, str]:
+    """Return the header under which a browser shows Turtle and its like in place of saving them to a file.
+
+    A browser is who names HTML in Accept and gets what it did not name; nothing is changed for anyone else.
+    """
+    accepted = ",".join(request.headers.getlist("accept")).lower()
+    readable = media_type in ("text/turtle", "application/n-triples", "application/n-quads", "application/trig")
+    if HTML not in accepted or media_type in accepted or not readable:
+        return {}
+    return {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+
+
 def rdf(statements: Iterable[Triple] | Iterable[Quad], media_type: str, headers: Mapping[str, str]) -> Response:
     """Return RDF in one of `GRAPH_TYPES`, with the prefixes that it uses declared where the format has any."""
     form = RdfFormat.from_media_type(media_type)

@@ -48,7 +48,7 @@ from kg.server.negotiation import (
     shorthand,
 )
 from kg.server.problems import HttpError, answering, method_not_allowed
-from kg.server.resources import rdf, representation
+from kg.server.resources import rdf, representation, shown_to
 from kg.server.turns import Turns
 from kg.sparql.guard import is_plain, query_form
 from kg.store import apart
@@ -129,7 +129,8 @@ class _Sparql:
     def _description(self, request: Request) -> Response:
         headers = {"Quadcite-Snapshot": str(self._endpoint.generation())}
         description = service_description(self._endpoint, str(request.base_url).rstrip("/"))
-        return rdf(description, representation(request), headers)
+        media_type = representation(request)
+        return rdf(description, media_type, headers | shown_to(request, media_type))
 
     def _options(self) -> Response:
         headers = {"Allow": _ALLOWED, "Accept-Query": f"{QUERY}, {FORM}", "Accept-Post": self._accept_post()}

@@ -222,3 +222,15 @@ def test_one_prefix_can_be_looked_up_and_an_iri_shortened(client):
 @pytest.mark.parametrize(("query", "status"), [("prefix=nope", 404), ("iri=urn:x", 404), ("prefix=kg&iri=urn:x", 400)])
 def test_what_no_prefix_is_for_is_said_so(client, query, status):
     assert client.get("/prefixes?" + query).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/plain; charset=utf-8"),
+        ("text/html, text/turtle;q=0.5", "text/turtle; charset=utf-8"),
+        ("*/*", "text/turtle; charset=utf-8"),
+    ],
+)
+def test_a_browser_shows_what_it_would_else_save(client, accept, content_type):
+    assert client.get("/.well-known/void", headers={"Accept": accept}).headers["content-type"] == content_type
