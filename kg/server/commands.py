@@ -80,6 +80,8 @@ def _arguments(body: bytes) -> dict[str, Any]:
         arguments = json.loads(body or b"{}")
     except ValueError as error:
         raise InvalidInputError(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidInputError("the body is nested too deeply") from None
     if not isinstance(arguments, dict):
         raise InvalidInputError("the body must be a JSON object of arguments")
     return arguments

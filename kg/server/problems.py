@@ -60,12 +60,12 @@ def problem(request: Request, error: HttpError | QuadciteError) -> Response:
     Besides the members of RFC 9457 it has `code`, which is stable, and `message`, the same as `detail`.
     """
     status, headers = (error.status, error.headers) if isinstance(error, HttpError) else (error.http_status, {})
-    headers = {**headers, "Cache-Control": "no-store", "Vary": "Accept"}
+    headers = {**headers, "Cache-Control": "no-store", "Vary": "Accept", "X-Content-Type-Options": "nosniff"}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, QuadciteError) and error.retryable:
         headers["Retry-After"] = str(RETRY_AFTER_S)
-    message = str(error)
+    message = str(error).encode(errors="replace").decode()  # it may quote a lone surrogate, which has no UTF-8
     if negotiate(request.headers.getlist("accept"), (PROBLEM, "text/plain")) == "text/plain":
         return PlainTextResponse(f"{error.code}: {message}\n", status, headers)
     members = {"title": HTTPStatus(status).phrase, "status": status, "detail": message}

@@ -76,7 +76,10 @@ def shown_to(request: Request, media_type: str) -> dict[str, str]:
 
 
 def rdf(statements: Iterable[Triple] | Iterable[Quad], media_type: str, headers: Mapping[str, str]) -> Response:
-    """Return RDF in one of `GRAPH_TYPES`, with the prefixes that it uses declared where the format has any."""
+    """Return RDF in one of `GRAPH_TYPES`, with the prefixes that it uses declared where the format has any.
+
+    Raises HttpError (406) for what the format has no way to say, as JSON-LD has none for triples of triples.
+    """
     form = RdfFormat.from_media_type(media_type)
     if form is None:
         raise ValueError(f"{media_type} is no RDF format")
@@ -91,7 +94,10 @@ def rdf(statements: Iterable[Triple] | Iterable[Quad], media_type: str, headers:
     said.sort(key=block)
     text = "\n".join(map(str, said))
     prefixes = {name: start for name, start in PREFIXES.items() if "<" + start in text}
-    body = serialize(said, format=form, prefixes=prefixes) or b""
+    try:
+        body = serialize(said, format=form, prefixes=prefixes) or b""
+    except (OSError, ValueError, RuntimeError) as error:
+        raise HttpError(406, "not_acceptable", f"this cannot be said in {form.name}: {error}") from None
     charset = "; charset=utf-8" if media_type.startswith("text/") else ""
     return Response(
         body,

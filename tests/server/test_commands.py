@@ -71,6 +71,7 @@ def test_the_last_line_is_the_result(client: httpx.Client, kg: KnowledgeGraph) -
         ("drop", b"{}", 404, "there are backup, load, query, reindex, search, status, why"),
         ("why", b"{", 400, "not JSON"),
         ("why", b"[]", 400, "object of arguments"),
+        ("why", b"[" * 100_000, 400, "nested too deeply"),
         ("query", b"{}", 400, "'query' is missing"),
     ],
 )

@@ -48,3 +48,17 @@ def test_a_fault_of_our_own_says_nothing_of_the_inside(client: TestClient, monke
     answer = client.get("/resolve?iri=cpr://doc/x")
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
     assert "secret" not in answer.text
+
+
+def test_half_a_character_in_a_message_does_not_keep_it_from_being_sent(client: TestClient) -> None:
+    answer = client.post("/tools/family_overview", content=b'{"iso3": "\\ud800"}')
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+    assert "iso3" in answer.json()["message"]
+
+
+def test_what_a_format_cannot_say_is_not_acceptable_in_it(client: TestClient) -> None:
+    said = "<urn:s> <urn:p> <<( <urn:a> <urn:b> <urn:c> )>> ."
+    client.put("/graphs/user/said", content=said, headers={"Content-Type": "text/turtle"})
+    assert client.get("/resolve?iri=urn:s&format=ttl").status_code == 200
+    answer = client.get("/resolve?iri=urn:s&format=jsonld")
+    assert (answer.status_code, answer.json()["code"]) == (406, "not_acceptable")
