@@ -19,6 +19,7 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("kg-data"), description="Folder of the store, the index and the quarantine.")
     host: str = Field("127.0.0.1", description="Address that the server binds; only loopback until auth is configured.")
     port: int = Field(8000, ge=0, le=65535, description="TCP port of the server; 0 takes a free one.")
+    access_log: bool = Field(False, description="Whether the server logs each request, with its URL.")
 
     model: str = Field("sentence-transformers/all-MiniLM-L6-v2", description="Embedding model, by its fastembed name.")
     model_precision: Literal["int8", "fp32"] = Field(

@@ -14,7 +14,6 @@ from typing import Final, Literal
 import uvicorn
 from fastmcp import FastMCP
 from fastmcp.server import create_proxy
-from fastmcp.server.http import HostOriginGuardMiddleware
 from fastmcp.utilities.lifespan import combine_lifespans
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -27,6 +26,7 @@ from kg.server import check, commands, description, graph_store, health, pages, 
 from kg.server.arrival import ArrivalProtocol
 from kg.server.auth import EVERYONE, LocalToken
 from kg.server.endpoint import Endpoint
+from kg.server.hosts import HostGuard
 from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
 from kg.server.mcp import INSTRUCTIONS, StopsWithClient, Threads, build_mcp
 from kg.server.problems import HANDLERS
@@ -93,16 +93,17 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
         )
         for path, tags in MOUNTS.items()
     }
-    routes: list[BaseRoute] = [Route(path, StopsWithClient(app)) for path, app in apps.items()]
     endpoint = endpoint_of(kg, pool, token)
-    routes += [health.route(kg, threads), *sparql_protocol.routes(endpoint), *queries.routes(endpoint)]
+    routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: what is asked most first
+    routes += [Route(path, StopsWithClient(app)) for path, app in apps.items()]
+    routes += [health.route(kg, threads), *queries.routes(endpoint)]
     routes += [*graph_store.routes(endpoint), *commands.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads), *check.routes(kg, threads)]
     routes += [*description.routes(kg, endpoint), *pages.routes(kg)]
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
-        middleware=[Middleware(HostOriginGuardMiddleware, mode="strict")],
+        middleware=[Middleware(HostGuard)],
         exception_handlers=HANDLERS,
     )
 
@@ -157,10 +158,12 @@ def serve(
             _local_token(data_dir) as token,
         ):
             kg.load = load
+            kg.raw = raw
             kg.announce(address)  # the token lies beside the lock by then
             config = uvicorn.Config(
                 create_app(kg, raw, token),
                 log_config=LOGGING,
+                access_log=settings.access_log,
                 http=ArrivalProtocol,
                 loop="uvloop",
                 timeout_graceful_shutdown=GRACE_S,

@@ -8,9 +8,46 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+JOINED_BYTES: Final = 16_384
+"""A write of this size is not held back for others."""
+
+
+class JoinedWrites:
+    """A transport whose small writes within one turn of the loop go out as one: the head of an answer with its body.
+
+    Each write is a call of the system, and wakes whoever reads at the other end.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Take what is to be sent."""
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+        if len(data) >= JOINED_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._held:
+            data = b"".join(self._held)
+            self._held.clear()
+            if not self._transport.is_closing():
+                self._transport.write(data)
+
+    def close(self) -> None:
+        """Send what is held, then close."""
+        self._flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class ArrivalProtocol(HttpToolsProtocol):
@@ -26,7 +63,7 @@ class ArrivalProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from starlette.datastructures import Headers
-from starlette.middleware.gzip import GZipMiddleware, GZipResponder, IdentityResponder
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.gzip import GZipResponder
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg.server.negotiation import accepts_gzip
 
@@ -16,20 +16,25 @@ LEVEL: Final = 1
 """A sixth of the size at 250 MB/s; zlib's default would take a seventh, and three times the CPU."""
 
 
-class Compression(GZipMiddleware):
-    """Starlette's middleware, with Accept-Encoding read by its weights: ``gzip;q=0`` takes none."""
+class Compression:
+    """Starlette's gzip for those whose Accept-Encoding, read by its weights, takes it: ``gzip;q=0`` does not."""
 
     def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app, MINIMUM_BYTES, LEVEL)
+        self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        responder: ASGIApp
-        if accepts_gzip(Headers(scope=scope).getlist("accept-encoding")):
-            responder = GZipResponder(self.app, MINIMUM_BYTES, LEVEL)
-        else:
-            responder = IdentityResponder(self.app, MINIMUM_BYTES)
-        await responder(scope, receive, send)
+
+        async def send_varied(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                if "Accept-Encoding" not in headers.get("vary", ""):
+                    headers.add_vary_header("Accept-Encoding")
+            await send(message)
+
+        packed = accepts_gzip(Headers(scope=scope).getlist("accept-encoding"))
+        app = GZipResponder(self.app, MINIMUM_BYTES, LEVEL) if packed else self.app
+        await app(scope, receive, send_varied)

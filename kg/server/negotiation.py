@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 RESULTS_JSON: Final = "application/sparql-results+json"
@@ -65,6 +66,7 @@ _ITEM: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+')
 _PART: Final = re.compile(r'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+')
 _WEIGHT: Final = re.compile(r"(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)\Z")
 _CODING: Final = "gzip"
+_REMEMBERED_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,16 @@ def negotiate(accept: str | Iterable[str], offered: Sequence[str]) -> str | None
     not one is left out.
     """
     header = accept if isinstance(accept, str) else ",".join(accept)
-    ranges = list(_ranges(header))
+    # Clients send the same few headers over and over; what is long is not worth its place in memory.
+    negotiated = _negotiated if len(header) <= _REMEMBERED_CHARACTERS else _negotiated.__wrapped__
+    return negotiated(header, tuple(offered))
+
+
+@lru_cache(maxsize=512)
+def _negotiated(header: str, offered: tuple[str, ...]) -> str | None:
     if not header.strip():
         return offered[0]
+    ranges = list(_ranges(header))
     ranked = []
     for index, media_type in enumerate(offered):
         matches = [(precision, found.weight) for found in ranges if (precision := _precision(found, media_type))]

@@ -92,7 +92,7 @@ def test_a_query_comes_in_by_each_way_of_the_protocol(client: TestClient, how: s
     assert response.headers["content-type"] == "application/sparql-results+json"
     assert response.headers["quadcite-truncated"] == "false"
     assert response.headers["quadcite-snapshot"] == "1"
-    assert response.headers["vary"] == "Accept"
+    assert response.headers["vary"] == "Accept, Accept-Encoding"
     assert "access-control-allow-origin" not in response.headers
 
 
