@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 from typing import Final, TypeVar
 from urllib.parse import parse_qs
 
 import anyio.to_thread
 from anyio import CapacityLimiter
-from pyoxigraph import NamedNode, RdfFormat, serialize
+from pyoxigraph import NamedNode
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
@@ -32,12 +31,13 @@ from kg.server.execution import execute
 from kg.server.negotiation import GRAPH_TYPES, negotiate
 from kg.server.payloads import TAKEN, Payload
 from kg.server.problems import HttpError, answering, method_not_allowed
+from kg.server.resources import rdf
 from kg.sparql.terms import bind
 from kg.store.confinement import Limits
 from kg.store.protocol import Rows
 from kg.store.sandbox import UNLIMITED
 from kg.validation.report import report_triples
-from kg.vocabulary import BASE, PREFIXES
+from kg.vocabulary import BASE
 
 PATH: Final = "/graphs"
 GRAPHS: Final = BASE + "graph/"
@@ -232,7 +232,7 @@ async def _payload(request: Request, max_bytes: int) -> Payload:
 def _report(request: Request, error: ShapesViolatedError) -> Response:
     """Return the report of a validation, in a type that Accept takes, or in Turtle."""
     media_type = negotiate(request.headers.getlist("accept"), _ONE_GRAPH) or _ONE_GRAPH[0]
-    output = BytesIO()
-    serialize(report_triples(error.violations), output, RdfFormat.from_media_type(media_type), prefixes=PREFIXES)
     headers = {"Cache-Control": "no-store", "Quadcite-Error": error.code}
-    return Response(output.getvalue(), error.http_status, headers, media_type)
+    answer = rdf(report_triples(error.violations), media_type, headers)
+    answer.status_code = error.http_status
+    return answer

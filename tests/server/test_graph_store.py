@@ -253,6 +253,7 @@ def test_a_payload_that_breaks_its_shapes_gets_the_report(client: TestClient, kg
     assert any(quad.predicate == SH.conforms and quad.object.value == "false" for quad in report)
     assert any("exactly one title" in quad.object.value for quad in report if quad.predicate == SH.resultMessage)
     assert ends(kg) == before
+    assert b"@prefix geo:" not in answer.content, "prefixes that the report does not use are not declared"
 
 
 def test_a_person_may_say_more_of_a_thing_than_its_shape_asks_for(client: TestClient) -> None:
