@@ -23,6 +23,10 @@ CANCELLATION: Final[ContextVar[Cancellation | None]] = ContextVar("cancellation"
 """What stops the queries of the call in progress when whoever asked goes away; set by the server."""
 
 
+CALLER: Final[ContextVar[str]] = ContextVar("caller", default="")
+"""Who makes the call in progress, as `QueryPool` tells clients apart; set by the server."""
+
+
 class Memory:
     """What was worked out once and stays true: values by key, the least used forgotten beyond `size`. Thread-safe.
 
@@ -59,6 +63,8 @@ class KnowledgeGraph:
     store: Store
     search: SearchIndex
     pool: QueryPool
+    raw: QueryPool | None = None
+    """Workers for queries that callers write; without them those run where the tools' own do."""
     load: Callable[..., Any] | None = None
     """Loads sources; put here by the composition root, since this package never imports the loaders."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
@@ -87,13 +93,22 @@ class KnowledgeGraph:
             raise
         return cls(settings.model_copy(update={"data_dir": data_dir}), store, search, pool, announce=store.announce)
 
-    def query(self, query: str, *, limit: int | None = None, timeout_s: float | None = None) -> Answer:
+    @property
+    def raw_pool(self) -> QueryPool:
+        """The workers for queries that callers write."""
+        return self.raw or self.pool
+
+    def query(
+        self, query: str, *, limit: int | None = None, timeout_s: float | None = None, raw: bool = False
+    ) -> Answer:
         """Run a read-only query in a worker over a snapshot no older than the last commit.
 
+        `raw`: the caller has written it, or what it is made of, and has no more than a caller's share of the workers.
         Raises QuerySyntaxError, QueryForbiddenError, or a QueryLimitError when it was stopped.
         """
-        return self.pool.run(
+        return (self.raw_pool if raw else self.pool).run(
             query,
+            client=CALLER.get() if raw else "",
             limit=limit,
             timeout_s=timeout_s,
             at_least=self.store.statistics().generation,

@@ -18,16 +18,16 @@ from urllib.parse import parse_qs
 from pyoxigraph import NamedNode
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, request_response
 
 from kg.errors import InvalidInputError, QueryLimitError, QuerySyntaxError
-from kg.knowledge_graph import KnowledgeGraph
-from kg.server.mcp import Threads
+from kg.knowledge_graph import CALLER, KnowledgeGraph
+from kg.server.mcp import StopsWithClient, Threads
 from kg.server.negotiation import media_type_of
 from kg.server.problems import HttpError, answering, method_not_allowed
-from kg.sparql.guard import check_query, query_form
 from kg.sparql.lint import Hint, check
 from kg.sparql.reader import parse
+from kg.store.apart import checked, form_of
 from kg.tools.measuring import measured
 from kg.tools.search_service import blanked
 from kg.vocabulary import BASE, PREFIXES
@@ -50,11 +50,11 @@ def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
 
     async def answer(request: Request) -> Response:
         query = await _query(request, kg.settings.max_body_bytes)
-        content = await threads.run(partial(report, kg, query), light=True)
+        content = await threads.run(partial(report, kg, query), kind="raw")
         return JSONResponse(content, headers={"Cache-Control": "no-store"})
 
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    return [Route(PATH, answering(answer), methods=methods, name="check")]
+    return [Route(PATH, StopsWithClient(request_response(answering(answer))), methods=methods, name="check")]
 
 
 def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
     Raises QueryForbiddenError and InvalidInputError as running it, and QuerySyntaxError for what no parser is given.
     """
     runnable = blanked(kg, query)
-    form = check_query(runnable)
+    form = checked(runnable).form
     parsed = parse(query)
     schema = measured(kg, _SCHEMA_WAIT_S)
     hints = check(query, schema)
@@ -82,8 +82,9 @@ def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
 def _syntax(kg: KnowledgeGraph, query: str, runnable: str, hints: Sequence[Hint]) -> list[Hint]:
     """Return what the parser of a query worker says against `query`, where `hints` do not say it better."""
     try:
-        with kg.pool.stream(
-            runnable, media_type=_MEDIA_TYPES.get(query_form(runnable) or "", _JSON), limit=1, timeout_s=_PARSING_S,
+        with kg.raw_pool.stream(
+            runnable, client=CALLER.get(),
+            media_type=_MEDIA_TYPES.get(form_of(runnable) or "", _JSON), limit=1, timeout_s=_PARSING_S,
             default_graphs=[_NOTHING],
         ) as answer:  # fmt: skip
             for _ in answer:

@@ -20,7 +20,7 @@ def route(kg: KnowledgeGraph, threads: Threads) -> Route:
 
     async def answer(request: Request) -> JSONResponse:
         try:
-            state = await threads.run(partial(health, kg), light=True)
+            state = await threads.run(partial(health, kg), kind="light")
         except QuadciteError as error:
             return JSONResponse(
                 {"status": "unavailable", "code": error.code, "message": str(error), "retryable": error.retryable},

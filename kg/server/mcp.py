@@ -25,11 +25,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
 from kg.errors import QuadciteError
-from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
+from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
+from kg.server.turns import Turns
 from kg.store.sandbox import Cancellation
 from kg.tools import overview
 from kg.tools.reading import Reader
-from kg.tools.registry import RESEARCH, TOOLS, Tool, content_of
+from kg.tools.registry import RESEARCH, TOOLS, Kind, Tool, content_of
 
 T = TypeVar("T")
 
@@ -52,21 +53,28 @@ LIGHT_THREADS: Final = 8
 """Calls at the same time of tools that wait for no query, kept apart so that they answer at once."""
 
 
+RAW_THREADS: Final = (48, 16, 32)
+"""Calls at the same time of tools that run what the caller writes, those of one caller, and those of one that wait."""
+
+
 class Threads:
     """Runs tools in worker threads under limits of their own, so that slow calls never hold up quick ones."""
 
     def __init__(self) -> None:
         self._busy = anyio.CapacityLimiter(BUSY_THREADS)
         self._light = anyio.CapacityLimiter(LIGHT_THREADS)
+        self._raw = Turns(*RAW_THREADS)
 
-    async def run(self, work: Callable[[], T], *, light: bool = False) -> T:
+    async def run(self, work: Callable[[], T], *, kind: Kind = "own") -> T:
         """Return what `work` returns; for a caller that goes away, its queries are stopped."""
-        limiter = self._light if light else self._busy
         cancellation, request = Cancellation(), CANCELLATION.get()
         token = CANCELLATION.set(cancellation)
         if request is not None:
             request.on_cancel(cancellation.cancel)
         try:
+            if kind == "raw":
+                return await self._raw.run(CALLER.get(), work, abandon=True)
+            limiter = self._light if kind == "light" else self._busy
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
         except anyio.get_cancelled_exc_class():
             cancellation.cancel()
@@ -101,11 +109,13 @@ class StopsWithClient:
             cancellation.cancel()
 
         token = CANCELLATION.set(cancellation)
+        caller = CALLER.set(f"tools@{(scope.get('client') or ['nowhere'])[0]}")
         watching = asyncio.create_task(watch())
         try:
             await self._app(scope, reading, send)
         finally:
             watching.cancel()
+            CALLER.reset(caller)
             CANCELLATION.reset(token)
 
 
@@ -134,7 +144,7 @@ class GraphTool(McpTool):
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the function in a worker thread; what goes wrong becomes an error result that the model can act on."""
         try:
-            result = await self._threads.run(partial(self._tool.call, self._kg, arguments), light=self._tool.light)
+            result = await self._threads.run(partial(self._tool.call, self._kg, arguments), kind=self._tool.kind)
         except QuadciteError as error:
             return failure(error.code, str(error), error.retryable)
         except Exception:
@@ -237,16 +247,16 @@ def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: T
 
 
 def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: Threads) -> None:
-    async def told(work: Callable[[], T], *, light: bool = False) -> T:
+    async def told(work: Callable[[], T], *, kind: Kind = "own") -> T:
         try:
-            return await threads.run(work, light=light)
+            return await threads.run(work, kind=kind)
         except QuadciteError as error:
             raise ResourceError(f"{error.code}: {error}") from error
 
     @server.resource("cpr://status", mime_type="application/json", title="State of the server")
     async def status() -> str:
         """Counts, generation of the store, pending embeddings, problems."""
-        return json.dumps(content_of(await told(partial(overview.health, kg), light=True)), ensure_ascii=False)
+        return json.dumps(content_of(await told(partial(overview.health, kg), kind="light")), ensure_ascii=False)
 
     @server.resource("cpr://dataset/revision", mime_type="application/json", title="Source files with their hashes")
     async def revision() -> str:

@@ -40,7 +40,7 @@ def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
         tool = _named(request)
         arguments = _arguments(await _body(request, kg.settings.max_body_bytes))
         try:
-            result = await threads.run(partial(tool.call, kg, arguments), light=tool.light)
+            result = await threads.run(partial(tool.call, kg, arguments), kind=tool.kind)
         except QuadciteError:
             raise
         except Exception as error:

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec, TypeVar
 from urllib.parse import urljoin
 
 from kg.sparql.algebra import Comparison, Element, ElementKind, Node, Pattern, Query, shown, variable_of
 from kg.sparql.comparisons import Expressions
 from kg.sparql.cursor import UnreadableError
+from kg.sparql.guard import LIGHT
 from kg.sparql.lexer import tokens
 from kg.vocabulary import RDF
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MAX_CHARS: Final = 100_000
 MAX_TOKENS: Final = 20_000
 
+_TURN: Final = threading.RLock()
 _CLAUSES: Final = frozenset({"FILTER", "BIND", "VALUES", "OPTIONAL", "MINUS", "GRAPH", "SERVICE", "LATERAL"})
 
 
+def in_turn(read: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
+    """Have long texts read one at a time: threads that compute at once hold up all others, and none ends sooner."""
+
+    @wraps(read)
+    def reading(query: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with contextlib.nullcontext() if len(query) < LIGHT else _TURN:
+            return read(query, *args, **kwargs)
+
+    return reading
+
+
+@in_turn
 def parse(query: str) -> Query | None:
     """Return `query` as its parts, or None where it cannot be told what they are. Never raises."""
     if len(query) > MAX_CHARS:

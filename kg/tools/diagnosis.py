@@ -83,7 +83,7 @@ class Probes:
             return None
         self.count += 1
         try:
-            return self.kg.query(query, limit=limit, timeout_s=min(left, _PROBE_S)).result
+            return self.kg.query(query, limit=limit, timeout_s=min(left, _PROBE_S), raw=True).result
         except QueryLimitError:
             self.exhausted = True
             return None

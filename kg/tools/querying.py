@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from pyoxigraph import RdfFormat, Triple, serialize
 
 from kg.errors import InvalidInputError, QuadciteError, QueryTimeoutError
-from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
+from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
 from kg.sparql.lint import Hint, check
 from kg.store import replies
 from kg.store.apart import form_of
@@ -127,8 +127,9 @@ def _ask(
     expanded = expand(kg, query, deadline)
     form = form_of(expanded)
     graph = form in ("CONSTRUCT", "DESCRIBE")
-    stream = kg.pool.stream(
+    stream = kg.raw_pool.stream(
         expanded,
+        client=CALLER.get(),
         media_type="application/n-triples" if graph else "text/tab-separated-values",
         limit=min(max_rows, kg.settings.max_rows),
         timeout_s=deadline,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -21,14 +21,18 @@ CLIMATE: Final = "climate"
 RESEARCH: Final = "research"
 
 
+Kind = Literal["own", "light", "raw"]
+
+
 @dataclass(frozen=True)
 class Tool:
-    """A function with what clients are told of it. `light`: it answers from memory and waits for no query."""
+    """A function with what clients are told of it. `kind`: it runs queries of its own, is
+    light (answers from memory and waits for no query), or raw (runs a query that the caller writes)."""
 
     function: Callable[..., Result]
     title: str
     tags: frozenset[str]
-    light: bool = False
+    kind: Kind = "own"
     annotations: Mapping[str, bool] = field(
         default_factory=lambda: {
             "readOnlyHint": True,
@@ -86,7 +90,7 @@ def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
         if problem["type"] == "extra_forbidden" and problem["loc"][0] == "filters":
             valid = f"filters: {', '.join(SearchFilters.model_fields)}"
         parts.append(f"{where}: {said}")
-    return f"{'; '.join(parts)} ({valid})"
+    return f"{'; '.join(parts)} ({valid})".encode(errors="replace").decode()  # a lone surrogate has no UTF-8
 
 
 def content_of(result: Result) -> dict[str, Any]:
@@ -107,8 +111,8 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE})),
     Tool(finding.find_terms, "Find terms", frozenset({CORE})),
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE})),
-    Tool(querying.sparql, "SPARQL", frozenset({CORE})),
-    Tool(overview.health, "Health", frozenset({CORE, CLIMATE}), light=True),
+    Tool(querying.sparql, "SPARQL", frozenset({CORE}), kind="raw"),
+    Tool(overview.health, "Health", frozenset({CORE, CLIMATE}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH})),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH})),
 )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 
 from tests.adversarial.corpus import ATTACKS, CROSS, OK, TIMEOUT, Attack
@@ -91,6 +92,57 @@ def test_clients_that_send_drop_by_drop_hold_up_nobody(server: Running, sent: by
             assert max(good(client) for _ in range(20)) < SLACK_S
     with server.client() as client:
         assert good(client) < SLACK_S
+
+
+HOSTILE = {
+    "brackets": "SELECT * { " + "( )" * 100_000 + " }",
+    "half words": "SELECT * { SERVICE " + "a-" * 120_000 + " }",
+}
+"""Texts that take a second to be read; four times as long ones are taken."""
+
+
+@pytest.mark.parametrize("path", ["/sparql", "/sparql/check"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_texts_that_take_long_to_read_hold_up_nobody(server: Running, name: str, path: str) -> None:
+    """Read in the server, they would hold it up for a second and more at a time."""
+    headers = {"Content-Type": "application/sparql-query"}
+    with server.client() as client, server.client(ELSEWHERE) as other, ThreadPoolExecutor(6) as threads:
+        before = sorted(good(other) for _ in range(20))[10]
+        hostile = [threads.submit(client.post, path, content=HOSTILE[name], headers=headers) for _ in range(6)]
+        time.sleep(0.3)
+        meanwhile = sorted(good(other) for _ in range(20))[10]
+        assert not all(future.done() for future in hostile)
+        assert meanwhile < max(20 * before, 0.1), f"{meanwhile / before:.0f} times as long"
+        for future in hostile:
+            assert future.result().status_code in (200, 400, 403, 429, 503, 504)
+
+
+def test_runaways_of_the_sparql_tool_hold_up_no_other_tool(server: Running) -> None:
+    """What its caller writes runs in the workers of the endpoint, in threads of its own, and has a caller's share."""
+
+    def run_away(number: int) -> None:
+        arguments = {"query": f"SELECT (COUNT(*) AS ?n{number}) {{ {CROSS} }}"}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sparql", "arguments": arguments}}
+        with server.client() as client:
+            accept = "application/json, text/event-stream"
+            assert client.post("/mcp", json=call, headers={"Accept": accept}).status_code == 200
+
+    def fetch(client: httpx.Client) -> float:
+        started = time.monotonic()
+        assert client.post("/tools/fetch", json={"ids": ["http://example.org/1"]}).status_code == 200
+        return time.monotonic() - started
+
+    with server.client() as client, ThreadPoolExecutor(40) as threads:
+        fetch(client)
+        running_away = [threads.submit(run_away, number) for number in range(40)]
+        time.sleep(0.2)
+        took = sorted(fetch(client) for _ in range(20))
+        lanes = {line["client"] for line in client.get("/sparql/queries").json()["queries"]}
+        assert lanes == {"tools@127.0.0.1"}
+        assert not all(future.done() for future in running_away)
+        assert took[10] < 0.3
+        for future in running_away:
+            future.result()
 
 
 def test_clients_that_never_read_lose_their_answers_and_hold_up_nobody(server: Running) -> None:
