@@ -49,6 +49,8 @@ def representation(request: Request, offered: Sequence[str] = GRAPH_TYPES) -> st
     wanted = request.query_params.get("format")
     if wanted is None:
         found = negotiate(request.headers.getlist("accept"), offered)
+        if found is not None and HTML not in offered and _is_browser(request, found):
+            found = offered[0]
     elif wanted.strip().lower() in ("html", HTML) and HTML in offered:
         found = HTML
     else:
@@ -68,11 +70,15 @@ def shown_to(request: Request, media_type: str) -> dict[str, str]:
 
     A browser is who names HTML in Accept and gets what it did not name; nothing is changed for anyone else.
     """
-    accepted = ",".join(request.headers.getlist("accept")).lower()
     readable = media_type in ("text/turtle", "application/n-triples", "application/n-quads", "application/trig")
-    if HTML not in accepted or media_type in accepted or not readable:
+    if not readable or not _is_browser(request, media_type):
         return {}
     return {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+
+
+def _is_browser(request: Request, given: str) -> bool:
+    accepted = ",".join(request.headers.getlist("accept")).lower()
+    return HTML in accepted and given not in accepted
 
 
 def rdf(statements: Iterable[Triple] | Iterable[Quad], media_type: str, headers: Mapping[str, str]) -> Response:
