@@ -144,7 +144,10 @@ class _GraphStore:
         base_iri = str(request.url) if target is None or target.graph is None else target.graph.value
         settings = self._endpoint.settings
         limits = Limits(settings.query_timeout_s, settings.query_memory_mb << 20)
-        triples = await anyio.to_thread.run_sync(partial(payload.triples, base_iri, limits), limiter=self._parsers)
+        # What a crash leaves among the snapshots goes at the next start.
+        folder = settings.data_dir / "snapshots"
+        read = partial(payload.triples, base_iri, limits, folder if folder.is_dir() else None)
+        triples = await anyio.to_thread.run_sync(read, limiter=self._parsers)
         if target is None:
             graph = await self._in_thread(partial(graphs.create, triples, actor))
             return self._done(201, {"Location": _place(request, graph)})

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.parser import BytesParser
+from pathlib import Path
 from typing import Final
 
 from pyoxigraph import DefaultGraph, RdfFormat, Triple, parse
@@ -52,6 +53,8 @@ class _Budget:
     characters: int
     """Of the triples, written in full."""
     memory_bytes: int
+    folder: Path | None
+    """Where what comes out of processes lies; it is gone when they are, and a crash leaves it there."""
 
     def spend(self, characters: int) -> None:
         self.characters -= characters
@@ -72,15 +75,15 @@ class Payload:
     data: bytes
     content_type: str
 
-    def triples(self, base_iri: str, limits: Limits) -> list[Triple]:
+    def triples(self, base_iri: str, limits: Limits, folder: Path | None = None) -> list[Triple]:
         """Return the triples, relative IRIs taken from `base_iri`; of several parts each has blank nodes of its own.
 
-        `limits` are those of all parts together. Raises HttpError (415) for another type, (413) for what comes to more
-        than the limits allow, InvalidInputError with line and column for what is not well formed, and QueryTimeoutError
-        or QueryMemoryError.
+        `limits` are those of all parts together; `folder` is for files meanwhile. Raises HttpError (415) for another
+        type, (413) for what comes to more than the limits allow, InvalidInputError with line and column for what is not
+        well formed, and QueryTimeoutError or QueryMemoryError.
         """
         most = min(limits.max_bytes, max(_EXPANSION * len(self.data), _LEAST_CHARACTERS))
-        budget = _Budget(time.monotonic() + limits.timeout_s, most, limits.memory_bytes)
+        budget = _Budget(time.monotonic() + limits.timeout_s, most, limits.memory_bytes, folder)
         media_type, parameters = media_type_of(self.content_type)
         parts = self._parts(parameters.get("boundary", "")) if media_type == "multipart/form-data" else [self]
         return [triple for part in parts for triple in part._triples(base_iri, budget)]
@@ -149,7 +152,7 @@ def _parsed(data: bytes, format_: RdfFormat, base_iri: str, budget: _Budget) -> 
 
 def _confined(data: bytes, format_: RdfFormat, base_iri: str, budget: _Budget) -> list[Triple]:
     settings = {"media_type": format_.media_type, "base_iri": base_iri}
-    with confined("document", data, settings, budget.limits(), what="the document") as results:
+    with confined("document", data, settings, budget.limits(), what="the document", folder=budget.folder) as results:
         path = results / "triples"
         if not path.exists():
             return []

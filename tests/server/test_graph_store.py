@@ -445,3 +445,11 @@ def test_healing_indexes_what_people_wrote_too(client: TestClient, kg: Knowledge
     heal(kg.store, kg.search)
     assert GRAPH.value in kg.search.state()
     client.delete(NOTES)
+
+
+def test_a_document_is_read_beside_the_snapshots_where_each_start_clears_up(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/proc/nowhere/at-all")
+    document = b'{"@id": "urn:s", "urn:p": "x"}'
+    assert client.put(NOTES, content=document, headers={"Content-Type": "application/ld+json"}).status_code == 201
