@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Final, Literal
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
@@ -29,6 +30,7 @@ _EXPLAINED: Final = 100_000
 """Characters of a query up to which an error names the token that stands there and a prefix that is not declared."""
 LIGHT: Final = 2_000
 """Characters of a text that takes no time to read, whatever it says."""
+_EARLY: Final = 200
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _LINE_END: Final = re.compile(r"[\r\n]")
 _LENIENT_IRI: Final = re.compile(r"<[^<>]*>")
@@ -50,7 +52,10 @@ def is_light(query: str) -> bool:
     if not is_plain(query) or _is_deep(query):
         return False
     upper = query.upper()
-    return "SERVICE" not in upper and "FROM" not in upper
+    if "SERVICE" in upper:
+        return False
+    # What a query is asked of stands before its pattern, as a rule.
+    return "FROM" not in upper or any(map(_says_dataset, islice(tokens(query), _EARLY)))
 
 
 def is_plain(query: str) -> bool:
@@ -189,13 +194,17 @@ def names_dataset(query: str) -> bool:
     for token in tokens(query):
         if token.kind in ("space", "comment"):
             continue
-        if token.kind == "word" and token.text.upper().endswith(_DATASET):
+        if _says_dataset(token):
             return True
         if token.kind == "name" and (prefix := token.text.partition(":")[0]).upper().endswith(_DATASET):
             after_prefix = previous is not None and previous.text.upper() == "PREFIX"
             (declared if after_prefix else prefixes).add(prefix)
         previous = token
     return not prefixes <= declared
+
+
+def _says_dataset(token: Token) -> bool:
+    return token.kind == "word" and token.text.upper().endswith(_DATASET)
 
 
 class _Ahead:

@@ -56,6 +56,14 @@ def test_clauses_of_a_long_text_are_found_and_one_that_never_ends_is_refused() -
         apart.clauses_of("SELECT * { SERVICE <a:b> { " + "1 " * 30_000 + "} }")
 
 
+def test_a_long_text_whose_dataset_stands_early_is_told_at_a_glance() -> None:
+    long = "SELECT ?s FROM <a:b> { VALUES ?s { " + "<a:c> " * 1_000 + "} ?s ?p ?o }"
+    assert guard.is_light(long)
+    assert guard.is_light(long.replace("FROM <a:b> ", ""))
+    assert not guard.is_light(long.replace("FROM <a:b> ", "# FROM\n"))
+    assert not guard.is_light(long.replace("VALUES", "SERVICE <a:b> {} VALUES"))
+
+
 def test_what_a_parser_says_of_a_long_text_is_explained() -> None:
     error = apart.syntax_error("SELECT * { ?s foo:bar ?o }\n" + PADDING, "error at 1:15: expected X")
     assert "the prefix foo: is not declared" in str(error)
