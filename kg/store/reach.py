@@ -8,7 +8,9 @@ from typing import Final
 from pyoxigraph import NamedNode, QuerySolutions, Store
 
 from kg.errors import InvalidInputError, QuerySyntaxError
+from kg.sparql.guard import position
 from kg.sparql.lexer import Token, tokens
+from kg.sparql.reader import parse
 from kg.vocabulary import PREFIXES
 
 _WORDS: Final = frozenset({
@@ -64,6 +66,46 @@ def reads_any_graph(update: str) -> bool:
             return True
         before = token.text.upper()
     return False
+
+
+def refuse_empty_default_graph(update: str) -> None:
+    """Raise InvalidInputError for a pattern that no data can match: one of the default graph, which is always empty.
+
+    For queries the default graph is the union of all graphs. An update has none (the engine knows no union for it), so
+    its patterns stand within GRAPH, or after WITH or USING; that nothing was changed would be a silent surprise.
+    """
+    prologue = ""
+    start = 0  # of the operation at hand
+    told = False  # whether the operation says with WITH or USING what it is asked of
+    found = list(_significant(update))
+    depth = 0
+    for at, token in enumerate(found):
+        before = found[at - 1].text.upper() if at else ""
+        if token.text == "{":
+            if depth == 0:
+                start = token.start if before == "WHERE" and not told else -1
+            depth += 1
+        elif token.text == "}":
+            depth -= 1
+            if depth == 0 and start >= 0:
+                _refuse_outside_graphs(update, prologue, start, token.end)
+        elif depth == 0:
+            told = token.text != ";" and (told or before in ("WITH", "USING"))
+            if token.kind == "iri" and (before == "BASE" or (at > 1 and found[at - 2].text.upper() == "PREFIX")):
+                prologue += f"{'BASE' if before == 'BASE' else f'PREFIX {found[at - 1].text}'} {token.text}\n"
+
+
+def _refuse_outside_graphs(update: str, prologue: str, start: int, end: int) -> None:
+    query = parse(f"{prologue}SELECT * WHERE {update[start:end]}")
+    outside = next((pattern for pattern in query.patterns if pattern.graph is None), None) if query else None
+    if outside is not None:
+        shift = start - len(f"{prologue}SELECT * WHERE ")
+        line, column = position(update, outside.start + shift)
+        pattern = update[outside.start + shift : outside.end + shift]
+        raise InvalidInputError(
+            f"line {line}, column {column}: {pattern!r} stands outside GRAPH, and an update has no union of all "
+            "graphs: nothing would match. Put it into GRAPH ?g { ... }, or name the graphs with WITH or USING"
+        )
 
 
 def _significant(update: str) -> Iterator[Token]:

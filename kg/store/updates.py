@@ -19,7 +19,7 @@ from kg.store import difference
 from kg.store.confinement import Limits, confined
 from kg.store.difference import Delta
 from kg.store.protocol import Snapshot
-from kg.store.reach import graphs_within_reach, reads_any_graph
+from kg.store.reach import graphs_within_reach, reads_any_graph, refuse_empty_default_graph
 from kg.store.skolem import skolemize
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, mint
 
@@ -74,6 +74,7 @@ class Update:
             if self.default_graphs or self.named_graphs:
                 self.text = with_dataset(self.text, self.default_graphs, self.named_graphs)
             self.reach = graphs_within_reach(self.text)
+            refuse_empty_default_graph(self.text)
         except InvalidInputError as error:
             self._fault = error
         self._reads_any = reads_any_graph(self.text)

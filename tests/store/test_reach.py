@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError
-from kg.store.reach import graphs_within_reach
+from kg.store.reach import graphs_within_reach, refuse_empty_default_graph
 from kg.vocabulary import PREFIXES
 
 A, B, C = (NamedNode(f"urn:g/{name}") for name in "abc")
@@ -76,3 +76,42 @@ def test_what_an_update_does_not_mention_is_not_looked_at() -> None:
 def test_an_update_whose_graphs_only_the_data_know_is_refused(update: str) -> None:
     with pytest.raises(InvalidInputError, match="name each graph"):
         graphs_within_reach(update)
+
+
+USER = "<https://w3id.org/quadcite/graph/user/x>"
+
+
+@pytest.mark.parametrize(
+    ("update", "where"),
+    [
+        (f"INSERT {{ GRAPH {USER} {{ ?d a kg:Doc }} }} WHERE {{ ?d a kg:PolicyDocument }}", "column 83: '?d a kg:Pol"),
+        ("DELETE WHERE { ?s ?p ?o }", "column 16: '?s ?p ?o'"),
+        (f"PREFIX a: <urn:a>\nWITH {USER} INSERT {{ ?s a:p 1 }} WHERE {{ ?s a:q 2 }} ;\nDELETE WHERE {{ ?s a:r ?z }}",
+         "line 3, column 16: '?s a:r ?z'"),
+        (f"DELETE {{ GRAPH {USER} {{ ?s ?p ?o }} }} WHERE {{ GRAPH ?g {{ ?s ?p ?o }} OPTIONAL {{ ?s skos:note ?z }} }}",
+         "'?s skos:note ?z'"),
+        (f"INSERT {{ GRAPH {USER} {{ ?d a kg:Doc }} }} WHERE {{ GRAPH ?g {{ ?d a ?c }} FILTER EXISTS {{ ?d ?p ?o }} }}",
+         "'?d ?p ?o'"),
+    ],
+)  # fmt: skip
+def test_a_pattern_that_an_update_can_never_match_is_refused(update: str, where: str) -> None:
+    with pytest.raises(InvalidInputError, match="stands outside GRAPH") as refused:
+        refuse_empty_default_graph(update)
+    assert where in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        f"INSERT DATA {{ GRAPH {USER} {{ <urn:a> <urn:b> 1 }} }}",
+        f"WITH {USER} DELETE {{ ?s ?p ?o }} WHERE {{ ?s ?p ?o }}",
+        f"DELETE WHERE {{ GRAPH {USER} {{ ?s ?p ?o }} }}",
+        f"INSERT {{ GRAPH {USER} {{ ?d a kg:Doc }} }} USING <urn:g> WHERE {{ ?d a kg:PolicyDocument }}",
+        f"INSERT {{ GRAPH {USER} {{ ?d a ?x }} }} WHERE {{ GRAPH ?g {{ ?d a ?c FILTER NOT EXISTS {{ ?d a kg:X }} }} }}",
+        f"INSERT {{ GRAPH {USER} {{ <urn:a> <urn:b> ?x }} }} WHERE {{ BIND(1 AS ?x) }}",
+        f"CLEAR GRAPH {USER}",
+        f"INSERT {{ GRAPH {USER} {{ <urn:a> <urn:b> 1 }} }} WHERE {{}}",
+    ],
+)
+def test_a_pattern_that_an_update_may_match_is_not(update: str) -> None:
+    refuse_empty_default_graph(update)
