@@ -70,6 +70,7 @@ class RowCutter:
         "text/csv": (b"\r\n", 2, b""),
         "text/tab-separated-values": (b"\n", 1, b""),
     }
+    _UNCLEAR: Final = re.compile(rb'\{(?:\}|"[,}])')
 
     def __init__(
         self, media_type: str, limit: int | None, emit: Callable[[bytes], None], max_bytes: int | None = None
@@ -112,7 +113,8 @@ class RowCutter:
         self._pass_on(len(self._buffer), more=False)
 
     def _pass_on(self, end: int, *, more: bool) -> None:
-        piece = bytes(self._buffer[:end])
+        with memoryview(self._buffer)[:end] as view:
+            piece = bytes(view)
         if self._limited and (cut := self._cut(piece, more=more)) is not None:
             self._done = True
             self._emit(piece[:cut] + self._footer)
@@ -153,16 +155,16 @@ class RowCutter:
     def _count(self, text: bytes) -> int | None:
         """Return how many separators `text` has, or None if some may be part of a quoted string.
 
-        In JSON a row begins with the quote of its first name. Where a string ends with what looks like a separator, its
-        own quote follows, and then what closes or goes on after a value; a row without any value takes a closer look.
+        In JSON a row begins with the quote of its first name. What looks like that at the end of a string is followed
+        by what closes or goes on after a value: that, and a row without any value, takes a closer look.
         """
         if not self._quoted:
             return text.count(self._separator)
         if not self._escaped:
             return None if b'"' in text or self._inside else text.count(self._separator)
-        if b"{}" in text or text.endswith((b"},{", b'},{"')):
+        if text.endswith((b"},{", b'},{"')) or self._UNCLEAR.search(text) is not None:
             return None
-        return text.count(b'},{"') - text.count(b'},{"}') - text.count(b'},{",')
+        return text.count(b'},{"')
 
 
 class XmlCheck:

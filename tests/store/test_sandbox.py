@@ -325,11 +325,16 @@ def test_a_limit_gives_that_many_rows_well_formed_and_says_what_it_cut(
 
 
 @given(st.lists(st.sampled_from(["},{", '"', "\\", "\r\n", "\n", "</result><result>", "x"]), min_size=1).map("".join),
-       st.integers(1, 7), st.integers(1, 9), st.sampled_from([JSON, XML, CSV, TSV]))  # fmt: skip
-def test_rows_are_counted_however_the_bytes_are_cut(text: str, step: int, limit: int, media_type: str) -> None:
+       st.integers(1, 7), st.integers(1, 9), st.sampled_from([JSON, XML, CSV, TSV]), st.booleans())  # fmt: skip
+def test_rows_are_counted_however_the_bytes_are_cut(
+    text: str, step: int, limit: int, media_type: str, empty: bool
+) -> None:
     from kg.sparql.terms import bind
 
-    query = bind("SELECT ?a ?b { VALUES (?a ?b) { $rows } }", rows=[(Literal(text + str(i)), i) for i in range(6)])
+    rows = [(Literal(text + str(i)), Literal(str(i) + text)) for i in range(6)]
+    query = bind("SELECT ?a ?b { VALUES (?a ?b) { $rows } }", rows=rows)
+    if empty:
+        query = query.replace("SELECT ?a ?b", "SELECT ?c ?d")
     results = QueryResultsFormat.from_media_type(media_type)
     whole, expected = (Store().query(query + f" LIMIT {n}").serialize(format=results) for n in (6, limit))
     out: list[bytes] = []
