@@ -66,5 +66,5 @@ class Endpoint:
     union: bool = True
     services: tuple[NamedNode, ...] = ()
     """The services that a query may name and that are answered here, from what is here (`kg:search`)."""
-    reading: Turns = field(default_factory=lambda: Turns(at_once=4, per_client=1, waiting=32))
+    reading: Turns = field(default_factory=lambda: Turns(at_once=4, per_client=2, waiting=32))
     """Where texts are read that take long to read."""

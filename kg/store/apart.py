@@ -1,23 +1,27 @@
 """Long texts are read in a process of their own, and a few at a time.
 
 Whoever cuts a hostile megabyte into tokens does nothing else for seconds, and in this process everybody would wait with
-it. What can be told at a glance (`kg.sparql.guard.is_light`) is told here; else a process is started, which may take
-`READING_S` seconds and `_MEMORY_BYTES`, gives way to all others, and whose end costs only whoever sent the text.
+it. What can be told at a glance (`kg.sparql.guard.is_light`) is told here; else a process is asked, which may take
+`READING_S` seconds for it and `_MEMORY_BYTES`, gives way to all others, and whose end costs only whoever sent the text.
+It stays for the next text.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import pickle
 import resource
+import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import kg
 from kg.errors import (
@@ -39,7 +43,13 @@ AT_ONCE: Final = 2
 MAX_TOKENS: Final = 20_000
 """Tokens of one SERVICE clause."""
 _MEMORY_BYTES: Final = 512 << 20
+_CPU_S: Final = 20
+"""Seconds of computing after which a process is replaced."""
 _NICENESS: Final = 5
+_SIZE: Final = struct.Struct("=Q")
+# A pickle ends where it says; what follows tells whether the process takes another text.
+_STAYS: Final = b"+"
+_ENDS: Final = b"-"
 _PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); from kg.store.apart import main; main()"
 _ROOT: Final = Path(kg.__file__).parents[1]
 _PLACES: Final = threading.BoundedSemaphore(AT_ONCE)
@@ -107,7 +117,7 @@ def _read(task: str, *arguments: str, here: bool) -> Any:
     if not _PLACES.acquire(timeout=READING_S):
         raise QueryBusyError("other long texts are read already, a few at a time; try again in a second")
     try:
-        output = _output(pickle.dumps((task, arguments)))
+        output = _answer(pickle.dumps((task, arguments)))
     finally:
         _PLACES.release()
     error, value = pickle.loads(output)  # noqa: S301 -- a process of ours wrote it
@@ -116,41 +126,110 @@ def _read(task: str, *arguments: str, here: bool) -> Any:
     return value
 
 
-def _output(given: bytes) -> bytes:
-    with subprocess.Popen(
-        [sys.executable, "-I", "-c", _PROGRAM, str(_ROOT)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        process_group=0,
-    ) as process:
-        try:
-            output, _ = process.communicate(given, timeout=READING_S)
-        except subprocess.TimeoutExpired:
-            raise QueryTimeoutError(
-                f"the text could not be read within {READING_S:g} s; make it shorter, or simpler"
-            ) from None
-        finally:
-            process.kill()
-    if process.returncode:
-        raise QueryMemoryError(
-            f"the text could not be read within {_MEMORY_BYTES >> 20} MiB of memory (exit code {process.returncode}); "
-            "make it shorter, or simpler"
+class _Reader:
+    """One process that reads text after text."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _PROGRAM, str(_ROOT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
         )
-    return output
+        self.late = False
+
+    def ask(self, given: bytes) -> bytes | None:
+        """Return what is answered, or None if the process ended instead, as it does when it is `late`."""
+        assert self._process.stdin is not None  # noqa: S101 -- PIPE above
+        assert self._process.stdout is not None  # noqa: S101 -- PIPE above
+        deadline = threading.Timer(READING_S, self._give_up)
+        deadline.daemon = True
+        deadline.start()
+        try:
+            self._process.stdin.write(_SIZE.pack(len(given)) + given)
+            self._process.stdin.flush()
+            return _frame(self._process.stdout)
+        except OSError:
+            return None
+        finally:
+            deadline.cancel()
+
+    def _give_up(self) -> None:
+        self.late = True
+        self._process.kill()
+
+    def end(self) -> int:
+        """Kill the process, wait for its end and return its exit code."""
+        self._process.kill()
+        with contextlib.suppress(BrokenPipeError):  # what it has not taken
+            self._process.__exit__(None, None, None)
+        return self._process.returncode
+
+
+_IDLE: Final[list[_Reader]] = []
+
+
+@atexit.register
+def _end_idle() -> None:
+    while _IDLE:
+        _IDLE.pop().end()
+
+
+def _answer(given: bytes) -> bytes:
+    """Return what a reader answers; one that had been idle and is not there any more is replaced."""
+    try:
+        reader, fresh = _IDLE.pop(), False
+    except IndexError:
+        reader, fresh = _Reader(), True
+    output = reader.ask(given)
+    if output is not None and not reader.late:
+        if output.endswith(_STAYS):
+            _IDLE.append(reader)
+        else:
+            reader.end()
+        return output
+    code = reader.end()
+    if reader.late:
+        raise QueryTimeoutError(f"the text could not be read within {READING_S:g} s; make it shorter, or simpler")
+    if not fresh:
+        return _answer(given)
+    raise QueryMemoryError(
+        f"the text could not be read within {_MEMORY_BYTES >> 20} MiB of memory (exit code {code}); make it shorter, "
+        "or simpler"
+    )
+
+
+def _frame(source: IO[bytes]) -> bytes | None:
+    head = source.read(_SIZE.size)
+    if len(head) < _SIZE.size:
+        return None
+    [size] = _SIZE.unpack(head)
+    data = source.read(size)
+    return data if len(data) == size else None
+
+
+def _is_large() -> bool:
+    """Return whether this process holds half of what it may (False where the system does not tell)."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() > _MEMORY_BYTES // 2
+    return False
 
 
 def main() -> None:
-    """Read one text of this process's standard input, and write what was found, or the error, to standard output."""
-    seconds = int(READING_S) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))  # also when nobody is left to stop it
+    """Read the texts of this process's standard input, and write what was found, or the error, to standard output."""
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S + int(READING_S), _CPU_S + int(READING_S)))  # also as an orphan
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
-    task, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 -- our parent wrote it
-    try:
-        answer: tuple[QuadciteError | None, Any] = None, _TASKS[task](*arguments)
-    except QuadciteError as error:
-        answer = error, None
-    sys.stdout.buffer.write(pickle.dumps(answer))
+    while (given := _frame(sys.stdin.buffer)) is not None:
+        task, arguments = pickle.loads(given)  # noqa: S301 -- our parent wrote it
+        answer: tuple[QuadciteError | None, Any]
+        try:
+            answer = None, _TASKS[task](*arguments)
+        except QuadciteError as error:
+            answer = error, None
+        output = pickle.dumps(answer) + (_ENDS if _is_large() or time.process_time() > _CPU_S else _STAYS)
+        sys.stdout.buffer.write(_SIZE.pack(len(output)) + output)
+        sys.stdout.buffer.flush()

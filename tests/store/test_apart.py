@@ -106,3 +106,19 @@ def test_few_are_read_at_once_and_nobody_waits_for_ever(monkeypatch: pytest.Monk
     assert {type(error) for error in errors} == {QueryTimeoutError, QueryBusyError}
     monkeypatch.undo()
     assert apart.checked(PADDING + "ASK {}").form == "ASK"
+
+
+def test_a_reader_stays_for_the_next_text_and_is_replaced_when_it_died() -> None:
+    text = PADDING + "ASK {}"
+    assert apart.checked(text).form == "ASK"
+    [*_, reader] = apart._IDLE
+    assert apart.checked(text).form == "ASK"
+    assert apart._IDLE[-1] is reader
+    reader._process.kill()
+    reader._process.wait()
+    assert apart.checked(text).form == "ASK"
+    assert reader not in apart._IDLE
+    apart._end_idle()
+    assert not apart._IDLE
+    assert reader._process.stdin is not None
+    assert reader._process.stdin.closed
