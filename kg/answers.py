@@ -29,6 +29,9 @@ ROW_FORMATS: Final = {
 TRUTH_FORMATS: Final = {name: ROW_FORMATS[name] for name in ("json", "xml")}
 TRIPLE_FORMATS: Final = {"ttl": "text/turtle", "nt": "application/n-triples"}
 
+_NO_ROWS: Final = (b'"bindings":[]}}', b"<results></results></sparql>")
+"""How JSON and XML end that have no rows."""
+
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BY_KIND: Final = {
     "SELECT": ("rows", ROW_FORMATS),
@@ -97,7 +100,8 @@ def write(graph: Access, query: str, form: str | None) -> None:
     """Run `query` without a cap on rows or time, and write its result to standard output.
 
     `form` is one of ``json xml csv tsv ttl nt``. Without it: a table on a terminal; in a pipe tab-separated values, of
-    triples N-Triples, of an ASK ``true`` or ``false``. Raises InvalidInputError for a form that the result cannot take.
+    triples N-Triples, of an ASK ``true`` or ``false``. Why a SELECT may have no rows is said on standard error. Raises
+    InvalidInputError for a form that the result cannot take.
     """
     kind = query_form(query) or "SELECT"
     if kind not in _BY_KIND:
@@ -110,14 +114,29 @@ def write(graph: Access, query: str, form: str | None) -> None:
     to_terminal = is_terminal()
     if form is None and (kind == "ASK" or (kind == "SELECT" and to_terminal)):
         pieces = list(graph.stream(query, ROW_FORMATS["tsv"]))
-        _show(result_of("boolean" if kind == "ASK" else "solutions", pieces, truncated=False))
+        result = result_of("boolean" if kind == "ASK" else "solutions", pieces, truncated=False)
+        _show(result)
+        if isinstance(result, Rows) and not result:
+            _explain(graph, query)
         return
     chosen = form or ("tsv" if kind == "SELECT" else "ttl" if to_terminal else "nt")
     with closing(graph.stream(query, formats[chosen])) as pieces_on_their_way:
+        end = b""
+        lines = 0
         for piece in pieces_on_their_way:
             sys.stdout.buffer.write(piece)
+            end = (end + piece)[-len(_NO_ROWS[1]) :]
+            lines += piece.count(b"\n")
     if to_terminal:
         sys.stdout.buffer.write(b"\n")
+    if kind == "SELECT" and (end.endswith(_NO_ROWS) or (chosen in ("csv", "tsv") and lines == 1)):
+        sys.stdout.flush()
+        _explain(graph, query)
+
+
+def _explain(graph: Access, query: str) -> None:
+    for line in graph.run("explain", {"query": query}, lambda *_: None)["said"]:
+        console.say(f"kg: {line}")
 
 
 def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> None:

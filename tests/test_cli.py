@@ -264,6 +264,18 @@ def test_each_format_of_a_construct_has_the_same_triples(data: Path) -> None:
     assert len(parsed[0]) == 26
 
 
+@pytest.mark.parametrize("form", ["csv", "tsv", "json", "xml"])
+def test_a_select_without_rows_is_explained_beside_its_result(form: str, data: Path) -> None:
+    result = run(
+        "query", "SELECT ?d { ?d a kg:PolicyDocument ; dcterms:titel ?t }", "--format", form, "--data-dir", data
+    )
+    assert result.exit_code == 0
+    assert "dcterms:titel" not in result.stdout
+    assert "did you mean dcterms:title?" in result.stderr
+    result = run("query", "SELECT ?d { ?d a kg:PolicyDocument }", "--format", form, "--data-dir", data)
+    assert result.stderr == ""
+
+
 def test_in_a_pipe_the_default_is_plain(data: Path) -> None:
     assert run("query", SELECT, "--data-dir", data).stdout.startswith("?title\n")
     assert run("query", "ASK { ?s a kg:Passage }", "--data-dir", data).stdout == "true\n"

@@ -24,6 +24,7 @@ from kg.search.healing import Healed, Progress, heal, text_units
 from kg.tools.model import SearchFilters
 from kg.tools.overview import health
 from kg.tools.passages import search as search_passages
+from kg.tools.querying import sparql
 
 Operation = Callable[..., dict[str, Any]]
 
@@ -83,6 +84,12 @@ def why(
     else:
         raise InvalidInputError("why takes an iri or a triple")
     return {"explanations": [each.to_dict() for each in found], "text": "\n\n".join(map(str, found))}
+
+
+def explain(kg: KnowledgeGraph, on_progress: Progress, *, query: str) -> dict[str, Any]:
+    """Say why a query may have no rows: which of its patterns have none, and what would be right, as lines ``said``."""
+    result = sparql(kg, query, max_rows=1)
+    return {"said": [*result.notes, *(hint.message for hint in result.hints or ())]}
 
 
 def load(
@@ -149,7 +156,7 @@ def backup(kg: KnowledgeGraph, on_progress: Progress, *, target: str) -> dict[st
 
 
 OPERATIONS: Final[Mapping[str, Operation]] = {
-    operation.__name__: operation for operation in (search, status, why, load, reindex, backup)
+    operation.__name__: operation for operation in (search, status, why, explain, load, reindex, backup)
 }
 
 

@@ -15,6 +15,7 @@ import uvicorn
 
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.healing import Progress
 from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
 from kg.server.listening import address_of, listen
@@ -68,7 +69,7 @@ def test_the_last_line_is_the_result(client: httpx.Client, kg: KnowledgeGraph) -
 @pytest.mark.parametrize(
     ("path", "body", "status", "said"),
     [
-        ("drop", b"{}", 404, "there are backup, load, query, reindex, search, status, why"),
+        ("drop", b"{}", 404, "there are backup, explain, load, query, reindex, search, status, why"),
         ("why", b"{", 400, "not JSON"),
         ("why", b"[]", 400, "object of arguments"),
         ("why", b"[" * 100_000, 400, "nested too deeply"),
@@ -107,7 +108,7 @@ def test_a_fault_of_our_own_is_named_by_a_number_and_not_shown(
         raise ZeroDivisionError("a secret")
 
     monkeypatch.setattr(operations, "OPERATIONS", operations.OPERATIONS)
-    monkeypatch.setitem(operations.OPERATIONS, "status", broken)  # type: ignore[arg-type]
+    monkeypatch.setitem(operations.OPERATIONS, "status", broken)
     error = lines(client.post("/commands/status"))[-1]["error"]
     assert error["code"] == QuadciteError.code
     assert "log names it" in error["message"]
@@ -124,7 +125,7 @@ def test_a_query_streams_without_a_cap_on_rows(client: httpx.Client, kg: Knowled
 def test_who_hangs_up_stops_the_operation(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = threading.Event()
 
-    def endless(kg: KnowledgeGraph, on_progress: operations.Progress) -> dict[str, Any]:
+    def endless(kg: KnowledgeGraph, on_progress: Progress) -> dict[str, Any]:
         try:
             while True:
                 on_progress(1, None, "turning")
@@ -132,7 +133,7 @@ def test_who_hangs_up_stops_the_operation(client: httpx.Client, monkeypatch: pyt
         finally:
             stopped.set()
 
-    monkeypatch.setitem(operations.OPERATIONS, "status", endless)  # type: ignore[arg-type]
+    monkeypatch.setitem(operations.OPERATIONS, "status", endless)
     with client.stream("POST", "/commands/status") as answer:
         assert json.loads(next(answer.iter_lines())) == {"progress": [1, None, "turning"]}
         assert not stopped.is_set()
