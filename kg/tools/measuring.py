@@ -35,6 +35,8 @@ QUERY_DEADLINE_S: Final = 300.0
 """Deadline of one query of a measurement, in seconds."""
 REST: Final = 9.0
 """How many times as long as a measurement took no new one is begun: measuring takes a tenth of the time at most."""
+RETRY_S: Final = 60.0
+"""Seconds after which a measurement that failed is tried again over the same generation: a worker died, or was busy."""
 EXAMPLE_CHARACTERS: Final = 160
 """Characters of a literal that an example shows."""
 FILE: Final = "schema.json"
@@ -138,7 +140,7 @@ class _Measurements:
         self._kg: Final = kg
         self._lock = threading.Lock()
         self._running: threading.Thread | None = None
-        self._next = 0.0
+        self._next = self._retry = 0.0
         self._failed = -1
         self._schema = _read(kg.settings.data_dir / FILE, kg.store.statistics().generation)
 
@@ -153,7 +155,9 @@ class _Measurements:
         generation = self._kg.store.statistics().generation
         with self._lock:
             stale = self._schema is None or self._schema.generation < generation
-            if self._running is None and stale and generation != self._failed and time.monotonic() >= self._next:
+            now = time.monotonic()
+            due = now >= (self._retry if generation == self._failed else self._next)
+            if self._running is None and stale and due:
                 self._running = threading.Thread(target=self._work, args=(generation,), name="measure", daemon=True)
                 self._running.start()
             # That it was empty is no help to anybody once it is not.
@@ -175,6 +179,7 @@ class _Measurements:
                 self._schema = schema or self._schema
                 self._failed = -1 if schema else generation
                 self._next = time.monotonic() + REST * took
+                self._retry = max(self._next, time.monotonic() + RETRY_S)
                 self._running = None
 
 

@@ -259,6 +259,16 @@ def test_a_failure_leaves_the_old_one(small, caplog):
     assert settled(small, 3).generation == 3
 
 
+def test_a_failure_is_not_for_ever(small, monkeypatch):
+    """A worker that was killed by the system leaves no server without a schema until the next commit."""
+    monkeypatch.setattr(measuring, "RETRY_S", 0.0)
+    monkeypatch.setattr(measuring, "REST", 0.0)
+    small.pool.failure = QueryTimeoutError("stopped")
+    assert measured(small).generation == 0
+    small.pool.failure = None
+    assert settled(small, 1).generation == 1
+
+
 def test_measuring_takes_a_tenth_of_the_time_at_most(small, monkeypatch):
     monkeypatch.setattr(measuring, "REST", 1e9)
     first = measured(small)
