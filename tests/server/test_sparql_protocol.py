@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -249,6 +251,25 @@ def test_errors_have_their_status_and_say_what_would_do(
     assert message in body["message"]
     assert (status == 405) == ("allow" in response.headers)
     assert (status == 415) == bool({"accept-post", "accept-encoding"} & set(response.headers))
+
+
+def test_a_service_that_hangs_is_given_up_at_the_deadline(endpoint: Endpoint) -> None:
+    held = threading.Event()
+    told: list[float | None] = []
+
+    def hang(query: str, timeout_s: float | None) -> str:
+        told.append(timeout_s)
+        held.wait(20)
+        return query
+
+    with TestClient(Starlette(routes=routes(replace(endpoint, expand=hang)))) as client:
+        started = time.monotonic()
+        response = client.get("/sparql", params={"query": "SELECT * { SERVICE <a:b> {} }", "timeout": "0.2"})
+        took = time.monotonic() - started
+        held.set()
+    assert (response.status_code, response.json()["code"]) == (504, "query_timeout")
+    assert took < 5
+    assert told == [0.2]
 
 
 @pytest.mark.parametrize(
