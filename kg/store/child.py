@@ -87,15 +87,15 @@ class Worker:
                 raise WorkerGoneError
         return frame
 
-    def open_snapshot(self, snapshot: Snapshot) -> None:
-        """Have `snapshot` opened with the next query; the one before is let go of once that has begun."""
+    def open_snapshot(self, snapshot: Snapshot) -> Snapshot | None:
+        """Have `snapshot` opened with the next query; return what the caller is to release.
+
+        That is the one before: the process lets go of it first thing, and reads nothing of it until then.
+        """
         if self.snapshot is not None and self.snapshot.path == snapshot.path:
-            snapshot.release()
-            return
-        if self.snapshot is not None and not self.close_snapshot():
-            snapshot.release()
-            raise WorkerGoneError
-        self.snapshot = snapshot
+            return snapshot
+        before, self.snapshot = self.snapshot, snapshot
+        return before
 
     def close_snapshot(self) -> bool:
         """Let go of the snapshot that is open; return False if the worker does not answer."""

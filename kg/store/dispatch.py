@@ -164,7 +164,8 @@ class Dispatcher:
             return
         exactly = ticket.exactly
         taken = self._store.snapshot(ticket.at_least) if exactly is None else self._store.snapshot(exactly=exactly)
-        ticket.worker.open_snapshot(taken)
+        if (before := ticket.worker.open_snapshot(taken)) is not None:
+            self._chores.put(before.release)  # which may have to delete it: not on the way of a query
         with self._lock:
             self._generation = max(self._generation, taken.generation)
 

@@ -47,6 +47,8 @@ __all__ = ["OxigraphStore", "canonicalize", "content_sha256"]
 _log: Final = logging.getLogger(__name__)
 _HEAD: Final = mint("commit", "head")
 _MEASURED_EVERY_S: Final = 1.0
+_WANTED_S: Final = 2.0
+"""Checkpoints count as wanted for this long after each: commits then flush, which the next one else has to wait for."""
 _COMMITS: Final = str(_HEAD).removesuffix("head>")
 _COUNT: Final = "SELECT (COUNT(*) AS ?quads) (COUNT(DISTINCT ?g) AS ?graphs) WHERE { GRAPH ?g { ?s ?p ?o } }"
 
@@ -69,7 +71,8 @@ class OxigraphStore:
     """A data directory, open and locked. `address` tells others where the holder can be asked.
 
     After `flush_quads` written quads, and after `idle_s` seconds without a write, memory tables are flushed: that
-    bounds memory and the log that the next opening after a crash has to replay.
+    bounds memory and the log that the next opening after a crash has to replay. So they are with each commit while
+    snapshots are asked for: a snapshot takes a flush, and whoever asks for one waits.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class OxigraphStore:
         self._writer: int | None = None
         self._unflushed = 0
         self._last_write = 0.0
+        self._last_checkpoint = -math.inf
         self._synced_log = -1
         self._bytes = 0
         self._measured = -math.inf
@@ -343,7 +347,7 @@ class OxigraphStore:
         self._yielding = yielding
         self._unflushed += added + removed
         self._last_write = time.monotonic()
-        if self._unflushed >= self._flush_quads:
+        if self._unflushed >= self._flush_quads or self._last_write - self._last_checkpoint < _WANTED_S:
             self._flush(store)
         return Commit(head.generation, tuple(changes))
 
@@ -418,6 +422,7 @@ class OxigraphStore:
                 shutil.rmtree(path, ignore_errors=True)
                 raise StoreError(f"no checkpoint could be written to {path}: {error}") from error
             self._unflushed = 0
+            self._last_checkpoint = time.monotonic()
             return generation
         finally:
             self._write_lock.release()

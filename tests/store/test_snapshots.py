@@ -80,6 +80,19 @@ def test_an_unchanged_store_gives_the_same_snapshot_again(store: OxigraphStore) 
         assert first == second
 
 
+def test_commits_leave_nothing_to_flush_to_who_waits_for_their_snapshot(store: OxigraphStore) -> None:
+    def tables() -> set[Path]:
+        return set((store.data_dir / "store").glob("*.sst"))
+
+    before = tables()
+    store.commit(dict([titles("a", 1)]))
+    assert tables() == before
+    store.snapshot(1).release()
+    wanted = tables()
+    store.commit(dict([titles("a", 2)]))
+    assert tables() - wanted
+
+
 def test_two_are_kept_and_one_in_use_is_never_deleted(store: OxigraphStore) -> None:
     held = store.snapshot()
     for number in range(1, 5):
