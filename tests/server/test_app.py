@@ -129,7 +129,9 @@ from kg.server.app import serve
 from kg.settings import Settings
 data = Path(sys.argv[1])
 settings = Settings(data_dir=data, models_dir=data / "no-models", _env_file=None)
-serve(data, settings, port=0, transport=sys.argv[2], on_ready=lambda address: print(address, flush=True))
+ready = sys.stdout if sys.argv[2] == "http" else sys.stderr  # standard output is the protocol's
+say = lambda address: print(address, file=ready, flush=True)
+serve(data, settings, port=0, transport=sys.argv[2], on_ready=say)
 """
 
 
