@@ -71,7 +71,7 @@ SELECT ?country ?title (MAX(?score) AS ?best) WHERE {
   ?document dcterms:title ?title ; kg:jurisdiction/skos:notation ?country
 } GROUP BY ?country ?title ORDER BY DESC(?best) LIMIT 3"""
 
-MISSPELT: Final = "SELECT ?passage WHERE { ?passage a kg:Passsage ; dcterms:partOf ?document }"
+MISSPELT: Final = "SELECT ?text WHERE { ?passage a kg:Passage ; dcterms:partOf ?document ; schema:txt ?text }"
 
 
 def run() -> None:
@@ -252,7 +252,7 @@ def _repair(address: str) -> None:
     _heading("a query with mistakes, checked before it runs")
     put(textwrap.indent(MISSPELT, "   | "))
     hints = json.loads(_http(address, f"/sparql/check?query={quote(MISSPELT)}"))["hints"]
-    for expected in ("kg:Passage", "dcterms:isPartOf"):
+    for expected in ("dcterms:isPartOf", "schema:text"):
         if not any(expected in hint["suggestions"] for hint in hints):
             raise QuadciteError(f"{expected} is not suggested for {MISSPELT!r}: {hints}")
     for hint in hints:

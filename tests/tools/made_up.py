@@ -120,6 +120,7 @@ class DirectPool:
         timeout_s: float | None = None,
         at_least: int = 0,
         cancellation: Cancellation | None = None,
+        client: str = "",
     ) -> Answer:
         assert self.hold.wait(30)
         if self.failure is not None:
