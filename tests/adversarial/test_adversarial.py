@@ -68,9 +68,10 @@ def test_two_hundred_bad_queries_at_once_hold_up_nobody_and_leave_nothing(server
     assert all(seen.values()), "no good query was answered among the bad ones"
     assert max(seen[ELSEWHERE]) < 5
     settled = time.monotonic() + 5
-    while len(server.children()) > processes + 2 and time.monotonic() < settled:
+    spare = 4  # a worker more in each of two pools, and two readers of long texts stay for the next
+    while len(server.children()) > processes + spare and time.monotonic() < settled:
         time.sleep(0.05)
-    assert len(server.children()) <= processes + 2
+    assert len(server.children()) <= processes + spare
     assert server.resident_bytes() < before + ALLOWED_BYTES
 
 

@@ -216,7 +216,10 @@ def test_requests_that_arrive_too_slowly_or_never_are_closed_and_hold_up_nobody(
         closed = 0
         for connection in slow:
             connection.settimeout(20)
-            closed += connection.recv(1000) == b""
+            try:
+                closed += connection.recv(1000) == b""
+            except ConnectionResetError:  # it was closed while some of it was unread
+                closed += 1
         assert closed == len(slow)
         assert get(client, "ASK {}").status_code == 200
     finally:
