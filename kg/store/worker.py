@@ -214,7 +214,8 @@ class Evaluator:
         except OSError as error:
             # Over an open snapshot only a socket is refused: `deny_sockets` at work.
             refused = isinstance(error, PermissionError) and self._store is not None
-            self._fail("request" if refused else "store", str(error))
+            unsayable = str(error).startswith("RDF/XML")  # as the predicate rdf:li is
+            self._fail("evaluation" if unsayable else "request" if refused else "store", str(error))
         except (RuntimeError, ValueError, TypeError) as error:
             self._fail("evaluation", str(error))
         else:

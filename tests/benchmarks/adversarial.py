@@ -94,7 +94,7 @@ def run_memory(server: Running, rounds: int) -> Iterator[Comparison]:
         time.sleep(1)
         grown = (server.resident_bytes() - before) / 1024**2
     yield Comparison.at_most(f"memory of the server after {rounds} runaways, grown by", grown, "MiB", 20)
-    yield Comparison.at_most("processes more than before", max(0, len(server.children()) - processes), "", 2)
+    yield Comparison.at_most("processes more than before", max(0, len(server.children()) - processes), "", 4)
 
 
 def run(arguments: Sequence[str]) -> Iterator[Comparison]:

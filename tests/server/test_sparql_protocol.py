@@ -141,6 +141,14 @@ def test_graphs_come_in_each_format(client: TestClient, media_type: str, query: 
     assert [str(quad.object) for quad in quads] == ['"value 7"']
 
 
+def test_what_rdf_xml_cannot_say_is_the_askers_to_change(client: TestClient) -> None:
+    query = "CONSTRUCT { <urn:a> rdf:li 1 } WHERE {}"
+    refused = client.get("/sparql", params={"query": query}, headers={"Accept": "application/rdf+xml"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_input")
+    assert "reserved syntax term" in refused.json()["message"]
+    assert client.get("/sparql", params={"query": query}, headers={"Accept": "text/turtle"}).status_code == 200
+
+
 def test_a_parameter_names_the_format_where_no_header_can(client: TestClient) -> None:
     accept = {"Accept": "text/csv"}
     for name in ("format", "output"):
