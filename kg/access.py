@@ -7,6 +7,7 @@ it, which only its own user can read, opens its commands.
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import time
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kg.knowledge_graph import KnowledgeGraph
     from kg.settings import Settings
     from kg.store.lock import Holder
+    from kg.tools.operations import Operation
 
 Advance = Callable[[int, int | None, str], None]
 
@@ -62,28 +64,26 @@ class Opened:
 
     here = True
 
-    def __init__(self, kg: KnowledgeGraph) -> None:
+    def __init__(
+        self, kg: KnowledgeGraph, operations: Mapping[str, Operation], expand: Callable[[KnowledgeGraph, str], str]
+    ) -> None:
         self._kg: Final = kg
+        self._operations: Final = operations
+        self._expand: Final = expand
         self.graphs: Final = kg.store.graphs
         self.graph: Final = kg.store.graph
 
     def run(self, operation: str, arguments: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
         """Run it in this process."""
-        from kg.search.healing import heal
-        from kg.tools.operations import OPERATIONS
-
         if operation == "search":
             # After a crash, or in a restored backup, the index lacks what the store has. A server heals by itself.
-            heal(self._kg.store, self._kg.search, on_progress=advance)
-        return OPERATIONS[operation](self._kg, advance, **arguments)
+            self._operations["reindex"](self._kg, advance, full=False, wait=False)
+        return self._operations[operation](self._kg, advance, **arguments)
 
     def stream(self, query: str, media_type: str) -> Generator[bytes]:
         """Run it in a worker of this process."""
-        from kg.store.sandbox import UNLIMITED
-        from kg.tools.search_service import expand
-
-        expanded = expand(self._kg, query)
-        with self._kg.pool.stream(expanded, media_type=media_type, limit=UNLIMITED, timeout_s=UNLIMITED) as streamed:
+        expanded = self._expand(self._kg, query)
+        with self._kg.pool.stream(expanded, media_type=media_type, limit=math.inf, timeout_s=math.inf) as streamed:
             yield from streamed
 
 
@@ -198,7 +198,10 @@ def opened(settings: Settings, *, create: bool = False, load: Callable[..., Any]
     is what loads sources where it is opened here. Raises StoreLockedError for a directory that a process which serves
     nothing holds.
     """
+    # All that will be needed, before anything is opened: an interrupt that comes within an import can get lost.
     from kg.knowledge_graph import KnowledgeGraph
+    from kg.tools.operations import OPERATIONS
+    from kg.tools.search_service import expand
 
     data_dir = settings.data_dir
     if not create and not (data_dir / "format.json").is_file():
@@ -219,7 +222,7 @@ def opened(settings: Settings, *, create: bool = False, load: Callable[..., Any]
             continue
         with kg:
             kg.load = load
-            yield Opened(kg)
+            yield Opened(kg, OPERATIONS, expand)
         return
 
 

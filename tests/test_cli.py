@@ -347,7 +347,7 @@ def test_ctrl_c_stops_a_query_at_once_and_leaves_nothing_behind(copy: Path) -> N
         children = processes_of(process.pid)
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=20)
-    assert process.returncode == 130
+    assert process.returncode in (130, -signal.SIGINT)  # a shell says 130 of both
     assert (out, err) == ("", "")
     until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 

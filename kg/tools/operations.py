@@ -122,10 +122,11 @@ def load(
     }
 
 
-def reindex(kg: KnowledgeGraph, on_progress: Progress, *, full: bool) -> dict[str, Any]:
-    """Bring the search index in line with the store, then wait for the vectors that are missing."""
+def reindex(kg: KnowledgeGraph, on_progress: Progress, *, full: bool, wait: bool = True) -> dict[str, Any]:
+    """Bring the search index in line with the store, then, with `wait`, await the vectors that are missing."""
     healed: Healed = heal(kg.store, kg.search, full=full, on_progress=on_progress)
-    _wait(kg, on_progress)
+    if wait:
+        _wait(kg, on_progress)
     now = kg.search.status()
     return {
         "reindexed_graphs": healed.replaced,
