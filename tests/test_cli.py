@@ -346,7 +346,10 @@ def test_ctrl_c_stops_a_query_at_once_and_leaves_nothing_behind(copy: Path) -> N
         until(lambda: len(processes_of(process.pid)) > 1)
         children = processes_of(process.pid)
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        try:
+            out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()  # or leaving this block would wait for ever
     assert process.returncode in (130, -signal.SIGINT)  # a shell says 130 of both
     assert (out, err) == ("", "")
     until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
