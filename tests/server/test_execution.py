@@ -140,7 +140,7 @@ def test_a_query_past_its_deadline_is_a_504_and_one_cut_off_within_its_answer_is
 ) -> None:
     begun = time.monotonic()
     assert get(client, CROSS_JOIN, timeout=0.3).status_code == 504
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 8
     large = f"SELECT (REPLACE(?b, '.', '{'x' * 2000}') AS ?long) {{ ?a ?p ?b . ?c ?q ?d }}"
     with pytest.raises(httpx.RemoteProtocolError):
         get(client, large, timeout=0.6)

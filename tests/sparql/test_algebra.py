@@ -133,7 +133,7 @@ def test_what_is_too_large_or_too_deep_is_not_read_and_takes_no_time() -> None:
     assert parse("SELECT * { ?a kg:p " + "(" * 5_000 + ")" * 5_000 + "}") is None
     assert parse("SELECT * { FILTER" + "(" * 9_000 + ")" * 9_000 + "}") is not None
     assert parse("x" * (MAX_CHARS + 1)) is None
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 10
 
 
 PIECES = [

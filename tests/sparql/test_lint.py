@@ -175,7 +175,7 @@ def test_most_mistakes_are_told_the_right_repair_and_right_queries_nothing(schem
 def test_a_large_query_takes_no_longer_than_its_parser(body: str, schema: Schema) -> None:
     start = time.perf_counter()
     check(f"SELECT * WHERE {{ {body} }}", schema)
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 10
 
 
 def test_what_cannot_be_read_has_no_hints(schema: Schema) -> None:

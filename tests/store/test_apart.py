@@ -84,7 +84,7 @@ def test_a_text_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch)
     started = time.monotonic()
     with pytest.raises(QueryTimeoutError, match=r"within 0\.2 s"):
         apart.checked(BRACKETS)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10
 
 
 def test_few_are_read_at_once_and_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
