@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
+from kg import interruption
 from kg.errors import QuadciteError, StoreError, StoreLockedError, UpstreamError
 
 if TYPE_CHECKING:
@@ -222,7 +223,10 @@ def opened(settings: Settings, *, create: bool = False, load: Callable[..., Any]
             continue
         with kg:
             kg.load = load
-            yield Opened(kg, OPERATIONS, expand)
+            try:
+                yield Opened(kg, OPERATIONS, expand)
+            finally:
+                interruption.obeyed()
         return
 
 

@@ -6,7 +6,6 @@ Imports of the heavy parts stand inside the commands, so that `kg --help` starts
 from __future__ import annotations
 
 import logging
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from kg import __version__, console, model_commands
+from kg import __version__, console, interruption, model_commands
 from kg.console import AsJson
 from kg.settings import Settings, settings
 
@@ -405,16 +404,12 @@ def demo() -> None:
 
 def main() -> None:
     """Run the command line and exit: 0 all well, 1 failure, 2 usage, 3 loaded but some records rejected."""
-    signal.signal(signal.SIGTERM, _terminate)
+    interruption.listen()
     try:
         app()
     finally:
+        interruption.obeyed()
         console.close_output()
-
-
-def _terminate(number: int, _: object) -> None:
-    """End as an exit does, so that what is open is closed and temporary files go."""
-    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

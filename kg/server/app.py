@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
-from kg import __version__
+from kg import __version__, interruption
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import check, commands, description, graph_store, health, pages, queries, sparql_protocol, tool_routes
@@ -173,7 +173,10 @@ def serve(
             server = Server(config, address, on_ready, (kg.pool.close, raw.close))
             if stdio:
                 with _beside(server, listening):
-                    build_mcp(kg).run(transport="stdio", show_banner=False)
+                    try:
+                        build_mcp(kg).run(transport="stdio", show_banner=False)
+                    finally:
+                        interruption.obeyed()
             else:
                 with signals_that_return():
                     server.run(sockets=[listening])
