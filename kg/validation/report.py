@@ -1,4 +1,4 @@
-"""What validation found, for people (`str`), for programs (`to_dict`) and as a ``sh:ValidationReport`` (`turtle`)."""
+"""What validation found: for people (`str`), for programs (`to_dict`, `sarif`) and as a ``sh:ValidationReport``."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, Literal
+from typing import Any, Final
 
 from pyoxigraph import BlankNode, NamedNode, RdfFormat, Triple, serialize
 from pyoxigraph import Literal as RdfLiteral
 
 from kg.store.protocol import Term
+from kg.validation.paths import Path, shown, triples
 from kg.vocabulary import PREFIXES, RDF, SH, XSD, curie
 
-Severity = Literal["Violation", "Warning", "Info"]
+Severity = str
+"""The local name of one of SHACL's severities, ``Violation``, ``Warning`` or ``Info``, or the IRI of another one."""
 
 SHOWN_CHARACTERS = 120
 """How much of a value the text for people shows."""
+
+EXAMPLES: Final = 3
+"""How many results of one shape and cause the text for people shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +32,21 @@ class Violation:
     focus: Term | None
     """The node that was checked; None when a file could not be read at all."""
     message: str
+    """What is wrong, in English where there is a choice; `messages` has every language."""
     severity: Severity = "Violation"
-    path: NamedNode | None = None
+    path: Path | None = None
     value: Term | None = None
-    shape: NamedNode | None = None
+    shape: Term | None = None
     component: NamedNode | None = None
     graph: NamedNode | None = None
     """The named graph that the focus node stands in."""
     source: str | None = None
     """The file that was checked, if it was one."""
+    messages: tuple[RdfLiteral, ...] = ()
+    source_constraint: NamedNode | BlankNode | None = None
+    """The ``sh:sparql`` constraint that found it, if one did."""
+    details: tuple[Violation, ...] = ()
+    """What a shape found that this one refers to."""
 
     @property
     def blocks(self) -> bool:
@@ -48,27 +59,37 @@ class Violation:
             "severity": self.severity,
             "message": self.message,
             "focus": None if self.focus is None else str(self.focus),
-            "path": self.path and self.path.value,
+            "path": None
+            if self.path is None
+            else self.path.value
+            if isinstance(self.path, NamedNode)
+            else shown(self.path),
             "value": None if self.value is None else str(self.value),
-            "shape": self.shape and self.shape.value,
+            "shape": None if self.shape is None else _name(self.shape),
             "component": self.component and self.component.value,
             "graph": self.graph and self.graph.value,
             "source": self.source,
+            "messages": [{"text": each.value, "language": each.language} for each in self.messages],
+            "source_constraint": None if self.source_constraint is None else _name(self.source_constraint),
+            "details": [each.to_dict() for each in self.details],
         }
 
     def __str__(self) -> str:
         where = f"{self.source}: " if self.source is not None else ""
-        text = f"{self.severity}: {where}{self.message}"
+        shape = f"\n  shape  {_short(self.shape)}" if self.shape is not None else ""
+        return f"{self.severity}: {where}{self.message}{self.place()}{shape}"
+
+    def place(self) -> str:
+        """Return the lines of text that say what it is about."""
+        text = ""
         if self.focus is not None:
             text += f"\n  node   {_shown(self.focus)}"
         if self.path is not None:
-            text += f"\n  path   {curie(self.path.value)}"
+            text += f"\n  path   {shown(self.path)}"
         if self.value is not None and self.value != self.focus:
             text += f"\n  value  {_shown(self.value)}"
         if self.graph is not None:
             text += f"\n  graph  {self.graph.value}"
-        if self.shape is not None:
-            text += f"\n  shape  {curie(self.shape.value)}"
         return text
 
 
@@ -100,7 +121,26 @@ class Report:
         count = Counter(violation.severity for violation in self.violations)
         found = ", ".join(f"{count[severity]} {severity.lower()}{'s' * (count[severity] != 1)}" for severity in count)
         verdict = "conforms" if self.conforms else "does not conform"
-        return "\n".join([*map(str, self.violations), f"{self.checked}: {verdict} ({found or 'nothing found'})"])
+        return "\n".join([*self._groups(), f"{self.checked}: {verdict} ({found or 'nothing found'})"])
+
+    def _groups(self) -> Iterable[str]:
+        """Yield what was found by file, shape and cause: the most frequent first, with a few examples each."""
+        groups: dict[object, list[Violation]] = {}
+        for each in self.violations:
+            key = (each.source, each.shape, each.component, each.path, each.severity, each.message)
+            groups.setdefault(key, []).append(each)
+        for alike in sorted(groups.values(), key=lambda group: (not group[0].blocks, -len(group))):
+            if len(alike) == 1:
+                yield str(alike[0])
+                continue
+            first = alike[0]
+            where = f"{first.source}: " if first.source is not None else ""
+            yield f"{len(alike)} x {first.severity}: {where}{first.message}" + (
+                f"\n  shape  {_short(first.shape)}" if first.shape is not None else ""
+            )
+            yield from (f"  -{each.place()[2:]}".replace("\n", "\n  ") for each in alike[:EXAMPLES] if each.place())
+            if len(alike) > EXAMPLES:
+                yield f"  - and {len(alike) - EXAMPLES} more"
 
 
 def report_turtle(violations: Iterable[Violation]) -> str:
@@ -111,34 +151,55 @@ def report_turtle(violations: Iterable[Violation]) -> str:
 
 
 def report_triples(violations: Iterable[Violation]) -> list[Triple]:
-    """Return a ``sh:ValidationReport``."""
+    """Return a ``sh:ValidationReport``: by the standard, data with a result of any severity do not conform.
+
+    https://www.w3.org/TR/shacl/#validation-report
+    """
     violations = list(violations)
     report = BlankNode()
-    conforms = not any(violation.blocks for violation in violations)
-    triples = [
+    said = [
         Triple(report, RDF.type, SH.ValidationReport),
-        Triple(report, SH.conforms, RdfLiteral(str(conforms).lower(), datatype=XSD.boolean)),
+        Triple(report, SH.conforms, RdfLiteral(str(not violations).lower(), datatype=XSD.boolean)),
     ]
     for violation in violations:
-        result = BlankNode()
-        triples += [
-            Triple(report, SH.result, result),
-            Triple(result, RDF.type, SH.ValidationResult),
-            Triple(result, SH.resultSeverity, SH[violation.severity]),
-            Triple(result, SH.resultMessage, RdfLiteral(violation.message)),
-        ]
-        triples += [
-            Triple(result, predicate, term)
-            for predicate, term in (
-                (SH.focusNode, violation.focus),
-                (SH.resultPath, violation.path),
-                (SH.value, violation.value),
-                (SH.sourceShape, violation.shape),
-                (SH.sourceConstraintComponent, violation.component),
-            )
-            if term is not None
-        ]
-    return triples
+        said += _result_triples(report, SH.result, violation)
+    return said
+
+
+def _result_triples(owner: BlankNode, predicate: NamedNode, violation: Violation) -> list[Triple]:
+    result = BlankNode()
+    severity = violation.severity
+    path, described = triples(violation.path) if violation.path is not None else (None, [])
+    said = [
+        Triple(owner, predicate, result),
+        Triple(result, RDF.type, SH.ValidationResult),
+        Triple(result, SH.resultSeverity, NamedNode(severity) if ":" in severity else SH[severity]),
+        *(Triple(result, SH.resultMessage, each) for each in violation.messages or (RdfLiteral(violation.message),)),
+    ]
+    said += [
+        Triple(result, predicate, term)
+        for predicate, term in (
+            (SH.focusNode, violation.focus),
+            (SH.resultPath, path),
+            (SH.value, violation.value),
+            (SH.sourceShape, violation.shape),
+            (SH.sourceConstraint, violation.source_constraint),
+            (SH.sourceConstraintComponent, violation.component),
+        )
+        if term is not None
+    ]
+    said += described
+    for detail in violation.details:
+        said += _result_triples(result, SH.detail, detail)
+    return said
+
+
+def _name(term: Term) -> str:
+    return term.value if isinstance(term, NamedNode) else str(term)
+
+
+def _short(term: Term) -> str:
+    return curie(term.value) if isinstance(term, NamedNode) else str(term)
 
 
 def _shown(term: Term) -> str:

@@ -136,17 +136,6 @@ def test_a_graph_larger_than_a_batch_is_checked_whole(gate: RecordGate) -> None:
     assert (list(found), len(found[graph])) == ([graph], gate_module.BATCH_QUADS // 100)
 
 
-def test_the_shapes_judge_alike_with_properties_hoisted_and_not(gate: RecordGate) -> None:
-    plain = Shapes.load(hoist=False)
-    for slug, predicate in (("one", KG.slug), ("two", SCHEMA.text), ("three", RDF.type)):
-        graph, quads = record(slug)
-        for candidate in (
-            without(quads, predicate),
-            [*quads, Quad(quads[-1].subject, RDFS.label, Literal("x"), graph)],
-        ):
-            assert set(plain.check(candidate)) == set(gate.shapes.check(candidate))
-
-
 DAMAGE = st.sampled_from([DCTERMS.title, KG.slug, DCTERMS.isPartOf, SCHEMA.text, KG.blockType, SKOS.notation, RDF.type])
 
 

@@ -1,0 +1,247 @@
+"""From constraints to set-at-a-time queries: one asks about every focus node of a shape at once. Pure.
+
+What is asked for is what breaks the constraints, so a query over sound data has no rows. Focus nodes enter a query as
+the pattern that finds them, never as a list, so blank nodes are as good as any. Written for this engine: MINUS where
+a correlated NOT EXISTS would be slow, VALUES and sameTerm where an equality would be of values, COALESCE where an error
+in a FILTER would let a value through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode
+
+from kg.sparql.terms import quote
+from kg.validation import model
+from kg.validation.literals import KEPT_AS, kept_by_value, numeric
+from kg.validation.model import Constraint, Targets
+from kg.validation.paths import Path, nullable, sparql
+from kg.vocabulary import RDF, RDFS
+
+_FEW: Final = 8
+"""Terms that are compared one by one; more of them stand in VALUES."""
+_KINDS: Final = {"IRI": "isIRI", "BlankNode": "isBlank", "Literal": "isLiteral"}
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Focus nodes that other ones lead to: what a nested shape is checked on."""
+
+    parent: Focus
+    path: Path
+
+
+Focus = Targets | Values
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A SELECT for what breaks `constraints`.
+
+    Its columns are ``this``; ``value``, if `has_value`; ``path``, if `has_path`; and with several constraints one
+    column for each, which says whether that one is broken.
+    """
+
+    text: str
+    constraints: tuple[Constraint, ...]
+    has_value: bool = True
+    has_path: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Writes queries for one set of data.
+
+    `subclasses`: the classes below each one, with itself. `term`: what stands for a term in the data. `encoded`:
+    whether some literals stand there under another datatype.
+    """
+
+    subclasses: Mapping[NamedNode, Sequence[NamedNode | BlankNode]] = field(hash=False)
+    term: Callable[[NamedNode | Literal], NamedNode | Literal]
+    encoded: Callable[[], bool] = lambda: False
+
+    def focus(self, focus: Focus, variable: str = "this") -> str:
+        """Return a pattern that binds `variable` to every focus node, some more than once."""
+        if isinstance(focus, Values):
+            step = f"f{_depth(focus)}"
+            inner = self.values(focus.parent, focus.path, step, variable)
+            return f"{{ SELECT DISTINCT ?{variable} WHERE {{ {inner} }} }}"
+        branches = []
+        if focus.nodes:
+            branches.append(f"VALUES ?{variable} {{ {' '.join(map(self._quoted, focus.nodes))} }}")
+        branches += [self._instances(name, variable) for name in focus.classes]
+        branches += [f"?{variable} {quote(predicate)} ?{variable}_object ." for predicate in focus.subjects_of]
+        branches += [f"?{variable}_subject {quote(predicate)} ?{variable} ." for predicate in focus.objects_of]
+        if len(branches) == 1 and not focus.subjects_of and not focus.objects_of:
+            return branches[0]
+        return f"{{ SELECT DISTINCT ?{variable} WHERE {{ {_union(branches)} }} }}"
+
+    def values(self, focus: Focus, path: Path | None, this: str = "this", value: str = "value") -> str:
+        """Return a pattern that binds `this` to every focus node and `value` to what the path leads to."""
+        found = self.focus(focus, this)
+        if path is None:
+            return f"{found} BIND(?{this} AS ?{value})"
+        steps = f"{found} ?{this} {sparql(path)} ?{value} ."
+        if not nullable(path):
+            return steps
+        # The engine finds paths of length zero only for nodes that the data hold; a focus node need not be one.
+        return f"{{ {found} BIND(?{this} AS ?{value}) }} UNION {{ {steps} }}"
+
+    def pairs(self, focus: Focus, path: Path | None) -> str:
+        """Return a query for every focus node and value."""
+        return f"SELECT ?this ?value WHERE {{ {self.values(focus, path)} }}"
+
+    def nodes(self, focus: Focus) -> str:
+        """Return a query for every focus node."""
+        return f"SELECT ?this WHERE {{ {self.focus(focus)} }}"
+
+    def queries(self, constraints: Sequence[Constraint], focus: Focus, path: Path | None) -> list[Query]:
+        """Return the queries for those of `constraints` that refer to no other shape and are not written in SPARQL."""
+        tests = [(constraint, test) for constraint in constraints if (test := self._test(constraint, "?value"))]
+        found = [self._tested(tests, focus, path)] if tests else []
+        for constraint in constraints:
+            found += self._compared(constraint, focus, path)
+        return found
+
+    def _quoted(self, term: NamedNode | Literal) -> str:
+        return quote(self.term(term))
+
+    def _instances(self, name: NamedNode, variable: str) -> str:
+        below = self.subclasses[name]
+        named = [each for each in below if isinstance(each, NamedNode)]
+        if len(named) != len(below):  # a blank node among the classes, which no query can name
+            return f"?{variable} {quote(RDF.type)}/{quote(RDFS.subClassOf)}* {quote(name)} ."
+        if len(named) == 1:
+            return f"?{variable} {quote(RDF.type)} {quote(name)} ."
+        kind = f"?{variable}_class"
+        return f"VALUES {kind} {{ {' '.join(map(quote, named))} }} ?{variable} {quote(RDF.type)} {kind} ."
+
+    def _tested(self, tests: Sequence[tuple[Constraint, str]], focus: Focus, path: Path | None) -> Query:
+        """Return one query for all tests of single values."""
+        values = self.values(focus, path)
+        flags = "" if len(tests) == 1 else "".join(f" ({test} AS ?broken{at})" for at, (_, test) in enumerate(tests))
+        either = " || ".join(test for _, test in tests)
+        text = f"SELECT ?this ?value{flags} WHERE {{ {_group(values)} FILTER({either}) }}"
+        return Query(text, tuple(constraint for constraint, _ in tests))
+
+    def _value(self, variable: str) -> str:
+        """Return an expression for the value of a literal, where that counts and not how it is written."""
+        if not self.encoded():
+            return variable
+        kept = quote(Literal(KEPT_AS))
+        name = f"STR(DATATYPE({variable}))"
+        decoded = f"STRDT(STR({variable}), IRI(STRAFTER({name}, {kept})))"
+        return f"COALESCE(IF(STRSTARTS({name}, {kept}), {decoded}, {variable}), {variable})"
+
+    def _test(self, constraint: Constraint, value: str) -> str:
+        """Return an expression that is true of values that break `constraint`; empty, if no single value tells."""
+        match constraint:
+            case model.Datatype(_, name):
+                # What this lets through is sound; what it finds is looked at once more, as it is written.
+                known = f" && {_known(name, value)}" if kept_by_value(name) else ""
+                return f"!COALESCE(DATATYPE({value}) = {quote(name)}{known}, false)"
+            case model.NodeKind(_, kind):
+                kinds = kind.split("Or")
+                return f"!({' || '.join(f'{_KINDS[each]}({value})' for each in kinds)})"
+            case model.Range(_, relation, bound):
+                return f"!COALESCE({self._value(value)} {relation} {quote(bound)}, false)"
+            case model.Length(_, relation, length):
+                return f"(isBlank({value}) || !(STRLEN(STR({value})) {relation} {length}))"
+            case model.Pattern(_, pattern, flags):
+                arguments = f"STR({value}), {quote(Literal(pattern))}, {quote(Literal(flags))}"
+                return f"(isBlank({value}) || !COALESCE(REGEX({arguments}), false))"
+            case model.LanguageIn(_, ranges):
+                matches = [f"LANGMATCHES(LANG({value}), {quote(Literal(each))})" for each in ranges]
+                return f"!COALESCE({' || '.join(matches) or 'false'}, false)"
+            case model.In(_, values) if len(values) <= _FEW:
+                same = [f"sameTerm({value}, {self._quoted(each)})" for each in values]
+                return f"!({' || '.join(same) or 'false'})"
+        return ""
+
+    def _compared(self, constraint: Constraint, focus: Focus, path: Path | None) -> list[Query]:
+        """Return the queries for a constraint that compares a value with the data, or a set of values with a number."""
+        nodes = self.focus(focus)
+        values = _group(self.values(focus, path))
+        select, only = f"SELECT ?this ?value WHERE {{ {values}", f"SELECT ?this WHERE {{ {nodes}"
+        one = (constraint,)
+        match constraint:
+            case model.ClassOf(_, name):
+                return [Query(f"{select} MINUS {{ {self._instances(name, 'value')} }} }}", one)]
+            case model.In(_, terms) if len(terms) > _FEW:
+                listed = " ".join(map(self._quoted, terms))
+                return [Query(f"{select} MINUS {{ VALUES ?value {{ {listed} }} }} }}", one)]
+            case model.Count(_, least, most):
+                return [self._counted(constraint, focus, path, least, most)]
+            case model.UniqueLang():
+                repeated = (
+                    f"SELECT ?this (?tag AS ?value) WHERE {{ {values} FILTER(isLiteral(?value) && LANG(?value) != '') "
+                    "BIND(LCASE(LANG(?value)) AS ?tag) } GROUP BY ?this ?tag HAVING(COUNT(DISTINCT ?value) > 1)"
+                )
+                return [Query(repeated, one)]
+            case model.Equals(_, predicate):
+                other = f"?this {quote(predicate)} ?value ."
+                lacking = f"SELECT ?this ?value WHERE {{ {nodes} {other} MINUS {{ {values} }} }}"
+                return [Query(f"{select} MINUS {{ {other} }} }}", one), Query(lacking, one)]
+            case model.Disjoint(_, predicate):
+                return [Query(f"{select} ?this {quote(predicate)} ?value . }}", one)]
+            case model.Less(_, relation, predicate):
+                test = f"{self._value('?value')} {relation} {self._value('?other')}"
+                compared = f"?this {quote(predicate)} ?other . FILTER(!COALESCE({test}, false))"
+                # Each pair that is not in order is a result of its own.
+                return [Query(f"SELECT ?this ?value ?other WHERE {{ {values} {compared} }}", one)]
+            case model.HasValue(_, value):
+                term = self._quoted(value)
+                if path is None:
+                    return [Query(f"{only} FILTER(!sameTerm(?this, {term})) }}", one, has_value=False)]
+                if nullable(path):
+                    having = f"{values} FILTER(sameTerm(?value, {term}))"
+                else:
+                    having = f"?this {sparql(path)} {term} ."
+                return [Query(f"{only} MINUS {{ {having} }} }}", one, has_value=False)]
+            case model.Closed(_, allowed):
+                known = f"MINUS {{ VALUES ?path {{ {' '.join(map(quote, allowed))} }} }}" if allowed else ""
+                text = f"SELECT ?this ?value ?path WHERE {{ {nodes} ?this ?path ?value . {known} }}"
+                return [Query(text, one, has_path=True)]
+        return []
+
+    def _counted(
+        self, constraint: Constraint, focus: Focus, path: Path | None, least: int | None, most: int | None
+    ) -> Query:
+        nodes, values = self.focus(focus), self.values(focus, path)
+        if most is not None:
+            if most == 0:
+                text = f"SELECT ?this WHERE {{ {values} }}"
+            else:
+                text = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT(DISTINCT ?value) > {most})"
+        elif least is None or least <= 0:
+            text = f"SELECT ?this WHERE {{ {nodes} FILTER(false) }}"
+        elif least == 1:
+            reached = values if path is None or nullable(path) else f"?this {sparql(path)} ?value ."
+            text = f"SELECT ?this WHERE {{ {nodes} MINUS {{ {reached} }} }}"
+        else:
+            enough = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT(DISTINCT ?value) >= {least})"
+            text = f"SELECT ?this WHERE {{ {nodes} MINUS {{ {enough} }} }}"
+        return Query(text, (constraint,), has_value=False)
+
+
+def _known(datatype: NamedNode, value: str) -> str:
+    """Return an expression that is true of literals of `datatype` whose form the engine understands."""
+    if numeric(datatype):
+        return f"isNumeric({value})"
+    return f"DATATYPE({quote(datatype)}(STR({value}))) = {quote(datatype)}"
+
+
+def _union(branches: Sequence[str]) -> str:
+    return " UNION ".join(f"{{ {branch} }}" for branch in branches)
+
+
+def _group(pattern: str) -> str:
+    """Return `pattern` as one group where it is alternatives, so that what follows is joined with both."""
+    return f"{{ {pattern} }}" if pattern.startswith("{") and " UNION " in pattern else pattern
+
+
+def _depth(focus: Focus) -> int:
+    return 0 if isinstance(focus, Targets) else 1 + _depth(focus.parent)

@@ -1,0 +1,109 @@
+"""What is validated: a candidate in memory, one graph of a store, or all of its graphs as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Final
+
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store, Triple
+
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.validation.components import SHAPES_GRAPH
+from kg.validation.literals import Lexicon, decode
+
+SUBCLASSES: Final = "SELECT DISTINCT ?below WHERE { ?below rdfs:subClassOf+ $class }"
+_RDFS: Final = "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
+
+Graph = NamedNode | DefaultGraph
+
+
+class Data:
+    """One graph to be validated, behind a pyoxigraph store. `as_written`: how its literals were written is known."""
+
+    def __init__(self, store: Store, graph: Graph | None) -> None:
+        self._store, self._graph = store, graph
+        self._plain: Callable[[], Store] = lambda: store
+        self._lexicon = Lexicon()
+        self.as_written = False
+
+    @classmethod
+    def stored(cls, store: Store, graph: Graph | None = None) -> Data:
+        """Take what `store` holds in `graph`, or in all of its graphs, as it stands there; nothing is copied."""
+        return cls(store, graph)
+
+    @classmethod
+    def candidate(cls, quads: Iterable[Quad | Triple]) -> Data:
+        """Take `quads` as one graph, whatever graphs they name."""
+        store = Store()
+        data = cls(store, DefaultGraph())
+        data.as_written = True
+        encode = data._lexicon.encode
+        home = DefaultGraph()
+        encoded: list[Quad] = []
+        for quad in quads:
+            value = quad.object
+            changed = encode(value) if isinstance(value, Literal) else value
+            if changed is not value or isinstance(quad, Triple) or quad.graph_name != home:
+                encoded.append(Quad(quad.subject, quad.predicate, changed))
+            else:
+                encoded.append(quad)
+        store.extend(encoded)
+        data._plain = lambda: _decoded(store)
+        return data
+
+    @property
+    def encodes(self) -> bool:
+        """Whether some literals stand under another datatype, because the engine would alter them."""
+        return bool(self._lexicon)
+
+    @cached_property
+    def plain(self) -> Store:
+        """The same data as the engine keeps them: for the queries of other people."""
+        return self._plain() if self.encodes else self._store
+
+    def term(self, term: NamedNode | Literal) -> NamedNode | Literal:
+        """Return what stands for `term` in the data."""
+        return self._lexicon.encode(term) if self.as_written and isinstance(term, Literal) else term
+
+    def rows(self, query: str, *, plain: bool = False) -> QuerySolutions:
+        """Run a SELECT; `plain`: on the data as the engine keeps them."""
+        found = (self.plain if plain else self._store).query(
+            query,
+            default_graph=[self._graph] if self._graph is not None else None,
+            use_default_graph_as_union=self._graph is None,
+        )
+        if not isinstance(found, QuerySolutions):
+            raise TypeError("a SELECT has solutions")
+        return found
+
+    def original(self, term: Term, *, plain: bool = False) -> Term:
+        """Return a term of a result as it was written, as far as that is known."""
+        if plain and (written := self._lexicon.altered.get(term)) is not None:
+            return written
+        return decode(term)
+
+    def subclasses(self, name: NamedNode) -> tuple[NamedNode | BlankNode, ...]:
+        """Return `name` and the classes below it, by what the data say."""
+        found = self.rows(_RDFS + bind(SUBCLASSES, **{"class": name}))
+        below = [row["below"] for row in found]
+        return tuple(dict.fromkeys([name, *(each for each in below if isinstance(each, NamedNode | BlankNode))]))
+
+    def quads(self) -> Iterator[Quad]:
+        """Yield what is validated, as it was written."""
+        for quad in self._store.quads_for_pattern(None, None, None, self._graph):
+            yield Quad(quad.subject, quad.predicate, decode(quad.object))
+
+    def add_shapes(self, triples: Iterable[Quad | Triple]) -> bool:
+        """Put the shapes graph beside the data; return whether that can be done, which it cannot in a store."""
+        if not self.as_written:
+            return False
+        self.plain.extend([Quad(each.subject, each.predicate, each.object, SHAPES_GRAPH) for each in triples])
+        return True
+
+
+def _decoded(store: Store) -> Store:
+    plain = Store()
+    plain.extend([Quad(quad.subject, quad.predicate, decode(quad.object)) for quad in store])
+    return plain

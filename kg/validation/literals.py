@@ -1,0 +1,145 @@
+"""Literals as they are written, beside the form in which the engine keeps them.
+
+The engine keeps numbers, booleans and times by value: ``"01"`` and ``"1"`` become one literal, an ``xsd:byte`` becomes
+an ``xsd:integer``. Shapes speak of terms, so where a candidate is checked, a literal that would be altered stands in
+the engine as one of a datatype of ours: its lexical form under its datatype's name. What compares values decodes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store, Variable
+
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.vocabulary import BASE, RDF, XSD
+
+KEPT_AS: Final = BASE + "lexical?"
+"""What a datatype begins with that names another one, in which the engine would alter the literal."""
+
+_RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
+    "integer": (None, None),
+    "long": (-(2**63), 2**63 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "short": (-(2**15), 2**15 - 1),
+    "byte": (-128, 127),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    "unsignedLong": (0, 2**64 - 1),
+    "unsignedInt": (0, 2**32 - 1),
+    "unsignedShort": (0, 2**16 - 1),
+    "unsignedByte": (0, 255),
+}
+"""The whole numbers of XML Schema (https://www.w3.org/TR/xmlschema11-2/#built-in-derived), with least and most."""
+
+_DOUBLE: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
+_FORMS: Final = {
+    "boolean": re.compile("true|false|0|1"),
+    "decimal": re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"),
+    "double": _DOUBLE,
+    "float": _DOUBLE,
+}
+_WHOLE: Final = re.compile("[+-]?[0-9]+")
+_TIMES: Final = frozenset(
+    {
+        "date", "dateTime", "time", "duration", "yearMonthDuration", "dayTimeDuration",
+        "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay",
+    }
+)  # fmt: skip
+_KEPT_BY_VALUE: Final = frozenset(XSD.iri + name for name in (*_RANGES, *_FORMS, *_TIMES))
+_PLAIN: Final = frozenset({XSD.string, RDF.langString})
+
+CAST: Final = "SELECT ($datatype(?form) AS ?value) WHERE {}"
+
+
+def kept_by_value(datatype: NamedNode) -> bool:
+    """Return whether the engine knows the values of `datatype`."""
+    return datatype.value in _KEPT_BY_VALUE
+
+
+def numeric(datatype: NamedNode) -> bool:
+    """Return whether the values of `datatype` are numbers."""
+    name = datatype.value.removeprefix(XSD.iri)
+    return name in _RANGES or name in ("decimal", "double", "float")
+
+
+def well_formed(literal: Literal) -> bool:
+    """Return whether the lexical form of `literal` is one of its datatype, as far as that is one of XML Schema's."""
+    datatype = literal.datatype.value
+    name = datatype.removeprefix(XSD.iri)
+    if datatype not in _KEPT_BY_VALUE:
+        return True
+    if name in _RANGES:
+        least, most = _RANGES[name]
+        if not _WHOLE.fullmatch(literal.value):
+            return False
+        number = int(literal.value)
+        return (least is None or least <= number) and (most is None or number <= most)
+    if name in _FORMS:
+        return _FORMS[name].fullmatch(literal.value) is not None
+    found = Store().query(
+        bind(CAST, datatype=literal.datatype), substitutions={Variable("form"): Literal(literal.value)}
+    )
+    assert isinstance(found, QuerySolutions)  # noqa: S101 -- a SELECT
+    return next(found)["value"] is not None
+
+
+def has_datatype(term: Term, datatype: NamedNode, *, as_written: bool) -> bool:
+    """Return whether `term` is a well-formed literal of `datatype`.
+
+    `as_written`: it is known how it was written. If not, an ``xsd:integer`` may have been of any type of whole numbers
+    that its value is in.
+    """
+    if not isinstance(term, Literal):
+        return False
+    if term.datatype != datatype and not as_written and term.datatype == XSD.integer:
+        name = datatype.value.removeprefix(XSD.iri)
+        return name in _RANGES and well_formed(Literal(term.value, datatype=datatype))
+    return term.datatype == datatype and well_formed(term)
+
+
+class Lexicon:
+    """Which literals of some data the engine would alter, and what stands for each."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Literal, Literal] = {}
+        self.altered: dict[Term, Term | None] = {}
+        """By the form in which the engine keeps it: the literal as written, or None where there are several."""
+        self._scratch = Store()
+
+    def encode(self, literal: Literal) -> Literal:
+        """Return what stands in the engine for `literal`: itself, unless the engine would alter it."""
+        if literal.datatype in _PLAIN or literal.datatype.value not in _KEPT_BY_VALUE:
+            return literal
+        known = self._kept.get(literal)
+        if known is None:
+            known = self._kept[literal] = self._encoded(literal)
+        return known
+
+    def _encoded(self, literal: Literal) -> Literal:
+        subject = NamedNode(BASE)
+        self._scratch.add(Quad(subject, RDF.value, literal))
+        [quad] = self._scratch
+        self._scratch.remove(quad)
+        stored = quad.object
+        if stored == literal:
+            if stored in self.altered:
+                self.altered[stored] = None
+            return literal
+        self.altered[stored] = literal if stored not in self.altered and stored not in self._kept else None
+        return Literal(literal.value, datatype=NamedNode(KEPT_AS + literal.datatype.value))
+
+    def __bool__(self) -> bool:
+        return bool(self.altered)
+
+
+def decode(term: Term) -> Term:
+    """Return `term` as it was written, if it stands for a literal that the engine would alter."""
+    if isinstance(term, Literal) and term.datatype.value.startswith(KEPT_AS):
+        return Literal(term.value, datatype=NamedNode(term.datatype.value.removeprefix(KEPT_AS)))
+    return term

@@ -1,0 +1,206 @@
+"""SHACL property paths: as values, as SPARQL and as the triples that describe them.
+
+https://www.w3.org/TR/shacl/#property-paths
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pyoxigraph import BlankNode, NamedNode, Triple
+
+from kg.sparql.terms import quote
+from kg.store.protocol import Term
+from kg.vocabulary import RDF, SH, curie
+
+
+@dataclass(frozen=True, slots=True)
+class InversePath:
+    """One step or path, from object to subject."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SequencePath:
+    """One path after the other."""
+
+    steps: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativePath:
+    """Either of some paths."""
+
+    choices: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedPath:
+    """A path any number of times (``*``), at least once (``+``) or at most once (``?``)."""
+
+    path: Path
+    times: Literal["*", "+", "?"]
+
+
+Path = NamedNode | InversePath | SequencePath | AlternativePath | RepeatedPath
+
+_REPEATED: Final[Mapping[NamedNode, Literal["*", "+", "?"]]] = {
+    SH.zeroOrMorePath: "*",
+    SH.oneOrMorePath: "+",
+    SH.zeroOrOnePath: "?",
+}
+_PREDICATES: Final = {times: predicate for predicate, times in _REPEATED.items()}
+
+Description = Mapping[Term, Mapping[NamedNode, Sequence[Term]]]
+"""The triples of a graph by subject and predicate."""
+
+
+class IllFormedError(Exception):
+    """What a node describes is no path, list or value of the kind that SHACL wants; the message is the rule broken."""
+
+
+def read_path(node: Term, graph: Description, inside: tuple[Term, ...] = ()) -> Path:
+    """Return the path that `node` stands for. Raises IllFormedError."""
+    if isinstance(node, NamedNode):
+        return node
+    if not isinstance(node, BlankNode):
+        raise IllFormedError(f"a path is an IRI or a blank node, not {node}")
+    if node in inside:
+        raise IllFormedError("a path does not contain itself")
+    inside = (*inside, node)
+    about = graph.get(node, {})
+    if RDF.first in about:  # a list is a sequence whatever else is said of its node
+        return SequencePath(_several(node, graph, inside, "a sequence path"))
+    if (inverted := about.get(SH.inversePath)) is not None:
+        return InversePath(read_path(_only(inverted, SH.inversePath), graph, inside))
+    if (choices := about.get(SH.alternativePath)) is not None:
+        return AlternativePath(_several(_only(choices, SH.alternativePath), graph, inside, "sh:alternativePath"))
+    for predicate, times in _REPEATED.items():
+        if (repeated := about.get(predicate)) is not None:
+            return RepeatedPath(read_path(_only(repeated, predicate), graph, inside), times)
+    raise IllFormedError(
+        "a path that is no IRI is a list of paths, or has one of sh:inversePath, sh:alternativePath, "
+        "sh:zeroOrMorePath, sh:oneOrMorePath and sh:zeroOrOnePath"
+    )
+
+
+def _several(head: Term, graph: Description, inside: tuple[Term, ...], what: str) -> tuple[Path, ...]:
+    members = read_list(head, graph)
+    if len(members) < 2:
+        raise IllFormedError(f"{what} has a list of at least two paths")
+    return tuple(read_path(member, graph, inside) for member in members)
+
+
+def _only(found: Sequence[Term], predicate: NamedNode) -> Term:
+    if len(found) != 1:
+        raise IllFormedError(f"a path has one {curie(predicate.value)}, not {len(found)}")
+    return found[0]
+
+
+def read_list(head: Term, graph: Description) -> tuple[Term, ...]:
+    """Return the members of an RDF list. Raises IllFormedError for what is no list, or one without end."""
+    members: list[Term] = []
+    seen: set[Term] = set()
+    while head != RDF.nil:
+        about = graph.get(head, {})
+        first, rest = about.get(RDF.first, ()), about.get(RDF.rest, ())
+        if len(first) != 1 or len(rest) != 1 or head in seen:
+            raise IllFormedError("an RDF list has one rdf:first and one rdf:rest at each node, and ends with rdf:nil")
+        seen.add(head)
+        members.append(first[0])
+        head = rest[0]
+    return tuple(members)
+
+
+def sparql(path: Path) -> str:
+    """Return `path` as a SPARQL property path that can stand in any place of another one."""
+    match path:
+        case NamedNode():
+            return quote(path)
+        case InversePath(inner):
+            return f"^({sparql(inner)})" if not isinstance(inner, NamedNode) else f"^{sparql(inner)}"
+        case SequencePath(steps):
+            return f"({'/'.join(map(sparql, steps))})"
+        case AlternativePath(choices):
+            return f"({'|'.join(map(sparql, choices))})"
+        case RepeatedPath(inner, times):
+            return f"({sparql(inner)}){times}"
+
+
+def nullable(path: Path) -> bool:
+    """Return whether `path` leads from every node to itself.
+
+    The engine finds that only for nodes that the data hold, so it is to be asked for apart.
+    """
+    match path:
+        case NamedNode():
+            return False
+        case InversePath(inner):
+            return nullable(inner)
+        case SequencePath(steps):
+            return all(map(nullable, steps))
+        case AlternativePath(choices):
+            return any(map(nullable, choices))
+        case RepeatedPath(inner, times):
+            return times != "+" or nullable(inner)
+
+
+def triples(path: Path) -> tuple[NamedNode | BlankNode, list[Triple]]:
+    """Return a node that stands for `path`, and the triples that say so: new blank nodes for each call."""
+    if isinstance(path, NamedNode):
+        return path, []
+    if isinstance(path, SequencePath):
+        return _list(path.steps)
+    node = BlankNode()
+    if isinstance(path, AlternativePath):
+        inner, described = _list(path.choices)
+        predicate = SH.alternativePath
+    else:
+        inner, described = triples(path.path)
+        predicate = SH.inversePath if isinstance(path, InversePath) else _PREDICATES[path.times]
+    return node, [Triple(node, predicate, inner), *described]
+
+
+def _list(members: Sequence[Path]) -> tuple[NamedNode | BlankNode, list[Triple]]:
+    head: NamedNode | BlankNode = RDF.nil
+    described: list[Triple] = []
+    for member in reversed(members):
+        node, inner = triples(member)
+        cell = BlankNode()
+        described += [Triple(cell, RDF.first, node), Triple(cell, RDF.rest, head), *inner]
+        head = cell
+    return head, described
+
+
+def shown(path: Path) -> str:
+    """Return `path` for people, with prefixes."""
+    match path:
+        case NamedNode():
+            return curie(path.value)
+        case InversePath(inner):
+            return f"^{_grouped(inner)}"
+        case SequencePath(steps):
+            return "/".join(map(_grouped, steps))
+        case AlternativePath(choices):
+            return "|".join(map(_grouped, choices))
+        case RepeatedPath(inner, times):
+            return f"{_grouped(inner)}{times}"
+
+
+def _grouped(path: Path) -> str:
+    return shown(path) if isinstance(path, NamedNode) else f"({shown(path)})"
+
+
+def predicates(path: Path) -> Iterator[NamedNode]:
+    """Yield every predicate that `path` follows."""
+    match path:
+        case NamedNode():
+            yield path
+        case InversePath(inner) | RepeatedPath(inner):
+            yield from predicates(inner)
+        case SequencePath(steps) | AlternativePath(steps):
+            for step in steps:
+                yield from predicates(step)
