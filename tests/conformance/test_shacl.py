@@ -1,0 +1,44 @@
+"""SHACL Core and SHACL-SPARQL: every test of the W3C's suite, by the queries that the shapes are compiled to."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from kg.errors import InvalidInputError
+from kg.validation.report import report_triples
+from kg.validation.shapes import Shapes
+from tests.conformance.expectations import FOLDER
+from tests.conformance.shacl import ShaclTest, all_tests, same_report
+
+EXPECTED: dict[str, str] = {
+    name: entry["reason"]
+    for entry in tomllib.loads((FOLDER / "expected_failures_shacl.toml").read_text())["failure"]
+    for name in entry["tests"]
+}
+"""Why some tests are expected to fail, by their id."""
+
+
+def passes(test: ShaclTest) -> bool:
+    """Whether the report of a test is the expected one, with nothing left to another validator."""
+    try:
+        shapes = Shapes(test.shapes)
+    except InvalidInputError:
+        return test.report is None
+    assert not shapes.uncompiled, shapes.uncompiled
+    return test.report is not None and same_report(report_triples(shapes.check(test.data)), test.report)
+
+
+@pytest.mark.parametrize("test", [pytest.param(test, id=test.id) for test in all_tests()])
+def test_a_report_is_the_one_that_the_standard_gives(test: ShaclTest) -> None:
+    passed = passes(test)
+    if test.id in EXPECTED:
+        assert not passed, f"{test.id} passes: take it out of expected_failures_shacl.toml"
+        pytest.xfail(EXPECTED[test.id])
+    assert passed
+
+
+def test_what_is_expected_to_fail_is_a_test() -> None:
+    known = {test.id for test in all_tests()}
+    assert not known or EXPECTED.keys() <= known
