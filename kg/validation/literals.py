@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store, Variable
+from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store
 
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
@@ -54,7 +54,7 @@ _TIMES: Final = frozenset(
 _KEPT_BY_VALUE: Final = frozenset(XSD.iri + name for name in (*_RANGES, *_FORMS, *_TIMES))
 _PLAIN: Final = frozenset({XSD.string, RDF.langString})
 
-CAST: Final = "SELECT ($datatype(?form) AS ?value) WHERE {}"
+CAST: Final = "SELECT ($datatype($form) AS ?value) WHERE {}"
 
 
 def kept_by_value(datatype: NamedNode) -> bool:
@@ -82,9 +82,7 @@ def well_formed(literal: Literal) -> bool:
         return (least is None or least <= number) and (most is None or number <= most)
     if name in _FORMS:
         return _FORMS[name].fullmatch(literal.value) is not None
-    found = Store().query(
-        bind(CAST, datatype=literal.datatype), substitutions={Variable("form"): Literal(literal.value)}
-    )
+    found = Store().query(bind(CAST, datatype=literal.datatype, form=Literal(literal.value)))
     assert isinstance(found, QuerySolutions)  # noqa: S101 -- a SELECT
     return next(found)["value"] is not None
 

@@ -93,7 +93,7 @@ def rdflib_graph(quads: Iterable[Quad | Triple]) -> rdflib.Graph:
             return rdflib.Literal(term.value, lang=term.language)
         if term.datatype.value == "http://www.w3.org/2001/XMLSchema#string":
             return rdflib.Literal(term.value)
-        return rdflib.Literal(term.value, datatype=convert(term.datatype))
+        return rdflib.Literal(term.value, datatype=convert(term.datatype), normalize=False)
 
     for quad in quads:
         if not isinstance(quad.object, Triple):
