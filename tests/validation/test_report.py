@@ -8,7 +8,8 @@ import pyoxigraph as ox
 import pytest
 from pyoxigraph import Literal, NamedNode, RdfFormat
 
-from kg.validation.report import SHOWN_CHARACTERS, Report, Severity, Violation, report_turtle
+from kg.validation.paths import AlternativePath, InversePath, RepeatedPath, SequencePath, read_path
+from kg.validation.report import EXAMPLES, SHOWN_CHARACTERS, Report, Severity, Violation, report_triples, report_turtle
 from kg.vocabulary import KG, KGS, RDF, SCHEMA, SH, mint
 
 VIOLATION = Violation(
@@ -82,3 +83,44 @@ def test_a_report_counts_by_severity() -> None:
 
 def test_severity_terms_are_those_of_shacl() -> None:
     assert "sh:Info" in report_turtle([Violation(NamedNode("https://example.org/x"), "For your information.", "Info")])
+
+
+def test_a_path_is_described_as_a_shape_describes_it() -> None:
+    path = SequencePath(
+        (InversePath(SCHEMA.text), AlternativePath((KG.slug, RepeatedPath(KG.page, "*"))), RepeatedPath(KG.slug, "?"))
+    )
+    triples = report_triples([Violation(KG.Passage, "Odd.", path=path)])
+    graph: dict[ox.NamedNode | ox.BlankNode, dict[NamedNode, list[NamedNode | ox.BlankNode | Literal]]] = {}
+    for triple in triples:
+        graph.setdefault(triple.subject, {}).setdefault(triple.predicate, []).append(triple.object)  # type: ignore
+    [head] = [triple.object for triple in triples if triple.predicate == SH.resultPath]
+    assert read_path(head, graph) == path
+
+
+def test_a_report_has_every_message_with_its_language_and_what_a_nested_shape_found() -> None:
+    inner = Violation(KG.Place, "Inner.", "Info", component=SH.NodeKindConstraintComponent)
+    messages = (Literal("Odd.", language="en"), Literal("Seltsam.", language="de"))
+    outer = Violation(KG.Passage, "Odd.", "https://example.org/grave", messages=messages, details=(inner,))
+    triples = report_triples([outer])
+    assert {triple.object for triple in triples if triple.predicate == SH.resultMessage} == {
+        *messages,
+        Literal("Inner."),
+    }
+    [detail] = [triple for triple in triples if triple.predicate == SH.detail]
+    assert ox.Triple(detail.object, SH.focusNode, KG.Place) in triples  # type: ignore[arg-type]
+    assert ox.Triple(detail.subject, SH.resultSeverity, NamedNode("https://example.org/grave")) in triples
+    assert outer.to_dict()["details"] == [inner.to_dict()]
+    assert outer.to_dict()["messages"][1] == {"text": "Seltsam.", "language": "de"}
+
+
+def test_by_the_standard_data_with_a_warning_do_not_conform() -> None:
+    assert "conforms false" in report_turtle([Violation(KG.Passage, "Odd.", "Warning")])
+
+
+def test_text_groups_what_is_alike_counts_it_and_shows_a_few() -> None:
+    many = [Violation(NamedNode(f"urn:n:{at}"), "It lacks a name.", path=SCHEMA.text) for at in range(5)]
+    text = str(Report("a file", [Violation(KG.Passage, "Odd.", "Warning"), *many]))
+    assert text.splitlines()[0] == "5 x Violation: It lacks a name."
+    assert sum("<urn:n:" in line for line in text.splitlines()) == EXAMPLES
+    assert "and 2 more" in text
+    assert text.endswith("a file: does not conform (1 warning, 5 violations)")
