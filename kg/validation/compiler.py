@@ -49,6 +49,8 @@ class Query:
     constraints: tuple[Constraint, ...]
     has_value: bool = True
     has_path: bool = False
+    probe: str = ""
+    """A quicker query that has a row wherever this one has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,15 @@ class Compiler:
     """Writes queries for one set of data.
 
     `subclasses`: the classes below each one, with itself. `term`: what stands for a term in the data. `encoded`:
-    whether some literals stand there under another datatype.
+    whether some literals stand there under another datatype. `scans`: whether it is quicker to look through all that
+    has a predicate than to go there from each target. `union`: whether a triple may stand in several graphs.
     """
 
     subclasses: Mapping[NamedNode, Sequence[NamedNode | BlankNode]] = field(hash=False)
     term: Callable[[NamedNode | Literal], NamedNode | Literal]
     encoded: Callable[[], bool] = lambda: False
+    scans: Callable[[Targets, NamedNode], bool] = lambda targets, predicate: False
+    union: bool = False
 
     def focus(self, focus: Focus, variable: str = "this") -> str:
         """Return a pattern that binds `variable` to every focus node, some more than once."""
@@ -90,6 +95,14 @@ class Compiler:
         # The engine finds paths of length zero only for nodes that the data hold; a focus node need not be one.
         return f"{{ {found} BIND(?{this} AS ?{value}) }} UNION {{ {steps} }}"
 
+    def is_plain(self, focus: Focus) -> bool:
+        """Return whether the pattern of `focus` finds each node once and has no variable of its own."""
+        if not isinstance(focus, Targets) or focus.subjects_of or focus.objects_of:
+            return False
+        if focus.nodes:
+            return not focus.classes and len(set(focus.nodes)) == len(focus.nodes)
+        return len(focus.classes) == 1 and len(self.subclasses[focus.classes[0]]) == 1
+
     def pairs(self, focus: Focus, path: Path | None) -> str:
         """Return a query for every focus node and value."""
         return f"SELECT ?this ?value WHERE {{ {self.values(focus, path)} }}"
@@ -100,7 +113,7 @@ class Compiler:
 
     def queries(self, constraints: Sequence[Constraint], focus: Focus, path: Path | None) -> list[Query]:
         """Return the queries for those of `constraints` that refer to no other shape and are not written in SPARQL."""
-        tests = [(constraint, test) for constraint in constraints if (test := self._test(constraint, "?value"))]
+        tests = [(constraint, test) for constraint in constraints if (test := self._test(constraint))]
         found = [self._tested(tests, focus, path)] if tests else []
         for constraint in constraints:
             found += self._compared(constraint, focus, path)
@@ -121,11 +134,34 @@ class Compiler:
 
     def _tested(self, tests: Sequence[tuple[Constraint, str]], focus: Focus, path: Path | None) -> Query:
         """Return one query for all tests of single values."""
-        values = self.values(focus, path)
+        values, guard = self._source(focus, path)
         flags = "" if len(tests) == 1 else "".join(f" ({test} AS ?broken{at})" for at, (_, test) in enumerate(tests))
         either = " || ".join(test for _, test in tests)
-        text = f"SELECT ?this ?value{flags} WHERE {{ {_group(values)} FILTER({either}) }}"
+        test = f"({either}) && {guard}" if guard else either
+        text = f"SELECT ?this ?value{flags} WHERE {{ {_group(values)} FILTER({test}) }}"
         return Query(text, tuple(constraint for constraint, _ in tests))
+
+    def _source(self, focus: Focus, path: Path | None) -> tuple[str, str]:
+        """Return a pattern for focus nodes and their values, and what has to be true of the focus nodes it finds.
+
+        What breaks a constraint is rare, so it is looked for first, where that is the quicker way, and only what is
+        found is looked up among the targets.
+        """
+        if isinstance(focus, Targets) and isinstance(path, NamedNode) and not focus.nodes and self.scans(focus, path):
+            return f"?this {quote(path)} ?value .", self._is_target(focus)
+        return self.values(focus, path), ""
+
+    def _is_target(self, focus: Targets) -> str:
+        patterns = [pattern for name in focus.classes for pattern in self._each_instance(name, "this")]
+        patterns += [f"?this {quote(predicate)} ?this_object" for predicate in focus.subjects_of]
+        patterns += [f"?this_subject {quote(predicate)} ?this" for predicate in focus.objects_of]
+        return f"({' || '.join(f'EXISTS {{ {pattern} }}' for pattern in patterns)})"
+
+    def _each_instance(self, name: NamedNode, variable: str) -> list[str]:
+        below = self.subclasses[name]
+        if all(isinstance(each, NamedNode) for each in below):
+            return [f"?{variable} {quote(RDF.type)} {quote(each)}" for each in below if isinstance(each, NamedNode)]
+        return [self._instances(name, variable)]
 
     def _value(self, variable: str) -> str:
         """Return an expression for the value of a literal, where that counts and not how it is written."""
@@ -136,9 +172,12 @@ class Compiler:
         decoded = f"STRDT(STR({variable}), IRI(STRAFTER({name}, {kept})))"
         return f"COALESCE(IF(STRSTARTS({name}, {kept}), {decoded}, {variable}), {variable})"
 
-    def _test(self, constraint: Constraint, value: str) -> str:
+    def _test(self, constraint: Constraint, value: str = "?value") -> str:
         """Return an expression that is true of values that break `constraint`; empty, if no single value tells."""
         match constraint:
+            case model.ClassOf(_, name) if len(self.subclasses[name]) <= _FEW:
+                kinds = self._each_instance(name, value[1:])
+                return f"!({' || '.join(f'EXISTS {{ {kind} }}' for kind in kinds)})"
             case model.Datatype(_, name):
                 # What this lets through is sound; what it finds is looked at once more, as it is written.
                 known = f" && {_known(name, value)}" if kept_by_value(name) else ""
@@ -168,7 +207,7 @@ class Compiler:
         select, only = f"SELECT ?this ?value WHERE {{ {values}", f"SELECT ?this WHERE {{ {nodes}"
         one = (constraint,)
         match constraint:
-            case model.ClassOf(_, name):
+            case model.ClassOf(_, name) if len(self.subclasses[name]) > _FEW:
                 return [Query(f"{select} MINUS {{ {self._instances(name, 'value')} }} }}", one)]
             case model.In(_, terms) if len(terms) > _FEW:
                 listed = " ".join(map(self._quoted, terms))
@@ -202,9 +241,15 @@ class Compiler:
                     having = f"?this {sparql(path)} {term} ."
                 return [Query(f"{only} MINUS {{ {having} }} }}", one, has_value=False)]
             case model.Closed(_, allowed):
-                known = f"MINUS {{ VALUES ?path {{ {' '.join(map(quote, allowed))} }} }}" if allowed else ""
+                if not allowed:
+                    return [
+                        Query(f"SELECT ?this ?value ?path WHERE {{ {nodes} ?this ?path ?value . }}", one, has_path=True)
+                    ]
+                known = f"MINUS {{ VALUES ?path {{ {' '.join(map(quote, allowed))} }} }}"
                 text = f"SELECT ?this ?value ?path WHERE {{ {nodes} ?this ?path ?value . {known} }}"
-                return [Query(text, one, has_path=True)]
+                others = f"!({'|'.join(map(quote, allowed))})"
+                probe = f"SELECT ?this WHERE {{ {nodes} ?this {others} ?value . }} LIMIT 1"
+                return [Query(text, one, has_path=True, probe=probe)]
         return []
 
     def _counted(
@@ -212,10 +257,7 @@ class Compiler:
     ) -> Query:
         nodes, values = self.focus(focus), self.values(focus, path)
         if most is not None:
-            if most == 0:
-                text = f"SELECT ?this WHERE {{ {values} }}"
-            else:
-                text = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT(DISTINCT ?value) > {most})"
+            text = f"SELECT ?this WHERE {{ {values} }}" if most == 0 else self._too_many(focus, path, most)
         elif least is None or least <= 0:
             text = f"SELECT ?this WHERE {{ {nodes} FILTER(false) }}"
         elif least == 1:
@@ -225,6 +267,12 @@ class Compiler:
             enough = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT(DISTINCT ?value) >= {least})"
             text = f"SELECT ?this WHERE {{ {nodes} MINUS {{ {enough} }} }}"
         return Query(text, (constraint,), has_value=False)
+
+    def _too_many(self, focus: Focus, path: Path | None, most: int) -> str:
+        values, guard = self._source(focus, path)
+        distinct = "" if isinstance(path, NamedNode) and guard and not self.union else "DISTINCT "
+        many = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT({distinct}?value) > {most})"
+        return f"SELECT ?this WHERE {{ {{ {many} }} FILTER({guard}) }}" if guard else many
 
 
 def _known(datatype: NamedNode, value: str) -> str:

@@ -44,11 +44,11 @@ class Data:
         encoded: list[Quad] = []
         for quad in quads:
             value = quad.object
-            changed = encode(value) if isinstance(value, Literal) else value
-            if changed is not value or isinstance(quad, Triple) or quad.graph_name != home:
-                encoded.append(Quad(quad.subject, quad.predicate, changed))
-            else:
+            changed = encode(value) if type(value) is Literal else value
+            if changed is value and type(quad) is Quad and quad.graph_name == home:
                 encoded.append(quad)
+            else:
+                encoded.append(Quad(quad.subject, quad.predicate, changed))
         store.extend(encoded)
         data._plain = lambda: _decoded(store)
         return data
@@ -62,6 +62,16 @@ class Data:
     def plain(self) -> Store:
         """The same data as the engine keeps them: for the queries of other people."""
         return self._plain() if self.encodes else self._store
+
+    @property
+    def is_union(self) -> bool:
+        """Whether a triple may stand in it several times, in several graphs."""
+        return self._graph is None
+
+    def count(self, query: str, most: int) -> int:
+        """Return how many rows a SELECT has, up to `most`."""
+        [row] = self.rows(f"SELECT (COUNT(*) AS ?rows) WHERE {{ {{ {query} LIMIT {most} }} }}")
+        return int(row["rows"].value)
 
     def term(self, term: NamedNode | Literal) -> NamedNode | Literal:
         """Return what stands for `term` in the data."""

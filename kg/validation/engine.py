@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
 from kg.errors import InvalidInputError
+from kg.sparql.terms import quote
 from kg.store.protocol import Term
 from kg.validation import model, prebinding
 from kg.validation.compiler import Compiler, Focus, Query, Values
 from kg.validation.components import SHAPES_GRAPH
 from kg.validation.data import Data
 from kg.validation.literals import has_datatype
-from kg.validation.model import Constraint, Shape, ShapeNode
+from kg.validation.model import Constraint, Shape, ShapeNode, Targets
 from kg.validation.paths import Path
 from kg.validation.report import Violation
 from kg.validation.wording import fill_in, main_text, sentence
+
+_MANY: Final = 100_000
+"""Targets that are counted at most, to choose between two ways of looking for what is wrong."""
+_STEP: Final = 4
+"""How many times as long it takes to go from a target to its values as to look at a value."""
 
 Found = Mapping[Term, list[Violation]]
 """The results by the focus node that they are about."""
@@ -42,11 +49,28 @@ class Engine:
                 data.term(node)  # known before it is asked whether there are encoded literals
         names = {name for shape in shapes.values() for name in _classes(shape)}
         subclasses = {name: data.subclasses(name) for name in names}
-        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes)
+        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans, data.is_union)
         self._plain = Compiler(subclasses, lambda term: term)
+        self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
         self._known: dict[tuple[ShapeNode, Focus], Found] = {}
         if any(_asks_for_shapes(shape) for shape in shapes.values()):
             data.add_shapes(shapes_graph)
+
+    def _scans(self, targets: Targets, predicate: NamedNode) -> bool:
+        """Return whether all that has `predicate` is soon looked through, beside all targets.
+
+        A candidate is all of one kind. In a store, one predicate may be everywhere and the targets few.
+        """
+        if self._data.as_written:
+            return True
+        known = self._scanned.get((targets, predicate))
+        if known is None:
+            focus = self._compiler.nodes(targets)
+            several = self._data.count(focus, _MANY)
+            steps = f"SELECT ?this WHERE {{ ?this {quote(predicate)} ?value }}"
+            known = several * _STEP > 0 and self._data.count(steps, several * _STEP) < several * _STEP
+            self._scanned[targets, predicate] = known
+        return known
 
     def results(self, node: ShapeNode) -> list[Violation]:
         """Return what the shape `node` finds on its targets."""
@@ -110,6 +134,8 @@ class Engine:
     def _queried(self, shape: Shape, query: Query) -> Iterator[Violation]:
         original = self._data.original
         several = len(query.constraints) > 1
+        if query.probe and not any(True for _ in self._rows(query.probe)):
+            return
         for cells in dict.fromkeys(self._rows(query.text)):
             this, value = original(cells[0]), original(cells[1]) if query.has_value else None
             path = cells[2] if query.has_path else None
@@ -172,7 +198,9 @@ class Engine:
         else:
             prebound, query = ("this",), constraint.query  # type: ignore[assignment]
             pattern = self._plain.focus(focus)
-        binding = f"{{ SELECT DISTINCT {' '.join(f'?{name}' for name in prebound)} WHERE {{ {pattern} }} }}"
+        binding = pattern
+        if constraint.ask or not self._plain.is_plain(focus) or self._data.is_union:
+            binding = f"{{ SELECT DISTINCT {' '.join(f'?{name}' for name in prebound)} WHERE {{ {pattern} }} }}"
         text = prebinding.inject(query, prebound, binding)
         if text is None:
             raise InvalidInputError("the focus nodes cannot be bound in a graph of the query")

@@ -52,7 +52,6 @@ _TIMES: Final = frozenset(
     }
 )  # fmt: skip
 _KEPT_BY_VALUE: Final = frozenset(XSD.iri + name for name in (*_RANGES, *_FORMS, *_TIMES))
-_PLAIN: Final = frozenset({XSD.string, RDF.langString})
 
 CAST: Final = "SELECT ($datatype($form) AS ?value) WHERE {}"
 
@@ -112,12 +111,13 @@ class Lexicon:
 
     def encode(self, literal: Literal) -> Literal:
         """Return what stands in the engine for `literal`: itself, unless the engine would alter it."""
-        if literal.datatype in _PLAIN or literal.datatype.value not in _KEPT_BY_VALUE:
+        datatype = literal.datatype
+        if datatype == XSD.string or datatype.value not in _KEPT_BY_VALUE:
             return literal
         known = self._kept.get(literal)
         if known is None:
             known = self._kept[literal] = self._encoded(literal)
-        return known
+        return literal if known == literal else known
 
     def _encoded(self, literal: Literal) -> Literal:
         subject = NamedNode(BASE)
