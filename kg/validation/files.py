@@ -52,7 +52,7 @@ def validate_files(paths: Sequence[Path], shapes: Shapes | None = None) -> Repor
             results += _shapes_faults(path)
         found += [replace(violation, source=str(path)) for violation in results]
     found.sort(key=lambda violation: (violation.source or "", not violation.blocks, str(violation.focus)))
-    return Report(f"{len(paths)} file{'s' * (len(paths) != 1)}", found)
+    return Report(f"{len(paths)} file{'s' * (len(paths) != 1)}", found, shapes.by_pyshacl())
 
 
 class Graphs(Protocol):
@@ -81,7 +81,7 @@ def validate_store(store: Graphs, shapes: Shapes | None = None) -> Report:
             results = gate.check(batch)
             found += [violation for graph in batch for violation in results.get(graph, ())]
             batch.clear()
-    return Report(f"{len(names)} graphs of sources", found)
+    return Report(f"{len(names)} graphs of sources", found, gate.shapes.by_pyshacl())
 
 
 def validate_bundle() -> Report:

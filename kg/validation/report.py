@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Final
 
@@ -99,6 +99,8 @@ class Report:
 
     checked: str
     violations: Sequence[Violation] = ()
+    by_pyshacl: Mapping[str, str] = field(default_factory=dict)
+    """The shapes that no query could do, so that pySHACL ran them, each with the reason."""
 
     @property
     def conforms(self) -> bool:
@@ -110,6 +112,7 @@ class Report:
         return {
             "conforms": self.conforms,
             "checked": self.checked,
+            "by_pyshacl": dict(self.by_pyshacl),
             "results": [violation.to_dict() for violation in self.violations],
         }
 
@@ -121,7 +124,8 @@ class Report:
         count = Counter(violation.severity for violation in self.violations)
         found = ", ".join(f"{count[severity]} {severity.lower()}{'s' * (count[severity] != 1)}" for severity in count)
         verdict = "conforms" if self.conforms else "does not conform"
-        return "\n".join([*self._groups(), f"{self.checked}: {verdict} ({found or 'nothing found'})"])
+        others = [f"run by pySHACL: {curie(shape)}, since {reason}" for shape, reason in self.by_pyshacl.items()]
+        return "\n".join([*self._groups(), *others, f"{self.checked}: {verdict} ({found or 'nothing found'})"])
 
     def _groups(self) -> Iterable[str]:
         """Yield what was found by file, shape and cause: the most frequent first, with a few examples each."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Self
 
-from pyoxigraph import Quad, Triple, parse
+from pyoxigraph import NamedNode, Quad, Triple, parse
 
 from kg import bundle
 from kg.errors import SourceError
@@ -85,6 +85,10 @@ class Shapes:
         if self.uncompiled:
             found += reference.validate(self.triples, data.quads(), self.uncompiled.keys())
         return found
+
+    def by_pyshacl(self) -> dict[str, str]:
+        """Return `uncompiled` as text, for a report."""
+        return {node.value if isinstance(node, NamedNode) else str(node): why for node, why in self.uncompiled.items()}
 
     def _why_uncompiled(self, node: ShapeNode) -> str:
         """Return why the shape `node` cannot be compiled with all that it refers to; nothing, if it can."""

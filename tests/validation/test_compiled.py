@@ -10,7 +10,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Tr
 from kg.errors import InvalidInputError
 from kg.validation.data import Data
 from kg.validation.paths import sparql
-from kg.validation.report import Violation
+from kg.validation.report import Report, Violation
 from kg.validation.shapes import Shapes
 from kg.vocabulary import RDF, SH
 
@@ -51,6 +51,7 @@ def test_a_pattern_that_the_engine_refuses_is_checked_by_pyshacl_and_said_so(pat
     assert list(suite.uncompiled) == [NamedNode("https://example.org/S")]
     assert "cannot match the pattern" in str(suite.uncompiled)
     assert [local(each.focus) for each in suite.check([])] == ["xyz"]
+    assert "run by pySHACL: <https://example.org/S>, since the engine" in str(Report("no data", [], suite.by_pyshacl()))
 
 
 def test_only_the_shape_that_does_not_compile_is_left_to_pyshacl() -> None:
@@ -108,6 +109,14 @@ def test_a_long_list_is_compared_by_terms_too() -> None:
 
 def test_nothing_is_in_an_empty_list() -> None:
     assert found(":S sh:targetObjectsOf :p ; sh:in () .", ":x :p 1 .") == [("1", "1")]
+
+
+def test_a_language_is_the_same_in_any_case_and_each_that_stands_twice_is_a_result() -> None:
+    shapes = ":S sh:targetSubjectsOf :p ; sh:property [ sh:path :p ; sh:uniqueLang true ] ."
+    assert found(shapes, ':x :p "a"@en, "b"@EN, "a"@de, "b"@de, "a"@en-gb, "c" . :y :p "a"@en, "a"@de, "a", "b" .') == [
+        ("x", None),
+        ("x", None),
+    ]
 
 
 # -- lexical forms
