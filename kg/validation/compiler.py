@@ -59,14 +59,13 @@ class Compiler:
 
     `subclasses`: the classes below each one, with itself. `term`: what stands for a term in the data. `encoded`:
     whether some literals stand there under another datatype. `scans`: whether it is quicker to look through all that
-    has a predicate than to go there from each target. `union`: whether a triple may stand in several graphs.
+    has a predicate than to go there from each target.
     """
 
     subclasses: Mapping[NamedNode, Sequence[NamedNode | BlankNode]] = field(hash=False)
     term: Callable[[NamedNode | Literal], NamedNode | Literal]
     encoded: Callable[[], bool] = lambda: False
     scans: Callable[[Targets, NamedNode], bool] = lambda targets, predicate: False
-    union: bool = False
 
     def focus(self, focus: Focus, variable: str = "this") -> str:
         """Return a pattern that binds `variable` to every focus node, some more than once."""
@@ -256,8 +255,10 @@ class Compiler:
         self, constraint: Constraint, focus: Focus, path: Path | None, least: int | None, most: int | None
     ) -> Query:
         nodes, values = self.focus(focus), self.values(focus, path)
+        probe = ""
         if most is not None:
-            text = f"SELECT ?this WHERE {{ {values} }}" if most == 0 else self._too_many(focus, path, most)
+            text = f"SELECT ?this WHERE {{ {values} }}" if most == 0 else self._too_many(focus, path, most, "DISTINCT ")
+            probe = "" if most == 0 else self._too_many(focus, path, most)
         elif least is None or least <= 0:
             text = f"SELECT ?this WHERE {{ {nodes} FILTER(false) }}"
         elif least == 1:
@@ -266,11 +267,10 @@ class Compiler:
         else:
             enough = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT(DISTINCT ?value) >= {least})"
             text = f"SELECT ?this WHERE {{ {nodes} MINUS {{ {enough} }} }}"
-        return Query(text, (constraint,), has_value=False)
+        return Query(text, (constraint,), has_value=False, probe=probe)
 
-    def _too_many(self, focus: Focus, path: Path | None, most: int) -> str:
+    def _too_many(self, focus: Focus, path: Path | None, most: int, distinct: str = "") -> str:
         values, guard = self._source(focus, path)
-        distinct = "" if isinstance(path, NamedNode) and guard and not self.union else "DISTINCT "
         many = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT({distinct}?value) > {most})"
         return f"SELECT ?this WHERE {{ {{ {many} }} FILTER({guard}) }}" if guard else many
 

@@ -49,9 +49,10 @@ class Engine:
                 data.term(node)  # known before it is asked whether there are encoded literals
         names = {name for shape in shapes.values() for name in _classes(shape)}
         subclasses = {name: data.subclasses(name) for name in names}
-        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans, data.is_union)
+        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans)
         self._plain = Compiler(subclasses, lambda term: term)
         self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
+        self._aimed: dict[Targets, bool] = {}
         self._known: dict[tuple[ShapeNode, Focus], Found] = {}
         if any(_asks_for_shapes(shape) for shape in shapes.values()):
             data.add_shapes(shapes_graph)
@@ -74,7 +75,12 @@ class Engine:
 
     def results(self, node: ShapeNode) -> list[Violation]:
         """Return what the shape `node` finds on its targets."""
-        found = self._found(node, self._shapes[node].targets)
+        targets = self._shapes[node].targets
+        if targets not in self._aimed:
+            self._aimed[targets] = any(True for _ in self._rows(self._compiler.nodes(targets) + " LIMIT 1"))
+        if not self._aimed[targets]:
+            return []
+        found = self._found(node, targets)
         return [result for results in found.values() for result in results]
 
     def _found(self, node: ShapeNode, focus: Focus) -> Found:
