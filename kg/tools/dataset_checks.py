@@ -1,9 +1,9 @@
 """The dataset shapes, checked in the background after people wrote: the result is told in `status` and stops nobody.
 
 What is checked is what people wrote: what ``graph/prov`` says of their graphs, by the dataset shapes, and each graph
-that says something of a class of ours, by the record shapes taken as open (an update is not held back by them). pySHACL
-is slow, so a graph is checked once for each content, and one with more than `MAX_TRIPLES` triples, or beyond the
-first `MAX_GRAPHS`, not at all: the result says how many.
+that says something of a class of ours, by the record shapes taken as open (an update is not held back by them). A
+graph is checked once for each content, and one with more than `MAX_TRIPLES` triples, or beyond the first `MAX_GRAPHS`,
+not at all: the result says how many.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.conformance import shacl
 from tests.conformance.expectations import EXPECTED, OUT_OF_SCOPE, suite_of
 from tests.conformance.manifest import all_tests
 
@@ -33,6 +34,8 @@ SPECIFICATIONS = {
     "SPARQL 1.2 syntax of updates": "https://www.w3.org/TR/sparql12-query/#sparqlGrammar",
     "SPARQL 1.1 Entailment Regimes": "https://www.w3.org/TR/sparql11-entailment/",
     "Graph Store Protocol, first suite": "https://www.w3.org/TR/sparql11-http-rdf-update/",
+    "SHACL Core": "https://www.w3.org/TR/shacl/#part1",
+    "SHACL-SPARQL": "https://www.w3.org/TR/shacl/#part2",
 }
 """Each suite, in the order of the table, with what it tests."""
 
@@ -59,6 +62,12 @@ def counted() -> list[Suite]:
         if (expected := EXPECTED.get(test.id)) is not None:
             said = f"pyoxigraph itself: {expected.reason}" if expected.cause == "engine" else expected.reason
             failures[suite_of(test)][said] += 1
+    for shacl_test in shacl.all_tests():
+        name = "SHACL Core" if shacl_test.id.startswith("shacl/core/") else "SHACL-SPARQL"
+        tests[name] += 1
+        failures.setdefault(name, Counter())
+        if (reason := shacl.EXPECTED.get(shacl_test.id)) is not None:
+            failures[name][reason] += 1
     assert tests.keys() == SPECIFICATIONS.keys()
     return [Suite(name, tests[name], dict(failures[name]), OUT_OF_SCOPE.get(name, "")) for name in SPECIFICATIONS]
 

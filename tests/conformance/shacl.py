@@ -7,6 +7,7 @@ same one on both sides; only the report's own may be renamed.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -36,6 +37,13 @@ _REQUIRED = ("focusNode", "value", "sourceShape", "resultPath", "resultSeverity"
 _IF_EXPECTED = ("resultMessage", "sourceConstraint")
 
 Graph = list[Triple]
+
+EXPECTED: dict[str, str] = {
+    name: entry["reason"]
+    for entry in tomllib.loads((Path(__file__).parent / "expected_failures_shacl.toml").read_text())["failure"]
+    for name in entry["tests"]
+}
+"""Why some tests are expected to fail, by their id."""
 
 
 @dataclass(frozen=True)
