@@ -24,6 +24,8 @@ class Data:
 
     def __init__(self, store: Store, graph: Graph | None) -> None:
         self._store, self._graph = store, graph
+        self.may_repeat = graph is None
+        """Whether a triple may stand in it several times, in several graphs."""
         self._plain: Callable[[], Store] = lambda: store
         self._lexicon = Lexicon()
         self.as_written = False
@@ -34,18 +36,21 @@ class Data:
         return cls(store, graph)
 
     @classmethod
-    def candidate(cls, quads: Iterable[Quad | Triple]) -> Data:
-        """Take `quads` as one graph, whatever graphs they name."""
+    def candidate(cls, quads: Iterable[Quad | Triple], *, apart: bool = False) -> Data:
+        """Take `quads` as one graph, whatever graphs they name.
+
+        `apart`: they are quads, and no triple stands in two graphs, so they can stay where they are.
+        """
         store = Store()
-        data = cls(store, DefaultGraph())
-        data.as_written = True
+        data = cls(store, None if apart else DefaultGraph())
+        data.as_written, data.may_repeat = True, False
         encode = data._lexicon.encode
         home = DefaultGraph()
         encoded: list[Quad] = []
         for quad in quads:
             value = quad.object
             changed = encode(value) if type(value) is Literal else value
-            if changed is value and type(quad) is Quad and quad.graph_name == home:
+            if changed is value and type(quad) is Quad and (apart or quad.graph_name == home):
                 encoded.append(quad)
             else:
                 encoded.append(Quad(quad.subject, quad.predicate, changed))
@@ -62,11 +67,6 @@ class Data:
     def plain(self) -> Store:
         """The same data as the engine keeps them: for the queries of other people."""
         return self._plain() if self.encodes else self._store
-
-    @property
-    def is_union(self) -> bool:
-        """Whether a triple may stand in it several times, in several graphs."""
-        return self._graph is None
 
     def count(self, query: str, most: int) -> int:
         """Return how many rows a SELECT has, up to `most`."""

@@ -54,7 +54,7 @@ class Engine:
         self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
         self._aimed: dict[Targets, bool] = {}
         self._known: dict[tuple[ShapeNode, Focus], Found] = {}
-        if any(_asks_for_shapes(shape) for shape in shapes.values()):
+        if any(asks_for_shapes(shape) for shape in shapes.values()):
             data.add_shapes(shapes_graph)
 
     def _scans(self, targets: Targets, predicate: NamedNode) -> bool:
@@ -205,7 +205,7 @@ class Engine:
             prebound, query = ("this",), constraint.query  # type: ignore[assignment]
             pattern = self._plain.focus(focus)
         binding = pattern
-        if constraint.ask or not self._plain.is_plain(focus) or self._data.is_union:
+        if constraint.ask or not self._plain.is_plain(focus) or self._data.may_repeat:
             binding = f"{{ SELECT DISTINCT {' '.join(f'?{name}' for name in prebound)} WHERE {{ {pattern} }} }}"
         text = prebinding.inject(query, prebound, binding)
         if text is None:
@@ -293,7 +293,8 @@ def _classes(shape: Shape) -> Iterator[NamedNode]:
             yield constraint.name
 
 
-def _asks_for_shapes(shape: Shape) -> bool:
+def asks_for_shapes(shape: Shape) -> bool:
+    """Return whether a query of `shape` looks at the shapes graph."""
     return any(
         isinstance(constraint, model.SparqlConstraint) and SHAPES_GRAPH.value in constraint.query
         for constraint in shape.constraints

@@ -19,24 +19,58 @@ BATCH_QUADS: Final = 20_000
 
 
 @dataclass(slots=True)
+class _Candidate:
+    """A graph with what has to be known of it: gathered in one pass, since each look at a quad makes its terms anew."""
+
+    graph: NamedNode
+    quads: Sequence[Quad]
+    subjects: set[Term] = field(default_factory=set)
+    objects: set[Term] = field(default_factory=set)
+    """What it names without describing it; literals are left out."""
+    unchecked: set[Term] = field(default_factory=set)
+    """The subjects that no shape looks at, by what they are."""
+    blank: set[Term] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, graph: NamedNode, quads: Sequence[Quad], shapes: Shapes) -> _Candidate:
+        found = cls(graph, quads)
+        checked: set[Term] = set()
+        kind, targets, predicates = RDF.type, shapes.targets, shapes.target_predicates
+        for subject, predicate, value, _ in quads:
+            found.subjects.add(subject)
+            if type(value) is not Literal:
+                found.objects.add(value)
+            if (predicate == kind and value in targets) or predicate in predicates:
+                checked.add(subject)
+        found.blank = {term for term in found.subjects | found.objects if isinstance(term, BlankNode)}
+        found.objects -= found.subjects
+        found.unchecked = found.subjects - checked - found.blank
+        return found
+
+
+@dataclass(slots=True)
 class _Batch:
     """Graphs that can be validated as one, since none says anything of what another says or names."""
 
-    graphs: dict[NamedNode, Sequence[Quad]] = field(default_factory=dict)
+    candidates: list[_Candidate] = field(default_factory=list)
     subjects: set[Term] = field(default_factory=set)
     objects: set[Term] = field(default_factory=set)
     quads: int = 0
 
-    def takes(self, subjects: set[Term], objects: set[Term], quads: int) -> bool:
-        if self.graphs and self.quads + quads > BATCH_QUADS:
+    def takes(self, candidate: _Candidate) -> bool:
+        if self.candidates and self.quads + len(candidate.quads) > BATCH_QUADS:
             return False
-        return not (subjects & self.subjects or subjects & self.objects or objects & self.subjects)
+        return (
+            self.subjects.isdisjoint(candidate.subjects)
+            and self.objects.isdisjoint(candidate.subjects)
+            and self.subjects.isdisjoint(candidate.objects)
+        )
 
-    def add(self, graph: NamedNode, quads: Sequence[Quad], subjects: set[Term], objects: set[Term]) -> None:
-        self.graphs[graph] = quads
-        self.subjects |= subjects
-        self.objects |= objects
-        self.quads += len(quads)
+    def add(self, candidate: _Candidate) -> None:
+        self.candidates.append(candidate)
+        self.subjects |= candidate.subjects
+        self.objects |= candidate.objects
+        self.quads += len(candidate.quads)
 
 
 class RecordGate:
@@ -52,82 +86,61 @@ class RecordGate:
     def check(self, candidates: Mapping[NamedNode, Sequence[Quad]]) -> dict[NamedNode, list[Violation]]:
         """Return what is wrong with each graph that is not perfect; `Violation.blocks` tells errors from warnings."""
         found: dict[NamedNode, list[Violation]] = {}
-        for graphs in _batches(candidates):
-            for graph, violations in self._check_batch(graphs).items():
+        gathered = [_Candidate.of(graph, quads, self.shapes) for graph, quads in candidates.items()]
+        for batch in _batches(gathered):
+            for graph, violations in self._check_batch(batch).items():
                 found.setdefault(graph, []).extend(violations)
-        for graph, quads in candidates.items():
-            if strays := self._strays(graph, quads):
-                found.setdefault(graph, []).extend(strays)
+        for candidate in gathered:
+            if strays := list(_strays(candidate)):
+                found.setdefault(candidate.graph, []).extend(strays)
         for violations in found.values():
             violations.sort(key=lambda violation: (not violation.blocks, str(violation.focus), violation.message))
         return found
 
-    def _check_batch(self, graphs: Mapping[NamedNode, Sequence[Quad]]) -> dict[NamedNode, list[Violation]]:
-        results = self.shapes.check(quad for quads in graphs.values() for quad in quads)
+    def _check_batch(self, batch: Sequence[_Candidate]) -> dict[NamedNode, list[Violation]]:
+        results = self.shapes.check((quad for each in batch for quad in each.quads), apart=True)
         if not results:
             return {}
-        home: dict[Term, NamedNode] = {quad.subject: graph for graph, quads in graphs.items() for quad in quads}
-        if len(graphs) > 1 and any(result.focus not in home for result in results):
+        home: dict[Term, NamedNode] = {subject: each.graph for each in batch for subject in each.subjects}
+        if len(batch) > 1 and any(result.focus not in home for result in results):
             # A node that no graph describes was checked. Only one graph at a time shows whose fault it is.
-            return {
-                graph: violations
-                for graph, quads in graphs.items()
-                for violations in self._check_batch({graph: quads}).values()
-            }
+            return {graph: found for each in batch for graph, found in self._check_batch([each]).items()}
         found: dict[NamedNode, list[Violation]] = defaultdict(list)
         for result in results:
             graph = home.get(result.focus) if result.focus is not None else None
-            graph = graph or next(iter(graphs))
+            graph = graph or batch[0].graph
             found[graph].append(replace(result, graph=graph))
         return found
 
-    def _strays(self, graph: NamedNode, quads: Sequence[Quad]) -> list[Violation]:
-        """Report what no shape would look at, and blank nodes, which a graph here never has."""
-        subjects: set[Term] = {quad.subject for quad in quads}
-        checked: set[Term] = {
-            quad.subject
-            for quad in quads
-            if (quad.predicate == RDF.type and quad.object in self.shapes.targets)
-            or quad.predicate in self.shapes.target_predicates
-        }
-        strays = [
-            Violation(
-                focus=subject,
-                message="No shape checks this node: it has no type (rdf:type) that a record of this source may have.",
-                component=SH.ClassConstraintComponent,
-                path=RDF.type,
-                graph=graph,
-            )
-            for subject in subjects - checked
-            if not isinstance(subject, BlankNode)
-        ]
-        blank: set[Term] = {
-            term for quad in quads for term in (quad.subject, quad.object) if isinstance(term, BlankNode)
-        }
-        strays += [
-            Violation(
-                focus=node,
-                message="A graph here has no blank nodes: give it an identifier made from its content.",
-                component=SH.NodeKindConstraintComponent,
-                graph=graph,
-            )
-            for node in blank
-        ]
-        return strays
+
+def _strays(candidate: _Candidate) -> Iterator[Violation]:
+    """Yield what no shape would look at, and blank nodes, which a graph here never has."""
+    for subject in candidate.unchecked:
+        yield Violation(
+            focus=subject,
+            message="No shape checks this node: it has no type (rdf:type) that a record of this source may have.",
+            component=SH.ClassConstraintComponent,
+            path=RDF.type,
+            graph=candidate.graph,
+        )
+    for node in candidate.blank:
+        yield Violation(
+            focus=node,
+            message="A graph here has no blank nodes: give it an identifier made from its content.",
+            component=SH.NodeKindConstraintComponent,
+            graph=candidate.graph,
+        )
 
 
-def _batches(candidates: Mapping[NamedNode, Sequence[Quad]]) -> Iterator[Mapping[NamedNode, Sequence[Quad]]]:
+def _batches(candidates: Sequence[_Candidate]) -> Iterator[Sequence[_Candidate]]:
     open_batches: list[_Batch] = []
-    for graph, quads in candidates.items():
-        subjects: set[Term] = {quad.subject for quad in quads}
-        objects: set[Term] = {quad.object for quad in quads if not isinstance(quad.object, Literal)}
-        objects -= subjects
-        batch = next((batch for batch in open_batches if batch.takes(subjects, objects, len(quads))), None)
+    for candidate in candidates:
+        batch = next((batch for batch in open_batches if batch.takes(candidate)), None)
         if batch is None:
             batch = _Batch()
             open_batches.append(batch)
-        batch.add(graph, quads, subjects, objects)
+        batch.add(candidate)
         if batch.quads >= BATCH_QUADS:
             open_batches.remove(batch)
-            yield batch.graphs
-    yield from (batch.graphs for batch in open_batches)
+            yield batch.candidates
+    yield from (batch.candidates for batch in open_batches)

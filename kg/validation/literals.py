@@ -52,6 +52,7 @@ _TIMES: Final = frozenset(
     }
 )  # fmt: skip
 _KEPT_BY_VALUE: Final = frozenset(XSD.iri + name for name in (*_RANGES, *_FORMS, *_TIMES))
+_STRING: Final = XSD.string
 
 CAST: Final = "SELECT ($datatype($form) AS ?value) WHERE {}"
 
@@ -112,7 +113,7 @@ class Lexicon:
     def encode(self, literal: Literal) -> Literal:
         """Return what stands in the engine for `literal`: itself, unless the engine would alter it."""
         datatype = literal.datatype
-        if datatype == XSD.string or datatype.value not in _KEPT_BY_VALUE:
+        if datatype == _STRING or datatype.value not in _KEPT_BY_VALUE:
             return literal
         known = self._kept.get(literal)
         if known is None:

@@ -13,7 +13,7 @@ from kg.errors import SourceError
 from kg.store.protocol import Term
 from kg.validation import reference
 from kg.validation.data import Data
-from kg.validation.engine import Engine
+from kg.validation.engine import Engine, asks_for_shapes
 from kg.validation.model import ShapeNode, references
 from kg.validation.reading import read_shapes
 from kg.validation.report import Violation
@@ -40,6 +40,7 @@ class Shapes:
         advanced = {triple.subject for triple in self.triples if triple.predicate == SH.target}
         roots = [node for node, shape in self._shapes.items() if shape.targets or node in advanced]
         self.uncompiled = {node: reason for node in roots if (reason := self._why_uncompiled(node))}
+        self._asks_for_shapes = any(map(asks_for_shapes, self._shapes.values()))
         self._compiled = [node for node in roots if node not in self.uncompiled]
 
     @classmethod
@@ -74,9 +75,12 @@ class Shapes:
             for triple in triples
         )
 
-    def check(self, quads: Iterable[Quad | Triple]) -> list[Violation]:
-        """Validate the quads, taken as one graph, and return the results in no particular order."""
-        return self.validate(Data.candidate(quads))
+    def check(self, quads: Iterable[Quad | Triple], *, apart: bool = False) -> list[Violation]:
+        """Validate the quads, taken as one graph, and return the results in no particular order.
+
+        `apart`: they are quads, and no triple stands in two graphs.
+        """
+        return self.validate(Data.candidate(quads, apart=apart and not self._asks_for_shapes))
 
     def validate(self, data: Data) -> list[Violation]:
         """Validate `data` and return the results in no particular order."""
