@@ -55,6 +55,10 @@ def read_shapes(triples: Iterable[Quad | Triple]) -> dict[ShapeNode, Shape]:
 
     Raises InvalidInputError for one that is ill-formed or recursive, or says what SHACL does not know.
     """
+    triples = list(triples)
+    for triple in triples:
+        if triple.predicate == SH.entailment:  # https://www.w3.org/TR/shacl/#shacl-rdfs
+            raise refused(None, SH.entailment, f"no entailment regime is supported, so not {triple.object} either")
     reader = _Reader(triples)
     shapes = {node: reader.shape(node) for node in reader.nodes()}
     _refuse_recursion(shapes)

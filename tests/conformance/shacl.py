@@ -136,12 +136,11 @@ def same_report(actual: Iterable[Triple], wanted: Graph) -> bool:
     """Whether two validation reports are isomorphic in what the suite compares."""
     optional = {SH + name for name in _IF_EXPECTED} & {triple.predicate.value for triple in wanted}
     left_out = {SH + name for name in _IF_EXPECTED} - optional
-    found = list(actual)
-    [report] = [triple.subject for triple in found if triple.predicate.value == SH + "conforms"]
-    graphs = [list(_About(found).below(report)), wanted]
     canonical = []
-    for graph in graphs:
-        dataset = Dataset([_fixed(triple) for triple in graph if triple.predicate.value not in left_out])
+    for graph in (list(actual), wanted):
+        [report] = [triple.subject for triple in graph if triple.predicate.value == SH + "conforms"]
+        compared = _About(graph).below(report)
+        dataset = Dataset([_fixed(triple) for triple in compared if triple.predicate.value not in left_out])
         dataset.canonicalize(CanonicalizationAlgorithm.RDFC_1_0)
         canonical.append(set(dataset))
     return canonical[0] == canonical[1]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from pyoxigraph import BlankNode, NamedNode
 
 from kg.errors import InvalidInputError
-from kg.validation.report import report_triples
+from kg.validation.paths import InversePath, SequencePath
+from kg.validation.report import Violation, report_triples
 from kg.validation.shapes import Shapes
+from kg.vocabulary import KG, SH
 from tests.conformance.shacl import EXPECTED, ShaclTest, all_tests, same_report
 
 ABSENT = pytest.param(None, id="absent", marks=pytest.mark.skip(reason="needs the W3C's suites"))
@@ -34,3 +37,31 @@ def test_a_report_is_the_one_that_the_standard_gives(test: ShaclTest) -> None:
 def test_what_is_expected_to_fail_is_a_test() -> None:
     known = {test.id for test in all_tests()}
     assert not known or EXPECTED.keys() <= known
+
+
+PATH = SequencePath((InversePath(KG.slug), KG.page))
+RESULT = Violation(KG.Place, "Odd.", path=PATH, value=BlankNode("a"), component=SH.InConstraintComponent)
+"""A result whose value is a blank node of the data."""
+
+
+@pytest.mark.parametrize(
+    ("others", "same"),
+    [
+        ([RESULT], True),
+        ([Violation(KG.Place, "Odder.", path=PATH, value=BlankNode("a"), component=SH.InConstraintComponent)], True),
+        ([RESULT, RESULT], False),
+        ([], False),
+        ([Violation(KG.Place, "Odd.", path=PATH, value=BlankNode("b"), component=SH.InConstraintComponent)], False),
+        ([Violation(KG.Place, "Odd.", path=KG.page, value=BlankNode("a"), component=SH.InConstraintComponent)], False),
+        ([Violation(KG.Place, "Odd.", "Info", PATH, BlankNode("a"), component=SH.InConstraintComponent)], False),
+    ],
+)
+def test_reports_are_the_same_if_they_have_the_same_results_as_often(others: list[Violation], same: bool) -> None:
+    wanted = [triple for triple in report_triples([RESULT]) if triple.predicate != SH.resultMessage]
+    assert same_report(report_triples(others), wanted) is same
+
+
+def test_a_message_counts_where_one_is_expected() -> None:
+    wanted = report_triples([Violation(NamedNode("urn:x"), "Odd.")])
+    assert same_report(report_triples([Violation(NamedNode("urn:x"), "Odd.")]), wanted)
+    assert not same_report(report_triples([Violation(NamedNode("urn:x"), "Odder.")]), wanted)

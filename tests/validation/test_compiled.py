@@ -336,6 +336,11 @@ def test_every_kind_of_path_is_followed() -> None:
 # -- shapes that are none
 
 
+def test_an_entailment_regime_is_refused_not_passed_over() -> None:
+    with pytest.raises(InvalidInputError, match="sh:entailment: no entailment regime is supported"):
+        Shapes(read(":shapes sh:entailment <http://www.w3.org/ns/entailment/RDFS> ."))
+
+
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
