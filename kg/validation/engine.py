@@ -30,6 +30,9 @@ _MANY: Final = 100_000
 _STEP: Final = 4
 """How many times as long it takes to go from a target to its values as to look at a value."""
 
+Queries = dict[tuple[ShapeNode, Focus, bool], list[Query]]
+"""What was compiled for a shape and its focus nodes, where literals are encoded and where they are not."""
+
 Found = Mapping[Term, list[Violation]]
 """The results by the focus node that they are about."""
 
@@ -37,11 +40,16 @@ Found = Mapping[Term, list[Violation]]
 class Engine:
     """The shapes of one suite over one set of data.
 
-    `shapes_graph`: what ``$shapesGraph`` holds, where a query speaks of it.
+    `shapes_graph`: what ``$shapesGraph`` holds, where a query speaks of it. `queries` keeps what was compiled for the
+    next candidate of the same suite: nothing in a query is of the data, where no class has another one below it.
     """
 
     def __init__(
-        self, shapes: Mapping[ShapeNode, Shape], data: Data, shapes_graph: Iterable[Quad | Triple] = ()
+        self,
+        shapes: Mapping[ShapeNode, Shape],
+        data: Data,
+        shapes_graph: Iterable[Quad | Triple] = (),
+        queries: Queries | None = None,
     ) -> None:
         self._shapes, self._data = shapes, data
         for shape in shapes.values():
@@ -50,6 +58,9 @@ class Engine:
         names = {name for shape in shapes.values() for name in _classes(shape)}
         subclasses = {name: data.subclasses(name) for name in names}
         self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans)
+        lasting = data.as_written and all(len(below) == 1 for below in subclasses.values())
+        self._queries: Queries = queries if queries is not None and lasting else {}
+        self._encoded = data.encodes
         self._plain = Compiler(subclasses, lambda term: term)
         self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
         self._aimed: dict[Targets, bool] = {}
@@ -103,7 +114,11 @@ class Engine:
 
     def _own(self, shape: Shape, focus: Focus) -> Iterator[Violation]:
         """Yield the results of the constraints of a shape, but for those of its property shapes."""
-        for query in self._compiler.queries(shape.constraints, focus, shape.path):
+        key = (shape.node, focus, self._encoded)
+        queries = self._queries.get(key)
+        if queries is None:
+            queries = self._queries[key] = self._compiler.queries(shape.constraints, focus, shape.path)
+        for query in queries:
             yield from self._queried(shape, query)
         for constraint in shape.constraints:
             match constraint:

@@ -13,7 +13,7 @@ from kg.errors import SourceError
 from kg.store.protocol import Term
 from kg.validation import reference
 from kg.validation.data import Data
-from kg.validation.engine import Engine, asks_for_shapes
+from kg.validation.engine import Engine, Queries, asks_for_shapes
 from kg.validation.model import ShapeNode, references
 from kg.validation.reading import read_shapes
 from kg.validation.report import Violation
@@ -40,6 +40,7 @@ class Shapes:
         advanced = {triple.subject for triple in self.triples if triple.predicate == SH.target}
         roots = [node for node, shape in self._shapes.items() if shape.targets or node in advanced]
         self.uncompiled = {node: reason for node in roots if (reason := self._why_uncompiled(node))}
+        self._queries: Queries = {}
         self._asks_for_shapes = any(map(asks_for_shapes, self._shapes.values()))
         self._compiled = [node for node in roots if node not in self.uncompiled]
 
@@ -84,7 +85,7 @@ class Shapes:
 
     def validate(self, data: Data) -> list[Violation]:
         """Validate `data` and return the results in no particular order."""
-        engine = Engine(self._shapes, data, self.triples)
+        engine = Engine(self._shapes, data, self.triples, self._queries)
         found = [result for node in self._compiled for result in engine.results(node)]
         if self.uncompiled:
             found += reference.validate(self.triples, data.quads(), self.uncompiled.keys())
