@@ -5,7 +5,7 @@ https://www.w3.org/TR/shacl/#property-paths
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -192,15 +192,3 @@ def shown(path: Path) -> str:
 
 def _grouped(path: Path) -> str:
     return shown(path) if isinstance(path, NamedNode) else f"({shown(path)})"
-
-
-def predicates(path: Path) -> Iterator[NamedNode]:
-    """Yield every predicate that `path` follows."""
-    match path:
-        case NamedNode():
-            yield path
-        case InversePath(inner) | RepeatedPath(inner):
-            yield from predicates(inner)
-        case SequencePath(steps) | AlternativePath(steps):
-            for step in steps:
-                yield from predicates(step)

@@ -24,6 +24,9 @@ SHOWN_CHARACTERS = 120
 EXAMPLES: Final = 3
 """How many results of one shape and cause the text for people shows."""
 
+MESSAGES: Final = 10
+"""How many messages of one shape and cause it shows, where each result has one of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -93,6 +96,10 @@ class Violation:
         return text
 
 
+Cause = tuple[str | None, Term | None, NamedNode | None, Path | None, Severity]
+"""What results have in common that one constraint of one shape found in one file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """The results of one validation, and what was checked, in a few words."""
@@ -128,23 +135,43 @@ class Report:
         return "\n".join([*self._groups(), *others, f"{self.checked}: {verdict} ({found or 'nothing found'})"])
 
     def _groups(self) -> Iterable[str]:
-        """Yield what was found by file, shape and cause: the most frequent first, with a few examples each."""
+        """Yield what was found by file, shape and cause: the most frequent first, with a few examples each.
+
+        A shape whose message says something else of each node has `MESSAGES` of them; the others are counted.
+        """
         groups: dict[object, list[Violation]] = {}
         for each in self.violations:
-            key = (each.source, each.shape, each.component, each.path, each.severity, each.message)
-            groups.setdefault(key, []).append(each)
+            groups.setdefault((_cause(each), each.message), []).append(each)
+        shown_of: Counter[Cause] = Counter()
+        left_out: Counter[Cause] = Counter()
         for alike in sorted(groups.values(), key=lambda group: (not group[0].blocks, -len(group))):
-            if len(alike) == 1:
+            cause = _cause(alike[0])
+            shown_of[cause] += 1
+            if shown_of[cause] > MESSAGES:
+                left_out[cause] += len(alike)
+            elif len(alike) == 1:
                 yield str(alike[0])
-                continue
-            first = alike[0]
-            where = f"{first.source}: " if first.source is not None else ""
-            yield f"{len(alike)} x {first.severity}: {where}{first.message}" + (
-                f"\n  shape  {_short(first.shape)}" if first.shape is not None else ""
-            )
-            yield from (f"  -{each.place()[2:]}".replace("\n", "\n  ") for each in alike[:EXAMPLES] if each.place())
-            if len(alike) > EXAMPLES:
-                yield f"  - and {len(alike) - EXAMPLES} more"
+            else:
+                yield from _alike(alike)
+        for (source, shape, *_), count in left_out.items():
+            where = f"{source}: " if source is not None else ""
+            about = f" of {_short(shape)}" if shape is not None else ""
+            yield f"{where}{count} more results{about}, with other messages"
+
+
+def _cause(violation: Violation) -> Cause:
+    return violation.source, violation.shape, violation.component, violation.path, violation.severity
+
+
+def _alike(alike: Sequence[Violation]) -> Iterable[str]:
+    """Yield results that say the same: their number, and a few of them."""
+    first = alike[0]
+    where = f"{first.source}: " if first.source is not None else ""
+    shape = f"\n  shape  {_short(first.shape)}" if first.shape is not None else ""
+    yield f"{len(alike)} x {first.severity}: {where}{first.message}{shape}"
+    yield from (f"  -{each.place()[2:]}".replace("\n", "\n  ") for each in alike[:EXAMPLES] if each.place())
+    if len(alike) > EXAMPLES:
+        yield f"  - and {len(alike) - EXAMPLES} more"
 
 
 def report_turtle(violations: Iterable[Violation]) -> str:

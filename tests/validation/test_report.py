@@ -9,7 +9,16 @@ import pytest
 from pyoxigraph import Literal, NamedNode, RdfFormat
 
 from kg.validation.paths import AlternativePath, InversePath, RepeatedPath, SequencePath, read_path
-from kg.validation.report import EXAMPLES, SHOWN_CHARACTERS, Report, Severity, Violation, report_triples, report_turtle
+from kg.validation.report import (
+    EXAMPLES,
+    MESSAGES,
+    SHOWN_CHARACTERS,
+    Report,
+    Severity,
+    Violation,
+    report_triples,
+    report_turtle,
+)
 from kg.vocabulary import KG, KGS, RDF, SCHEMA, SH, mint
 
 VIOLATION = Violation(
@@ -124,3 +133,10 @@ def test_text_groups_what_is_alike_counts_it_and_shows_a_few() -> None:
     assert sum("<urn:n:" in line for line in text.splitlines()) == EXAMPLES
     assert "and 2 more" in text
     assert text.endswith("a file: does not conform (1 warning, 5 violations)")
+
+
+def test_text_stays_short_where_every_result_has_a_message_of_its_own() -> None:
+    many = [Violation(NamedNode(f"urn:n:{at}"), f"{at} is odd.", shape=KGS.odd) for at in range(10_000)]
+    text = str(Report("a file", many))
+    assert text.count("is odd") == MESSAGES
+    assert f"{10_000 - MESSAGES} more results of kgs:odd, with other messages" in text
