@@ -229,7 +229,8 @@ def validate(
         typer.Argument(metavar="FILE", help="RDF files, climate data, or folders; default: all that ships with kg."),
     ] = None,
     form: Annotated[
-        Literal["text", "json", "ttl"], typer.Option("--format", metavar="text|json|ttl", help="Form of the report.")
+        Literal["text", "json", "ttl", "sarif"],
+        typer.Option("--format", metavar="text|json|ttl|sarif", help="Form of the report."),
     ] = "text",
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", metavar="DIR", help="Validate the records in this data directory.")
@@ -239,6 +240,7 @@ def validate(
     from kg import bundle
     from kg.validation import files as validation
     from kg.validation.report import Report
+    from kg.validation.sarif import sarif
     from loaders import pipeline
     from loaders.readers import locations
 
@@ -255,10 +257,12 @@ def validate(
         with _opened(data_dir) as graph:
             reports.append(validation.validate_store(graph))
     whole = Report(
-        "; ".join(report.checked for report in reports), [v for report in reports for v in report.violations]
+        "; ".join(report.checked for report in reports),
+        [violation for report in reports for violation in report.violations],
+        {shape: reason for report in reports for shape, reason in report.by_pyshacl.items()},
     )
-    if form == "json":
-        console.put_json(whole)
+    if form in ("json", "sarif"):
+        console.put_json(whole if form == "json" else sarif(whole))
     else:
         console.put(str(whole) if form == "text" else whole.turtle().rstrip())
     if not whole.conforms:

@@ -481,6 +481,15 @@ def test_validate_reports_in_three_forms(tmp_path: Path) -> None:
     )
 
 
+def test_validate_writes_sarif_for_code_hosts(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.ttl"
+    bad.write_text("<cpr://doc/x> a <https://w3id.org/quadcite/ns#PolicyDocument> .")
+    result = run("validate", bad, "--format", "sarif")
+    [log] = json.loads(result.stdout)["runs"]
+    assert result.exit_code == 1
+    assert log["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("/bad.ttl")
+
+
 def test_validate_tries_data_without_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("validate", CLIMATE).exit_code == 0
