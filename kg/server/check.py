@@ -22,6 +22,7 @@ from starlette.routing import Route, request_response
 
 from kg.errors import InvalidInputError, QueryLimitError, QuerySyntaxError
 from kg.knowledge_graph import CALLER, KnowledgeGraph
+from kg.server import bodies
 from kg.server.mcp import StopsWithClient, Threads
 from kg.server.negotiation import media_type_of
 from kg.server.problems import HttpError, answering, method_not_allowed
@@ -106,15 +107,10 @@ async def _query(request: Request, most: int) -> str:
         return _only(request.query_params.getlist("query"))
     if request.method != "POST":
         raise method_not_allowed(request, "GET, HEAD, POST")
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > most:
-            message = f"the body is larger than {most} bytes (setting QUADCITE_MAX_BODY_BYTES)"
-            raise HttpError(413, "body_too_large", message)
+    body = await bodies.read(request, most)
     media_type, _ = media_type_of(request.headers.get("content-type", ""))
     try:
-        text = bytes(body).decode()
+        text = body.decode()
         if media_type == _FORM:
             return _only(parse_qs(text, keep_blank_values=True, errors="strict").get("query", []))
     except ValueError as error:

@@ -11,7 +11,6 @@ import json
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -27,9 +26,11 @@ from starlette.types import Receive, Scope, Send
 
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
+from kg.server import bodies
 from kg.server.auth import ADMIN
 from kg.server.endpoint import Endpoint
 from kg.server.execution import execute
+from kg.server.problems import fault
 from kg.store.sandbox import UNLIMITED, Cancellation
 from kg.tools.operations import OPERATIONS
 
@@ -53,7 +54,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
             if name != _QUERY and name not in OPERATIONS:
                 known = ", ".join(sorted([*OPERATIONS, _QUERY]))
                 raise NotFoundError(f"there is no command {name!r}; there are {known}")
-            arguments = _arguments(await request.body())
+            arguments = bodies.arguments_in(await request.body())
             if name == _QUERY:
                 return await _query(endpoint, request, arguments)
         except QuadciteError as error:
@@ -73,18 +74,6 @@ async def _query(endpoint: Endpoint, request: Request, arguments: dict[str, Any]
         endpoint, request, expanded, media_type=media_type, headers={}, limit=UNLIMITED,
         timeout_s=UNLIMITED,
     )  # fmt: skip
-
-
-def _arguments(body: bytes) -> dict[str, Any]:
-    try:
-        arguments = json.loads(body or b"{}")
-    except ValueError as error:
-        raise InvalidInputError(f"the body is not JSON: {error}") from None
-    except RecursionError:
-        raise InvalidInputError("the body is nested too deeply") from None
-    if not isinstance(arguments, dict):
-        raise InvalidInputError("the body must be a JSON object of arguments")
-    return arguments
 
 
 def _error(error: QuadciteError) -> dict[str, Any]:
@@ -150,8 +139,6 @@ class _Progressive(Response):
         except TypeError as error:
             log.warning("command %s: %s", self._name, error)
             outcome = _error(InvalidInputError(f"{self._name}: {error}"))
-        except Exception:
-            number = uuid.uuid4().hex[:12]
-            log.exception("command %s failed (error %s)", self._name, number)
-            outcome = _error(QuadciteError(f"something went wrong inside; the server's log names it as {number}"))
+        except Exception:  # noqa: BLE001 -- `fault` logs it
+            outcome = _error(QuadciteError(fault(f"command {self._name}")))
         anyio.from_thread.run(lines.send, outcome)

@@ -24,6 +24,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
 from kg.errors import InvalidInputError, NotFoundError, ShapesViolatedError
+from kg.server import bodies
 from kg.server.auth import READ, WRITE, Actor
 from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
@@ -222,14 +223,8 @@ async def _payload(request: Request, max_bytes: int) -> Payload:
     if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
         message = f"the body is sent as it is, not compressed (Content-Encoding: {coding})"
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > max_bytes:
-            message = f"the body is larger than {max_bytes} bytes (setting QUADCITE_MAX_GRAPH_BYTES)"
-            # The connection stays: closed on a client that still sends, it would reset before the answer is read.
-            raise HttpError(413, "body_too_large", message)
-    return Payload(bytes(body), request.headers.get("content-type", ""))
+    body = await bodies.read(request, max_bytes, "QUADCITE_MAX_GRAPH_BYTES")
+    return Payload(body, request.headers.get("content-type", ""))
 
 
 def _report(request: Request, error: ShapesViolatedError) -> Response:

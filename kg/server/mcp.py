@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -26,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kg import __version__
 from kg.errors import QuadciteError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
+from kg.server.problems import fault
 from kg.server.turns import Turns
 from kg.store.sandbox import Cancellation
 from kg.tools import overview
@@ -147,10 +147,8 @@ class GraphTool(McpTool):
             result = await self._threads.run(partial(self._tool.call, self._kg, arguments), kind=self._tool.kind)
         except QuadciteError as error:
             return failure(error.code, str(error), error.retryable)
-        except Exception:
-            number = uuid.uuid4().hex[:12]
-            log.exception("tool %s failed (error %s)", self.name, number)
-            return failure("internal", f"something went wrong inside; the server's log names it as {number}", False)
+        except Exception:  # noqa: BLE001 -- `fault` logs it
+            return failure("internal", fault(f"tool {self.name}"), False)
         content = content_of(result)
         return ToolResult(
             content=[TextContent(type="text", text=json.dumps(content, ensure_ascii=False, separators=(",", ":")))],

@@ -72,6 +72,13 @@ def problem(request: Request, error: HttpError | QuadciteError) -> Response:
     return JSONResponse({**members, "code": error.code, "message": message}, status, headers, media_type=PROBLEM)
 
 
+def fault(doing: str) -> str:
+    """Log the exception at hand, a fault of our own, under a number; return what its victim is told."""
+    number = uuid.uuid4().hex[:12]
+    log.exception("%s failed (error %s)", doing, number)
+    return f"something went wrong inside; the server's log names it as {number}"
+
+
 def _unrouted(request: Request, error: Exception) -> Response:
     """Answer for a path that leads nowhere, and for a method that a route does not have."""
     if not isinstance(error, HTTPException):

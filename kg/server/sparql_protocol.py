@@ -35,6 +35,7 @@ from starlette.responses import Response
 from starlette.routing import Route, request_response
 
 from kg.errors import InvalidInputError, QueryForbiddenError, QueryTimeoutError
+from kg.server import bodies
 from kg.server.auth import ADMIN, READ
 from kg.server.compression import Compression
 from kg.server.description import service_description
@@ -156,7 +157,7 @@ class _Sparql:
         if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
             message = f"the body is sent as it is, not compressed (Content-Encoding: {coding})"
             raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
-        body = await _read(request, self._endpoint.settings.max_body_bytes)
+        body = await bodies.read(request, self._endpoint.settings.max_body_bytes)
         if content_type == FORM:
             return _parameters(body, len(body))
         try:
@@ -278,17 +279,6 @@ def _parameters(text: bytes, max_bytes: int) -> Parameters:
     for name, value in pairs:
         parameters.setdefault(name, []).append(value)
     return parameters
-
-
-async def _read(request: Request, max_bytes: int) -> bytes:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > max_bytes:
-            message = f"the body is larger than {max_bytes} bytes (setting QUADCITE_MAX_BODY_BYTES)"
-            # The connection stays: closed on a client that still sends, it would reset before the answer is read.
-            raise HttpError(413, "body_too_large", message)
-    return bytes(body)
 
 
 def _refuse(parameters: Parameters, names: Sequence[str], reason: str) -> None:

@@ -6,9 +6,7 @@ name (the deep-research pair), ``?tag=research`` means the one with that tag; wi
 
 from __future__ import annotations
 
-import json
 import logging
-import uuid
 from functools import partial
 from typing import Any, Final
 
@@ -16,10 +14,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
-from kg.errors import InvalidInputError, NotFoundError, QuadciteError
+from kg.errors import NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.server import bodies
 from kg.server.mcp import StopsWithClient, Threads, lean_schema, output_schema
-from kg.server.problems import HttpError, answering, method_not_allowed
+from kg.server.problems import HttpError, answering, fault, method_not_allowed
 from kg.tools.registry import TOOLS, Tool, content_of
 
 log = logging.getLogger(__name__)
@@ -38,16 +37,13 @@ def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
         if request.method != "POST":
             raise method_not_allowed(request, "POST")
         tool = _named(request)
-        arguments = _arguments(await _body(request, kg.settings.max_body_bytes))
+        arguments = bodies.arguments_in(await bodies.read(request, kg.settings.max_body_bytes))
         try:
             result = await threads.run(partial(tool.call, kg, arguments), kind=tool.kind)
         except QuadciteError:
             raise
         except Exception as error:
-            number = uuid.uuid4().hex[:12]
-            log.exception("tool %s failed (error %s)", tool.name, number)
-            message = f"something went wrong inside; the server's log names it as {number}"
-            raise HttpError(500, "internal", message) from error
+            raise HttpError(500, "internal", fault(f"tool {tool.name}")) from error
         content = {**content_of(result), "meta": result.meta.model_dump(mode="json")}
         return JSONResponse(content, headers=_NO_STORE)
 
@@ -91,28 +87,3 @@ def _described(tool: Tool) -> dict[str, Any]:
         "input_schema": lean_schema(tool.arguments.model_json_schema()),
         "output_schema": output_schema(tool),
     }
-
-
-def _arguments(body: bytes) -> dict[str, Any]:
-    """Return the arguments in a body, which may be empty. Raises InvalidInputError for what is no JSON object."""
-    if not body.strip():
-        return {}
-    try:
-        arguments = json.loads(body)
-    except ValueError as error:
-        raise InvalidInputError(f"the body is not JSON: {error}") from None
-    except RecursionError:
-        raise InvalidInputError("the body is nested too deeply") from None
-    if not isinstance(arguments, dict):
-        raise InvalidInputError(f"the body is a JSON {type(arguments).__name__}, not an object of arguments")
-    return arguments
-
-
-async def _body(request: Request, most: int) -> bytes:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > most:
-            message = f"the body is larger than {most} bytes (setting QUADCITE_MAX_BODY_BYTES)"
-            raise HttpError(413, "body_too_large", message)
-    return bytes(body)
