@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
 """Every source there is or will be; which of them this version can load, `loaders.pipeline.LOADERS` says."""
 
-SHOWN_WARNINGS: Final = 20
-
 app = typer.Typer(
     name="kg",
     help="One knowledge graph of civic text, where every answer cites the words, file and run behind it.",
@@ -116,7 +114,7 @@ def load(
         places = paths if graph.here else [as_seen_by_a_server(path) for path in paths]
         done = graph.run("load", {"source": source, "paths": places, "prune": prune, "wait": wait}, advance)
         if not graph.here:  # what the load logged, it logged in the server
-            for line in [*done["layouts"], *done["warnings"][:SHOWN_WARNINGS]]:
+            for line in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
                 console.say(f"kg: {line}")
     report, failure = done["report"], done["failure"]
     if as_json:

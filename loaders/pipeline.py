@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 BATCH_QUADS: Final = 50_000
 """Quads that are checked, committed and indexed together; a larger record goes alone."""
 
-_SHOWN_WARNINGS: Final = 20
+SHOWN_WARNINGS: Final = 20
 _KEPT_WARNINGS: Final = 1_000
 
 
@@ -374,9 +374,9 @@ class _Load:
 
     def tell(self) -> None:
         """Say the first warnings in the log, and how many more there are."""
-        for warning in self.report.warnings[:_SHOWN_WARNINGS]:
+        for warning in self.report.warnings[:SHOWN_WARNINGS]:
             log.warning("%s", warning)
-        if (more := len(self.report.warnings) - _SHOWN_WARNINGS) > 0:
+        if (more := len(self.report.warnings) - SHOWN_WARNINGS) > 0:
             log.warning("and %d more warnings", more)
 
 
