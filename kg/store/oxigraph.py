@@ -20,8 +20,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final, Self
@@ -32,6 +30,7 @@ from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, R
 from kg.errors import ForbiddenError, InvalidInputError, QueryBusyError, QuerySyntaxError, StoreError
 from kg.sparql.guard import syntax_error
 from kg.store import difference, ownership
+from kg.store.commits import HEAD, Head, commit_record, effective
 from kg.store.confinement import Limits
 from kg.store.difference import Delta, canonicalize, content_sha256
 from kg.store.lock import DirectoryLock, sync_folder
@@ -39,32 +38,19 @@ from kg.store.orphans import orphaned_graphs, provenance_of
 from kg.store.ownership import Yielding
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics
 from kg.store.snapshots import Snapshots
-from kg.store.updates import ATTEMPTS, Outcome, Update
-from kg.vocabulary import KG, PREFIXES, PROV, PROV_GRAPH, RDF, XSD, mint
+from kg.store.updates import Outcome, Update
+from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
 
 __all__ = ["OxigraphStore", "canonicalize", "content_sha256"]
 
 _log: Final = logging.getLogger(__name__)
-_HEAD: Final = mint("commit", "head")
+_CONTESTED: Final = 2
+"""How often an update is run beside other writers."""
+
 _MEASURED_EVERY_S: Final = 1.0
 _WANTED_S: Final = 2.0
 """Checkpoints count as wanted for this long after each: commits then flush, which the next one else has to wait for."""
-_COMMITS: Final = str(_HEAD).removesuffix("head>")
 _COUNT: Final = "SELECT (COUNT(*) AS ?quads) (COUNT(DISTINCT ?g) AS ?graphs) WHERE { GRAPH ?g { ?s ?p ?o } }"
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """Where the store stands: replaced as a whole by each commit."""
-
-    generation: int = 0
-    quads: int = 0
-    graphs: int = 0
-
-    def as_quads(self) -> list[Quad]:
-        """Return the head's own quads, which stand for the state after they are written."""
-        counts = (KG.generation, self.generation), (KG.quadCount, self.quads), (KG.graphCount, self.graphs)
-        return [Quad(_HEAD, predicate, Literal(count), PROV_GRAPH) for predicate, count in counts]
 
 
 class OxigraphStore:
@@ -83,6 +69,7 @@ class OxigraphStore:
         self._idle_s: Final = idle_s
         self._folder: Final = data_dir / "store"
         self._write_lock = threading.Lock()
+        self._turn = threading.Lock()  # taken before the write lock by who is to commit; checkpoints do not need it
         self._updating = threading.Lock()
         self._writer: int | None = None
         self._unflushed = 0
@@ -120,25 +107,25 @@ class OxigraphStore:
                 "backup, or load the sources into a new one"
             ) from error
 
-    def _read_head(self) -> _Head:
+    def _read_head(self) -> Head:
         """Return the counters as the last commit left them; count once where no commit ever was."""
         store = self._opened()
         with self._damage():
             held = {
                 quad.predicate: int(quad.object.value)
-                for quad in store.quads_for_pattern(_HEAD, None, None, PROV_GRAPH)
+                for quad in store.quads_for_pattern(HEAD, None, None, PROV_GRAPH)
                 if isinstance(quad.object, Literal)
             }
         if held:
             try:
-                return _Head(held[KG.generation], held[KG.quadCount], held[KG.graphCount])
+                return Head(held[KG.generation], held[KG.quadCount], held[KG.graphCount])
             except KeyError as error:
-                raise StoreError(f"{self._folder} is damaged: {_HEAD} has no {error}") from None
+                raise StoreError(f"{self._folder} is damaged: {HEAD} has no {error}") from None
         counted = self.query(_COUNT)
         if not isinstance(counted, Rows):
             raise StoreError(f"{self._folder} cannot be counted")
         [quads, graphs] = [int(term.value) for term in counted.rows[0] if isinstance(term, Literal)]
-        return _Head(0, quads, graphs)
+        return Head(0, quads, graphs)
 
     def _opened(self) -> pyoxigraph.Store:
         store = self._store
@@ -231,7 +218,7 @@ class OxigraphStore:
         if PROV_GRAPH in replace:
             raise InvalidInputError(f"{PROV_GRAPH} is not replaced: `describe` says what to change in it")
         candidates = {graph: difference.statements(graph, quads) for graph, quads in replace.items()}
-        with self._writing() as store:
+        with self._committing() as store:
             deltas = [
                 delta
                 for graph, wanted in candidates.items()
@@ -240,6 +227,22 @@ class OxigraphStore:
             if not deltas:
                 return Commit(self._head.generation)
             return self._write(store, deltas, candidates.keys(), describe)
+
+    def extend(
+        self,
+        graph: NamedNode,
+        quads: Iterable[Quad],
+        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+    ) -> Commit:
+        """Add `quads` to what `graph` holds by then, in one atomic step. Everything else is as with `commit`."""
+        if graph == PROV_GRAPH:
+            raise InvalidInputError(f"{PROV_GRAPH} is not added to: `describe` says what to change in it")
+        added = difference.statements(graph, quads)
+        with self._committing() as store:
+            held = difference.stored_statements(store, graph)
+            if delta := difference.compare(graph, held, held | added):
+                return self._write(store, [delta], [graph], describe)
+            return Commit(self._head.generation)
 
     def update(
         self,
@@ -254,11 +257,11 @@ class OxigraphStore:
 
         It runs on a copy of a snapshot, in a process of its own within `limits`, while others may write; the difference
         that it makes there is then committed here, unless what it reads or writes has changed meanwhile: then it runs
-        again. That difference is looked for in the graphs whose IRIs the text mentions, so an update whose graphs only
-        its data know is refused: a variable after GRAPH in a template, ``CLEAR ALL``, ``DROP NAMED``. Every quad
-        belongs into a named graph: INSERT without GRAPH or WITH is refused, and WHERE sees named graphs through GRAPH,
-        WITH or USING, or those that are given. Blank nodes become IRIs (`kg.store.skolem`). `describe` is that of
-        `commit`; with it, changes to ``graph/prov`` are refused.
+        again, and the third time alone. That difference is looked for in the graphs whose IRIs the text mentions, so an
+        update whose graphs only its data know is refused: a variable after GRAPH in a template, ``CLEAR ALL``, ``DROP
+        NAMED``. Every quad belongs into a named graph: INSERT without GRAPH or WITH is refused, and WHERE sees named
+        graphs through GRAPH, WITH or USING, or those that are given. Blank nodes become IRIs (`kg.store.skolem`).
+        `describe` is that of `commit`; with it, changes to ``graph/prov`` are refused.
 
         Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, InvalidInputError for the above and for
         changes to the store's own commit records, a QueryLimitError, and what `describe` raises.
@@ -268,15 +271,22 @@ class OxigraphStore:
         if not self._updating.acquire(timeout=limits.timeout_s):
             raise QueryBusyError(f"other updates have been running for {limits.timeout_s:g} s; try again")
         try:
-            for _ in range(ATTEMPTS):
-                with self.snapshot(self._head.generation) as snapshot:
-                    outcome = prepared.run(snapshot, self.data_dir / "snapshots", limits)
-                with self._writing() as store:
-                    if not prepared.is_outdated(store, snapshot.generation, self._head.generation):
+            for _ in range(_CONTESTED):
+                outcome, seen = self._run(prepared, limits)
+                with self._committing() as store:
+                    if not prepared.is_outdated(store, seen, self._head.generation):
                         return self._apply(store, outcome, describe)
+            with self._turn:  # others wait while it runs once more: it must not starve
+                outcome, _ = self._run(prepared, limits)
+                with self._writing() as store:
+                    return self._apply(store, outcome, describe)
         finally:
             self._updating.release()
-        raise QueryBusyError(f"what the update reads has changed during each of {ATTEMPTS} runs; try again")
+
+    def _run(self, update: Update, limits: Limits) -> tuple[Outcome, int]:
+        """Return what `update` does to the store as it is, and the generation that this is."""
+        with self.snapshot(self._head.generation) as snapshot:
+            return update.run(snapshot, self.data_dir / "snapshots", limits), snapshot.generation
 
     def _apply(
         self,
@@ -317,13 +327,13 @@ class OxigraphStore:
         patch = Patch(patch.remove | provenance_of(store, orphans), patch.add)
         deltas += [cession.delta for cession in ceded]
         changes += [cession.delta.change() for cession in ceded]
-        patched = _effective(store, patch)
-        record = _commit_record(old.generation + 1, [delta.graph for delta in deltas] or [PROV_GRAPH])
+        patched = effective(store, patch)
+        record = commit_record(old.generation + 1, [delta.graph for delta in deltas] or [PROV_GRAPH])
         removed = sum(len(delta.removed) for delta in deltas) + len(patched.remove) + (3 if old.generation else 0)
         added = sum(len(delta.added) for delta in deltas) + len(patched.add) + len(record) + 3
         created = [delta.graph for delta in deltas if not store.contains_named_graph(delta.graph)]
         emptied = frozenset(delta.graph for delta in deltas if delta.content_sha256 is None)
-        head = _Head(
+        head = Head(
             old.generation + 1,
             old.quads + added - removed,
             old.graphs + len(created) - len(emptied) + (not store.contains_named_graph(PROV_GRAPH)),
@@ -352,10 +362,16 @@ class OxigraphStore:
         return Commit(head.generation, tuple(changes))
 
     @contextmanager
-    def _writing(self) -> Iterator[pyoxigraph.Store]:
-        """Hold the write lock."""
+    def _committing(self) -> Iterator[pyoxigraph.Store]:
+        """Hold the write lock in turn: not while an update runs alone."""
         if self._writer == threading.get_ident():
             raise StoreError("a commit was asked for inside another one; `describe` may only read")
+        with self._turn, self._writing() as store:
+            yield store
+
+    @contextmanager
+    def _writing(self) -> Iterator[pyoxigraph.Store]:
+        """Hold the write lock."""
         with self._write_lock:
             self._writer = threading.get_ident()
             try:
@@ -464,28 +480,3 @@ def _folder_bytes(folder: Path) -> int:
             except FileNotFoundError:  # compacted away meanwhile
                 continue
     return total
-
-
-def _commit_record(generation: int, touched: Iterable[NamedNode]) -> list[Quad]:
-    node = mint("commit", str(generation))
-    now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
-    return [
-        Quad(node, RDF.type, KG.Commit, PROV_GRAPH),
-        Quad(node, KG.generation, Literal(generation), PROV_GRAPH),
-        Quad(node, PROV.endedAtTime, now, PROV_GRAPH),
-        *(Quad(node, KG.touched, graph, PROV_GRAPH) for graph in touched),
-    ]
-
-
-def _effective(store: pyoxigraph.Store, patch: Patch) -> Patch:
-    """Return what `patch` really changes in ``graph/prov``: what stands in both its halves is put in."""
-    remove, add = frozenset(canonicalize(patch.remove)), frozenset(canonicalize(patch.add))
-    for quad in remove | add:
-        if quad.graph_name != PROV_GRAPH:
-            raise InvalidInputError(f"`describe` changes {PROV_GRAPH} alone, not {quad.graph_name}: {quad}")
-        if quad.subject == _HEAD or str(quad.subject).startswith(_COMMITS):
-            raise InvalidInputError(f"{quad.subject} is a record of the store's own and cannot be changed")
-    return Patch(
-        frozenset(quad for quad in remove - add if quad in store),
-        frozenset(quad for quad in add if quad not in store),
-    )

@@ -130,6 +130,15 @@ class Store(Snapshotted, Protocol):
         """
         ...
 
+    def extend(
+        self,
+        graph: NamedNode,
+        quads: Iterable[Quad],
+        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+    ) -> Commit:
+        """Add `quads` to what `graph` holds by then, in one atomic step. Everything else is as with `commit`."""
+        ...
+
     def update(
         self,
         update: str,

@@ -23,9 +23,6 @@ from kg.store.reach import graphs_within_reach, reads_any_graph, refuse_empty_de
 from kg.store.skolem import skolemize
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, mint
 
-ATTEMPTS: Final = 5
-"""How often an update is run before it is given up, when what it reads changes under it."""
-
 _WHAT: Final = "the update"
 _SHARED_SUFFIXES: Final = frozenset({".sst", ".blob"})
 

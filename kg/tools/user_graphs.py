@@ -22,12 +22,10 @@ from urllib.parse import unquote
 from pyoxigraph import NamedNode, Quad, Triple
 
 from kg.errors import (
-    ConflictError,
     ForbiddenError,
     IndexUnavailableError,
     InvalidInputError,
     NotFoundError,
-    QueryBusyError,
     ShapesViolatedError,
 )
 from kg.knowledge_graph import KnowledgeGraph
@@ -43,16 +41,11 @@ from kg.vocabulary import PROV_GRAPH, SCHEMA, mint
 MAX_CHECKED: Final = 200_000
 """Triples of a graph that shapes look at; a larger one has to be split."""
 
-_ATTEMPTS: Final = 5
 _DOTS: Final = frozenset({".", ".."})
 _SHOWN: Final = 3
 _log: Final = logging.getLogger(__name__)
 
 Describe = Callable[[Sequence[GraphChange]], Patch]
-
-
-class _Moved(Exception):  # noqa: N818 -- a signal: what was read has changed before it could be written
-    """Another write came between."""
 
 
 @dataclass(slots=True)
@@ -83,20 +76,19 @@ class UserGraphs:
         target = _writable(graph, "POST", USER, CURATED)
         added = skolemize(target, triples)
         write = Write(actor, f"POST {target.value}", payload_sha256(added), replaces=False)
-        for _ in range(_ATTEMPTS):
-            held = [quad.triple for quad in self.kg.store.graph(target)]
-            wanted = list(dict.fromkeys([*held, *added]))
-            _check(target, wanted)
-            try:
-                self._commit(target, wanted, _adding(write.describe(self.kg.store)))
-            except _Moved:
-                continue
-            except ConflictError:
-                if {quad.triple for quad in self.kg.store.graph(target)} == set(held):
-                    raise
-                continue  # not over the payload: a loader has taken over a triple that was read as held
-            return not held
-        raise QueryBusyError(f"{target.value} changes faster than it can be added to; try again")
+        held = self._triples(target)
+        _check(target, [*held, *added])
+
+        def describe(changes: Sequence[GraphChange]) -> Patch:
+            nonlocal held
+            if (present := self._triples(target)) != held:  # another write came between
+                _check(target, [*present, *added])
+                held = present
+            return write.describe(self.kg.store)(changes)
+
+        commit = self.kg.store.extend(target, _quads(target, added), describe)
+        self._follow(commit)
+        return bool(commit.changes) and not held
 
     def create(self, triples: Sequence[Triple], actor: str) -> NamedNode:
         """Put `triples` into a graph of its own; return its name."""
@@ -140,10 +132,12 @@ class UserGraphs:
         return commit.generation
 
     def _commit(self, graph: NamedNode, triples: Sequence[Triple], describe: Describe) -> Commit:
-        quads = [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in triples]
-        commit = self.kg.store.commit({graph: quads}, describe)
+        commit = self.kg.store.commit({graph: _quads(graph, triples)}, describe)
         self._follow(commit)
         return commit
+
+    def _triples(self, graph: NamedNode) -> list[Triple]:
+        return [quad.triple for quad in self.kg.store.graph(graph)]
 
     def _follow(self, commit: Commit) -> None:
         """Bring the index in line; where that fails, the healing of the next start makes up for it."""
@@ -171,6 +165,10 @@ def payload_sha256(triples: Sequence[Triple]) -> str:
     return hashlib.sha256("".join(sorted(f"{triple} .\n" for triple in triples)).encode()).hexdigest()
 
 
+def _quads(graph: NamedNode, triples: Sequence[Triple]) -> list[Quad]:
+    return [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in triples]
+
+
 def _writable(graph: NamedNode | None, method: str, *families: str) -> NamedNode:
     """Return `graph` if it is in one of `families`."""
     if graph is not None and not _DOTS.isdisjoint(unquote(graph.value).split("/")):
@@ -188,17 +186,6 @@ def _owner(graph: NamedNode | None) -> str:
     if graph.value.startswith(CURATED):
         return f"{graph.value} is only ever added to: POST to it"
     return f"{graph.value} belongs to what loaded it"
-
-
-def _adding(describe: Describe) -> Describe:
-    """Return `describe` for a commit that may only add: what would be removed came in between."""
-
-    def checked(changes: Sequence[GraphChange]) -> Patch:
-        if any(change.removed for change in changes):
-            raise _Moved
-        return describe(changes)
-
-    return checked
 
 
 def _within_reach(describe: Describe) -> Describe:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyoxigraph
 import pytest
@@ -19,7 +20,7 @@ from kg.errors import InvalidInputError, QueryForbiddenError, QuerySyntaxError, 
 from kg.store import oxigraph
 from kg.store.lock import holder
 from kg.store.oxigraph import OxigraphStore, canonicalize, content_sha256
-from kg.store.protocol import GraphChange, Patch, Rows
+from kg.store.protocol import GraphChange, Patch, Rows, Snapshot
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, XSD, mint
 from tests.store.conftest import titles
 
@@ -391,6 +392,45 @@ def test_readers_in_other_threads_see_whole_commits(store: OxigraphStore) -> Non
 
 
 # Updates
+
+
+def test_an_update_that_others_keep_outdating_gets_its_turn(
+    store: OxigraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, quads = titles("a", 1)
+    store.commit({graph: quads})
+    ran: list[threading.Thread] = []
+    run = oxigraph.Update.run
+
+    def outdated(self: oxigraph.Update, snapshot: Snapshot, *args: Any) -> Any:
+        outcome = run(self, snapshot, *args)
+        writer = threading.Thread(target=store.commit, args=(dict([titles("a", *range(len(ran) + 2))]),))
+        ran.append(writer)
+        writer.start()
+        if len(ran) < 3:
+            writer.join()  # commits at once, while the update believes in its snapshot
+        return outcome
+
+    monkeypatch.setattr(oxigraph.Update, "run", outdated)
+    copy = titles("b", 0)[0]
+    store.update(f"INSERT {{ GRAPH {copy} {{ ?s ?p ?o }} }} WHERE {{ GRAPH {graph} {{ ?s ?p ?o }} }}")
+    ran[-1].join(10)
+    assert len(ran) == 3
+    assert len(store.graph(copy)) == 3  # what the third run saw, after two commits of two and of three titles
+    assert len(store.graph(graph)) == 4
+
+
+def test_extending_adds_to_what_a_graph_holds_by_then(store: OxigraphStore) -> None:
+    graph, quads = titles("a", *range(4))
+    assert store.extend(graph, quads[:2]).generation == 1
+    commit = store.extend(graph, quads[1:])
+    [change] = commit.changes
+    assert (change.added, change.removed) == (frozenset(quads[2:]), frozenset())
+    assert change.content_sha256 == content_sha256(store.graph(graph)) == content_sha256(quads)
+    assert store.extend(graph, quads).changes == ()
+    with pytest.raises(InvalidInputError, match="not added to"):
+        store.extend(PROV_GRAPH, [])
+    assert counters(store) == recount(store)
 
 
 def test_an_update_reports_its_changes_and_moves_the_generation(store: OxigraphStore) -> None:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
@@ -24,6 +25,7 @@ from kg.errors import (
     QueryLimitError,
     QueryMemoryError,
     QuerySyntaxError,
+    ShapesViolatedError,
 )
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
@@ -32,6 +34,7 @@ from kg.store.difference import content_sha256
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Rows
 from kg.store.sandbox import QueryPool
+from kg.tools import user_graphs
 from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import BASE, DCTERMS, KG, PROV, PROV_GRAPH, mint
 from tests.tools.made_up import WordIndex
@@ -102,6 +105,36 @@ def test_writers_of_every_kind_at_once_lose_nothing(kg: KnowledgeGraph) -> None:
     assert described(kg.store.graph(PROV_GRAPH), NOTES) == content_sha256(kg.store.graph(NOTES))
 
 
+def test_what_is_posted_is_checked_with_what_came_between(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = UserGraphs(kg)
+    commits = iter(range(50))
+    checked: list[int] = []
+    extend = OxigraphStore.extend
+
+    def contested(self: OxigraphStore, graph: NamedNode, *args: Any) -> Any:
+        self.commit({graph: [*self.graph(graph), *quads(graph, [note(f"between-{next(commits)}")])]})
+        return extend(self, graph, *args)
+
+    monkeypatch.setattr(OxigraphStore, "extend", contested)
+    monkeypatch.setattr(user_graphs, "_check", lambda _, triples: checked.append(len(triples)))
+    assert not graphs.post(NOTES, [note("posted")], "local")
+    assert checked == [1, 2]
+    assert {quad.subject for quad in kg.store.graph(NOTES)} == {NamedNode("urn:posted"), NamedNode("urn:between-0")}
+
+    def refused(_: NamedNode, triples: list[Triple]) -> None:
+        if len(triples) > 3:
+            raise ShapesViolatedError("too many", [])
+
+    monkeypatch.setattr(user_graphs, "_check", refused)
+    with pytest.raises(ShapesViolatedError):
+        graphs.post(NOTES, [note("refused")], "local")
+    assert len(kg.store.graph(NOTES)) == 3  # the other write stands, this one does not
+
+
+def quads(graph: NamedNode, triples: list[Triple]) -> list[Quad]:
+    return [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in triples]
+
+
 def described(said: list[Quad], graph: NamedNode) -> str:
     [digest] = [quad.object for quad in said if quad.subject == graph and quad.predicate == KG.contentSha256]
     assert isinstance(digest, Literal)
@@ -118,6 +151,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.sandbox import QueryPool
+from kg.tools import user_graphs
 from kg.tools.user_graphs import UserGraphs
 from tests.tools.made_up import WordIndex
 
