@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Self
 
@@ -85,11 +85,15 @@ class Shapes:
 
     def validate(self, data: Data) -> list[Violation]:
         """Validate `data` and return the results in no particular order."""
+        return list(self.results(data))
+
+    def results(self, data: Data) -> Iterator[Violation]:
+        """Validate `data` and yield the results as they are found, in no particular order."""
         engine = Engine(self._shapes, data, self.triples, self._queries)
-        found = [result for node in self._compiled for result in engine.results(node)]
+        for node in self._compiled:
+            yield from engine.results(node)
         if self.uncompiled:
-            found += reference.validate(self.triples, data.quads(), self.uncompiled.keys())
-        return found
+            yield from reference.validate(self.triples, data.quads(), self.uncompiled.keys())
 
     def by_pyshacl(self) -> dict[str, str]:
         """Return `uncompiled` as text, for a report."""
