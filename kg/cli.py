@@ -236,6 +236,7 @@ def validate(
 ) -> None:
     """Check data against the shapes. Files, a data directory, or else what ships with kg: ontology and fixtures."""
     from kg import bundle
+    from kg.validation import bundled
     from kg.validation import files as validation
     from kg.validation.report import Report
     from kg.validation.sarif import sarif
@@ -245,7 +246,7 @@ def validate(
     rdf, tables = _sorted_out(files or (), tuple(validation.FORMATS), locations.FORMATS)
     reports: list[Report] = []
     if not files and data_dir is None:
-        reports.append(validation.validate_bundle())
+        reports.append(bundled.validate_bundle())
         tables = [bundle.folder("fixtures") / source for source in pipeline.LOADERS]
     if rdf:
         reports.append(validation.validate_files(rdf))
