@@ -1,8 +1,8 @@
 """SHACL: record shapes at the gate of every load, and `kg validate` for files and for the store.
 
 `shapes.Shapes` holds a suite, `gate.RecordGate` checks candidate graphs before they are committed,
-`files.validate_files` and `files.validate_store` check what is there already, `bundled` what ships with Quadcite, and `report` and `sarif` word the
-findings for people, for programs and as a ``sh:ValidationReport``.
+`files.validate_files` and `files.validate_store` check what is there already, `bundled` what ships with Quadcite, and
+`report` and `sarif` word the findings for people, for programs and as a ``sh:ValidationReport``.
 
 A suite goes one way: `reading` (with `components` for what is written in SPARQL) makes a `model` of a shapes graph, or
 says what is ill-formed in it; `compiler` and `prebinding` make queries of the model; `engine` runs them over `data`, a
