@@ -3,12 +3,13 @@
 What is asked for is what breaks the constraints, so a query over sound data has no rows. Focus nodes enter a query as
 the pattern that finds them, never as a list, so blank nodes are as good as any. Written for this engine: MINUS where
 a correlated NOT EXISTS would be slow, VALUES and sameTerm where an equality would be of values, COALESCE where an error
-in a FILTER would let a value through.
+in a FILTER would let a value through. Where the focus nodes are listed, nothing is looked through: NOT EXISTS goes to
+each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +19,7 @@ from kg.sparql.terms import quote
 from kg.validation import model
 from kg.validation.literals import KEPT_AS, kept_by_value, numeric
 from kg.validation.model import Constraint, Targets
-from kg.validation.paths import Path, nullable, sparql
+from kg.validation.paths import InversePath, Path, nullable, sparql
 from kg.vocabulary import RDF, RDFS
 
 _FEW: Final = 8
@@ -41,8 +42,8 @@ Focus = Targets | Values
 class Query:
     """A SELECT for what breaks `constraints`.
 
-    Its columns are ``this``; ``value``, if `has_value`; ``path``, if `has_path`; and with several constraints one
-    column for each, which says whether that one is broken.
+    No row is there twice. Its columns are ``this``; ``value``, if `has_value`; ``path``, if `has_path`; and with several
+    constraints one column for each, which says whether that one is broken.
     """
 
     text: str
@@ -59,13 +60,14 @@ class Compiler:
 
     `subclasses`: the classes below each one, with itself. `term`: what stands for a term in the data. `encoded`:
     whether some literals stand there under another datatype. `scans`: whether it is quicker to look through all that
-    has a predicate than to go there from each target.
+    has a predicate than to go there from each target. `repeats`: whether a triple may stand there several times.
     """
 
     subclasses: Mapping[NamedNode, Sequence[NamedNode | BlankNode]] = field(hash=False)
     term: Callable[[NamedNode | Literal], NamedNode | Literal]
     encoded: Callable[[], bool] = lambda: False
     scans: Callable[[Targets, NamedNode], bool] = lambda targets, predicate: False
+    repeats: bool = False
 
     def focus(self, focus: Focus, variable: str = "this") -> str:
         """Return a pattern that binds `variable` to every focus node, some more than once."""
@@ -100,19 +102,39 @@ class Compiler:
             return False
         if focus.nodes:
             return not focus.classes and len(set(focus.nodes)) == len(focus.nodes)
-        return len(focus.classes) == 1 and len(self.subclasses[focus.classes[0]]) == 1
+        return len(focus.classes) == 1 and self._is_once(focus)
 
     def pairs(self, focus: Focus, path: Path | None) -> str:
-        """Return a query for every focus node and value."""
-        return f"SELECT ?this ?value WHERE {{ {self.values(focus, path)} }}"
+        """Return a query for every focus node and value, each pair once."""
+        return f"{self._select(focus, path)} ?this ?value WHERE {{ {self.values(focus, path)} }}"
 
     def nodes(self, focus: Focus) -> str:
-        """Return a query for every focus node."""
-        return f"SELECT ?this WHERE {{ {self.focus(focus)} }}"
+        """Return a query for every focus node, each once."""
+        return f"{self._select(focus)} ?this WHERE {{ {self.focus(focus)} }}"
+
+    def among(self, targets: Targets, nodes: Iterable[NamedNode | Literal]) -> str:
+        """Return a query for those of `nodes` that `targets` has by what the data say."""
+        listed = " ".join(map(self._quoted, nodes))
+        return f"SELECT ?this WHERE {{ VALUES ?this {{ {listed} }} FILTER({self._is_target(targets)}) }}"
+
+    def _select(self, focus: Focus, path: Path | None = None) -> str:
+        """Return how the rows about every focus node and value begin, so that none is there twice."""
+        inner = path.path if isinstance(path, InversePath) else path
+        steps = path is None or (isinstance(inner, NamedNode) and not self.repeats)
+        return "SELECT" if steps and self._is_once(focus) else "SELECT DISTINCT"
+
+    def _is_once(self, focus: Focus) -> bool:
+        """Return whether the pattern of `focus` finds each node once."""
+        if isinstance(focus, Values) or focus.subjects_of or focus.objects_of:
+            return True  # it is a SELECT DISTINCT itself
+        if focus.nodes or len(focus.classes) > 1:
+            return bool(focus.classes) or len(set(focus.nodes)) == len(focus.nodes)
+        return not self.repeats and len(self.subclasses[focus.classes[0]]) == 1
 
     def queries(self, constraints: Sequence[Constraint], focus: Focus, path: Path | None) -> list[Query]:
         """Return the queries for those of `constraints` that refer to no other shape and are not written in SPARQL."""
-        tests = [(constraint, test) for constraint in constraints if (test := self._test(constraint))]
+        few = _listed(focus)
+        tests = [(constraint, test) for constraint in constraints if (test := self._test(constraint, few))]
         found = [self._tested(tests, focus, path)] if tests else []
         for constraint in constraints:
             found += self._compared(constraint, focus, path)
@@ -137,7 +159,7 @@ class Compiler:
         flags = "" if len(tests) == 1 else "".join(f" ({test} AS ?broken{at})" for at, (_, test) in enumerate(tests))
         either = " || ".join(test for _, test in tests)
         test = f"({either}) && {guard}" if guard else either
-        text = f"SELECT ?this ?value{flags} WHERE {{ {_group(values)} FILTER({test}) }}"
+        text = f"{self._select(focus, path)} ?this ?value{flags} WHERE {{ {_group(values)} FILTER({test}) }}"
         return Query(text, tuple(constraint for constraint, _ in tests))
 
     def _source(self, focus: Focus, path: Path | None) -> tuple[str, str]:
@@ -171,10 +193,13 @@ class Compiler:
         decoded = f"STRDT(STR({variable}), IRI(STRAFTER({name}, {kept})))"
         return f"COALESCE(IF(STRSTARTS({name}, {kept}), {decoded}, {variable}), {variable})"
 
-    def _test(self, constraint: Constraint, value: str = "?value") -> str:
-        """Return an expression that is true of values that break `constraint`; empty, if no single value tells."""
+    def _test(self, constraint: Constraint, few: bool, value: str = "?value") -> str:
+        """Return an expression that is true of values that break `constraint`; empty, if no single value tells.
+
+        `few`: it is asked about a few values.
+        """
         match constraint:
-            case model.ClassOf(_, name) if len(self.subclasses[name]) <= _FEW:
+            case model.ClassOf(_, name) if few or len(self.subclasses[name]) <= _FEW:
                 kinds = self._each_instance(name, value[1:])
                 return f"!({' || '.join(f'EXISTS {{ {kind} }}' for kind in kinds)})"
             case model.Datatype(_, name):
@@ -203,10 +228,13 @@ class Compiler:
         """Return the queries for a constraint that compares a value with the data, or a set of values with a number."""
         nodes = self.focus(focus)
         values = _group(self.values(focus, path))
-        select, only = f"SELECT ?this ?value WHERE {{ {values}", f"SELECT ?this WHERE {{ {nodes}"
+        select = f"{self._select(focus, path)} ?this ?value WHERE {{ {values}"
+        only = f"{self._select(focus)} ?this WHERE {{ {nodes}"
+        once = "SELECT DISTINCT" if self.repeats else self._select(focus)
+        few = _listed(focus)
         one = (constraint,)
         match constraint:
-            case model.ClassOf(_, name) if len(self.subclasses[name]) > _FEW:
+            case model.ClassOf(_, name) if not few and len(self.subclasses[name]) > _FEW:
                 return [Query(f"{select} MINUS {{ {self._instances(name, 'value')} }} }}", one)]
             case model.In(_, terms) if len(terms) > _FEW:
                 listed = " ".join(map(self._quoted, terms))
@@ -221,58 +249,80 @@ class Compiler:
                 return [Query(repeated, one)]
             case model.Equals(_, predicate):
                 other = f"?this {quote(predicate)} ?value ."
-                lacking = f"SELECT ?this ?value WHERE {{ {nodes} {other} MINUS {{ {values} }} }}"
-                return [Query(f"{select} MINUS {{ {other} }} }}", one), Query(lacking, one)]
+                lacking = f"{once} ?this ?value WHERE {{ {nodes} {other}"
+                reached = self._reached(path) if few else f"MINUS {{ {values} }}"
+                others = f"FILTER NOT EXISTS {{ {other} }}" if few else f"MINUS {{ {other} }}"
+                return [Query(f"{select} {others} }}", one), Query(f"{lacking} {reached} }}", one)]
             case model.Disjoint(_, predicate):
-                return [Query(f"{select} ?this {quote(predicate)} ?value . }}", one)]
+                found = f"{values} ?this {quote(predicate)} ?value ."
+                start = "SELECT DISTINCT" if self.repeats else self._select(focus, path)
+                return [Query(f"{start} ?this ?value WHERE {{ {found} }}", one)]
             case model.Less(_, relation, predicate):
                 test = f"{self._value('?value')} {relation} {self._value('?other')}"
                 compared = f"?this {quote(predicate)} ?other . FILTER(!COALESCE({test}, false))"
+                start = "SELECT DISTINCT" if self.repeats else self._select(focus, path)
                 # Each pair that is not in order is a result of its own.
-                return [Query(f"SELECT ?this ?value ?other WHERE {{ {values} {compared} }}", one)]
+                return [Query(f"{start} ?this ?value ?other WHERE {{ {values} {compared} }}", one)]
             case model.HasValue(_, value):
                 term = self._quoted(value)
                 if path is None:
                     return [Query(f"{only} FILTER(!sameTerm(?this, {term})) }}", one, has_value=False)]
+                if few:
+                    return [Query(f"{only} {self._reached(path, term)} }}", one, has_value=False)]
                 if nullable(path):
                     having = f"{values} FILTER(sameTerm(?value, {term}))"
                 else:
                     having = f"?this {sparql(path)} {term} ."
                 return [Query(f"{only} MINUS {{ {having} }} }}", one, has_value=False)]
             case model.Closed(_, allowed):
+                start = f"{once} ?this ?value ?path WHERE {{ {nodes} ?this ?path ?value ."
                 if not allowed:
-                    return [
-                        Query(f"SELECT ?this ?value ?path WHERE {{ {nodes} ?this ?path ?value . }}", one, has_path=True)
-                    ]
+                    return [Query(f"{start} }}", one, has_path=True)]
                 known = f"MINUS {{ VALUES ?path {{ {' '.join(map(quote, allowed))} }} }}"
-                text = f"SELECT ?this ?value ?path WHERE {{ {nodes} ?this ?path ?value . {known} }}"
-                others = f"!({'|'.join(map(quote, allowed))})"
-                probe = f"SELECT ?this WHERE {{ {nodes} ?this {others} ?value . }} LIMIT 1"
-                return [Query(text, one, has_path=True, probe=probe)]
+                probed = f"!({'|'.join(map(quote, allowed))})"
+                probe = f"SELECT ?this WHERE {{ {nodes} ?this {probed} ?value . }} LIMIT 1"
+                return [Query(f"{start} {known} }}", one, has_path=True, probe=probe)]
         return []
+
+    def _reached(self, path: Path | None, value: str = "?value") -> str:
+        """Return a filter for nodes that `path` does not lead from to `value`."""
+        if path is None:
+            return f"FILTER(!sameTerm(?this, {value}))"
+        itself = f"FILTER(!sameTerm(?this, {value}))" if nullable(path) else ""
+        return f"FILTER NOT EXISTS {{ ?this {sparql(path)} {value} }} {itself}"
 
     def _counted(
         self, constraint: Constraint, focus: Focus, path: Path | None, least: int | None, most: int | None
     ) -> Query:
         nodes, values = self.focus(focus), self.values(focus, path)
+        only = f"{self._select(focus)} ?this WHERE {{ {nodes}"
         probe = ""
         if most is not None:
-            text = f"SELECT ?this WHERE {{ {values} }}" if most == 0 else self._too_many(focus, path, most, "DISTINCT ")
+            several = self._too_many(focus, path, most, "DISTINCT ")
+            text = f"SELECT DISTINCT ?this WHERE {{ {values} }}" if most == 0 else several
             probe = "" if most == 0 else self._too_many(focus, path, most)
         elif least is None or least <= 0:
-            text = f"SELECT ?this WHERE {{ {nodes} FILTER(false) }}"
+            text = f"{only} FILTER(false) }}"
         elif least == 1:
             reached = values if path is None or nullable(path) else f"?this {sparql(path)} ?value ."
-            text = f"SELECT ?this WHERE {{ {nodes} MINUS {{ {reached} }} }}"
+            lacking = "FILTER(false)" if path is None or nullable(path) else f"FILTER NOT EXISTS {{ {reached} }}"
+            text = f"{only} {lacking if _listed(focus) else f'MINUS {{ {reached} }}'} }}"
         else:
             enough = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT(DISTINCT ?value) >= {least})"
-            text = f"SELECT ?this WHERE {{ {nodes} MINUS {{ {enough} }} }}"
+            text = f"{only} MINUS {{ {enough} }} }}"
         return Query(text, (constraint,), has_value=False, probe=probe)
 
     def _too_many(self, focus: Focus, path: Path | None, most: int, distinct: str = "") -> str:
         values, guard = self._source(focus, path)
         many = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT({distinct}?value) > {most})"
         return f"SELECT ?this WHERE {{ {{ {many} }} FILTER({guard}) }}" if guard else many
+
+
+def _listed(focus: Focus) -> bool:
+    """Return whether the focus nodes are listed, or what a path leads to from listed ones: then they are few."""
+    if isinstance(focus, Values):
+        return _listed(focus.parent)
+    return not (focus.classes or focus.subjects_of or focus.objects_of)
 
 
 def _known(datatype: NamedNode, value: str) -> str:

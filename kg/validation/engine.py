@@ -2,12 +2,17 @@
 
 Focus nodes go down into a query as the pattern that finds them; what comes back up is the nodes that do not conform. So
 a shape that others refer to is checked once for all nodes that it is asked about, and nothing is correlated.
+
+Results are yielded as they are found. What is kept of them: of a shape that sh:and, sh:or, sh:xone, sh:not or
+sh:qualifiedValueShape refers to, the nodes that break it; of one that sh:node refers to, its results, if details are
+asked for; and those of a property shape that a shape with a path of its own refers to, since several of its focus nodes
+may lead to one value. All of that is forgotten with the targets that it was asked about.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
@@ -42,6 +47,8 @@ class Engine:
 
     `shapes_graph`: what ``$shapesGraph`` holds, where a query speaks of it. `queries` keeps what was compiled for the
     next candidate of the same suite: nothing in a query is of the data, where no class has another one below it.
+    `among`: the only focus nodes that are looked at; none of them a blank node. `details`: whether results say what a
+    shape found that they refer to by ``sh:node``.
     """
 
     def __init__(
@@ -50,21 +57,29 @@ class Engine:
         data: Data,
         shapes_graph: Iterable[Quad | Triple] = (),
         queries: Queries | None = None,
+        *,
+        among: Collection[NamedNode | Literal] | None = None,
+        details: bool = True,
     ) -> None:
-        self._shapes, self._data = shapes, data
+        self._shapes, self._data, self._among, self._details = shapes, data, among, details
+        for node in among or ():
+            data.term(node)
         for shape in shapes.values():
             for node in shape.targets.nodes:
                 data.term(node)  # known before it is asked whether there are encoded literals
         names = {name for shape in shapes.values() for name in _classes(shape)}
         subclasses = {name: data.subclasses(name) for name in names}
-        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans)
-        lasting = data.as_written and all(len(below) == 1 for below in subclasses.values())
+        repeats = data.may_repeat
+        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans, repeats)
+        lasting = data.as_written and among is None and all(len(below) == 1 for below in subclasses.values())
         self._queries: Queries = queries if queries is not None and lasting else {}
         self._encoded = data.encodes
-        self._plain = Compiler(subclasses, lambda term: term)
+        self._plain = Compiler(subclasses, lambda term: term, repeats=repeats)
         self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
-        self._aimed: dict[Targets, bool] = {}
+        self._aimed: dict[Targets, Targets | None] = {}
+        self._asked_about: Targets | None = None
         self._known: dict[tuple[ShapeNode, Focus], Found] = {}
+        self._failed: dict[tuple[ShapeNode, Focus], set[Term]] = {}
         if any(asks_for_shapes(shape) for shape in shapes.values()):
             data.add_shapes(shapes_graph)
 
@@ -84,33 +99,70 @@ class Engine:
             self._scanned[targets, predicate] = known
         return known
 
-    def results(self, node: ShapeNode) -> list[Violation]:
-        """Return what the shape `node` finds on its targets."""
-        targets = self._shapes[node].targets
+    def results(self, node: ShapeNode) -> Iterator[tuple[Term, Violation]]:
+        """Yield what the shape `node` finds, each result with the target that led to it."""
+        targets = self._aim(self._shapes[node].targets)
+        if targets is None:
+            return
+        if targets != self._asked_about:
+            self._asked_about = targets
+            self._known.clear()
+            self._failed.clear()
+        yield from self._stream(node, targets)
+
+    def _aim(self, targets: Targets) -> Targets | None:
+        """Return the targets that are looked at: None, if there are none."""
         if targets not in self._aimed:
-            self._aimed[targets] = any(True for _ in self._rows(self._compiler.nodes(targets) + " LIMIT 1"))
-        if not self._aimed[targets]:
-            return []
-        found = self._found(node, targets)
-        return [result for results in found.values() for result in results]
+            kept = targets if self._among is None else Targets(tuple(self._among_targets(targets, self._among)))
+            some = kept and any(True for _ in self._rows(self._compiler.nodes(kept) + " LIMIT 1"))
+            self._aimed[targets] = kept if some else None
+        return self._aimed[targets]
+
+    def _among_targets(self, targets: Targets, among: Collection[NamedNode | Literal]) -> Iterator[NamedNode | Literal]:
+        listed = set(targets.nodes).intersection(among)
+        yield from listed
+        if among and (targets.classes or targets.subjects_of or targets.objects_of):
+            for [node] in self._rows(self._compiler.among(targets, among)):
+                term = self._data.original(node)
+                if isinstance(term, NamedNode | Literal) and term not in listed:
+                    yield term
+
+    def _stream(self, node: ShapeNode, focus: Focus) -> Iterator[tuple[Term, Violation]]:
+        """Yield the results about each of the focus nodes that does not conform to the shape `node`."""
+        shape = self._shapes[node]
+        if shape.deactivated:
+            return
+        for result in self._own(shape, focus):
+            if result.focus is not None:
+                yield result.focus, result
+        for constraint in shape.constraints:
+            if not isinstance(constraint, model.Property):
+                continue
+            if shape.path is None:
+                yield from self._stream(constraint.shape, focus)
+                continue
+            inner = self._found(constraint.shape, self._below(focus, shape))
+            for this, value in self._pairs(focus, shape.path, inner):
+                yield from ((this, result) for result in inner[value])
 
     def _found(self, node: ShapeNode, focus: Focus) -> Found:
-        """Return the results about each of the focus nodes that does not conform to the shape `node`."""
+        """Return the results by the focus node that does not conform to the shape `node`."""
         known = self._known.get((node, focus))
         if known is None:
             by_node: dict[Term, list[Violation]] = defaultdict(list)
-            shape = self._shapes[node]
-            if not shape.deactivated:
-                for result in self._own(shape, focus):
-                    if result.focus is not None:
-                        by_node[result.focus].append(result)
-                for constraint in shape.constraints:
-                    if isinstance(constraint, model.Property):
-                        inner = self._found(constraint.shape, self._below(focus, shape))
-                        for this, value in self._pairs(focus, shape.path, inner):
-                            by_node[this] += inner[value]
+            for this, result in self._stream(node, focus):
+                by_node[this].append(result)
             known = self._known[node, focus] = by_node
         return known
+
+    def _failing(self, node: ShapeNode, focus: Focus) -> Collection[Term]:
+        """Return the focus nodes that do not conform to the shape `node`."""
+        if (known := self._known.get((node, focus))) is not None:
+            return known.keys()
+        failed = self._failed.get((node, focus))
+        if failed is None:
+            failed = self._failed[node, focus] = {this for this, _ in self._stream(node, focus)}
+        return failed
 
     def _own(self, shape: Shape, focus: Focus) -> Iterator[Violation]:
         """Yield the results of the constraints of a shape, but for those of its property shapes."""
@@ -123,9 +175,10 @@ class Engine:
         for constraint in shape.constraints:
             match constraint:
                 case model.Node(_, inner):
-                    found = self._found(inner, self._below(focus, shape))
-                    for this, value in self._pairs(focus, shape.path, found):
-                        yield _result(shape, constraint, this, value, details=tuple(found[value]))
+                    below = self._below(focus, shape)
+                    found = self._found(inner, below) if self._details else {}
+                    for this, value in self._pairs(focus, shape.path, found or self._failing(inner, below)):
+                        yield _result(shape, constraint, this, value, details=tuple(found.get(value, ())))
                 case model.Combined():
                     yield from self._combined(shape, focus, constraint)
                 case model.Qualified():
@@ -136,18 +189,18 @@ class Engine:
     def _below(self, focus: Focus, shape: Shape) -> Focus:
         return focus if shape.path is None else Values(focus, shape.path)
 
-    def _pairs(self, focus: Focus, path: Path | None, among: Iterable[Term] | None = None) -> list[tuple[Term, Term]]:
-        """Return each focus node with each of its values; only with those `among` some, if they are given."""
-        among = None if among is None else set(among)
+    def _pairs(
+        self, focus: Focus, path: Path | None, among: Collection[Term] | None = None
+    ) -> Iterator[tuple[Term, Term]]:
+        """Yield each focus node with each of its values; only with those `among` some, if they are given."""
         if among is not None and path is None:
-            return [(node, node) for node in among]
-        if among is not None and not among:
-            return []
-        original = self._data.original
-        found = dict.fromkeys(
-            (original(row[0]), original(row[1])) for row in self._rows(self._compiler.pairs(focus, path))
-        )
-        return [pair for pair in found if among is None or pair[1] in among]
+            yield from ((node, node) for node in among)
+        elif among is None or among:
+            original = self._data.original
+            for row in self._rows(self._compiler.pairs(focus, path)):
+                this, value = original(row[0]), original(row[1])
+                if among is None or value in among:
+                    yield this, value
 
     def _rows(self, query: str) -> Iterator[tuple[Term, ...]]:
         return (tuple(row) for row in self._data.rows(query))
@@ -157,7 +210,7 @@ class Engine:
         several = len(query.constraints) > 1
         if query.probe and not any(True for _ in self._rows(query.probe)):
             return
-        for cells in dict.fromkeys(self._rows(query.text)):
+        for cells in self._rows(query.text):
             this, value = original(cells[0]), original(cells[1]) if query.has_value else None
             path = cells[2] if query.has_path else None
             for at, constraint in enumerate(query.constraints):
@@ -176,7 +229,8 @@ class Engine:
 
     def _combined(self, shape: Shape, focus: Focus, constraint: model.Combined) -> Iterator[Violation]:
         below = self._below(focus, shape)
-        failing = [self._found(node, below).keys() for node in constraint.shapes]
+        failing = [self._failing(node, below) for node in constraint.shapes]
+        pairs: Iterable[tuple[Term, Term]]
         match constraint.operator:
             case "and":
                 pairs = self._pairs(focus, shape.path, set().union(*failing))
@@ -184,18 +238,18 @@ class Engine:
                 pairs = self._pairs(focus, shape.path, set.intersection(*map(set, failing)))
             case _:
                 wanted = 0 if constraint.operator == "not" else 1
-                pairs = [
+                pairs = (
                     (this, value)
                     for this, value in self._pairs(focus, shape.path)
                     if sum(value not in nodes for nodes in failing) != wanted
-                ]
+                )
         for this, value in pairs:
             yield _result(shape, constraint, this, value)
 
     def _qualified(self, shape: Shape, focus: Focus, constraint: model.Qualified) -> Iterator[Violation]:
         below = self._below(focus, shape)
-        failing = self._found(constraint.shape, below).keys()
-        siblings = [self._found(node, below).keys() for node in constraint.siblings]
+        failing = self._failing(constraint.shape, below)
+        siblings = [self._failing(node, below) for node in constraint.siblings]
         counts = Counter(
             this
             for this, value in self._pairs(focus, shape.path)
@@ -206,8 +260,8 @@ class Engine:
                 if count > constraint.most:
                     yield _result(shape, constraint, this)
         elif constraint.least is not None:
-            nodes = dict.fromkeys(self._data.original(row[0]) for row in self._rows(self._compiler.nodes(focus)))
-            for this in nodes:
+            for row in self._rows(self._compiler.nodes(focus)):
+                this = self._data.original(row[0])
                 if counts[this] < constraint.least:
                     yield _result(shape, constraint, this)
 
@@ -217,10 +271,10 @@ class Engine:
             pattern = self._plain.values(focus, shape.path)
             query = prebinding.as_select(constraint.query, prebound)
         else:
-            prebound, query = ("this",), constraint.query  # type: ignore[assignment]
+            prebound, query = ("this",), prebinding.distinct(constraint.query)  # type: ignore[assignment]
             pattern = self._plain.focus(focus)
         binding = pattern
-        if constraint.ask or not self._plain.is_plain(focus) or self._data.may_repeat:
+        if constraint.ask or not self._plain.is_plain(focus):
             binding = f"{{ SELECT DISTINCT {' '.join(f'?{name}' for name in prebound)} WHERE {{ {pattern} }} }}"
         text = prebinding.inject(query, prebound, binding)
         if text is None:
@@ -232,19 +286,19 @@ class Engine:
                 f"the query of {shape.node} cannot be asked about several nodes: {error}"
             ) from error
         names = [variable.value for variable in rows.variables]
-        found = [dict(zip(names, row, strict=True)) for row in rows]
+        found = (dict(zip(names, row, strict=True)) for row in rows)
         if constraint.ask:
             yield from self._denied(shape, focus, constraint, found)
             return
-        for row in dict.fromkeys(tuple(each.items()) for each in found):
-            yield self._selected(shape, constraint, dict(row))
+        for each in found:
+            yield self._selected(shape, constraint, each)
 
     def _denied(
         self, shape: Shape, focus: Focus, constraint: model.SparqlConstraint, found: Iterable[Mapping[str, Term]]
     ) -> Iterator[Violation]:
         sound = {(row["this"], row["value"]) for row in found}
         pairs = self._plain.pairs(focus, shape.path)
-        for this, value in dict.fromkeys(tuple(row) for row in self._data.rows(pairs, plain=True)):
+        for this, value in self._data.rows(pairs, plain=True):
             if (this, value) not in sound:
                 yield self._selected(shape, constraint, {"this": this, "value": value})
 

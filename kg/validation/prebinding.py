@@ -134,6 +134,15 @@ def as_select(query: str, variables: Collection[str]) -> str:
     return f"{query[: ask.start]}SELECT {' '.join(f'?{name}' for name in variables)}{query[ask.end :]}"
 
 
+def distinct(query: str) -> str:
+    """Return a SELECT with no row twice."""
+    words = [token for token in _significant(query) if token.kind == "word"]
+    at = next(place for place, token in enumerate(words) if token.text.upper() == "SELECT")
+    if words[at + 1 : at + 2] and words[at + 1].text.upper() in ("DISTINCT", "REDUCED"):
+        return f"{query[: words[at].end]} DISTINCT{query[words[at + 1].end :]}"
+    return f"{query[: words[at].end]} DISTINCT{query[words[at].end :]}"
+
+
 def form(query: str) -> str:
     """Return the first word of `query` that says what kind it is: ``SELECT``, ``ASK`` or another one."""
     words = (token.text.upper() for token in _significant(query) if token.kind == "word")

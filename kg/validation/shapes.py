@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final, Self
 
-from pyoxigraph import NamedNode, Quad, Triple, parse
+from pyoxigraph import Literal, NamedNode, Quad, Triple, parse
 
 from kg import bundle
 from kg.errors import SourceError
@@ -22,12 +23,15 @@ from kg.vocabulary import RDF, SH
 _CLOSING: Final = frozenset({SH.closed, SH.ignoredProperties, SH.targetSubjectsOf})
 """What makes a record shape one for records alone: it allows nothing more, and looks at what has no class of ours."""
 
+_AT_ONCE: Final = 1_000
+"""Focus nodes that one query lists."""
+
 
 class Shapes:
     """A suite of shapes.
 
-    `targets` are the classes and `target_predicates` the predicates whose subjects it looks at; `uncompiled` are the
-    shapes that pySHACL runs, each with the reason.
+    `targets` are the classes and `target_predicates` the predicates whose subjects it looks at; `roots` are the shapes
+    that have targets, and `uncompiled` those of them that pySHACL runs, each with the reason.
     """
 
     def __init__(self, triples: Iterable[Quad | Triple], *, opened: bool = False) -> None:
@@ -36,13 +40,13 @@ class Shapes:
         self.target_predicates: frozenset[Term] = frozenset(
             t.object for t in self.triples if t.predicate == SH.targetSubjectsOf
         )
-        self._shapes = read_shapes(self.triples)
+        self.shapes = read_shapes(self.triples)
         advanced = {triple.subject for triple in self.triples if triple.predicate == SH.target}
-        roots = [node for node, shape in self._shapes.items() if shape.targets or node in advanced]
-        self.uncompiled = {node: reason for node in roots if (reason := self._why_uncompiled(node))}
+        self.roots = [node for node, shape in self.shapes.items() if shape.targets or node in advanced]
+        self.uncompiled = {node: reason for node in self.roots if (reason := self._why_uncompiled(node))}
         self._queries: Queries = {}
-        self._asks_for_shapes = any(map(asks_for_shapes, self._shapes.values()))
-        self._compiled = [node for node in roots if node not in self.uncompiled]
+        self._asks_for_shapes = any(map(asks_for_shapes, self.shapes.values()))
+        self._compiled = [node for node in self.roots if node not in self.uncompiled]
 
     @classmethod
     def dataset(cls) -> Self:
@@ -87,13 +91,49 @@ class Shapes:
         """Validate `data` and return the results in no particular order."""
         return list(self.results(data))
 
-    def results(self, data: Data) -> Iterator[Violation]:
-        """Validate `data` and yield the results as they are found, in no particular order."""
-        engine = Engine(self._shapes, data, self.triples, self._queries)
+    def results(
+        self, data: Data, focus: Collection[Term] | None = None, *, details: bool = True
+    ) -> Iterator[Violation]:
+        """Validate `data` and yield the results as they are found, in no particular order.
+
+        `focus`: the only focus nodes that are looked at, as far as they are targets; with few of them, the time that
+        takes depends on them and not on the size of the data. That of what pySHACL runs does not, nor that of a
+        candidate in which one of them is a blank node, which no query can name. `details`: whether a result tells the
+        results of the shape that it refers to by ``sh:node``; those have to be kept.
+        """
+        for _, result in self.by_target(data, focus, details=details):
+            yield result
+
+    def by_target(
+        self, data: Data, focus: Collection[Term] | None = None, *, details: bool = True
+    ) -> Iterator[tuple[Term, Violation]]:
+        """Yield what `results` yields, each with the target that led to it.
+
+        That is its focus node, but where property shapes stand in property shapes: then it led there by a path. Where
+        pySHACL finds a result it is the focus node.
+        """
+        if focus is None:
+            yield from self._found(data, details=details)
+        else:
+            focus = frozenset(focus)
+            named = [node for node in focus if isinstance(node, NamedNode | Literal)]
+            if len(named) == len(focus):
+                rest = iter(named)
+                while portion := list(islice(rest, _AT_ONCE)):
+                    yield from self._found(data, portion, details=details)
+            else:
+                yield from (found for found in self._found(data, details=details) if found[0] in focus)
+        if self.uncompiled and (focus is None or focus):
+            for result in reference.validate(self.triples, data.quads(), self.uncompiled.keys()):
+                if result.focus is not None and (focus is None or result.focus in focus):
+                    yield result.focus, result
+
+    def _found(
+        self, data: Data, among: Collection[NamedNode | Literal] | None = None, *, details: bool
+    ) -> Iterator[tuple[Term, Violation]]:
+        engine = Engine(self.shapes, data, self.triples, self._queries, among=among, details=details)
         for node in self._compiled:
             yield from engine.results(node)
-        if self.uncompiled:
-            yield from reference.validate(self.triples, data.quads(), self.uncompiled.keys())
 
     def by_pyshacl(self) -> dict[str, str]:
         """Return `uncompiled` as text, for a report."""
@@ -104,7 +144,7 @@ class Shapes:
         reasons: dict[str, None] = {}
         todo, seen = [node], {node}
         while todo:
-            shape = self._shapes[todo.pop()]
+            shape = self.shapes[todo.pop()]
             if shape.deactivated:
                 continue
             if shape.uncompiled:
