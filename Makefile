@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test bench lint serve readme lock
+.PHONY: help setup demo test bench lint serve readme released lock
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -37,6 +37,9 @@ serve: setup  ## serve the data directory on loopback
 
 readme: $(STAMP)  ## renew the tables of README.md from the code
 	$(BIN)/python -m tests.readme
+
+released: $(STAMP)  ## at a release: keep what the terms of the ontology mean, so that none is lost after it
+	$(BIN)/python -m tests.released
 
 lock: $(STAMP)  ## renew the lock files from pyproject.toml
 	$(BIN)/pip install --quiet uv

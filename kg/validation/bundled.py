@@ -4,61 +4,124 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from pyoxigraph import BlankNode, NamedNode, Quad
+from pyoxigraph import NamedNode, Quad
 
 from kg import bundle
 from kg.validation.files import read, shapes_faults
 from kg.validation.gate import RecordGate
+from kg.validation.releases import release_faults
 from kg.validation.report import Report, Violation
 from kg.validation.shapes import Shapes
-from kg.vocabulary import BASE, KG, OWL, RDF, RDFS, SKOS
+from kg.vocabulary import BASE, KGS, SH
+
+Check = Callable[[Sequence[Quad]], list[Violation]]
 
 
 def validate_bundle() -> Report:
-    """Validate what ships with Quadcite: each ontology module says what its terms mean, the shapes are SHACL that
-    finds in every fixture exactly what the fixture says, and no more.
+    """Validate what ships with Quadcite: each ontology module says what its terms mean and loses none of the last
+    release, the shapes are SHACL that compiles to queries, and find in every fixture exactly what the fixture says.
     """
     ontology = sorted(bundle.folder("ontology").glob("*.ttl"))
     shapes = sorted(bundle.folder("shapes").glob("*.ttl"))
-    found: list[Violation] = []
-    for path in ontology:
-        quads, syntax_error = read(path)
-        found += [syntax_error] if syntax_error else _ontology_faults(path, quads)
-    for path in shapes:
-        found += shapes_faults(path)
-    if not found:
-        found += fixture_faults(bundle.folder("fixtures") / "shapes")
+    found = ontology_faults(ontology, bundle.folder("ontology") / "released" / "terms.nt")
+    found += [fault for path in shapes for fault in (*shapes_faults(path), *_uncompiled(path))]
+    if not any(fault.blocks for fault in found):
+        fixtures = bundle.folder("fixtures") / "shapes"
+        found += untried(shapes, fixtures)
+        found += fixture_faults(fixtures)
     return Report(f"{len(ontology)} ontology modules, {len(shapes)} shapes graphs and their fixtures", found)
 
 
-def fixture_faults(folder: Path) -> Iterator[Violation]:
-    """Yield where a fixture is not judged as ``cases.toml`` in `folder` declares.
+def tbox() -> Shapes:
+    """Return the shapes of the ontology itself."""
+    return Shapes.load(bundle.folder("shapes") / "tbox.ttl")
+
+
+def ontology_faults(modules: Sequence[Path], released: Path) -> list[Violation]:
+    """Return what is wrong with the ontology in `modules`, taken as one graph, by its shapes and its last release."""
+    said: list[Quad] = []
+    found: list[Violation] = []
+    home: dict[object, Path] = {}
+    for path in (*modules, released):
+        quads, syntax_error = read(path)
+        found += [syntax_error] if syntax_error else []
+        if path is released:
+            before = quads
+        else:
+            said += quads
+            home.update((quad.subject, path) for quad in quads)
+    if not found:
+        for fault in (*tbox().check(said), *release_faults(before, said)):
+            found.append(replace(fault, source=str(home.get(fault.focus, released))))
+    return sorted(found, key=lambda fault: (fault.source or "", str(fault.focus), fault.message))
+
+
+def untried(shapes: Iterable[Path], fixtures: Path) -> Iterator[Violation]:
+    """Yield each shape with a message of its own that no case below the folder `fixtures` tries."""
+    tried = {case["shape"] for folder in _folders(fixtures) for case in _cases(folder)}
+    for path in shapes:
+        speaking = {
+            quad.subject
+            for quad in read(path)[0]
+            if quad.predicate in (SH.message, SH.sparql) and isinstance(quad.subject, NamedNode)
+        }
+        for shape in sorted(speaking, key=str):
+            if f"kgs:{shape.value.removeprefix(KGS.iri)}" not in tried:
+                yield Violation(shape, "No fixture passes this shape and no other fails it.", source=str(path))
+
+
+def fixture_faults(fixtures: Path) -> Iterator[Violation]:
+    """Yield where a fixture is not judged as the ``cases.toml`` beside it declares, in `fixtures` and folders below.
 
     Each ``[[case]]`` there has a `shape`, a `passing` and a `failing` file, the `message` that the failing one must
-    give, and with it the `severity`, where that is not Violation. The `suite` is ``dataset`` where the shape is not one
-    for records.
+    give, and with it the `severity`, where that is not Violation. The `suite` is ``dataset`` or ``tbox`` where the
+    shape is not one for records.
     """
-    gate, dataset = RecordGate(), Shapes.dataset()
-    for case in tomllib.loads((folder / "cases.toml").read_text(encoding="utf-8"))["case"]:
-        for kind in ("passing", "failing"):
-            path = folder / case[kind]
-            quads, syntax_error = read(path)
-            if syntax_error is not None:
-                yield syntax_error
-                continue
-            if case.get("suite") == "dataset":
-                results = dataset.check(quads)
-            else:
-                results = [violation for each in gate.check(_by_graph(quads)).values() for violation in each]
-            expected = {(case["message"], case.get("severity", "Violation"))} if kind == "failing" else set()
-            for message, severity in {(result.message, result.severity) for result in results} ^ expected:
-                lack = "gives" if (message, severity) not in expected else "does not give"
-                yield Violation(
-                    None, f"{kind} fixture of {case['shape']} {lack} this {severity}: {message}", source=str(path)
-                )
+    checks = suites()
+    for folder in _folders(fixtures):
+        for case in _cases(folder):
+            for kind in ("passing", "failing"):
+                yield from _misjudged(case, kind, folder / case[kind], checks[case.get("suite", "record")])
+
+
+def suites() -> dict[str, Check]:
+    """Return what checks the fixtures of each suite, by the name of the suite."""
+    gate = RecordGate()
+
+    def records(quads: Sequence[Quad]) -> list[Violation]:
+        return [violation for found in gate.check(_by_graph(quads)).values() for violation in found]
+
+    return {"record": records, "dataset": Shapes.dataset().check, "tbox": tbox().check}
+
+
+def _misjudged(case: Mapping[str, str], kind: str, path: Path, check: Check) -> Iterator[Violation]:
+    quads, syntax_error = read(path)
+    if syntax_error is not None:
+        yield syntax_error
+        return
+    given = {(result.message, result.severity) for result in check(quads)}
+    expected = {(case["message"], case.get("severity", "Violation"))} if kind == "failing" else set()
+    for message, severity in sorted(given ^ expected):
+        lack = "gives" if (message, severity) in given else "does not give"
+        yield Violation(None, f"{kind} fixture of {case['shape']} {lack} this {severity}: {message}", source=str(path))
+
+
+def _uncompiled(path: Path) -> Iterator[Violation]:
+    for shape, reason in Shapes.load(path).uncompiled.items():
+        yield Violation(shape, f"A shape of ours compiles to queries, this one does not: {reason}", source=str(path))
+
+
+def _folders(fixtures: Path) -> list[Path]:
+    return sorted(path.parent for path in fixtures.rglob("cases.toml"))
+
+
+def _cases(folder: Path) -> list[dict[str, str]]:
+    cases: list[dict[str, str]] = tomllib.loads((folder / "cases.toml").read_text(encoding="utf-8"))["case"]
+    return cases
 
 
 def _by_graph(quads: Iterable[Quad]) -> dict[NamedNode, list[Quad]]:
@@ -67,23 +130,3 @@ def _by_graph(quads: Iterable[Quad]) -> dict[NamedNode, list[Quad]]:
         graph = quad.graph_name if isinstance(quad.graph_name, NamedNode) else NamedNode(BASE + "graph/src/fixture")
         graphs[graph].append(Quad(quad.subject, quad.predicate, quad.object, graph))
     return graphs
-
-
-def _ontology_faults(path: Path, quads: Sequence[Quad]) -> Iterator[Violation]:
-    said: dict[object, dict[NamedNode, list[object]]] = defaultdict(lambda: defaultdict(list))
-    for quad in quads:
-        said[quad.subject][quad.predicate].append(quad.object)
-    for subject, properties in said.items():
-        if isinstance(subject, BlankNode) or not isinstance(subject, NamedNode) or OWL.Ontology in properties[RDF.type]:
-            continue
-        if not subject.value.startswith(BASE):
-            continue
-        labels = RDFS.label if subject.value.startswith(KG.iri) else SKOS.prefLabel
-        needed = {labels: "a label", SKOS.definition: "a definition", RDFS.isDefinedBy: "rdfs:isDefinedBy"}
-        for predicate, name in needed.items():
-            if not properties[predicate]:
-                yield Violation(subject, f"A term of the ontology lacks {name}.", path=predicate, source=str(path))
-        if RDFS.domain in properties or RDFS.range in properties:
-            yield Violation(
-                subject, "A property has rdfs:domain or rdfs:range: shapes check the data instead.", source=str(path)
-            )
