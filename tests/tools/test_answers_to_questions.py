@@ -1,0 +1,38 @@
+"""The questions of the ontology have over the fixtures the answers that answers.toml says, no more and no fewer."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.store.protocol import Rows
+from kg.tools.examples import examples
+from kg.tools.search_service import expand
+
+ANSWERS = tomllib.loads((Path(__file__).parent / "answers.toml").read_text(encoding="utf-8"))["answer"]
+QUERIES = {example.iri.partition("/examples/")[2]: example.query for example in examples()}
+NO_ONE_ANSWER = {
+    "climate/passages-of-a-document": "any document",
+    "codes/headings-of-a-document": "any document",
+    "codes/added-codes": "none: the fixtures use no code that the ontology does not list",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: f"{answer['to']}")
+def test_a_question_has_its_answer(fixtures: KnowledgeGraph, answer: dict[str, Any]) -> None:
+    query = answer.get("query") or QUERIES[answer["to"]]
+    result = fixtures.query(expand(fixtures, query)).result
+    assert isinstance(result, Rows)
+    given = Counter(tuple(getattr(row.get(column), "value", "") for column in answer["columns"]) for row in result)
+    assert given == Counter(map(tuple, answer["rows"]))
+    assert answer["rows"]
+
+
+def test_every_question_about_climate_and_its_codes_has_an_answer() -> None:
+    asked = {name for name in QUERIES if name.startswith(("climate/", "codes/"))}
+    assert asked - {answer["to"] for answer in ANSWERS} == set(NO_ONE_ANSWER)
