@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from kg import bundle
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from loaders.pipeline import load
 
 ROOT = Path(__file__).parent.parent
 
@@ -17,3 +23,13 @@ def shared() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip("needs the real data: no folder ../shared beside the project and QUADCITE_SHARED is not set")
     return folder
+
+
+@pytest.fixture(scope="session")
+def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    """The fixtures that ship with kg, loaded; there is no embedding model."""
+    folder: Path = tmp_path_factory.mktemp("fixtures")
+    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder / "data", settings) as opened:
+        load(opened, "climate", [str(bundle.folder("fixtures") / "climate")])
+        yield opened

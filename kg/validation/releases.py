@@ -20,7 +20,7 @@ from kg.store.protocol import Term
 from kg.validation.report import Violation
 from kg.vocabulary import BASE, DCTERMS, OWL, RDF, RDFS, SCHEMA, SKOS, curie
 
-_FIXED: Final = (RDF.type, RDFS.subClassOf, RDFS.subPropertyOf, SKOS.inScheme, SKOS.notation)
+_FIXED: Final = (RDF.type, RDFS.subClassOf, RDFS.subPropertyOf, OWL.disjointWith, SKOS.inScheme, SKOS.notation)
 """What a term means: neither to be taken away nor to be added to."""
 _WIDENED: Final = (SCHEMA.domainIncludes, SCHEMA.rangeIncludes)
 """Where a term is used: more of it breaks nothing."""

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.vocabulary import mint
-from loaders.pipeline import load
 from tests.tools.made_up import Made, Passages, make_passages, open_graph
 
 
@@ -51,13 +46,3 @@ def pair(corpus: list[list[Made]]) -> KnowledgeGraph:
         text="in English",
     )
     return open_graph([[original], [translation]])
-
-
-@pytest.fixture(scope="session")
-def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
-    """The fixtures that ship with kg, loaded; there is no embedding model."""
-    folder: Path = tmp_path_factory.mktemp("fixtures")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
-        load(opened, "climate", [str(bundle.folder("fixtures") / "climate")])
-        yield opened
