@@ -11,8 +11,8 @@ import math
 import os
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -21,7 +21,6 @@ from kg.errors import QuadciteError, StoreError, StoreLockedError, UpstreamError
 
 if TYPE_CHECKING:
     import httpx
-    from pyoxigraph import NamedNode, Quad
 
     from kg.knowledge_graph import KnowledgeGraph
     from kg.settings import Settings
@@ -51,12 +50,8 @@ class Access(Protocol):
         """Yield the result of a query as it comes, without a cap on rows or time."""
         ...
 
-    def graphs(self) -> Sequence[NamedNode]:
-        """Return the names of all graphs."""
-        ...
-
-    def graph(self, graph: NamedNode) -> list[Quad]:
-        """Return the quads of one graph."""
+    def snapshot(self) -> AbstractContextManager[Path]:
+        """Give the folder of a checkpoint of the store as it is; it stays until the block ends."""
         ...
 
 
@@ -71,8 +66,6 @@ class Opened:
         self._kg: Final = kg
         self._operations: Final = operations
         self._expand: Final = expand
-        self.graphs: Final = kg.store.graphs
-        self.graph: Final = kg.store.graph
 
     def run(self, operation: str, arguments: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
         """Run it in this process."""
@@ -86,6 +79,13 @@ class Opened:
         expanded = self._expand(self._kg, query)
         with self._kg.pool.stream(expanded, media_type=media_type, limit=math.inf, timeout_s=math.inf) as streamed:
             yield from streamed
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Path]:
+        """Have the open store make it."""
+        store = self._kg.store
+        with store.snapshot(store.statistics().generation) as snapshot:
+            yield snapshot.path
 
 
 class Served:
@@ -129,29 +129,16 @@ class Served:
         with self._post("query", {"query": query, "media_type": media_type}) as answer:
             yield from answer.iter_bytes()
 
-    def graphs(self) -> Sequence[NamedNode]:
-        """Ask the server."""
-        from pyoxigraph import NamedNode
-
-        rows = self._rows("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }")
-        return [row[0] for row in rows if isinstance(row[0], NamedNode)]
-
-    def graph(self, graph: NamedNode) -> list[Quad]:
-        """Ask the server."""
-        from pyoxigraph import Quad
-
-        from kg.sparql.terms import bind
-
-        rows = self._rows(bind("SELECT ?s ?p ?o { GRAPH $graph { ?s ?p ?o } }", graph=graph))
-        return [Quad(subject, predicate, value, graph) for subject, predicate, value in rows]
-
-    def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        from pyoxigraph import QueryResultsFormat, parse_query_results
-
-        found = parse_query_results(
-            b"".join(self.stream(query, "text/tab-separated-values")), format=QueryResultsFormat.TSV
-        )
-        return [tuple(row) for row in found]  # type: ignore[union-attr]
+    @contextmanager
+    def snapshot(self) -> Iterator[Path]:
+        """Have the server make it, and keep it for as long as the connection lives."""
+        with self._post("snapshot", {}) as answer:
+            said = json.loads(next(answer.iter_lines(), "{}"))
+            if "error" in said:
+                raise _error(said["error"])
+            if "result" not in said:
+                raise UpstreamError(f"the server at {self.address} gave no snapshot")
+            yield Path(said["result"]["path"])
 
     @contextmanager
     def _post(self, name: str, arguments: Mapping[str, Any]) -> Iterator[httpx.Response]:
@@ -192,11 +179,17 @@ def _error(said: Mapping[str, Any]) -> QuadciteError:
 
 
 @contextmanager
-def opened(settings: Settings, *, create: bool = False, load: Callable[..., Any] | None = None) -> Iterator[Access]:
+def opened(
+    settings: Settings,
+    *,
+    create: bool = False,
+    load: Callable[..., Any] | None = None,
+    quarantine: Mapping[str, Callable[..., dict[str, Any]]] | None = None,
+) -> Iterator[Access]:
     """Yield the graph in the data directory of `settings`: through the server that holds it, else opened here.
 
     Without `create` a directory that holds no graph is an error: a mistyped name must not make an empty one. `load`
-    is what loads sources where it is opened here. Raises StoreLockedError for a directory that a process which serves
+    is what loads sources where it is opened here, `quarantine` what it does with records that were kept out. Raises StoreLockedError for a directory that a process which serves
     nothing holds.
     """
     # All that will be needed, before anything is opened: an interrupt that comes within an import can get lost.
@@ -223,6 +216,7 @@ def opened(settings: Settings, *, create: bool = False, load: Callable[..., Any]
             continue
         with kg:
             kg.load = load
+            kg.quarantine = quarantine or {}
             try:
                 yield Opened(kg, OPERATIONS, expand)
             finally:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
@@ -16,13 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from kg import __version__, console, interruption, model_commands
+from kg import __version__, console, interruption, model_commands, quarantine_commands, validation_commands
 from kg.console import AsJson
-from kg.settings import Settings, settings
+from kg.settings import settings_for
 
 if TYPE_CHECKING:
     from kg.access import Access
-    from kg.validation.report import Report
 
 SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
 """Every source there is or will be; which of them this version can load, `loaders.pipeline.LOADERS` says."""
@@ -36,6 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(model_commands.app, name="models")
+app.add_typer(quarantine_commands.app, name="quarantine")
 
 DataDir = Annotated[
     Path | None,
@@ -70,17 +69,13 @@ def _root(
     logging.getLogger("loaders").setLevel(logging.INFO)
 
 
-def _settings(data_dir: Path | None) -> Settings:
-    return settings() if data_dir is None else settings().model_copy(update={"data_dir": data_dir})
-
-
 def _opened(
     data_dir: Path | None, *, create: bool = False, load: Callable[..., Any] | None = None
 ) -> AbstractContextManager[Access]:
     """Reach the graph in a data directory: through the server that holds it, else opened here."""
     from kg import access
 
-    return access.opened(_settings(data_dir), create=create, load=load)
+    return access.opened(settings_for(data_dir), create=create, load=load)
 
 
 @app.command()
@@ -219,87 +214,7 @@ def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     console.answer(document, as_json)
 
 
-@app.command()
-@console.reported
-def validate(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="RDF files, climate data, or folders; default: all that ships with kg."),
-    ] = None,
-    form: Annotated[
-        Literal["text", "json", "ttl", "sarif"],
-        typer.Option("--format", metavar="text|json|ttl|sarif", help="Form of the report."),
-    ] = "text",
-    data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", metavar="DIR", help="Validate the records in this data directory.")
-    ] = None,
-) -> None:
-    """Check data against the shapes. Files, a data directory, or else what ships with kg: ontology and fixtures."""
-    from kg import bundle
-    from kg.validation import bundled
-    from kg.validation import files as validation
-    from kg.validation.report import Report
-    from kg.validation.sarif import sarif
-    from loaders import pipeline
-    from loaders.readers import locations
-
-    rdf, tables = _sorted_out(files or (), tuple(validation.FORMATS), locations.FORMATS)
-    reports: list[Report] = []
-    if not files and data_dir is None:
-        reports.append(bundled.validate_bundle())
-        tables = [bundle.folder("fixtures") / source for source in pipeline.LOADERS]
-    if rdf:
-        reports.append(validation.validate_files(rdf))
-    if tables:
-        reports.append(_trial(tables))
-    if data_dir is not None:
-        with _opened(data_dir) as graph:
-            reports.append(validation.validate_store(graph))
-    whole = Report(
-        "; ".join(report.checked for report in reports),
-        [violation for report in reports for violation in report.violations],
-        {shape: reason for report in reports for shape, reason in report.by_pyshacl.items()},
-    )
-    if form in ("json", "sarif"):
-        console.put_json(whole if form == "json" else sarif(whole))
-    else:
-        console.put(str(whole) if form == "text" else whole.turtle().rstrip())
-    if not whole.conforms:
-        raise typer.Exit(console.FAILURE)
-
-
-def _sorted_out(
-    paths: Iterable[Path], rdf_endings: tuple[str, ...], table_endings: tuple[str, ...]
-) -> tuple[list[Path], list[Path]]:
-    """Tell RDF files from what a loader reads; a folder stands for the files of both kinds below it."""
-    rdf: list[Path] = []
-    tables: list[Path] = []
-    for path in paths:
-        if not path.is_dir():
-            (rdf if path.suffix.lower() in rdf_endings else tables).append(path)
-            continue
-        endings = {file: file.suffix.lower() for file in sorted(path.rglob("*")) if file.is_file()}
-        rdf += (file for file, ending in endings.items() if ending in rdf_endings)
-        if any(ending in table_endings for ending in endings.values()):
-            tables.append(path)
-        elif not any(ending in rdf_endings for ending in endings.values()):
-            raise typer.BadParameter(f"{path}: no file in this folder ends in {', '.join(rdf_endings + table_endings)}")
-    return rdf, tables
-
-
-def _trial(paths: list[Path]) -> Report:
-    """Load climate data into a store that is thrown away, and report what the gate keeps out."""
-    from kg.knowledge_graph import KnowledgeGraph
-    from kg.validation.report import Report, Violation
-    from loaders import pipeline
-
-    with (
-        tempfile.TemporaryDirectory(prefix="quadcite-validate-") as folder,
-        KnowledgeGraph.open(Path(folder), _settings(Path(folder))) as kg,
-    ):
-        report = pipeline.load(kg, "climate", [str(path) for path in paths], index=False)
-    found = [Violation(None, f"{each.record}: {each.reason}", source=each.source) for each in report.rejections]
-    return Report(console.counted(report.loaded + report.rejected, "climate record"), found)
+app.command()(validation_commands.validate)
 
 
 @app.command()
@@ -380,7 +295,7 @@ def serve(
     """Serve the graph over MCP and SPARQL. MCP is at /mcp, SPARQL at /sparql, and /health is for machines."""
     from kg.server.app import serve as run
 
-    chosen = _settings(data_dir)
+    chosen = settings_for(data_dir)
     if not (chosen.data_dir / "format.json").is_file():
         console.say(
             f"kg: there is no knowledge graph in {chosen.data_dir} yet, so an empty one is served; "

@@ -31,26 +31,34 @@ Advance = Callable[[int, int | None, str], None]
 """Takes what is done, out of how many (None: not known), and a word on what is being done."""
 
 
-def reported(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the errors that Quadcite raises on purpose into one message and an exit code.
+def reporting(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Turn the errors that Quadcite raises on purpose into one message and `exit_code`.
 
     With ``--json`` the error also stands on standard output, as ``{"error": {"code", "message", "retryable"}}``.
     """
 
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except QuadciteError as error:
-            fail(error, as_json=bool(kwargs.get("as_json")))
-            raise typer.Exit(FAILURE) from None
-        except ValidationError as error:
-            if error.title != "Settings":
-                raise
-            fail(InvalidInputError(_settings_message(error)), as_json=bool(kwargs.get("as_json")))
-            raise typer.Exit(USAGE) from None
+    def decorated(command: Callable[P, None]) -> Callable[P, None]:
+        @functools.wraps(command)
+        def run(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                command(*args, **kwargs)
+            except QuadciteError as error:
+                fail(error, as_json=bool(kwargs.get("as_json")))
+                raise typer.Exit(exit_code) from None
+            except ValidationError as error:
+                if error.title != "Settings":
+                    raise
+                fail(InvalidInputError(_settings_message(error)), as_json=bool(kwargs.get("as_json")))
+                raise typer.Exit(USAGE) from None
 
-    return run
+        return run
+
+    return decorated
+
+
+def reported(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn the errors that Quadcite raises on purpose into one message and exit code 1."""
+    return reporting(FAILURE)(command)
 
 
 def _settings_message(error: ValidationError) -> str:

@@ -90,3 +90,8 @@ class Settings(BaseSettings):
 def settings() -> Settings:
     """Return the process-wide settings, read once."""
     return Settings()
+
+
+def settings_for(data_dir: Path | None) -> Settings:
+    """Return the settings, with another data directory if one is named."""
+    return settings() if data_dir is None else settings().model_copy(update={"data_dir": data_dir})

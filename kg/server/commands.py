@@ -2,7 +2,8 @@
 
 The body is a JSON object of arguments; the answer is a stream of JSON lines, ``{"progress": [done, total, doing]}`` as
 it goes and at last ``{"result": ...}`` or ``{"error": {"code", "message", "retryable"}}``. ``query`` is the exception:
-it answers like ``/sparql``, without a cap on rows or time. Whoever hangs up stops what runs.
+it answers like ``/sparql``, without a cap on rows or time. ``snapshot`` answers with the folder of a checkpoint, which
+stays until the client hangs up, or dies. Whoever hangs up stops what runs.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from kg.server.auth import ADMIN
 from kg.server.endpoint import Endpoint
 from kg.server.execution import execute
 from kg.server.problems import fault
+from kg.store.protocol import Snapshot, Store
 from kg.store.sandbox import UNLIMITED, Cancellation
 from kg.tools.operations import OPERATIONS
 
@@ -38,6 +40,7 @@ AT_ONCE: Final = 8
 """Commands that run at the same time; more wait."""
 _REPORTED_EVERY_S: Final = 0.1
 _QUERY: Final = "query"
+_SNAPSHOT: Final = "snapshot"
 log = logging.getLogger(__name__)
 
 Line = Mapping[str, Any]
@@ -51,12 +54,14 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
         name = request.path_params["name"]
         try:
             endpoint.actor(request).require(ADMIN, f"the command {name!r}")
-            if name != _QUERY and name not in OPERATIONS:
-                known = ", ".join(sorted([*OPERATIONS, _QUERY]))
+            if name not in (_QUERY, _SNAPSHOT) and name not in OPERATIONS:
+                known = ", ".join(sorted([*OPERATIONS, _QUERY, _SNAPSHOT]))
                 raise NotFoundError(f"there is no command {name!r}; there are {known}")
             arguments = bodies.arguments_in(await request.body())
             if name == _QUERY:
                 return await _query(endpoint, request, arguments)
+            if name == _SNAPSHOT:
+                return _Kept(await anyio.to_thread.run_sync(_snapshot, kg.store))
         except QuadciteError as error:
             return JSONResponse(_error(error), error.http_status)
         return _Progressive(kg, name, arguments, limiter)
@@ -78,6 +83,32 @@ async def _query(endpoint: Endpoint, request: Request, arguments: dict[str, Any]
 
 def _error(error: QuadciteError) -> dict[str, Any]:
     return {"error": {"code": error.code, "message": str(error), "retryable": error.retryable}}
+
+
+def _snapshot(store: Store) -> Snapshot:
+    return store.snapshot(store.statistics().generation)
+
+
+class _Kept(Response):
+    """Says where a snapshot is, and keeps it for as long as the client stays."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(media_type="application/x-ndjson")
+        del self.headers["content-length"]
+        self._snapshot = snapshot
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send its folder, and wait until the client has gone; a server that stops does not wait."""
+        try:
+            kept = {"generation": self._snapshot.generation, "path": str(self._snapshot.path.absolute())}
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            line = json.dumps({"result": kept}).encode() + b"\n"
+            await send({"type": "http.response.body", "body": line, "more_body": True})
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._snapshot.release)
 
 
 class _Progressive(Response):

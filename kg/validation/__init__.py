@@ -1,7 +1,7 @@
 """SHACL: record shapes at the gate of every load, and `kg validate` for files and for the store.
 
-`shapes.Shapes` holds a suite, `gate.RecordGate` checks candidate graphs before they are committed,
-`files.validate_files` and `files.validate_store` check what is there already, `bundled` what ships with Quadcite, and
+`shapes.Shapes` holds a suite, `gate.RecordGate` checks candidate graphs before they are committed, `merging.DataGraph`
+is what `files` say, `stored` the records that a store holds, `bundled` what ships with Quadcite, and `writing`,
 `report` and `sarif` word the findings for people, for programs and as a ``sh:ValidationReport``.
 
 A suite goes one way: `reading` (with `components` for what is written in SPARQL) makes a `model` of a shapes graph, or

@@ -1,0 +1,55 @@
+"""The records of a store, checked graph by graph as the gate of a load does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
+
+from kg.sparql.terms import bind
+from kg.validation.gate import BATCH_QUADS, RecordGate
+from kg.validation.report import Violation
+from kg.vocabulary import BASE, KG, PROV_GRAPH
+
+SOURCE_GRAPHS: Final = (BASE + "graph/src/", BASE + "graph/ref/")
+"""Where the records stand that record shapes are for."""
+
+TOUCHED: Final = """
+SELECT DISTINCT ?graph WHERE {
+  GRAPH $prov { ?commit a kg:Commit ; kg:generation ?generation ; kg:touched ?graph FILTER(?generation > $generation) }
+}"""
+_PREFIX: Final = f"PREFIX kg: <{KG.iri}>"
+
+
+def record_graphs(store: Store) -> list[NamedNode]:
+    """Return the names of the graphs of records, in order; graphs of other kinds are passed over."""
+    names = (name for name in store.named_graphs() if isinstance(name, NamedNode))
+    return sorted((name for name in names if name.value.startswith(SOURCE_GRAPHS)), key=lambda name: name.value)
+
+
+def touched_since(store: Store, generation: int) -> set[NamedNode]:
+    """Return the graphs that commits after `generation` changed."""
+    found = store.query(_PREFIX + bind(TOUCHED, prov=PROV_GRAPH, generation=generation))
+    assert isinstance(found, QuerySolutions)  # noqa: S101 -- a SELECT
+    return {row["graph"] for row in found}
+
+
+def record_results(store: Store, graphs: Iterable[NamedNode], gate: RecordGate) -> Iterator[Violation]:
+    """Check each of `graphs` by itself, some at a time, and yield the results in their order."""
+    batch: dict[NamedNode, list[Quad]] = {}
+    size = 0
+    for name in graphs:
+        batch[name] = list(store.quads_for_pattern(None, None, None, name))
+        size += len(batch[name])
+        if size >= BATCH_QUADS:
+            yield from _checked(batch, gate)
+            batch.clear()
+            size = 0
+    yield from _checked(batch, gate)
+
+
+def _checked(batch: dict[NamedNode, list[Quad]], gate: RecordGate) -> Iterator[Violation]:
+    results = gate.check(batch)
+    for name in batch:
+        yield from results.get(name, ())
