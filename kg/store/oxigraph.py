@@ -7,7 +7,8 @@ the disk. Each commit that changes anything has a number, its *generation*, and 
     <id/commit/{generation}> a kg:Commit ; kg:generation n ; prov:endedAtTime t ; kg:touched <graph> , ...
     <id/commit/head> kg:generation n ; kg:quadCount q ; kg:graphCount g
 
-so what changed since any generation can be asked, and the counters survive a crash with the data they count.
+so what changed since any generation can be asked (`kg.store.commits`), and the counters survive a crash with the data
+they count.
 """
 
 from __future__ import annotations
@@ -328,7 +329,9 @@ class OxigraphStore:
         deltas += [cession.delta for cession in ceded]
         changes += [cession.delta.change() for cession in ceded]
         patched = effective(store, patch)
-        record = commit_record(old.generation + 1, [delta.graph for delta in deltas] or [PROV_GRAPH])
+        touched = [delta.graph for delta in deltas] or [PROV_GRAPH]
+        gone = (quad for delta in deltas for quad in delta.removed.values())
+        record = commit_record(old.generation + 1, touched, gone, patched)
         removed = sum(len(delta.removed) for delta in deltas) + len(patched.remove) + (3 if old.generation else 0)
         added = sum(len(delta.added) for delta in deltas) + len(patched.add) + len(record) + 3
         created = [delta.graph for delta in deltas if not store.contains_named_graph(delta.graph)]

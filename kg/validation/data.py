@@ -100,6 +100,14 @@ class Data:
         below = [row["below"] for row in found]
         return tuple(dict.fromkeys([name, *(each for each in below if isinstance(each, NamedNode | BlankNode))]))
 
+    def matching(self, subject: Term | None, predicate: NamedNode | None, value: Term | None) -> Iterator[Quad]:
+        """Yield the quads that match, as they were written."""
+        if isinstance(subject, Literal | Triple):
+            return
+        held = self.term(value) if isinstance(value, Literal) else value
+        for quad in self._store.quads_for_pattern(subject, predicate, held, self._graph):
+            yield Quad(quad.subject, quad.predicate, decode(quad.object), quad.graph_name)
+
     def quads(self) -> Iterator[Quad]:
         """Yield what is validated, as it was written."""
         for quad in self._store.quads_for_pattern(None, None, None, self._graph):
