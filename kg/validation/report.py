@@ -1,31 +1,20 @@
-"""What validation found: for people (`str`), for programs (`to_dict`, `sarif`) and as a ``sh:ValidationReport``."""
+"""What validation found: its results, and what a ``sh:ValidationReport`` says of them. `writing` writes reports."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
-from typing import Any, Final
+from typing import Any
 
-from pyoxigraph import BlankNode, NamedNode, RdfFormat, Triple, serialize
+from pyoxigraph import BlankNode, NamedNode, Triple
 from pyoxigraph import Literal as RdfLiteral
 
 from kg.store.protocol import Term
 from kg.validation.paths import Path, shown, triples
-from kg.vocabulary import PREFIXES, RDF, SH, XSD, curie
+from kg.vocabulary import RDF, SH, XSD
 
 Severity = str
 """The local name of one of SHACL's severities, ``Violation``, ``Warning`` or ``Info``, or the IRI of another one."""
-
-SHOWN_CHARACTERS = 120
-"""How much of a value the text for people shows."""
-
-EXAMPLES: Final = 3
-"""How many results of one shape and cause the text for people shows."""
-
-MESSAGES: Final = 10
-"""How many messages of one shape and cause it shows, where each result has one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +66,6 @@ class Violation:
             "details": [each.to_dict() for each in self.details],
         }
 
-    def __str__(self) -> str:
-        where = f"{self.source}: " if self.source is not None else ""
-        shape = f"\n  shape  {_short(self.shape)}" if self.shape is not None else ""
-        return f"{self.severity}: {where}{self.message}{self.place()}{shape}"
-
-    def place(self) -> str:
-        """Return the lines of text that say what it is about."""
-        text = ""
-        if self.focus is not None:
-            text += f"\n  node   {_shown(self.focus)}"
-        if self.path is not None:
-            text += f"\n  path   {shown(self.path)}"
-        if self.value is not None and self.value != self.focus:
-            text += f"\n  value  {_shown(self.value)}"
-        if self.graph is not None:
-            text += f"\n  graph  {self.graph.value}"
-        return text
-
-
-Cause = tuple[str | None, Term | None, NamedNode | None, Path | None, Severity]
-"""What results have in common that one constraint of one shape found in one file."""
-
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -114,71 +81,17 @@ class Report:
         """Whether nothing found makes the data unfit; warnings do not."""
         return not any(violation.blocks for violation in self.violations)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON types."""
-        return {
-            "conforms": self.conforms,
-            "checked": self.checked,
-            "by_pyshacl": dict(self.by_pyshacl),
-            "results": [violation.to_dict() for violation in self.violations],
-        }
-
-    def turtle(self) -> str:
-        """Return it as a ``sh:ValidationReport`` in Turtle."""
-        return report_turtle(self.violations)
-
     def __str__(self) -> str:
-        count = Counter(violation.severity for violation in self.violations)
-        found = ", ".join(f"{count[severity]} {severity.lower()}{'s' * (count[severity] != 1)}" for severity in count)
-        verdict = "conforms" if self.conforms else "does not conform"
-        others = [f"run by pySHACL: {curie(shape)}, since {reason}" for shape, reason in self.by_pyshacl.items()]
-        return "\n".join([*self._groups(), *others, f"{self.checked}: {verdict} ({found or 'nothing found'})"])
+        from kg.validation.writing import written  # which words results, and so imports this module
 
-    def _groups(self) -> Iterable[str]:
-        """Yield what was found by file, shape and cause: the most frequent first, with a few examples each.
-
-        A shape whose message says something else of each node has `MESSAGES` of them; the others are counted.
-        """
-        groups: dict[object, list[Violation]] = {}
-        for each in self.violations:
-            groups.setdefault((_cause(each), each.message), []).append(each)
-        shown_of: Counter[Cause] = Counter()
-        left_out: Counter[Cause] = Counter()
-        for alike in sorted(groups.values(), key=lambda group: (not group[0].blocks, -len(group))):
-            cause = _cause(alike[0])
-            shown_of[cause] += 1
-            if shown_of[cause] > MESSAGES:
-                left_out[cause] += len(alike)
-            elif len(alike) == 1:
-                yield str(alike[0])
-            else:
-                yield from _alike(alike)
-        for (source, shape, *_), count in left_out.items():
-            where = f"{source}: " if source is not None else ""
-            about = f" of {_short(shape)}" if shape is not None else ""
-            yield f"{where}{count} more results{about}, with other messages"
-
-
-def _cause(violation: Violation) -> Cause:
-    return violation.source, violation.shape, violation.component, violation.path, violation.severity
-
-
-def _alike(alike: Sequence[Violation]) -> Iterable[str]:
-    """Yield results that say the same: their number, and a few of them."""
-    first = alike[0]
-    where = f"{first.source}: " if first.source is not None else ""
-    shape = f"\n  shape  {_short(first.shape)}" if first.shape is not None else ""
-    yield f"{len(alike)} x {first.severity}: {where}{first.message}{shape}"
-    yield from (f"  -{each.place()[2:]}".replace("\n", "\n  ") for each in alike[:EXAMPLES] if each.place())
-    if len(alike) > EXAMPLES:
-        yield f"  - and {len(alike) - EXAMPLES} more"
+        return written(self.violations, "text", checked=self.checked, by_pyshacl=self.by_pyshacl).rstrip("\n")
 
 
 def report_turtle(violations: Iterable[Violation]) -> str:
     """Return a ``sh:ValidationReport`` in Turtle."""
-    output = BytesIO()
-    serialize(report_triples(violations), output, RdfFormat.TURTLE, prefixes=PREFIXES)
-    return output.getvalue().decode()
+    from kg.validation.writing import written
+
+    return written(violations, "ttl", checked="one record")
 
 
 def report_triples(violations: Iterable[Violation]) -> list[Triple]:
@@ -186,18 +99,24 @@ def report_triples(violations: Iterable[Violation]) -> list[Triple]:
 
     https://www.w3.org/TR/shacl/#validation-report
     """
-    violations = list(violations)
     report = BlankNode()
-    said = [
+    results = [triple for violation in violations for triple in result_triples(report, violation)]
+    return head_triples(report, conforms=not results) + results
+
+
+def head_triples(report: BlankNode, *, conforms: bool) -> list[Triple]:
+    """Return what is said of a report beside its results."""
+    return [
         Triple(report, RDF.type, SH.ValidationReport),
-        Triple(report, SH.conforms, RdfLiteral(str(not violations).lower(), datatype=XSD.boolean)),
+        Triple(report, SH.conforms, RdfLiteral(str(conforms).lower(), datatype=XSD.boolean)),
     ]
-    for violation in violations:
-        said += _result_triples(report, SH.result, violation)
-    return said
 
 
-def _result_triples(owner: BlankNode, predicate: NamedNode, violation: Violation) -> list[Triple]:
+def result_triples(owner: BlankNode, violation: Violation, predicate: NamedNode = SH.result) -> list[Triple]:
+    """Return a result of the report `owner`, or with ``sh:detail`` of another result, with all that belongs to it.
+
+    https://www.w3.org/TR/shacl/#results-validation-result
+    """
     result = BlankNode()
     severity = violation.severity
     path, described = triples(violation.path) if violation.path is not None else (None, [])
@@ -221,18 +140,9 @@ def _result_triples(owner: BlankNode, predicate: NamedNode, violation: Violation
     ]
     said += described
     for detail in violation.details:
-        said += _result_triples(result, SH.detail, detail)
+        said += result_triples(result, detail, SH.detail)
     return said
 
 
 def _name(term: Term) -> str:
     return term.value if isinstance(term, NamedNode) else str(term)
-
-
-def _short(term: Term) -> str:
-    return curie(term.value) if isinstance(term, NamedNode) else str(term)
-
-
-def _shown(term: Term) -> str:
-    text = str(term)
-    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + f"... ({len(text)} characters)"
