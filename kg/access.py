@@ -189,8 +189,8 @@ def opened(
     """Yield the graph in the data directory of `settings`: through the server that holds it, else opened here.
 
     Without `create` a directory that holds no graph is an error: a mistyped name must not make an empty one. `load`
-    is what loads sources where it is opened here, `quarantine` what it does with records that were kept out. Raises StoreLockedError for a directory that a process which serves
-    nothing holds.
+    is what loads sources where it is opened here, `quarantine` what is done with the records that were kept out.
+    Raises StoreLockedError for a directory that a process which serves nothing holds.
     """
     # All that will be needed, before anything is opened: an interrupt that comes within an import can get lost.
     from kg.knowledge_graph import KnowledgeGraph

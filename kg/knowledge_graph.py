@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +67,8 @@ class KnowledgeGraph:
     """Workers for queries that callers write; without them those run where the tools' own do."""
     load: Callable[..., Any] | None = None
     """Loads sources; put here by the composition root, since this package never imports the loaders."""
+    quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)
+    """``retry`` and ``drop`` of records that a load has kept out; put here by the composition root as well."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
     """Tells whoever finds the data directory locked at which URL this process can be asked."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)

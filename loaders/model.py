@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -21,6 +22,10 @@ class Snapshot:
     """Path or URL, as given by whoever loads."""
     revision: str | None = None
     """Revision of the dataset that the file belongs to, if it has one."""
+    read_at: datetime | None = None
+    """When it was read, if that was in an earlier run; what lies there by now may be something else."""
+    sent_by: str | None = None
+    """Who gave it, where it is a person's correction of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ class SourceDocument:
     shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
     """Graphs below ``graph/ref/`` that hold what this record shares with others (its family, its places)."""
     warnings: Sequence[str] = ()
+    context: Sequence[Origin] = ()
+    """Rows that were read to make it and hold no unit of it: empty ones, and those of records that it refers to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +84,22 @@ class Rejection:
 
     record: str
     reason: str
-    rows: Sequence[int] = ()
-    source: str | None = None
+    origins: Sequence[Origin] = ()
+    """Where it stands; an origin without rows is a file that could not be read."""
     key: tuple[str, ...] | None = None
     """Path of the graph that the record would have had; None where the record is not known."""
+    context: Sequence[Origin] = ()
+    """Rows of others that it takes to make it."""
+
+    @property
+    def source(self) -> str | None:
+        """The file that it stands in, the first where there are several."""
+        return self.origins[0].snapshot.source if self.origins else None
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """Its rows, in whatever files."""
+        return [row for origin in self.origins for row in origin.rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from pyoxigraph import NamedNode, Quad
 from kg import provenance
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import Agent, RecordOrigin, RowsOf, Run, SourceFile, format_rows
+from kg.provenance import Agent, RecordOrigin, RowsOf, Run, SourceFile
 from kg.search import healing
 from kg.search.healing import Healed, Progress, UnitFacts, index_units
 from kg.search.protocol import GraphUnits
 from kg.store.protocol import Commit
 from kg.validation.gate import RecordGate
-from kg.validation.report import Violation, report_turtle
+from kg.validation.report import Violation
 from kg.vocabulary import KG, mint
 from loaders.climate_policy import documents as climate_policy
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument
@@ -125,7 +125,7 @@ def load(
     """
     if source not in LOADERS:
         raise InvalidInputError(f"no source {source!r} can be loaded; there are: {', '.join(LOADERS)}")
-    return _Load(kg, source, find(locations, kg.settings), on_progress, gate, index).run(prune)
+    return Loading(kg, source, find(locations, kg.settings), on_progress, gate, index).run(prune)
 
 
 def heal(
@@ -151,7 +151,7 @@ class _Batch:
         self.size += len(candidate)
 
 
-class _Load:
+class Loading:
     """One invocation: what it knows at the start, the batch being filled, and the report being written."""
 
     def __init__(
@@ -160,8 +160,9 @@ class _Load:
         source: str,
         located: Located,
         on_progress: Progress | None,
-        gate: bool,
-        index: bool,
+        gate: bool = True,
+        index: bool = True,
+        config: Mapping[str, str] | None = None,
     ) -> None:
         self.kg = kg
         self.loader = LOADERS[source]
@@ -170,12 +171,13 @@ class _Load:
         self.gate = _gate() if gate else None
         self.index = index
         self.report = LoadReport(source, warnings=list(located.warnings))
+        sources = [_source_file(file.snapshot) for file in located.files]
+        self.prov_run: Final = Run(self.loader.agent, {"source": source, **(config or {})}, sources)
         self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain)
         self.known = provenance.current(kg.store, self.loader.domain)
         self.seen: set[NamedNode] = set()
         self.batch = _Batch()
         self.started = time.perf_counter()
-        self.prov_run: Run | None = None
         self.shape_warnings: Counter[str] = Counter()
         self.rows = 0
         self.expected_rows: int | None = None
@@ -183,6 +185,7 @@ class _Load:
         self.indexing: Future[None] | None = None
 
     def run(self, prune: bool) -> LoadReport:
+        """Take all that there is in the files."""
         with self.indexer, closing(self.loader.read(self.located.files)) as items:  # type: ignore[type-var]
             for item in items:
                 if isinstance(item, SourceDocument):
@@ -195,6 +198,13 @@ class _Load:
             self.await_indexing()
         if prune:
             self.prune()
+        self.report.warnings += self.quarantine.keep_rows({file.snapshot: file.path for file in self.located.files})
+        unread = self.unread()
+        self.quarantine.settle({file.snapshot.source for file in self.located.files} - unread)
+        return self.finish()
+
+    def finish(self) -> LoadReport:
+        """Heal the index and complete the report."""
         report = self.report
         if self.index:
             healing.heal(self.kg.store, self.kg.search)
@@ -205,6 +215,7 @@ class _Load:
         return report
 
     def note(self, notice: Notice) -> None:
+        """Take down what the loader has to say."""
         if notice.warning:
             self.report.warnings.append(notice.text)
         elif notice.expected_rows is not None:
@@ -214,16 +225,17 @@ class _Load:
             log.info("%s", notice.text)
 
     def take(self, document: SourceDocument) -> None:
+        """Put a document into the batch, unless it is there already or has not changed."""
         graph = graph_of(document)
         if graph in self.seen:
             reason = f"another record of this load has the same identifier {document.iri.value}; they are never merged"
-            self.reject(Rejection(" ".join(document.key), reason, source=document.origins[0].snapshot.source))
+            self.reject(Rejection(" ".join(document.key), reason, document.origins, context=document.context))
             return
         self.seen.add(graph)
         self.rows += len({row for origin in document.origins for row in origin.rows}) or 1
         if self.known.get(graph) == (document.source_sha256, self.loader.version):
             self.report.skipped += 1
-            self.quarantine.clear(graph)
+            self.is_in(graph)
             self.progress()
             return
         if len(self.report.warnings) < _KEPT_WARNINGS:
@@ -233,13 +245,17 @@ class _Load:
             self.commit()
         self.batch.add(graph, document, candidate)
 
+    def is_in(self, graph: NamedNode) -> None:
+        """Note that a record is in the store as its source has it."""
+        self.quarantine.clear(graph)
+
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
+        """Keep a record out, and describe it in the quarantine."""
         self.report.rejections.append(rejection)
         graph = mint("graph", "src", self.loader.domain, *rejection.key) if rejection.key else None
         if graph is not None:
             self.seen.add(graph)
-        report = report_turtle(violations) if violations else None
-        self.quarantine.put(graph, rejection, format_rows(rejection.rows), report)
+        self.quarantine.put(graph, rejection, self.prov_run, violations)
 
     def commit(self) -> None:
         """Check, commit and index the batch."""
@@ -250,13 +266,12 @@ class _Load:
         for graph, violations in self.violations(batch, shared).items():
             document = batch.documents.pop(graph)
             del batch.candidates[graph]
-            rows = [row for origin in document.origins for row in origin.rows]
             rejection = Rejection(
                 document.iri.value.removeprefix("cpr://doc/"),
                 "; ".join(dict.fromkeys(violation.message for violation in violations if violation.blocks)),
-                rows,
-                document.origins[0].snapshot.source if document.origins else None,
+                document.origins,
                 document.key,
+                document.context,
             )
             self.reject(rejection, violations)
         used = {graph for document in batch.documents.values() for graph in document.shared}
@@ -264,7 +279,7 @@ class _Load:
         commit = self.write(batch, shared)
         hashes = {change.graph: change.content_sha256 for change in commit.changes}
         for graph, document in batch.documents.items():
-            self.quarantine.clear(graph)
+            self.is_in(graph)
             if graph in hashes:
                 self.report.loaded += 1
                 self.report.text_units += len(document.units)
@@ -328,6 +343,7 @@ class _Load:
         return blocking
 
     def write(self, batch: _Batch, shared: dict[NamedNode, Sequence[Quad]]) -> Commit:
+        """Commit the records of a batch and the graphs that they share."""
         records = {graph: _origin(document) for graph, document in batch.documents.items()}
         for document in batch.documents.values():
             for graph in document.shared.keys() & shared.keys():
@@ -335,9 +351,7 @@ class _Load:
         return self.change({**shared, **batch.candidates}, records)
 
     def change(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
-        if self.prov_run is None:
-            sources = [_source_file(file.snapshot) for file in self.located.files]
-            self.prov_run = Run(self.loader.agent, {"source": self.report.source}, sources)
+        """Commit graphs with their provenance."""
         commit = self.kg.store.commit(replace, self.prov_run.describe(self.kg.store, records))
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
@@ -345,9 +359,14 @@ class _Load:
         self.report.quads_removed += commit.removed
         return commit
 
+    def unread(self) -> set[str | None]:
+        """The files that could not be read, or not all records of which are known."""
+        return {rejection.source for rejection in self.report.rejections if rejection.key is None}
+
     def prune(self) -> None:
         """Remove the records that came from these locations and are not there any more."""
-        unread = {rejection.source for rejection in self.report.rejections if rejection.key is None}
+        unread = self.unread()
+        self.quarantine.prune(self.seen, lambda place: self.located.covers(place) and place not in unread)
         gone = [graph for graph in self.known if graph not in self.seen]
         for start in range(0, len(gone), 500):
             part = gone[start : start + 500]
@@ -369,6 +388,7 @@ class _Load:
                     self.quarantine.clear(graph)
 
     def progress(self) -> None:
+        """Say how far it is."""
         if self.on_progress is not None:
             self.on_progress(self.rows, self.expected_rows, f"loading {self.report.source}")
 
@@ -394,7 +414,7 @@ def _origin(document: SourceDocument, *, rows: bool = True) -> RecordOrigin:
 
 
 def _source_file(snapshot: Snapshot) -> SourceFile:
-    return SourceFile(snapshot.sha256, snapshot.source, snapshot.revision)
+    return SourceFile(snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by)
 
 
 def _indexed(graph: NamedNode, document: SourceDocument) -> list[Any]:

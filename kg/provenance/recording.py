@@ -43,6 +43,10 @@ class SourceFile:
     location: str
     revision: str | None = None
     """Revision of the dataset that the file belongs to, if it has one."""
+    read_at: datetime | None = None
+    """When it was read, if that was in an earlier run: nothing is said then of what lies there by now."""
+    sent_by: str | None = None
+    """Who gave it, where it is a person's correction and not a file of the source."""
 
     @property
     def iri(self) -> NamedNode:
@@ -111,10 +115,10 @@ EXPLAINED_BY: Final = """
 SELECT ?s WHERE { GRAPH $prov { ?s $relation $node } } LIMIT $enough"""
 
 SNAPSHOTS_OF: Final = """
-SELECT ?snapshot ?source WHERE {
+SELECT ?snapshot ?source ?retrieved WHERE {
   VALUES ?known { $sources }
   GRAPH $prov {
-    ?snapshot prov:specializationOf ?known , ?source
+    ?snapshot prov:specializationOf ?known , ?source ; kg:retrievedAt ?retrieved
     FILTER NOT EXISTS { ?snapshot prov:invalidatedAtTime ?t }
   }
 }"""
@@ -200,17 +204,39 @@ class _Revision:
 
     def _snapshot(self, file: SourceFile) -> None:
         # The same bytes may lie in several places and may have been read before: add to what is known of them,
-        # and they are current again.
+        # and, unless they are told of afterwards, they are current again.
         snapshot = file.iri
-        self.new[snapshot] |= {quad for quad in self.old[snapshot] if quad.predicate != PROV.invalidatedAtTime}
-        if not self.old[snapshot]:
-            self._say(snapshot, KG.retrievedAt, timestamp(self.run.started))
+        replayed = file.read_at is not None
+        self.new[snapshot] |= {
+            quad for quad in self.old[snapshot] if replayed or quad.predicate != PROV.invalidatedAtTime
+        }
+        if not any(quad.predicate == KG.retrievedAt for quad in self.new[snapshot]):
+            read = timestamp(file.read_at or self.run.started)
+            self._say(snapshot, KG.retrievedAt, read)
+            if replayed and (later := self._read_later(file, read)):
+                self._say(snapshot, PROV.invalidatedAtTime, Literal(later, datatype=XSD.dateTime))
+        if file.sent_by is not None:
+            self._sender(snapshot, file.sent_by)
         self._say(snapshot, RDF.type, KG.Snapshot)
         self._say(snapshot, KG.sha256, Literal(file.sha256))
         self._say(snapshot, KG.location, Literal(file.location))
         self._say(snapshot, PROV.specializationOf, mint("source", file.location))
         if file.revision is not None:
             self._say(snapshot, KG.datasetRevision, Literal(file.revision))
+
+    def _read_later(self, file: SourceFile, read: Literal) -> str | None:
+        """Return when other bytes were first found where `file` lay, after `read`."""
+        query = bind(SNAPSHOTS_OF, sources=[mint("source", file.location)], prov=PROV_GRAPH)
+        found = [text_of(row["retrieved"]) for row in select(self.store.query, query)]
+        return min((each for each in found if each > read.value), default=None)
+
+    def _sender(self, snapshot: NamedNode, name: str) -> None:
+        sender = mint("agent", name)
+        self._read([sender])
+        self._keep([sender])
+        self._say(snapshot, PROV.wasAttributedTo, sender)
+        self._say(sender, RDF.type, PROV.Agent)
+        self._say(sender, RDFS.label, Literal(name))
 
     def _run(self, snapshots: Iterable[NamedNode]) -> None:
         run, agent = self.run.iri, self.run.agent
@@ -234,7 +260,7 @@ class _Revision:
 
     def _supersede(self, files: Iterable[SourceFile]) -> None:
         """Mark older snapshots of the same files as no longer what lies there."""
-        sources = {mint("source", file.location) for file in files}
+        sources = {mint("source", file.location) for file in files if file.read_at is None}
         if not sources:
             return
         locations: dict[NamedNode, set[Term]] = defaultdict(set)
@@ -259,6 +285,8 @@ class _Revision:
         snapshots = self._unneeded(PROV.wasDerivedFrom, graphs, replaced)
         self._drop([*runs, *snapshots])
         self._drop(self._unneeded(PROV.wasAssociatedWith, runs, set(runs)))
+        senders = self._unneeded(PROV.wasAttributedTo, snapshots, set(snapshots))
+        self._drop([each for each in senders if not self._explains_others(each, PROV.wasAssociatedWith, set(runs))])
         for snapshot in snapshots:
             self._forget_use(snapshot)
 

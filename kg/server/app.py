@@ -40,6 +40,7 @@ from kg.tools.search_service import expand
 from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG
 from loaders.pipeline import heal, load
+from loaders.retrying import QUARANTINE
 
 log = logging.getLogger(__name__)
 
@@ -158,6 +159,7 @@ def serve(
             _local_token(data_dir) as token,
         ):
             kg.load = load
+            kg.quarantine = QUARANTINE
             kg.raw = raw
             kg.announce(address)  # the token lies beside the lock by then
             config = uvicorn.Config(

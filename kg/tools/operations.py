@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,7 @@ from kg.tools.querying import sparql
 Operation = Callable[..., dict[str, Any]]
 
 _loading: Final = threading.Lock()
-"""Two loads at once would read the same records twice; the second waits."""
+"""Two loads at once would read the same records twice; the second waits. So does what changes the quarantine."""
 
 
 def search(
@@ -100,13 +101,8 @@ def load(
     """
     if kg.load is None:
         raise InvalidInputError("this process cannot load: its composition root gave it no loaders")
-    if not _loading.acquire(blocking=False):
-        on_progress(0, None, "waiting for another load to end")
-        _loading.acquire()
-    try:
+    with _alone(on_progress):
         report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress)
-    finally:
-        _loading.release()
     failure = None
     if wait:
         try:
@@ -120,6 +116,40 @@ def load(
         "layouts": report.layouts,
         "failure": failure,
     }
+
+
+def quarantine_retry(
+    kg: KnowledgeGraph, on_progress: Progress, *, ids: Sequence[str] | None, file: str | None, by: str
+) -> dict[str, Any]:
+    """Take records in quarantine through mapping and gate again, as ``kg quarantine retry`` does; None: all of them."""
+    retry = _of_loaders(kg, "retry")
+    with _alone(on_progress):
+        return retry(kg, ids, correction=file, by=by, on_progress=on_progress)
+
+
+def quarantine_drop(kg: KnowledgeGraph, on_progress: Progress, *, ids: Sequence[str] | None) -> dict[str, Any]:
+    """Forget records in quarantine, as ``kg quarantine drop`` does; None: all of them."""
+    drop = _of_loaders(kg, "drop")
+    with _alone(on_progress):
+        return drop(kg, ids)
+
+
+def _of_loaders(kg: KnowledgeGraph, action: str) -> Operation:
+    if action not in kg.quarantine:
+        raise InvalidInputError(f"this process cannot {action} records: its composition root gave it no loaders")
+    return kg.quarantine[action]
+
+
+@contextmanager
+def _alone(on_progress: Progress) -> Iterator[None]:
+    """Wait until no other load runs, and let none run until the block ends."""
+    if not _loading.acquire(blocking=False):
+        on_progress(0, None, "waiting for another load to end")
+        _loading.acquire()
+    try:
+        yield
+    finally:
+        _loading.release()
 
 
 def reindex(kg: KnowledgeGraph, on_progress: Progress, *, full: bool, wait: bool = True) -> dict[str, Any]:
@@ -157,7 +187,8 @@ def backup(kg: KnowledgeGraph, on_progress: Progress, *, target: str) -> dict[st
 
 
 OPERATIONS: Final[Mapping[str, Operation]] = {
-    operation.__name__: operation for operation in (search, status, why, explain, load, reindex, backup)
+    operation.__name__: operation
+    for operation in (search, status, why, explain, load, quarantine_retry, quarantine_drop, reindex, backup)
 }
 
 

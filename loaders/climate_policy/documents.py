@@ -66,7 +66,7 @@ def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]
             except SourceError as error:
                 if file.named:
                     raise
-                yield Rejection(file.snapshot.source, str(error), source=file.snapshot.source)
+                yield Rejection(file.snapshot.source, str(error), (Origin(file.snapshot),))
                 continue
             of_layout.setdefault(layout.name, []).append(file.snapshot.source)
             for warning in sheet.warnings if sheet else ():
@@ -87,18 +87,32 @@ class _Families:
 
     def __init__(self, tables: Tables) -> None:
         names = ("document_id", "slug", "title", "family_id")
-        self.laws = {row[0]: row[1:] for row in tables.fields(LAWS.name, names) if row[0] is not None}
+        self.laws: dict[str, tuple[str | None, ...]] = {}
+        self.places: dict[str, Origin] = {}
+        for file, row, (law, *said) in tables.fields(LAWS.name, names):
+            if law is not None:
+                self.laws[law] = tuple(said)
+                self.places[law] = Origin(file.snapshot, (row,))
 
     def root(self, law: str) -> tuple[str, str | None, str | None]:
         """Return id, slug and title of the law that gives `law`'s family its name."""
-        seen = {law}
-        while (parent := present(self.laws.get(law, (None, None, None))[2])) and parent in self.laws:
-            if parent in seen:
-                break
-            seen.add(parent)
-            law = parent
+        *_, law = self._line(law)
         slug, title, _ = self.laws.get(law, (None, None, None))
         return law, slug, title
+
+    def above(self, law: str | None) -> tuple[Origin, ...]:
+        """Return where the laws stand that say which family `law` belongs to."""
+        return tuple(self.places[parent] for parent in [*self._line(law)][1:]) if law is not None else ()
+
+    def _line(self, law: str) -> dict[str, None]:
+        """`law`, its parent, and so on."""
+        line = {law: None}
+        while (parent := present(self.laws.get(law, (None, None, None))[2])) and parent in self.laws:
+            if parent in line:
+                break
+            line[parent] = None
+            law = parent
+        return line
 
 
 def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rejection]:
@@ -133,9 +147,9 @@ def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rej
             yield Rejection(
                 name if version is None else f"{name} ({version})",
                 str(error),
-                tuple(sorted({row.row for row in rows})),
-                rows[0].file.snapshot.source,
+                _origins(sorted(rows, key=lambda row: (row.file.snapshot.source, row.row))),
                 _key(kind, version, heads[record]),
+                families.above(heads[record]["document_id"]) if kind == LAWS.name else (),
             )
 
 
@@ -352,7 +366,9 @@ class _Draft:
             tuple(properties),
         )
 
-    def document(self, title: str, units: Sequence[TextUnit], rows: Sequence[BodyRow]) -> SourceDocument:
+    def document(
+        self, title: str, units: Sequence[TextUnit], rows: Sequence[BodyRow], context: Sequence[Origin]
+    ) -> SourceDocument:
         if not units:
             self.warn("has no text")
         return SourceDocument(
@@ -367,6 +383,7 @@ class _Draft:
             self.hash.hexdigest(),
             self.shared,
             tuple(self.warnings),
+            context,
         )
 
 
@@ -424,7 +441,7 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
         draft.languages([version])
     else:
         draft.languages(_document_languages(draft, head, spoken))
-    return draft.document(title, units, kept)
+    return draft.document(title, units, kept, _origins(empty))
 
 
 def _document_languages(draft: _Draft, head: Mapping[str, str | None], spoken: Counter[str]) -> list[str]:
@@ -461,7 +478,7 @@ def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Fam
     found = blocks(row.values[BODY.index("text")] or "")
     draft.languages(["en"])
     units = [draft.unit(index, block.text, block.kind, None, None) for index, block in enumerate(found)]
-    return draft.document(title, units, [row] * len(units) or [row])
+    return draft.document(title, units, [row] * len(units) or [row], families.above(law))
 
 
 def _law_slug(slug: str | None, law: str) -> str:

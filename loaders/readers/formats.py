@@ -112,7 +112,13 @@ def _records(path: Path, encoding: str, newline: str, delimiter: str) -> Iterato
             raise SourceError(f"{path}: not CSV at line {table.line_num} ({error})") from error
 
 
-def _csv(path: Path) -> Sheet:
+def csv_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, list[str]]]]:
+    """Return the names of the columns, and the data rows with their numbers, as many cells as each has."""
+    header, _, table = _opened_csv(path)
+    return header, table()
+
+
+def _opened_csv(path: Path) -> tuple[list[str], str, Callable[[], Iterator[tuple[int, list[str]]]]]:
     encoding = _encoding(path)
     # A cell may be a whole document; the module's limit of 128 KiB is for another kind of table.
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
@@ -122,11 +128,20 @@ def _csv(path: Path) -> Sheet:
         stream.seek(0)
         newline = "" if stream.readline().endswith("\r") else "\n"
 
+    def table() -> Iterator[tuple[int, list[str]]]:
+        records = _records(path, encoding, newline, delimiter)
+        next(records)
+        return enumerate((cells for cells in records if cells), 1)
+
+    return header, encoding, table
+
+
+def _csv(path: Path) -> Sheet:
+    header, encoding, table = _opened_csv(path)
+
     def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
         places = [header.index(name) if name in header else None for name in wanted]
-        table = _records(path, encoding, newline, delimiter)
-        next(table)
-        for number, cells in enumerate((cells for cells in table if cells), 1):
+        for number, cells in table():
             problem = None
             if len(cells) != len(header):
                 problem = f"has {len(cells)} cells where the header has {len(header)}"
@@ -160,11 +175,11 @@ _NAMES: Final = {"cp1252": "Windows-1252", "utf-16": "UTF-16"}
 # JSONL
 
 
-def _flat(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Nested objects by dotted names: ``{"text_block": {"text": ...}}`` has the column ``text_block.text``."""
     for key, inner in value.items():
         if isinstance(inner, dict) and inner:
-            yield from _flat(inner, f"{prefix}{key}.")
+            yield from flat(inner, f"{prefix}{key}.")
         yield f"{prefix}{key}", inner
 
 
@@ -183,7 +198,7 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
             except (ValueError, RecursionError) as error:  # ValueError: also for numbers of thousands of digits
                 yield number, f"is not JSON ({error})"
             else:
-                yield number, dict(_flat(value)) if isinstance(value, dict) else "is not a JSON object"
+                yield number, dict(flat(value)) if isinstance(value, dict) else "is not a JSON object"
 
 
 def _jsonl(path: Path) -> Sheet:
@@ -204,7 +219,7 @@ def _jsonl(path: Path) -> Sheet:
             problem = None
             if not isinstance(value.get(verbatim), str | None):
                 problem = f"has {verbatim!r} of a wrong type: text is expected"
-            cells = [_cell(value.get(name)) for name in wanted]
+            cells = [text_of_cell(value.get(name)) for name in wanted]
             for place, cell in enumerate(cells):
                 if cell is not None and (found := surrogate_in(cell)) is not None:
                     problem = f"has the lone surrogate {found}, which is not a character, in {wanted[place]!r}"
@@ -214,7 +229,8 @@ def _jsonl(path: Path) -> Sheet:
     return Sheet(list(columns), rows)
 
 
-def _cell(value: object) -> str | None:
+def text_of_cell(value: object) -> str | None:
+    """Return the cell as text: JSON's own form for what is neither text nor a number or date."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -227,7 +243,9 @@ def _cell(value: object) -> str | None:
 # xlsx
 
 
-def _xlsx(path: Path) -> Sheet:
+@contextmanager
+def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
+    """Yield the rows of the first sheet, the header among them."""
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
@@ -237,32 +255,42 @@ def _xlsx(path: Path) -> Sheet:
         ValueError, LookupError, AttributeError, TypeError,
     )  # fmt: skip
 
-    @contextmanager
-    def values() -> Iterator[Iterator[tuple[object, ...]]]:
-        try:
-            with path.open("rb") as stream, closing(load_workbook(stream, read_only=True, data_only=True)) as book:
-                if not book.worksheets:
-                    raise SourceError(f"{path}: the workbook has no sheet")
-                yield book.worksheets[0].iter_rows(values_only=True)
-        except broken as error:
-            raise SourceError(f"{path}: not an xlsx workbook, or a broken one ({error})") from error
+    try:
+        with path.open("rb") as stream, closing(load_workbook(stream, read_only=True, data_only=True)) as book:
+            if not book.worksheets:
+                raise SourceError(f"{path}: the workbook has no sheet")
+            yield book.worksheets[0].iter_rows(values_only=True)
+    except broken as error:
+        raise SourceError(f"{path}: not an xlsx workbook, or a broken one ({error})") from error
 
-    with values() as table:
+
+def workbook_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, tuple[object, ...]]]]:
+    """Return the names of the columns of the first sheet, and its data rows with their numbers, empty ones left out."""
+    with _workbook(path) as table:
         header = [str(name).strip() if name is not None else "" for name in next(table, ())]
     if not any(header):
         raise SourceError(f"{path}: the first sheet has no header")
 
-    def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
-        places = [header.index(name) if name in header else None for name in wanted]
-        with values() as table:
+    def rows() -> Iterator[tuple[int, tuple[object, ...]]]:
+        with _workbook(path) as table:
             next(table)
             for number, cells in enumerate(table, 1):
-                if all(cell is None for cell in cells):
-                    continue
-                picked = [cells[place] if place is not None and place < len(cells) else None for place in places]
-                problem = None
-                if verbatim in header and not isinstance(picked[wanted.index(verbatim)], str | None):
-                    problem = f"has {verbatim!r} of a wrong type: text is expected"
-                yield Row(number, [_cell(value) or None for value in picked], problem)
+                if not all(cell is None for cell in cells):
+                    yield number, cells
+
+    return header, rows()
+
+
+def _xlsx(path: Path) -> Sheet:
+    header, _ = workbook_rows(path)
+
+    def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
+        places = [header.index(name) if name in header else None for name in wanted]
+        for number, cells in workbook_rows(path)[1]:
+            picked = [cells[place] if place is not None and place < len(cells) else None for place in places]
+            problem = None
+            if verbatim in header and not isinstance(picked[wanted.index(verbatim)], str | None):
+                problem = f"has {verbatim!r} of a wrong type: text is expected"
+            yield Row(number, [text_of_cell(value) or None for value in picked], problem)
 
     return Sheet(header, rows)

@@ -29,6 +29,8 @@ class File:
     path: Path
     snapshot: Snapshot
     named: bool
+    rows: Sequence[int] | None = None
+    """Of an excerpt: which data rows of the snapshot its rows are."""
 
 
 @dataclass(frozen=True, slots=True)

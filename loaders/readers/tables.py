@@ -25,6 +25,12 @@ from loaders.readers.formats import Sheet, open_sheet
 from loaders.readers.locations import File
 
 _MEMORY_LIMIT: Final = "384MB"
+_ENGINE: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "memory_limit": _MEMORY_LIMIT,
+    "threads": 2,
+    # Extensions that are not built in would be fetched from the network.
+    "autoinstall_known_extensions": "false",
+}
 _STAGED_ROWS: Final = 4096
 _STAGED_CHARACTERS: Final = 8_000_000
 _FETCHED_ROWS: Final = 2048
@@ -98,14 +104,7 @@ class Tables:
             self.db = stack.enter_context(
                 duckdb.connect(
                     Path(folder) / "staging.duckdb",
-                    config={
-                        "memory_limit": _MEMORY_LIMIT,
-                        "temp_directory": folder,
-                        "preserve_insertion_order": "false",
-                        "threads": 2,
-                        # Extensions that are not built in would be fetched from the network.
-                        "autoinstall_known_extensions": "false",
-                    },
+                    config={**_ENGINE, "temp_directory": folder, "preserve_insertion_order": "false"},
                 )
             )
             self._stack = stack.pop_all()
@@ -138,13 +137,15 @@ class Tables:
                 )
             source = _parquet(file.path, "file_row_number = true")
             row, problem = "file_row_number + 1", "NULL::VARCHAR"
+            if file.rows is not None:
+                row = f"({list(file.rows)})[{row}]"
         else:
             # All that the layout knows: in JSONL, a key may first occur far down.
             types = dict.fromkeys(columns.names(), "VARCHAR")
             source, row, problem = f"staged_{number}", "row_number", "problem"
             try:
                 with _engine(f"{file.path}: cannot be taken in"):
-                    self._stage(source, sheet, list(types), _first(columns.body[columns.text], sheet.columns))
+                    self._stage(file, source, sheet, list(types), _first(columns.body[columns.text], sheet.columns))
             except SourceError:  # the next file takes the name, and the rows before the fault are of no use
                 self.db.execute(f"DROP TABLE IF EXISTS {source}")
                 raise
@@ -203,12 +204,13 @@ class Tables:
                 pending = next(head, None)
             yield Group(key, heads_of_key, rows)
 
-    def fields(self, layout: str, names: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
-        """Yield some head fields of each row of the files that were added as `layout`."""
+    def fields(self, layout: str, names: Sequence[str]) -> Iterator[tuple[File, int, tuple[str | None, ...]]]:
+        """Yield file, row and some head fields of each row of the files that were added as `layout`."""
         mine = [select for select, of in zip(self.selects, self.layouts, strict=True) if of == layout]
         if mine:
             picked = ", ".join(f"h{self.head.index(name)}" for name in names)
-            yield from self._rows(f"SELECT {picked} FROM ({' UNION ALL '.join(mine)})")  # noqa: S608
+            for number, row, *said in self._rows(f"SELECT file, row, {picked} FROM ({' UNION ALL '.join(mine)})"):  # noqa: S608
+                yield self.files[number], row, tuple(said)
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         with self.db.cursor() as cursor, _engine("a source file is damaged"):
@@ -223,7 +225,7 @@ class Tables:
             described = self.db.execute(f"DESCRIBE SELECT * FROM {_parquet(file.path)}").fetchall()  # noqa: S608
         return [(name, kind) for name, kind, *_ in described]
 
-    def _stage(self, table: str, sheet: Sheet, columns: list[str], text: str) -> None:
+    def _stage(self, file: File, table: str, sheet: Sheet, columns: list[str], text: str) -> None:
         names = [f"c{i}" for i in range(len(columns))]
         declared = ", ".join(f"{_identifier(column)} VARCHAR" for column in columns)
         self.db.execute(f"CREATE TABLE {table} ({declared}, row_number BIGINT, problem VARCHAR)")
@@ -239,15 +241,43 @@ class Tables:
             self.db.execute(f"INSERT INTO {table} SELECT {', '.join([*names, 'n', 'p'])} FROM staged_batch")  # noqa: S608
             self.db.unregister("staged_batch")
 
-        for row in sheet.rows(columns, text):
+        for place, row in enumerate(sheet.rows(columns, text)):
             batch.append((*row.cells, row.problem))
-            numbers.append(row.number)
+            numbers.append(row.number if file.rows is None else file.rows[place])
             characters += sum(len(cell) for cell in row.cells if cell is not None)
             if len(batch) >= _STAGED_ROWS or characters >= _STAGED_CHARACTERS:
                 insert()
                 batch, numbers, characters = [], [], 0
         if batch:
             insert()
+
+
+def copy_parquet(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
+    """Write, for each target, the rows of a Parquet file with these numbers, in this order. Raises SourceError."""
+    numbers = sorted({number - 1 for each in wanted.values() for number in each})
+    with (
+        tempfile.TemporaryDirectory(prefix="quadcite-", ignore_cleanup_errors=True) as folder,
+        duckdb.connect(Path(folder) / "rows.duckdb", config={**_ENGINE, "temp_directory": folder}) as db,
+        _engine(f"{path}: rows cannot be taken out of it"),
+    ):
+        source = _parquet(path, "file_row_number = true")
+        db.execute(f"CREATE TABLE picked AS SELECT * FROM {source} WHERE file_row_number IN {tuple(numbers)}")  # noqa: S608
+        for target, rows in wanted.items():
+            places = f"list_position({[number - 1 for number in rows]}, file_row_number)"
+            [(count,)] = db.execute(f"SELECT count(*) FROM picked WHERE {places} IS NOT NULL").fetchall()  # noqa: S608
+            if count < len(rows):
+                raise SourceError(f"{path}: a row is not there (any more)")
+            query = f"SELECT * EXCLUDE (file_row_number) FROM picked WHERE {places} IS NOT NULL ORDER BY {places}"  # noqa: S608
+            db.execute(f"COPY ({query}) TO {_string(str(target))} (FORMAT parquet)")
+
+
+def read_parquet(path: Path) -> Iterator[dict[str, str | None]]:
+    """Yield the rows of a small Parquet file, each cell as the text that a record is made of. Raises SourceError."""
+    with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: not a whole Parquet file"):
+        kinds = db.execute(f"DESCRIBE SELECT * FROM {_parquet(path)}").fetchall()  # noqa: S608
+        cells = ", ".join(_as_text(name, kind) for name, kind, *_ in kinds)
+        for row in db.execute(f"SELECT {cells} FROM {_parquet(path)}").fetchall():  # noqa: S608
+            yield dict(zip((name for name, *_ in kinds), row, strict=True))
 
 
 _INTERRUPTED: Final = ("Query interrupted", "INTERRUPT Error", "KeyboardInterrupt", "SystemExit")

@@ -123,8 +123,9 @@ def test_a_record_that_breaks_its_shapes_is_quarantined_with_the_report_and_come
     assert not kg.store.graph(mint("graph", "src", "climate", "bad"))
     assert not kg.store.graph(mint("graph", "ref", "family", "family-bad"))
     [entry] = [json.loads(each.read_text()) for each in kg.settings.data_dir.glob("quarantine/*.json")]
-    assert (entry["record"], entry["rows"], entry["file"]) == ("bad", "1-2", str(path))
-    assert "sh:ValidationReport" in (kg.settings.data_dir / "quarantine" / entry["report"]).read_text()
+    assert (entry["record"], entry["places"][0]["rows"], entry["places"][0]["file"]) == ("bad", "1-2", str(path))
+    [report_file] = kg.settings.data_dir.glob("quarantine/*.ttl")
+    assert "sh:ValidationReport" in report_file.read_text()
 
     monkeypatch.setattr(pipeline, "quads", quads)
     report = load(kg, "climate", [str(path)])

@@ -1,0 +1,117 @@
+"""Rows cut out of a source file into small files of the same format, which the same reader reads to the same effect.
+
+Nothing is converted: a line of JSONL keeps its bytes, a workbook its types of cell, a ragged row of CSV stays ragged.
+Only the numbers of the rows are lost; `locations.File.rows` says them of an excerpt.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from kg.errors import SourceError
+from loaders.readers.formats import csv_rows, flat, text_of_cell, workbook_rows
+from loaders.readers.tables import copy_parquet, read_parquet
+
+ROWS_AT_ONCE: Final = 20_000
+"""Rows that are held in memory while excerpts are written; for more the file is read again."""
+
+
+def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
+    """Write, for each target, the data rows of `path` with these numbers, in this order.
+
+    A target ends as `path` does. Raises SourceError when the file cannot be read, or has no such row, OSError when a
+    target cannot be written.
+    """
+    part: dict[Path, Sequence[int]] = {}
+    for target, numbers in wanted.items():
+        part[target] = numbers
+        if sum(map(len, part.values())) >= ROWS_AT_ONCE:
+            _cut(path, part)
+            part = {}
+    if part:
+        _cut(path, part)
+
+
+def _cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        copy_parquet(path, wanted)
+        return
+    numbers = {number for each in wanted.values() for number in each}
+    header, rows = _sheet(path) if ending in (".csv", ".xlsx") else ((), _lines(path))
+    found = _picked(rows, numbers)
+    if absent := numbers - found.keys():
+        raise SourceError(f"{path}: there is no row {min(absent)} (any more)")
+    for target, rows_of in wanted.items():
+        cells = [found[number] for number in rows_of]
+        if ending == ".csv":
+            with target.open("w", encoding="utf-8", newline="") as output:
+                csv.writer(output, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([header, *cells])
+        elif ending == ".xlsx":
+            _write_workbook(target, [header, *cells])
+        else:
+            target.write_bytes(b"".join(line.rstrip(b"\r\n") + b"\n" for line in cells))
+
+
+def _sheet(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[Any]]]]:
+    return csv_rows(path) if path.suffix.lower() == ".csv" else workbook_rows(path)
+
+
+def _picked(rows: Iterable[tuple[int, Any]], numbers: set[int]) -> dict[int, Any]:
+    last = max(numbers)
+    found = {}
+    for number, row in rows:
+        if number in numbers:
+            found[number] = row
+        if number >= last:
+            break
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+
+
+def _write_workbook(target: Path, rows: Iterable[Sequence[Any]]) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)
+    with closing(book):
+        sheet = book.create_sheet()
+        for row in rows:
+            sheet.append(list(row))
+        book.save(target)
+
+
+def rows_in(path: Path, numbers: Sequence[int]) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
+    """Yield the rows of an excerpt for people: the number given to each, and its cells by column.
+
+    A row that has no columns, such as a line of JSONL that is not JSON, is its text. Raises SourceError.
+    """
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        yield from zip(numbers, read_parquet(path), strict=False)
+    elif ending in (".csv", ".xlsx"):
+        header, rows = _sheet(path)
+        for number, (_, cells) in zip(numbers, rows, strict=False):
+            named = {str(name or ""): text_of_cell(cell) for name, cell in zip(header, cells, strict=False)}
+            spare = {f"cell {place + 1}": text_of_cell(cells[place]) for place in range(len(header), len(cells))}
+            yield number, {name: cell for name, cell in (named | spare).items() if name}
+    else:
+        for number, (_, line) in zip(numbers, _lines(path), strict=False):
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                value = None
+            if isinstance(value, dict):
+                yield number, {name: text_of_cell(cell) for name, cell in flat(value) if not isinstance(cell, dict)}
+            else:
+                yield number, line.decode(errors="backslashreplace").rstrip("\r\n")
