@@ -28,6 +28,8 @@ def validate_bundle() -> Report:
     ontology = sorted(bundle.folder("ontology").glob("*.ttl"))
     shapes = sorted(bundle.folder("shapes").glob("*.ttl"))
     found = ontology_faults(ontology, bundle.folder("ontology") / "released" / "terms.nt")
+    examples = sorted((bundle.folder("ontology") / "examples").glob("*.ttl"))
+    found += [syntax_error for path in examples if (syntax_error := read(path)[1]) is not None]
     found += [fault for path in shapes for fault in (*shapes_faults(path), *_uncompiled(path))]
     if not any(fault.blocks for fault in found):
         fixtures = bundle.folder("fixtures") / "shapes"
