@@ -18,6 +18,7 @@ from kg.vocabulary import KG, KGS
 
 FIXTURES, SHAPES, ONTOLOGY = bundle.folder("fixtures") / "shapes", bundle.folder("shapes"), bundle.folder("ontology")
 RELEASED = ONTOLOGY / "released" / "terms.nt"
+MODULES = sorted(ONTOLOGY.glob("*.ttl"))
 SUITES = {"record": Shapes.load(), "dataset": Shapes.dataset(), "tbox": tbox()}
 CASES = [
     {**case, "folder": str(path.parent)}
@@ -64,19 +65,17 @@ def test_a_fixture_that_fails_otherwise_than_declared_is_a_fault(tmp_path: Path)
 
 
 def test_a_term_that_says_nothing_of_itself_is_a_fault_in_its_file(tmp_path: Path) -> None:
-    core = ONTOLOGY / "core.ttl"
     added = tmp_path / "added.ttl"
     added.write_text(
         "@prefix kg: <https://w3id.org/quadcite/ns#> . kg:Mystery a <http://www.w3.org/2002/07/owl#Class> ."
     )
-    faults = ontology_faults([core, added], RELEASED)
-    assert {(str(fault.focus), fault.source) for fault in faults if "gone" not in fault.message} == {
-        (str(KG.Mystery), str(added))
-    }
+    faults = ontology_faults([*MODULES, added], RELEASED)
+    assert {(fault.focus, fault.source) for fault in faults if fault.blocks} == {(KG.Mystery, str(added))}
 
 
-def test_a_term_that_is_gone_is_a_fault_of_the_release(tmp_path: Path) -> None:
-    faults = ontology_faults([ONTOLOGY / "core.ttl"], RELEASED)
+def test_a_term_that_is_gone_is_a_fault_of_the_release() -> None:
+    without_climate = [path for path in MODULES if path.name != "climate.ttl"]
+    faults = [fault for fault in ontology_faults(without_climate, RELEASED) if fault.blocks]
     assert (KG.Passage, str(RELEASED)) in {(fault.focus, fault.source) for fault in faults}
     assert all("gone" in fault.message for fault in faults)
 
