@@ -11,7 +11,7 @@ from pyoxigraph import parse
 
 from kg import bundle
 from kg.validation import reference
-from kg.validation.bundled import fixture_faults, ontology_faults, tbox, untried, validate_bundle
+from kg.validation.bundled import fixture_faults, ontology_faults, suite_faults, tbox, untried, validate_bundle
 from kg.validation.report import Violation
 from kg.validation.shapes import Shapes
 from kg.vocabulary import KG, KGS
@@ -62,6 +62,23 @@ def test_a_fixture_that_fails_otherwise_than_declared_is_a_fault(tmp_path: Path)
         "failing fixture of kgs:PolicyFamily-title does not give",
         "passing fixture of kgs:PolicyFamily-title gives",
     ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "fault"),
+    [
+        ("sh:targetNode <urn:n> ; sh:minCount 1", "the shapes cannot be used"),
+        ("sh:target [ a sh:SPARQLTarget ; sh:select 'SELECT ?this WHERE { ?this a ?kind }' ]", "does not"),
+    ],
+)
+def test_a_shape_of_ours_that_is_not_shacl_or_is_left_to_pyshacl_is_a_fault(
+    tmp_path: Path, shape: str, fault: str
+) -> None:
+    path = tmp_path / "record-more.ttl"
+    path.write_text(f"@prefix sh: <http://www.w3.org/ns/shacl#> . <urn:s> a sh:NodeShape ; {shape} .")
+    [found] = suite_faults(path)
+    assert fault in found.message
+    assert found.source == str(path)
 
 
 def test_a_term_that_says_nothing_of_itself_is_a_fault_in_its_file(tmp_path: Path) -> None:
