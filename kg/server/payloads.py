@@ -41,7 +41,6 @@ _EXPANSION: Final = 16
 """How many times as long as the document its triples may be, written in full."""
 _LEAST_CHARACTERS: Final = 4 << 20
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
-_POSITION: Final = re.compile(r"Parser error at line \d+ (?:between columns \d+ and \d+|column \d+): |\s*\(line \d+\)$")
 
 
 @dataclass(slots=True)
@@ -100,7 +99,7 @@ class Payload:
                 return _parsed(self.data, format_, base_iri, budget)
             return _confined(self.data, format_, base_iri, budget)
         except SyntaxFaultError as error:
-            raise InvalidInputError(f"not {format_.name}: {_POSITION.sub('', str(error))}") from error
+            raise InvalidInputError(f"not {format_.name}: {error}") from error
         except TooLargeError as error:
             raise HttpError(413, "body_too_large", str(error)) from error
 

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kg.errors import InvalidInputError, QueryMemoryError, QuerySyntaxError, QueryTimeoutError, StoreError
+from kg.errors import (
+    InvalidInputError,
+    QueryForbiddenError,
+    QueryLimitError,
+    QueryMemoryError,
+    QuerySyntaxError,
+    QueryTimeoutError,
+    StoreError,
+)
 from kg.store import errand
 
 MAX_BYTES: Final = 256 << 20
 """What may come out of one process, as N-Quads, unless its caller says less."""
+
+_POSITION: Final = re.compile(r"Parser error at line \d+ (?:between columns \d+ and \d+|column \d+): |\s*\(line \d+\)$")
+_BY_CODE: Final = {
+    error.code: error
+    for error in (InvalidInputError, QuerySyntaxError, QueryForbiddenError, QueryLimitError, QueryMemoryError)
+}
+
+OnCancel = Callable[[Callable[[], object] | None], object]
+"""Is told what stops a process when whoever waits for it goes away, and with None that it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +56,26 @@ class SyntaxFaultError(InvalidInputError):
 
     def __init__(self, message: str, line: int | None, column: int | None) -> None:
         where = "" if line is None else f"line {line}, column {column}: " if column is not None else f"line {line}: "
-        super().__init__(where + message)
+        super().__init__(where + _POSITION.sub("", message))
 
 
 @contextmanager
 def confined(
-    task: str, data: bytes, settings: Mapping[str, Any], limits: Limits, *, what: str, folder: Path | None = None
+    task: str,
+    data: bytes,
+    settings: Mapping[str, Any],
+    limits: Limits,
+    *,
+    what: str,
+    folder: Path | None = None,
+    program: str = errand.__file__,
+    on_cancel: OnCancel = lambda stop: None,
 ) -> Iterator[Path]:
-    """Run one errand of `kg.store.errand` and give the folder with what came out; it goes at the end of the block.
+    """Run one errand and give the folder with what came out; it goes at the end of the block.
 
-    `what` names the text in errors, `folder` is where the working folder is made. Raises SyntaxFaultError,
-    TooLargeError, InvalidInputError, QueryTimeoutError, QueryMemoryError, or StoreError.
+    `what` names the text in errors, `folder` is where the working folder is made, `program` is a script that keeps to
+    `kg.store.errand`, and `on_cancel` that of a `Cancellation`. Raises SyntaxFaultError, TooLargeError,
+    InvalidInputError, QueryTimeoutError, QueryMemoryError, QueryLimitError (cancelled), or StoreError.
     """
     with tempfile.TemporaryDirectory(prefix=f"{task}-", dir=folder, ignore_cleanup_errors=True) as name:
         options = {
@@ -58,20 +86,27 @@ def confined(
             "memory_bytes": limits.memory_bytes,
             "max_bytes": limits.max_bytes,
         }
-        reply = _reply(options, data, limits, what)
+        reply = _reply([program, json.dumps(options)], data, limits, what, on_cancel)
         if reply:
             raise _error(reply, what)
         yield Path(name)
 
 
-def _reply(options: Mapping[str, Any], data: bytes, limits: Limits, what: str) -> dict[str, Any]:
+def _reply(command: list[str], data: bytes, limits: Limits, what: str, on_cancel: OnCancel) -> dict[str, Any]:
+    stopped = threading.Event()
     with subprocess.Popen(
-        [sys.executable, "-I", errand.__file__, json.dumps(options)],
+        [sys.executable, "-I", *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         process_group=0,
     ) as process:
+
+        def stop() -> None:
+            stopped.set()
+            process.kill()
+
+        on_cancel(stop)
         try:
             output, _ = process.communicate(data, timeout=limits.timeout_s)
         except subprocess.TimeoutExpired:
@@ -80,6 +115,9 @@ def _reply(options: Mapping[str, Any], data: bytes, limits: Limits, what: str) -
             ) from None
         finally:
             process.kill()
+            on_cancel(None)
+    if stopped.is_set():
+        raise QueryLimitError(f"{what} was stopped, since nobody waits for it")
     if process.returncode or not output:
         raise QueryMemoryError(
             f"{what} ended its process (exit code {process.returncode}): it needs more than the "
@@ -100,6 +138,8 @@ def _error(reply: Mapping[str, Any], what: str) -> Exception:
             return SyntaxFaultError(message, reply["line"], reply["column"])
         case "size":
             return TooLargeError(f"{what} is too large: {message}")
+        case "raised":
+            return _BY_CODE[reply["code"]](message)
         case "invalid":
             return InvalidInputError(f"{what} cannot be used: {message}")
         case _:

@@ -15,7 +15,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 from xml.parsers import expat
@@ -113,7 +113,7 @@ def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
     except SyntaxError as error:
         line, column = error.lineno, error.offset
         if line is None and settings.get("media_type") == RdfFormat.RDF_XML.media_type:
-            line, column = _xml_fault(data)
+            line, column = xml_fault(data)
         return {"kind": "syntax", "message": error.msg, "line": line, "column": column}
     except TooLarge:
         return {"kind": "size", "message": f"it comes to more than {settings['max_bytes']} bytes of N-Quads"}
@@ -124,7 +124,7 @@ def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
     return {}
 
 
-def _xml_fault(data: bytes) -> tuple[int, int] | tuple[None, None]:
+def xml_fault(data: bytes) -> tuple[int, int] | tuple[None, None]:
     """Return line and column where `data` is no XML, which Oxigraph does not tell; nothing where it is."""
     try:
         expat.ParserCreate(namespace_separator=" ").Parse(data, True)
@@ -152,8 +152,8 @@ def _neighbour(name: str) -> Any:
     return module
 
 
-def main() -> None:
-    """Confine this process, then run."""
+def main(work: Callable[[dict[str, Any], bytes], dict[str, Any]] = run) -> None:
+    """Confine this process, then do `work`, which takes settings and text and returns what is to be printed."""
     settings = json.loads(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _die_with_parent()
@@ -162,7 +162,7 @@ def main() -> None:
     data = sys.stdin.buffer.read()
     resource.setrlimit(resource.RLIMIT_DATA, (settings["memory_bytes"],) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    print(json.dumps(run(settings, data)), flush=True)  # noqa: T201 -- the answer
+    print(json.dumps(work(settings, data)), flush=True)  # noqa: T201 -- the answer
     os._exit(0)  # what the engine would still put down is of no use
 
 

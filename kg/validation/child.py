@@ -1,0 +1,249 @@
+"""The process of `kg.validation.apart`: a script that confines itself as `kg.store.errand` does, validates and ends.
+
+Into its folder it writes the report and then the verdict: ``{conforms, counts, looked, by_pyshacl}``. It runs at a
+lower priority than who asks, so that queries do not wait for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import resource
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse, serialize
+
+from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, QueryLimitError
+from kg.sparql.guard import check_query
+from kg.sparql.terms import bind
+from kg.store import errand
+from kg.store.confinement import SyntaxFaultError
+from kg.store.protocol import Term
+from kg.validation.data import Data
+from kg.validation.paths import shown
+from kg.validation.report import Violation, head_triples, result_triples
+from kg.validation.shapes import Shapes
+from kg.validation.writing import Form, write
+from kg.vocabulary import OWL, PREFIXES, RDF, RDFS, SH, curie
+
+REPORT: Final = "report"
+VERDICT: Final = "verdict"
+
+FORMS: Final[Mapping[str, Form]] = {"text": "text", "json": "json", "sarif": "sarif", "text/turtle": "ttl"}
+
+GROUPS: Final = 200
+"""Groups of results that a summary has; others are counted."""
+CLIPPED: Final = 300
+"""Characters of a value, a message or a path that a summary has."""
+
+_NICENESS: Final = 5
+_QUERIES: Final = frozenset({SH.select, SH.ask, SH.construct, SH.update})
+_PREFIX: Final = re.compile(r"(?:[^\W\d_](?:[\w.-]*[\w-])?)?")
+_UNDECLARED: Final = re.compile(r"[Pp]refix (\w+):? has not been declared")
+_TARGETS: Final = {
+    SH.targetClass: "SELECT ?node WHERE { VALUES ?of { $values } ?of ^rdfs:subClassOf*/^rdf:type ?node } LIMIT 1",
+    SH.targetSubjectsOf: "SELECT ?node WHERE { VALUES ?of { $values } ?node ?of ?value } LIMIT 1",
+    SH.targetObjectsOf: "SELECT ?node WHERE { VALUES ?of { $values } ?value ?of ?node } LIMIT 1",
+}
+_PROLOGUE: Final = f"PREFIX rdf: <{RDF.iri}> PREFIX rdfs: <{RDFS.iri}> "
+
+
+def work(settings: dict[str, Any], text: bytes) -> dict[str, Any]:
+    """Validate as `settings` say and return what is to be printed: nothing, or an error of a kind."""
+    os.nice(_NICENESS)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (settings["max_bytes"],) * 2)
+    size, _ = settings["sizes"]
+    try:
+        _validate(settings, text[:size], text[size:], Path(settings["folder"]))
+    except MemoryError:
+        return _raised("query_memory", f"the validation needs more than {settings['memory_bytes'] >> 20} MiB")
+    except RecursionError:
+        return _raised("invalid_input", "the data or the shapes are nested too deeply")
+    except QuadciteError as error:
+        return _raised(error.code, str(error))
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            return _raised(QueryLimitError.code, f"the report is larger than {settings['max_bytes']} bytes")
+        return {"kind": "store", "message": str(error)}
+    except (RuntimeError, ValueError, SyntaxError) as error:
+        return _raised("invalid_input", f"the validation failed: {error}")
+    return {}
+
+
+def _raised(code: str, message: str) -> dict[str, Any]:
+    return {"kind": "raised", "code": code, "message": message}
+
+
+def _validate(settings: dict[str, Any], data: bytes, shapes: bytes, folder: Path) -> None:
+    suite = _suite(settings["shapes"], shapes)
+    validated = _data(settings["data"], data)
+    only = [NamedNode(iri) for iri in settings["focus"]]
+    results = suite.results(validated, focus=only) if only else suite.results(validated)
+    by_pyshacl = suite.by_pyshacl()
+    counts: Counter[str] = Counter()
+
+    def counted() -> Iterator[Violation]:
+        for violation in results:
+            counts[violation.severity] += 1
+            yield violation
+
+    with (folder / REPORT).open("wb") as output:
+        _write(counted(), output, settings, by_pyshacl)
+    verdict = {
+        "conforms": not counts["Violation"],
+        "counts": {severity: count for severity, count in counts.items() if count},
+        "looked": bool(counts) or looks_at(suite, validated),
+        "by_pyshacl": by_pyshacl,
+    }
+    (folder / VERDICT).write_text(json.dumps(verdict))
+
+
+def _suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
+    match described:
+        case "record":
+            return Shapes.load()
+        case "open-record":
+            return Shapes.load(opened=True)
+        case "dataset":
+            return Shapes.dataset()
+    triples = [quad.triple for quad in _parsed(described, text, rename=True)]  # type: ignore[arg-type]  # not a name
+    refuse_remote(triples)
+    return Shapes(triples)
+
+
+def _data(described: dict[str, Any], text: bytes) -> Data:
+    if "snapshot" in described:
+        graph = described["graph"]
+        return Data.stored(Store.read_only(described["snapshot"]), None if graph is None else NamedNode(graph))
+    return Data.candidate(_parsed(described, text))
+
+
+def _parsed(described: dict[str, Any], text: bytes, *, rename: bool = False) -> list[Quad]:
+    form = RdfFormat.from_media_type(described["media_type"])
+    if form is None:
+        raise InvalidInputError(f"{described['media_type']} is no RDF format")
+    try:
+        return list(parse(text, format=form, base_iri=described["base_iri"], rename_blank_nodes=rename))
+    except SyntaxError as error:
+        place = (error.lineno, error.offset)
+        if error.lineno is None and form == RdfFormat.RDF_XML:
+            place = errand.xml_fault(text)
+        fault = f"the {described['name']}: not {form.name}: {SyntaxFaultError(error.msg, *place)}"
+    except ValueError as error:
+        fault = f"the {described['name']} cannot be used: {error}"
+    prefix = _UNDECLARED.search(fault)
+    if prefix and prefix[1] in PREFIXES:
+        fault += f"; add @prefix {prefix[1]}: <{PREFIXES[prefix[1]]}> ."
+    raise InvalidInputError(fault)
+
+
+def refuse_remote(triples: Iterable[Triple]) -> None:
+    """Raise QueryForbiddenError for a query in a shapes graph that asks another server, or hides that it does."""
+    for triple in triples:
+        value = triple.object.value if isinstance(triple.object, Literal) else ""
+        if triple.predicate in _QUERIES:
+            try:
+                check_query(value)
+            except InvalidInputError as error:
+                raise type(error)(f"the shapes cannot be used: {curie(triple.predicate.value)}: {error}") from None
+        elif triple.predicate == SH.prefix and not _PREFIX.fullmatch(value):
+            raise QueryForbiddenError(f"the shapes cannot be used: sh:prefix: {value[:80]!r} is no prefix")
+
+
+def looks_at(shapes: Shapes, data: Data) -> bool:
+    """Return whether a target of `shapes` finds anything in `data`."""
+    typed = {t.subject for t in shapes.triples if t.predicate == RDF.type and t.object in (RDFS.Class, OWL.Class)}
+    shaped = {t.subject for t in shapes.triples if t.predicate.value.startswith(SH.iri)}
+    values: dict[NamedNode, list[NamedNode]] = {SH.targetClass: [n for n in typed & shaped if isinstance(n, NamedNode)]}
+    for triple in shapes.triples:
+        if triple.predicate in (SH.targetNode, SH.target):
+            return True
+        if triple.predicate in _TARGETS and isinstance(triple.object, NamedNode):
+            values.setdefault(triple.predicate, []).append(triple.object)
+    return any(
+        next(iter(data.rows(_PROLOGUE + bind(_TARGETS[target], values=named))), None) is not None
+        for target, named in values.items()
+        if named
+    )
+
+
+def _write(
+    results: Iterator[Violation], output: IO[bytes], settings: dict[str, Any], by_pyshacl: dict[str, str]
+) -> None:
+    form = settings["form"]
+    if form in FORMS:
+        write(
+            results, FORMS[form], output, checked=settings["checked"], by_pyshacl=by_pyshacl, locate=lambda each: None
+        )
+    elif form == "summary":
+        output.write(json.dumps(summary(results, settings["examples"]), ensure_ascii=False).encode())
+    elif (rdf := RdfFormat.from_media_type(form)) is not None:
+        serialize(_triples(results), output, rdf, prefixes=PREFIXES)
+    else:
+        raise ValueError(f"{form} is no form of a report")
+
+
+def _triples(results: Iterator[Violation]) -> Iterator[Triple]:
+    """Yield a ``sh:ValidationReport``, whose verdict stands at its end."""
+    report, conforms = BlankNode(), True
+    for violation in results:
+        yield from result_triples(report, violation)
+        conforms = False
+    yield from head_triples(report, conforms=conforms)
+
+
+def summary(results: Iterable[Violation], examples: int) -> dict[str, Any]:
+    """Return results in groups of one shape and cause, the worst and largest first, each with the first few examples.
+
+    ``{groups, left_out}``: `left_out` counts the results in no group that is given. Memory is that of the groups.
+    """
+    groups: dict[tuple[object, ...], dict[str, Any]] = {}
+    left_out = 0
+    for each in results:
+        path = None if each.path is None else shown(each.path)
+        key = (each.shape, each.component, path, each.severity)
+        if key not in groups and len(groups) >= GROUPS:
+            left_out += 1
+            continue
+        group = groups.setdefault(
+            key,
+            {
+                "shape": _named(each.shape),
+                "severity": each.severity,
+                "component": _named(each.component),
+                "path": None if path is None else path[:CLIPPED],
+                "message": each.message[:CLIPPED],
+                "count": 0,
+                "examples": [],
+            },
+        )
+        group["count"] += 1
+        if len(group["examples"]) < examples:
+            group["examples"].append(
+                {
+                    "focus": _named(each.focus),
+                    "value": None if each.value is None or each.value == each.focus else str(each.value)[:CLIPPED],
+                    "message": None if each.message[:CLIPPED] == group["message"] else each.message[:CLIPPED],
+                }
+            )
+    ranked = sorted(groups.values(), key=lambda group: (group["severity"] != "Violation", -group["count"]))
+    return {"groups": ranked, "left_out": left_out}
+
+
+def _named(term: Term | None) -> str | None:
+    if term is None or isinstance(term, BlankNode):
+        return None if term is None else str(term)
+    return term.value if isinstance(term, NamedNode) else str(term)[:CLIPPED]
+
+
+if __name__ == "__main__":
+    errand.main(work)
