@@ -227,17 +227,15 @@ def _show_text(
     if fault is not None:
         console.put(f"its rows cannot be shown: {fault}")
     console.put("")
-    console.put("What can be done:")
-    if fault is None:
-        copies = ", ".join(str(file.path) for file in quarantine.files(entry))
-        console.put(f"  kg quarantine retry {short}              once the shapes or the loader are mended")
-        console.put(f"  kg quarantine retry {short} --file FILE  FILE: a corrected copy of its rows ({copies})")
-    else:
-        console.put(f"  kg quarantine retry {short} --file FILE  FILE: the record, corrected, with all its rows")
-    console.put(f"  kg load {entry.domain} PATH                   once the source is mended")
-    console.put(
-        f"  kg quarantine drop {short}               to forget it; a load that finds it again puts it here again"
-    )
+    copies = ", ".join(str(file.path) for file in quarantine.files(entry)) if fault is None else ""
+    corrected = f"FILE: a corrected copy of its rows ({copies})" if copies else "FILE: the record, corrected, whole"
+    ways = [
+        (f"kg quarantine retry {short}", "once the shapes or the loader are mended"),
+        (f"kg quarantine retry {short} --file FILE", corrected),
+        (f"kg load {entry.domain} PATH", "once the source is mended"),
+        (f"kg quarantine drop {short}", "to forget it; a load that finds it again puts it here again"),
+    ]
+    console.columns(("What can be done", ""), iter(ways if copies else ways[1:]))
 
 
 @app.command("retry")

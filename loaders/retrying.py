@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pyoxigraph import NamedNode, Quad
 
+from kg import provenance
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import parse_rows
@@ -47,6 +48,8 @@ def retry(
     names = list(by_name) if ids is None else named(ids, {name: entry.record for name, entry in by_name.items()})
     if correction is not None and len(names) != 1:
         raise InvalidInputError(f"a correction is of one record, and {len(names)} are named")
+    if correction is not None and not by:
+        raise InvalidInputError("a correction takes the name of who gives it")
     shorts = short_ids(by_name)
     reports, outcomes = [], dict.fromkeys(names, "")
     for domain in dict.fromkeys(by_name[name].domain for name in names):
@@ -118,11 +121,8 @@ def _corrected(kg: KnowledgeGraph, location: str | None, entry: Entry, by: str) 
     if len(files) != 1 or not files[0].named:
         raise InvalidInputError(f"{location}: a correction is one file")
     path, digest = files[0].path, files[0].snapshot.sha256
-    return File(path, Snapshot(digest, f"{path.as_posix()}, the correction of {_place(entry)}", sent_by=by), named=True)
-
-
-def _place(entry: Entry) -> str:
-    return "; ".join(f"{place.file} (sha256 {place.sha256}) row {place.rows}" for place in entry.places)
+    corrected = "; ".join(f"{place.file} rows {place.rows}" for place in entry.places)
+    return File(path, Snapshot(digest, f"{path.as_posix()}, a correction of {corrected}", sent_by=by), named=True)
 
 
 class _Retry(Loading):
@@ -136,7 +136,15 @@ class _Retry(Loading):
         correction: File | None,
         on_progress: Progress | None,
     ) -> None:
-        config = {"from": "quarantine"} if correction is None else {"corrects": _place(entries[0])}
+        config = (
+            {"from": "quarantine"}
+            if correction is None
+            else {
+                "corrects": "; ".join(
+                    f"{each.file} (sha256 {each.sha256}) rows {each.rows}" for each in entries[0].places
+                )
+            }
+        )
         super().__init__(kg, source, Located((), ()), on_progress, config=config)
         self.entries: Final = entries
         self.correction: Final = correction
@@ -183,13 +191,25 @@ class _Retry(Loading):
     def take(self, document: SourceDocument) -> None:
         """Put it into the batch, unless it would replace another record than the one that was kept out."""
         graph = graph_of(document)
-        known = self.known.get(graph)
-        same = known in (None, (document.source_sha256, self.loader.version))
-        if graph in self.homes or (graph.value != self.current.graph and not same):
+        expected = self.current.graph
+        if self.correction is not None and expected not in (None, graph.value):
+            raise InvalidInputError(
+                f"{self.correction.path} is no correction of {self.current.record}: it makes {graph.value}, and that "
+                f"would be {expected}"
+            )
+        if graph in self.homes or (graph.value != expected and graph in self.known and not self._put_there(document)):
             self.stays(f"there is another record with the identifier {document.iri.value}; they are never merged")
             return
         self.homes[graph] = self.current
         super().take(document)
+
+    def _put_there(self, document: SourceDocument) -> bool:
+        """Whether an earlier retry, which did not come to its end, has put this very record into the store."""
+        graph = graph_of(document)
+        places = provenance.locations(self.kg.store, [graph]).get(graph)
+        return self.known[graph] == (document.source_sha256, self.loader.version) and places == {
+            origin.snapshot.source for origin in document.origins
+        }
 
     def is_in(self, graph: NamedNode) -> None:
         """Let it out of the quarantine."""
