@@ -53,21 +53,23 @@ def suite_faults(path: Path) -> list[Violation]:
 
 
 def ontology_faults(modules: Sequence[Path], released: Path) -> list[Violation]:
-    """Return what is wrong with the ontology in `modules`, taken as one graph, by its shapes and its last release."""
+    """Return what is wrong with the ontology in `modules`, taken as one graph: by its shapes, and where these find no
+    violation, by its last release.
+    """
+    before, syntax_error = read(released)
+    found = [syntax_error] if syntax_error else []
     said: list[Quad] = []
-    found: list[Violation] = []
     home: dict[object, Path] = {}
-    for path in (*modules, released):
+    for path in modules:
         quads, syntax_error = read(path)
         found += [syntax_error] if syntax_error else []
-        if path is released:
-            before = quads
-        else:
-            said += quads
-            home.update((quad.subject, path) for quad in quads)
+        said += quads
+        home.update((quad.subject, path) for quad in quads)
     if not found:
-        for fault in (*tbox().check(said), *release_faults(before, said)):
-            found.append(replace(fault, source=str(home.get(fault.focus, released))))
+        found = tbox().check(said)
+        if not any(fault.blocks for fault in found):
+            found += release_faults(before, said)
+        found = [replace(fault, source=str(home.get(fault.focus, released))) for fault in found]
     return sorted(found, key=lambda fault: (fault.source or "", str(fault.focus), fault.message))
 
 

@@ -98,6 +98,14 @@ def test_a_term_that_is_gone_is_a_fault_of_the_release() -> None:
     assert all("gone" in fault.message for fault in faults)
 
 
+def test_a_version_that_is_none_is_a_fault_of_its_module(tmp_path: Path) -> None:
+    core = tmp_path / "core.ttl"
+    core.write_text((ONTOLOGY / "core.ttl").read_text().replace('owl:versionInfo "', 'owl:versionInfo "v'))
+    others = [path for path in MODULES if path.name != "core.ttl"]
+    faults = {str(fault.shape) for fault in ontology_faults([core, *others], RELEASED)}
+    assert str(KGS["OntologyModule-version"]) in faults
+
+
 def test_an_ontology_that_is_not_turtle_is_named_with_its_line(tmp_path: Path) -> None:
     broken = tmp_path / "broken.ttl"
     broken.write_text("\nkg:Passage a")
