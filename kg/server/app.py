@@ -53,13 +53,18 @@ MOUNTS: Final[dict[str, frozenset[str] | None]] = {
 """Each path with the tags whose tools it serves; None for all but the deep-research pair."""
 
 
-def endpoint_of(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalToken | None = None) -> Endpoint:
+def endpoint_of(
+    kg: KnowledgeGraph,
+    pool: QueryPool | None = None,
+    token: LocalToken | None = None,
+    checks: DatasetChecks | None = None,
+) -> Endpoint:
     """Return what the protocols serve of an open graph.
 
     `pool` holds the query workers that they have to themselves; without it they share those of the tools. `token` is
-    what makes its holder an admin; without it nobody is.
+    what makes its holder an admin; without it nobody is. `checks` are those of the dataset shapes.
     """
-    checks = DatasetChecks(kg)
+    checks = checks or DatasetChecks(kg)
     kg.dataset_check = checks.result
     written = CivicGraphs(UserGraphs(kg, checks.schedule))
     return Endpoint(
@@ -84,9 +89,10 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        with healing(kg):
+        with healing(kg), checks.watching():
             yield
 
+    checks = DatasetChecks(kg)
     threads = Threads()
     apps = {
         path: build_mcp(kg, tags, threads).http_app(
@@ -94,7 +100,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
         )
         for path, tags in MOUNTS.items()
     }
-    endpoint = endpoint_of(kg, pool, token)
+    endpoint = endpoint_of(kg, pool, token, checks)
     routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: what is asked most first
     routes += [Route(path, StopsWithClient(app)) for path, app in apps.items()]
     routes += [health.route(kg, threads), *queries.routes(endpoint)]

@@ -1,78 +1,120 @@
-"""The dataset shapes, checked in the background after people wrote: the result is told in `status` and stops nobody.
+"""The dataset shapes, checked in the background after commits: the result is told in `status` and stops nobody.
 
-What is checked is what people wrote: what ``graph/prov`` says of their graphs, by the dataset shapes, and each graph
-that says something of a class of ours, by the record shapes taken as open (an update is not held back by them). A
-graph is checked once for each content, and one with more than `MAX_TRIPLES` triples, or beyond the first `MAX_GRAPHS`,
-not at all: the result says how many.
+What is checked is the whole store, all graphs as one, by the dataset shapes: once when the first commit is seen, and
+after that only the nodes that commits can have affected (`kg.validation.incremental`). Each graph of a person is
+checked too by the record shapes taken as open (an update is not held back by them), and has to be described. It all
+runs on a checkpoint, so nobody waits for it, and the engine leaves the other threads alone while it looks.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
+import pyoxigraph
 from pyoxigraph import NamedNode, Triple
 
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, yields
-from kg.store.protocol import Rows
+from kg.store.protocol import Term
 from kg.tools.model import DatasetCheck
 from kg.tools.user_graphs import record_shapes
+from kg.validation.data import Data
+from kg.validation.incremental import Affected, Change, affected, changed_since, generation_of
 from kg.validation.report import Violation
 from kg.validation.shapes import Shapes
-from kg.vocabulary import KG, PROV_GRAPH, RDF
+from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF
 
-MAX_GRAPHS: Final = 2_000
-MAX_TRIPLES: Final = 20_000
 _TOLD: Final = 20
-_AT_ONCE: Final = 200
+_REMEMBERED: Final = 10_000
+"""Nodes whose first message is kept; of all others that break a shape it is known that they do."""
 _log: Final = logging.getLogger(__name__)
 
-SAID: Final = """
-SELECT DISTINCT ?s ?p ?o WHERE {
-  GRAPH $prov {
-    VALUES ?graph { $graphs }
-    { BIND(?graph AS ?s) }
-    UNION { ?graph prov:wasGeneratedBy ?s }
-    UNION { ?graph prov:wasDerivedFrom ?s }
-    UNION { ?graph prov:wasGeneratedBy ?run . ?run prov:wasAssociatedWith ?s }
-    ?s ?p ?o
-  }
-}"""
 
-HASH: Final = "SELECT ?hash WHERE { GRAPH $prov { $graph kg:contentSha256 ?hash } }"
+@dataclass(slots=True)
+class _Faults:
+    """What breaks the shapes, by the node that it was found from: how much, and the first of it in words."""
+
+    counts: Counter[Term] = field(default_factory=Counter)
+    messages: dict[Term, str] = field(default_factory=dict)
+
+    def replace(self, nodes: Iterable[Term] | None, found: Iterable[tuple[Term, Violation]]) -> None:
+        """Forget what was found of `nodes`, or of all of them, and take in what is `found`."""
+        if nodes is None:
+            self.counts.clear()
+            self.messages.clear()
+        for node in nodes or ():
+            self.counts.pop(node, None)
+            self.messages.pop(node, None)
+        for node, violation in found:
+            if violation.blocks:
+                self.counts[node] += 1
+                if len(self.messages) < _REMEMBERED:
+                    self.messages.setdefault(node, f"{violation.focus}: {violation.message}")
 
 
 @dataclass(slots=True)
 class DatasetChecks:
-    """Checks when told to, in a thread of its own, one check at a time; what is asked for meanwhile is one more."""
+    """Checks when told to, in a thread of its own, one check at a time; what is asked for meanwhile is one more.
+
+    Between two checks there are at least `pause_s` seconds, since each takes a checkpoint, which slows a load down.
+    `look_s`: how often `watching` looks for commits.
+    """
 
     kg: KnowledgeGraph
+    pause_s: float = 5.0
+    look_s: float = 1.0
     _state: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _idle: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+    _closing: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
     _wanted: bool = field(default=False, init=False)
-    _closed: bool = field(default=False, init=False)
     _result: DatasetCheck | None = field(default=None, init=False)
-    _known: dict[NamedNode, tuple[object, list[Violation]]] = field(default_factory=dict, init=False, repr=False)
+    _ended: float = field(default=-1e9, init=False)
+    _checked: int | None = field(default=None, init=False)
+    """The generation that what is known is of; None where nothing is."""
+    _nodes: _Faults = field(default_factory=_Faults, init=False, repr=False)
+    _graphs: _Faults = field(default_factory=_Faults, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._idle.set()
 
     def schedule(self) -> None:
-        """Have what people wrote checked soon; returns at once."""
+        """Have the store checked soon; returns at once."""
         with self._state:
             self._wanted = True
-            if not self._idle.is_set() or self._closed:
+            if not self._idle.is_set() or self._closing.is_set():
                 return
             self._idle.clear()
         threading.Thread(target=self._work, name="dataset-shapes", daemon=True).start()
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Schedule a check after each commit, whoever makes it, for as long as the block runs."""
+        seen = self.kg.store.statistics().generation
+
+        def look() -> None:
+            nonlocal seen
+            while not self._closing.wait(self.look_s):
+                generation = self.kg.store.statistics().generation
+                if generation != seen:
+                    seen = generation
+                    self.schedule()
+
+        watcher = threading.Thread(target=look, name="dataset-watch", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            self.close()
+            watcher.join()
 
     def result(self) -> DatasetCheck | None:
         """Return what the last check found; None before the first."""
@@ -87,88 +129,89 @@ class DatasetChecks:
 
     def close(self) -> None:
         """Begin no further check."""
-        with self._state:
-            self._closed = True
+        self._closing.set()
 
     def _work(self) -> None:
         while True:
+            self._closing.wait(max(0.0, self._ended + self.pause_s - time.monotonic()))
             with self._state:
-                if not self._wanted or self._closed:
+                if not self._wanted or self._closing.is_set():
                     self._idle.set()
                     return
                 self._wanted = False
             try:
                 result = self._check()
-            except QuadciteError as error:
+            except (QuadciteError, OSError, RuntimeError) as error:  # the last two: a checkpoint that cannot be read
                 _log.warning("the dataset shapes could not be checked: %s", error)
+                self._checked = None
                 generation = self.kg.store.statistics().generation
                 result = DatasetCheck(generation=generation, checked="nothing", problem=str(error))
+            self._ended = time.monotonic()
             with self._state:
                 self._result = result
 
     def _check(self) -> DatasetCheck:
         begun = time.perf_counter()
-        store = self.kg.store
-        generation = store.statistics().generation
-        graphs = sorted((graph for graph in store.graphs() if yields(graph)), key=lambda graph: graph.value)
-        taken, left_out = graphs[:MAX_GRAPHS], len(graphs) - MAX_GRAPHS
-        found = [
-            violation
-            for start in range(0, len(taken), _AT_ONCE)
-            for violation in self._provenance(taken[start : start + _AT_ONCE])
-        ]
-        known, too_large = {}, 0
-        for graph in taken:
-            violations = self._content(graph)
-            too_large += violations is None
-            if violations is not None:
-                known[graph] = violations
-                found += violations[1]
-        self._known = known
-        blocking = [violation for violation in found if violation.blocks]
-        checked = f"{len(taken)} graphs of people and their provenance, by the dataset and the open record shapes"
-        if too_large:
-            checked += f"; the content of {too_large} is too large"
-        if left_out > 0:
-            checked += f"; {left_out} graphs are left out"
+        with self.kg.store.snapshot(self.kg.store.statistics().generation) as snapshot:
+            return self._on(pyoxigraph.Store.read_only(str(snapshot.path)), begun)
+
+    def _on(self, store: pyoxigraph.Store, begun: float) -> DatasetCheck:
+        since, generation = self._checked, generation_of(store)
+        self._checked = None  # until all is known
+        change = Change(unknown="nothing is known yet") if since is None else changed_since(store, since)
+        data, suite = Data.stored(store), dataset_shapes()
+        found = Affected(None) if since is None else affected(suite, data, change)
+        self._nodes.replace(found.nodes, suite.by_target(data, found.nodes, details=False))
+        touched = list(store.named_graphs()) if change.unknown else change.graphs | change.lost
+        graphs = [graph for graph in touched if isinstance(graph, NamedNode) and yields(graph)]
+        self._graphs.replace(
+            None if change.unknown else graphs,
+            ((graph, violation) for graph in graphs for violation in _of_person(store, graph)),
+        )
+        self._checked = generation
+        some = "the whole store"
+        if since is not None:
+            everything = f"everything anew, since {found.why}"
+            some = everything if found.nodes is None else f"{len(found.nodes)} nodes that commits since can affect"
+        violations = self._nodes.counts.total() + self._graphs.counts.total()
+        told = dict.fromkeys([*self._nodes.messages.values(), *self._graphs.messages.values()])
         return DatasetCheck(
             generation=generation,
-            checked=checked,
-            conforms=not blocking,
-            violations=len(blocking),
-            messages=list(dict.fromkeys(_told(violation) for violation in blocking))[:_TOLD],
+            checked=f"{some}, by the dataset shapes; {len(graphs)} graphs of people, by the open record shapes",
+            conforms=not violations,
+            violations=violations,
+            messages=list(told)[:_TOLD],
             seconds=round(time.perf_counter() - begun, 3),
         )
 
-    def _provenance(self, graphs: Sequence[NamedNode]) -> list[Violation]:
-        # The class that a graph has by its name is added, so that one of which nothing is said is looked at too.
-        triples = [
-            Triple(graph, RDF.type, KG.CuratedGraph if graph.value.startswith(CURATED) else KG.UserGraph)
-            for graph in graphs
-        ]
-        rows = self.kg.store.query(bind(SAID, prov=PROV_GRAPH, graphs=graphs))
-        if isinstance(rows, Rows):
-            triples += [Triple(row["s"], row["p"], row["o"]) for row in rows]  # type: ignore[arg-type]  # of a quad
-        return _dataset_shapes().check(triples)
 
-    def _content(self, graph: NamedNode) -> tuple[object, list[Violation]] | None:
-        """Return the content hash of `graph` and what breaks its shapes, or None for a graph that is too large."""
-        store = self.kg.store
-        hashes = store.query(bind(HASH, prov=PROV_GRAPH, graph=graph))
-        digest = hashes.rows[0][0] if isinstance(hashes, Rows) and len(hashes) else None
-        if (known := self._known.get(graph)) is not None and digest is not None and known[0] == digest:
-            return known
-        quads = store.graph(graph)
-        shapes = record_shapes()
-        if not shapes.targets_any(quads):
-            return digest, []
-        return None if len(quads) > MAX_TRIPLES else (digest, shapes.check(quads))
+def _of_person(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Violation]:
+    """Yield what breaks the record shapes in the graph of a person, and what it lacks where nothing says what it is."""
+    if not store.contains_named_graph(graph):
+        return
+    yield from record_shapes().results(Data.stored(store, graph), details=False)
+    if not any(store.quads_for_pattern(graph, RDF.type, None, PROV_GRAPH)):
+        # The class that a graph has by its name is what the dataset shapes look for.
+        kind = KG.CuratedGraph if graph.value.startswith(CURATED) else KG.UserGraph
+        yield from dataset_shapes().check([Triple(graph, RDF.type, kind), *_said(store, graph)])
+
+
+def _said(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Triple]:
+    """Yield what ``graph/prov`` says of a graph, of what it came from and of who made it."""
+    todo = [graph]
+    seen = {graph}
+    while todo:
+        for quad in store.quads_for_pattern(todo.pop(), None, None, PROV_GRAPH):
+            yield quad.triple
+            if quad.predicate in _WHENCE and isinstance(quad.object, NamedNode) and quad.object not in seen:
+                seen.add(quad.object)
+                todo.append(quad.object)
+
+
+_WHENCE: Final = frozenset({PROV.wasGeneratedBy, PROV.wasDerivedFrom, PROV.wasAssociatedWith})
 
 
 @cache
-def _dataset_shapes() -> Shapes:
+def dataset_shapes() -> Shapes:
+    """Return the dataset shapes that ship with Quadcite."""
     return Shapes.dataset()
-
-
-def _told(violation: Violation) -> str:
-    return f"{violation.focus}: {violation.message}"

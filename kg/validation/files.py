@@ -65,14 +65,13 @@ class Document:
     def opened(self) -> IO[bytes]:
         """Return its bytes, without the mark that some editors begin with. Raises SourceError."""
         if isinstance(self.content, bytes):
-            stream: IO[bytes] = BytesIO(self.content)
-        else:
-            try:
-                stream = self.content.open("rb")
-            except OSError as error:
-                raise SourceError(f"{self.name}: cannot be read: {error.strerror or error}") from error
-        if stream.read(len(_BOM)) != _BOM:
-            stream.seek(0)
+            return BytesIO(self.content.removeprefix(_BOM))
+        try:
+            stream = self.content.open("rb")
+            if stream.peek(len(_BOM)).startswith(_BOM):
+                stream.read(len(_BOM))
+        except OSError as error:
+            raise SourceError(f"{self.name}: cannot be read: {error.strerror or error}") from error
         return stream
 
     def quads(self) -> Iterator[Quad]:

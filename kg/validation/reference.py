@@ -8,10 +8,8 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
-import pyshacl
 import rdflib
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
-from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
 from rdflib.namespace import SH as SHACL
 from rdflib.plugins.sparql import prepareQuery
 
@@ -39,6 +37,9 @@ def validate(
     `only`: the shapes whose targets are looked at; the others serve where one of them refers to them. Raises
     InvalidInputError when the shapes cannot be understood.
     """
+    import pyshacl  # takes as long to import as all else here, and is needed where a shape does not compile alone
+    from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
+
     kept = [triple for triple in shapes if only is None or triple.subject in only or not _gives_targets(triple)]
     with _ENGINE:
         try:

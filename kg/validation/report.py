@@ -81,18 +81,6 @@ class Report:
         """Whether nothing found makes the data unfit; warnings do not."""
         return not any(violation.blocks for violation in self.violations)
 
-    def __str__(self) -> str:
-        from kg.validation.writing import written  # which words results, and so imports this module
-
-        return written(self.violations, "text", checked=self.checked, by_pyshacl=self.by_pyshacl).rstrip("\n")
-
-
-def report_turtle(violations: Iterable[Violation]) -> str:
-    """Return a ``sh:ValidationReport`` in Turtle."""
-    from kg.validation.writing import written
-
-    return written(violations, "ttl", checked="one record")
-
 
 def report_triples(violations: Iterable[Violation]) -> list[Triple]:
     """Return a ``sh:ValidationReport``: by the standard, data with a result of any severity do not conform.

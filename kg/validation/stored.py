@@ -7,8 +7,10 @@ from typing import Final
 
 from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
 
+from kg.errors import InvalidInputError
 from kg.sparql.terms import bind
 from kg.validation.gate import BATCH_QUADS, RecordGate
+from kg.validation.incremental import generation_of
 from kg.validation.report import Violation
 from kg.vocabulary import BASE, KG, PROV_GRAPH
 
@@ -29,7 +31,13 @@ def record_graphs(store: Store) -> list[NamedNode]:
 
 
 def touched_since(store: Store, generation: int) -> set[NamedNode]:
-    """Return the graphs that commits after `generation` changed."""
+    """Return the graphs that commits after `generation` changed.
+
+    Raises InvalidInputError for a generation that does not exist.
+    """
+    newest = generation_of(store)
+    if not 0 <= generation <= newest:
+        raise InvalidInputError(f"there is no generation {generation}: the newest one is {newest}, the first is 0")
     found = store.query(_PREFIX + bind(TOUCHED, prov=PROV_GRAPH, generation=generation))
     assert isinstance(found, QuerySolutions)  # noqa: S101 -- a SELECT
     return {row["graph"] for row in found}

@@ -17,7 +17,7 @@ from kg.store.protocol import Term
 from kg.validation.paths import Path, shown
 from kg.validation.report import Violation
 from kg.validation.sarif import Location
-from kg.vocabulary import curie
+from kg.vocabulary import SH, curie
 
 EXAMPLES: Final = 3
 """How many results of one cause are shown."""
@@ -104,15 +104,21 @@ class Summary:
         for rule, alike in listed[:CAUSES]:
             yield from _worded(rule, alike)
         for (severity, shape, component), count, kinds in left_out[:CAUSES]:
-            told = f"{kinds:,} other messages or paths" if kinds else "many other messages or paths"
-            about = f" of {named(shape)}" if shape is not None else f" of {named(component)}" if component else ""
+            told = "many other messages or paths" if not kinds else f"{kinds:,} other messages or paths"
+            told = "another message or path" if kinds == 1 else told
+            about = f" of {named(shape, component)}" if shape is not None else ""
             yield f"{count:,} more x {severity_name(severity)}{about}, with {told}"
+        if left_out:
+            yield ""
         unlisted = sum(alike.count for _, alike in listed[CAUSES:]) + sum(each[1] for each in left_out[CAUSES:])
         if unlisted := unlisted + self._beyond:
             yield f"{unlisted:,} more results of less frequent causes; the other forms of report have them all"
 
     def _example(self, violation: Violation) -> str:
-        where = place(self._locate(violation), violation.source)
+        told = (
+            violation.focus is None and violation.source is not None and violation.message.startswith(violation.source)
+        )
+        where = "" if told else place(self._locate(violation), violation.source)
         about = [where] if where else []
         if violation.focus is not None:
             about.append(f"node   {cut(str(violation.focus))}")
@@ -128,13 +134,13 @@ def _worded(rule: Rule, alike: _Alike) -> Iterator[str]:
     times = f"{alike.count:,} x " if alike.count > 1 else ""
     yield f"{times}{severity_name(severity)}: {alike.message}"
     if shape is not None:
-        inside = f" ({named(component)})" if not isinstance(shape, NamedNode) and component is not None else ""
-        yield f"  shape  {named(shape)}{inside}"
+        yield f"  shape  {named(shape, component)}"
     if alike.path is not None:
         yield f"  path   {shown(alike.path)}"
     yield from (f"  - {example}" for example in alike.examples if example)
     if alike.count > len(alike.examples):
         yield f"  - and {alike.count - len(alike.examples):,} more"
+    yield ""
 
 
 def verdict(checked: str, counts: Mapping[str, int]) -> str:
@@ -165,9 +171,17 @@ def place(location: Location | None, source: str | None) -> str:
     return f"{location.document}, row {location.row}" if location.row is not None else location.document
 
 
-def named(term: Term | None) -> str:
-    """Return a term of the shapes graph: shortened, and without the label of what has no name."""
-    return curie(term.value) if isinstance(term, NamedNode) else "a shape without a name"
+def named(shape: Term, component: NamedNode | None) -> str:
+    """Return a shape as people read it; one without a name by the property that constrains."""
+    if isinstance(shape, NamedNode):
+        return curie(shape.value)
+    if component is None:
+        return "one without a name"
+    constraint = component.value.removeprefix(SH.iri).removesuffix("ConstraintComponent")
+    if component.value == f"{SH.iri}{constraint}ConstraintComponent":
+        property_ = "sparql" if constraint == "SPARQL" else constraint[:1].lower() + constraint[1:]
+        return f"one without a name, its sh:{property_}"
+    return f"one without a name, its {curie(component.value)}"
 
 
 def cut(text: str, most: int = SHOWN_CHARACTERS) -> str:

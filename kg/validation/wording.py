@@ -42,51 +42,57 @@ def sentence(constraint: Constraint, detail: str = "") -> str:
     """Return what `constraint` wants. `detail`: the language that stands twice, for ``sh:uniqueLang``."""
     match constraint:
         case model.ClassOf(_, name):
-            return f"The value is an instance of {curie(name.value)}."
+            return f"The value must be an instance of {curie(name.value)}."
         case model.Datatype(_, name):
-            return f"The value is a well-formed literal of {curie(name.value)}."
+            return f"The value must be a well-formed literal of {curie(name.value)}."
         case model.NodeKind(_, kind):
-            return f"The value is of the kind sh:{kind}."
+            return f"The value must be of the kind sh:{kind}."
         case model.Count(_, least, None):
-            return f"There {_are(least)} at least."
+            return f"There must be at least {_values(least)}."
         case model.Count(_, _, most):
-            return f"There {_are(most)} at most."
+            return f"There must be at most {_values(most)}."
         case model.Range(_, relation, bound):
-            return f"The value is {relation} {bound.value}."
+            return f"The value must be {relation} {bound.value}."
         case model.Length(_, relation, length):
-            return f"The value has {'at least' if relation == '>=' else 'at most'} {length} characters."
+            return f"The value must have {'at least' if relation == '>=' else 'at most'} {length} characters."
         case model.Pattern(_, pattern, flags):
-            return f"The value matches {pattern!r}{f' with the flags {flags}' if flags else ''}."
+            return f"The value must match {pattern!r}{f' with the flags {flags}' if flags else ''}."
         case model.LanguageIn(_, ranges):
-            return f"The value has a language tag of {', '.join(ranges)}."
+            return f"The value must have a language tag: {_either(ranges)}."
         case model.UniqueLang():
-            return f"Each language has one value; {detail!r} has several."
+            return f"Each language must have one value at most; {detail!r} has several."
         case model.Equals(_, predicate):
-            return f"The values are those of {curie(predicate.value)}."
+            return f"The values must be the same as those of {curie(predicate.value)}."
         case model.Disjoint(_, predicate):
-            return f"The value is none of {curie(predicate.value)}."
+            return f"The value must not be a value of {curie(predicate.value)} too."
         case model.Less(_, relation, predicate):
-            return f"The value is {relation} those of {curie(predicate.value)}."
+            return f"The value must be {relation} every value of {curie(predicate.value)}."
         case model.Closed():
-            return "A closed shape allows no other property."
+            return "The shape is closed: it allows no other property."
         case model.HasValue(_, value):
-            return f"{_shown(value)} is among the values."
+            return f"One of the values must be {_shown(value)}."
         case model.In(_, values):
             more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
-            return f"The value is one of {', '.join(map(_shown, values[:_LISTED]))}{more}."
+            if len(values) == 1:
+                return f"The value must be {_shown(values[0])}."
+            return f"The value must be one of {', '.join(map(_shown, values[:_LISTED]))}{more}."
         case model.Node(_, shape):
-            return f"The value conforms to {_named(shape)}."
+            return f"The value must conform to {_named(shape)}."
         case model.Combined(_, operator, shapes):
-            how = {"not": "does not conform to", "and": "conforms to all of", "or": "conforms to one or more of"}
-            return f"The value {how.get(operator, 'conforms to exactly one of')} {', '.join(map(_named, shapes))}."
+            how = {"not": "not conform to", "and": "conform to all of", "or": "conform to at least one of"}
+            return f"The value must {how.get(operator, 'conform to exactly one of')} {', '.join(map(_named, shapes))}."
         case model.Qualified(_, shape, _, least, most):
-            number = f"{least} values at least" if least is not None else f"{most} values at most"
-            return f"{number} conform to {_named(shape)}."
-    return f"The node conforms to {curie(constraint.component.value)}."
+            number = f"At least {_values(least)}" if least is not None else f"At most {_values(most)}"
+            return f"{number} must conform to {_named(shape)}."
+    return f"The node must conform to {curie(constraint.component.value)}."
 
 
-def _are(number: int | None) -> str:
-    return f"is {number} value" if number == 1 else f"are {number} values"
+def _values(number: int | None) -> str:
+    return f"{number} value" if number == 1 else f"{number} values"
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "none is allowed"
 
 
 def _named(shape: model.ShapeNode) -> str:

@@ -1,26 +1,26 @@
-"""What people wrote is checked behind their backs: soon, once for each content, and without holding anybody up."""
+"""The store is checked behind everybody's back: soon, only where commits matter, and without holding anybody up."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
+from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
+from kg.store.protocol import Patch
 from kg.store.sandbox import QueryPool
-from kg.tools import dataset_checks
 from kg.tools.dataset_checks import DatasetChecks
 from kg.tools.model import DatasetCheck
 from kg.tools.overview import health
 from kg.tools.user_graphs import UserGraphs
-from kg.validation.report import Violation
 from kg.validation.shapes import Shapes
-from kg.vocabulary import DCTERMS, KG, mint
+from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, mint
 from tests.tools.made_up import WordIndex
 
 GRAPH = mint("graph", "user", "mine")
@@ -48,20 +48,20 @@ def test_what_people_wrote_over_http_conforms(kg: KnowledgeGraph) -> None:
     graphs = UserGraphs(kg)
     graphs.put(GRAPH, [NOTE], "local")
     graphs.post(mint("graph", "cur", "x"), [Triple(NamedNode("urn:b"), DCTERMS.title, Literal("B"))], "local")
-    result = checked(DatasetChecks(kg))
+    result = checked(DatasetChecks(kg, pause_s=0))
     assert (result.conforms, result.messages, result.generation) == (True, [], 2)
-    assert result.checked.startswith("2 graphs of people and their provenance")
+    assert result.checked == "the whole store, by the dataset shapes; 2 graphs of people, by the open record shapes"
 
 
 def test_a_graph_that_nothing_describes_is_told(kg: KnowledgeGraph) -> None:
     kg.store.commit({GRAPH: [Quad(NOTE.subject, NOTE.predicate, NOTE.object, GRAPH)]})
-    result = checked(DatasetChecks(kg))
+    result = checked(DatasetChecks(kg, pause_s=0))
     assert not result.conforms
     assert any("exactly one generating activity" in message and GRAPH.value in message for message in result.messages)
 
 
 def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: KnowledgeGraph) -> None:
-    checks = DatasetChecks(kg)
+    checks = DatasetChecks(kg, pause_s=0)
     kg.dataset_check = checks.result
     assert health(kg).dataset_shapes is None
     update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
@@ -73,32 +73,45 @@ def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: Knowl
     assert any("exactly one title" in message for message in found.messages)
 
 
-def test_a_content_is_checked_once(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs, checks = UserGraphs(kg), DatasetChecks(kg)
+def test_only_what_commits_can_affect_is_checked_again(kg: KnowledgeGraph) -> None:
+    graphs, checks = UserGraphs(kg), DatasetChecks(kg, pause_s=0)
     update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
     graphs.update(update, (), (), "local-admin")
     first = checked(checks)
-    sizes: list[int] = []
-    real = Shapes.check
-
-    def counted(self: Shapes, quads: Iterable[Quad | Triple]) -> list[Violation]:
-        quads = list(quads)
-        sizes.append(len(quads))
-        return real(self, quads)
-
-    monkeypatch.setattr(Shapes, "check", counted)
     graphs.put(mint("graph", "user", "other"), [NOTE], "local")
-    sizes.clear()
     second = checked(checks)
-    assert len(sizes) == 1, "the provenance alone"
-    assert second.messages == first.messages
+    assert second.checked.endswith("nodes that commits since can affect, by the dataset shapes; 1 graphs of people, by "
+                                   "the open record shapes")  # fmt: skip
+    assert (second.messages, second.violations) == (first.messages, first.violations)
+    graphs.delete(GRAPH, "local-admin")
+    assert checked(checks).conforms
 
 
-def test_what_is_too_large_is_left_out_and_said(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset_checks, "MAX_TRIPLES", 1)
-    update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} ; {DCTERMS.title} 'x' }} }}"
-    UserGraphs(kg).update(update, (), (), "local-admin")
-    assert "the content of 1 is too large" in checked(DatasetChecks(kg)).checked
+def test_loads_are_checked_too_and_what_is_mended_is_told_no_more(kg: KnowledgeGraph) -> None:
+    checks = DatasetChecks(kg, pause_s=0)
+    graph, snapshot = mint("graph", "src", "climate", "act"), NamedNode("urn:snapshot")
+    quad = Quad(DOCUMENT, DCTERMS.title, Literal("x"), graph)
+    said = frozenset({Quad(snapshot, RDF.type, KG.Snapshot, PROV_GRAPH)})
+    kg.store.commit({graph: [quad]}, lambda changes: Patch(add=said))
+    first = checked(checks)
+    assert any("one hash of its bytes" in message for message in first.messages)
+    hashed = frozenset({Quad(snapshot, KG.sha256, Literal("0" * 64), PROV_GRAPH)})
+    kg.store.commit({graph: [quad, Quad(DOCUMENT, KG.slug, Literal("x"), graph)]}, lambda changes: Patch(add=hashed))
+    second = checked(checks)
+    assert (second.conforms, second.messages) == (True, [])
+    kg.store.commit({graph: [quad]}, lambda changes: Patch(remove=hashed))
+    assert checked(checks).messages == first.messages
+
+
+def test_who_commits_need_not_tell(kg: KnowledgeGraph) -> None:
+    checks = DatasetChecks(kg, pause_s=0, look_s=0.01)
+    asked = threading.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatasetChecks, "schedule", lambda self: asked.set())
+        with checks.watching():
+            assert not asked.is_set()
+            kg.store.commit({GRAPH: [Quad(NOTE.subject, NOTE.predicate, NOTE.object, GRAPH)]})
+            assert asked.wait(10)
 
 
 def test_asking_never_waits_and_what_is_asked_for_meanwhile_is_one_more_check(
@@ -112,7 +125,7 @@ def test_asking_never_waits_and_what_is_asked_for_meanwhile_is_one_more_check(
         return DatasetCheck(generation=len(runs), checked="")
 
     monkeypatch.setattr(DatasetChecks, "_check", slow)
-    checks = DatasetChecks(kg)
+    checks = DatasetChecks(kg, pause_s=0)
     for _ in range(50):
         checks.schedule()
     assert checks.result() is None
@@ -124,10 +137,13 @@ def test_asking_never_waits_and_what_is_asked_for_meanwhile_is_one_more_check(
 
 
 def test_a_check_that_fails_is_told_and_the_next_one_runs(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = DatasetChecks(kg)
+    checks = DatasetChecks(kg, pause_s=0)
     UserGraphs(kg).put(GRAPH, [NOTE], "local")
     with monkeypatch.context() as patch:
-        patch.setattr(dataset_checks, "SAID", "SELECT")
-        patch.setattr(dataset_checks, "bind", lambda query, **terms: query)
-        assert "not SPARQL" in (checked(checks).problem or "")
+
+        def refused(self: Shapes, *_: object, **__: object) -> None:
+            raise InvalidInputError("the query cannot be asked")
+
+        patch.setattr(Shapes, "by_target", refused)
+        assert checked(checks).problem == "the query cannot be asked"
     assert checked(checks).conforms
