@@ -13,19 +13,26 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from unittest.mock import patch
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyoxigraph as ox
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
+from kg.validation.data import Data
 from kg.validation.gate import RecordGate
+from kg.validation.incremental import affected, changed_since
+from kg.validation.shapes import Shapes
+from kg.validation.stored import record_graphs, record_results, touched_since
 from kg.vocabulary import KG, RDF, SCHEMA, XSD
 from loaders.pipeline import load
 from tests.benchmarks import peers
 from tests.benchmarks.comparison import Comparison
-from tests.benchmarks.loading import write_passages
+from tests.benchmarks.loading import PASSAGES_A_DOCUMENT, write_passages
 from tests.validation.made_up import record
 
 TRIPLES = (100_000, 1_000_000)
@@ -33,6 +40,7 @@ SLOW_TRIPLES = 100_000
 FAULTY_TRIPLES = 5_000
 PASSAGES = 40
 LOADED_PASSAGES = 20_000
+STORED_PASSAGES = 150_000
 
 FASTER = {"pyshacl": 30, "pyrudof": 8}
 """How many times as long as ours each is to take from text."""
@@ -51,6 +59,8 @@ def run(arguments: Sequence[str] = ()) -> Iterator[Comparison]:
         if lacking:
             yield Comparison(lacking, 0, None, "")
         yield from gate_share(Path(folder))
+        yield from changed(Path(folder))
+        yield from many_results(Path(folder))
     yield from at_gate()
 
 
@@ -146,6 +156,50 @@ def gate_share(folder: Path) -> Iterator[Comparison]:
             spent = time.perf_counter() - started
         title = f"the gate's share of a load of {LOADED_PASSAGES:,} passages, {'index' if index else 'no index'}"
         yield Comparison.at_most(title, 100 * sum(gate_seconds) / spent, "%", 15)
+
+
+def changed(folder: Path) -> Iterator[Comparison]:
+    """Measure what `kg validate --changed-since` does about one changed document, beside all of the store anew."""
+    passages, some = folder / "stored.parquet", folder / "changed.parquet"
+    write_passages(passages, STORED_PASSAGES)
+    write_passages(some, PASSAGES_A_DOCUMENT)
+    table = pq.read_table(some)
+    texts = pa.array([f"Amended: {text}" for text in table["text"].to_pylist()])
+    pq.write_table(table.set_column(table.schema.get_field_index("text"), "text", texts), some)
+    chosen = Settings(data_dir=folder / "changed", models_dir=folder / "models")
+    with KnowledgeGraph.open(chosen.data_dir, chosen) as kg:
+        load(kg, "climate", [str(passages)], gate=False, index=False)
+        before = kg.store.statistics().generation
+        assert load(kg, "climate", [str(some)], gate=False, index=False).loaded == 1
+        statistics = kg.store.statistics()
+        with kg.store.snapshot(statistics.generation) as snapshot:
+            store = ox.Store.read_only(str(snapshot.path))
+            dataset, gate, data = Shapes.dataset(), RecordGate(), Data.stored(store)
+
+            def anew() -> None:
+                concerned = affected(dataset, data, changed_since(store, before))
+                assert concerned.nodes, concerned.why
+                assert [*dataset.results(data, focus=concerned.nodes)] == []
+
+            def records() -> None:
+                graphs = touched_since(store, before).intersection(record_graphs(store))
+                assert len(graphs) == 1
+                assert not any(each.blocks for each in record_results(store, graphs, gate))
+
+            size = f"one changed document in a store of {statistics.quads:,} quads"
+            whole = 1000 * seconds(lambda: dataset.validate(data))
+            for suite, work in (("dataset", anew), ("record", records)):
+                first, *others = [1000 * seconds(work) for _ in range(6)]
+                alternative = whole if suite == "dataset" else None
+                yield Comparison(f"{size}, {suite} suite, the first time", first, alternative, "ms")
+                yield Comparison.at_most("the same, after that", median(others), "ms", 100, alternative)
+
+
+def many_results(folder: Path) -> Iterator[Comparison]:
+    """Measure the memory that a report of a million results takes beside the data, in a process of its own."""
+    times, found, mib = peers.measure("many_results", folder / "many.ttl", folder / "report.ttl")
+    yield Comparison(f"a report of {found:,} results", sum(times.values()), None, "s")
+    yield Comparison.at_most("the memory that it takes beside the data", mib, "MiB", 256)
 
 
 def at_gate() -> Iterator[Comparison]:
