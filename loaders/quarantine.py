@@ -22,7 +22,8 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError, RecordError, SourceError, StoreError
 from kg.provenance import Run, format_rows, parse_rows
-from kg.validation.report import Report, Violation, report_turtle
+from kg.validation.report import Violation
+from kg.validation.writing import written
 from kg.vocabulary import sha256
 from loaders.model import Rejection, Snapshot
 from loaders.readers import excerpts
@@ -143,7 +144,7 @@ class Quarantine:
             run=run.iri.value,
             agent=f"{run.agent.name} {run.agent.version}",
             violations=len(violations),
-            report=_text(str(Report(rejection.record, violations))) if violations else "",
+            report=_text(written(violations, "text", checked=rejection.record).rstrip()) if violations else "",
             results=json.loads(_text(json.dumps(results, ensure_ascii=False))),
             places=_places(rejection, run.started),
         )
@@ -153,7 +154,7 @@ class Quarantine:
             self.folder.mkdir(parents=True, exist_ok=True)
             report = self.folder / f"{entry.name}.ttl"
             if violations:
-                _replace(report, _text(report_turtle(violations)).encode())
+                _replace(report, _text(written(violations, "ttl", checked=rejection.record)).encode())
             else:
                 report.unlink(missing_ok=True)
             self._write(entry)

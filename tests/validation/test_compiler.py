@@ -10,8 +10,9 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Tr
 from kg.errors import InvalidInputError
 from kg.validation.data import Data
 from kg.validation.paths import sparql
-from kg.validation.report import Report, Violation
+from kg.validation.report import Violation
 from kg.validation.shapes import Shapes
+from kg.validation.writing import written
 from kg.vocabulary import RDF, SH
 
 PREFIXES = """
@@ -51,7 +52,8 @@ def test_a_pattern_that_the_engine_refuses_is_checked_by_pyshacl_and_said_so(pat
     assert list(suite.uncompiled) == [NamedNode("https://example.org/S")]
     assert "cannot match the pattern" in str(suite.uncompiled)
     assert [local(each.focus) for each in suite.check([])] == ["xyz"]
-    assert "run by pySHACL: <https://example.org/S>, since the engine" in str(Report("no data", [], suite.by_pyshacl()))
+    text = written([], "text", checked="no data", by_pyshacl=suite.by_pyshacl())
+    assert "run by pySHACL: <https://example.org/S>, since the engine" in text
 
 
 def test_only_the_shape_that_does_not_compile_is_left_to_pyshacl() -> None:

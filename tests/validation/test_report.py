@@ -9,7 +9,8 @@ import pytest
 from pyoxigraph import Literal, NamedNode, RdfFormat
 
 from kg.validation.paths import AlternativePath, InversePath, RepeatedPath, SequencePath, read_path
-from kg.validation.report import Report, Severity, Violation, report_triples, report_turtle
+from kg.validation.report import Report, Severity, Violation, report_triples
+from kg.validation.writing import written
 from kg.vocabulary import KG, KGS, RDF, SCHEMA, SH, mint
 
 VIOLATION = Violation(
@@ -37,12 +38,13 @@ def test_the_dictionary_is_json_and_whole() -> None:
 @pytest.mark.parametrize(("severity", "conforms"), [("Violation", False), ("Warning", True), ("Info", True)])
 def test_only_violations_make_data_unfit(severity: Severity, conforms: bool) -> None:
     report = Report("a file", [Violation(None, "It lacks something.", severity)])
-    assert (report.conforms, ": conforms" in str(report)) == (conforms, conforms)
+    assert report.conforms == conforms
+    assert (": conforms" in written(report.violations, "text", checked="a file")) == conforms
 
 
 def test_the_turtle_is_a_shacl_validation_report() -> None:
     store = ox.Store()
-    store.load(report_turtle([VIOLATION]), RdfFormat.TURTLE)
+    store.load(written([VIOLATION], "ttl", checked="a file"), RdfFormat.TURTLE)
     [result] = [quad.object for quad in store.quads_for_pattern(None, SH.result, None)]
     assert not isinstance(result, Literal | ox.Triple)
     said = {quad.predicate: quad.object for quad in store.quads_for_pattern(result, None, None)}
@@ -62,9 +64,9 @@ def test_the_turtle_is_a_shacl_validation_report() -> None:
 
 
 def test_an_empty_report_conforms() -> None:
-    report = Report("no file")
-    assert (report.conforms, str(report)) == (True, "no file: conforms (nothing found)")
-    assert "conforms true" in report_turtle([])
+    assert Report("no file").conforms
+    assert written([], "text", checked="no file") == "no file: conforms (nothing found)\n"
+    assert "conforms true" in written([], "ttl", checked="no file")
 
 
 def test_a_path_is_described_as_a_shape_describes_it() -> None:
@@ -104,4 +106,4 @@ def test_a_report_has_every_message_with_its_language_and_what_a_nested_shape_fo
 
 
 def test_by_the_standard_data_with_a_warning_do_not_conform() -> None:
-    assert "conforms false" in report_turtle([Violation(KG.Passage, "Odd.", "Warning")])
+    assert "conforms false" in written([Violation(KG.Passage, "Odd.", "Warning")], "ttl", checked="a file")

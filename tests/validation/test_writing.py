@@ -225,6 +225,26 @@ def test_a_long_message_or_value_is_cut_and_its_length_told() -> None:
     assert "(10,002 characters)" in text
 
 
+def test_a_shape_without_a_name_is_named_by_what_it_constrains() -> None:
+    nameless = [
+        Violation(KG.Place, "Odd.", shape=BlankNode(), component=component)
+        for component in (SH.MinCountConstraintComponent, SH.SPARQLConstraintComponent, NamedNode("urn:own"), None)
+    ]
+    lines = report(nameless, "text").splitlines()
+    assert [line.partition("shape  ")[2] for line in lines if "shape  " in line] == [
+        "one without a name",
+        "one without a name, its sh:minCount",
+        "one without a name, its sh:sparql",
+        "one without a name, its <urn:own>",
+    ]
+
+
+def test_a_fault_of_syntax_that_names_its_place_names_it_once() -> None:
+    fault = Violation(None, "a.ttl, line 3, column 4: not Turtle: odd", source="a.ttl")
+    assert report([fault], "text").splitlines()[0] == "Violation: a.ttl, line 3, column 4: not Turtle: odd"
+    assert report([fault], "text").count("a.ttl") == 1
+
+
 # Memory --------------------------------------------------------------------------------------------------------------
 
 MEASURED = """
