@@ -133,7 +133,8 @@ class Served:
     def snapshot(self) -> Iterator[Path]:
         """Have the server make it, and keep it for as long as the connection lives."""
         with self._post("snapshot", {}) as answer:
-            said = json.loads(next(answer.iter_lines(), "{}"))
+            lines = answer.iter_lines()  # an iterator that is let go closes the connection
+            said = json.loads(next(lines, "{}"))
             if "error" in said:
                 raise _error(said["error"])
             if "result" not in said:

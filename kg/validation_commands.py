@@ -96,6 +96,9 @@ def validate(
         InputFormat,
         typer.Option("--input-format", metavar="ttl|trig|nt|nq|n3|jsonld|rdf", help="Format of standard input."),
     ] = "ttl",
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Take IRIs and language tags in FILES as they are, well-formed or not.")
+    ] = False,
     form: Annotated[Form, typer.Option("--format", metavar="text|json|ttl|sarif", help="Form of the report.")] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write the report there, whole or not at all.")
@@ -110,17 +113,17 @@ def validate(
     ] = None,
 ) -> None:
     """Check data against shapes (SHACL). Exit code 0: conforms, 1: results at or above --fail-on, 2: not validated."""
-    of_files = {"--ontology": ontology or None, "--each": each or None}
+    of_files = {"--ontology": ontology or None, "--each": each or None, "--lenient": lenient or None}
     of_store = {"--data-dir": data_dir, "--changed-since": changed_since}
     if shapes and suite:
         raise typer.BadParameter("--shapes are shapes of your own, --suite names Quadcite's: give one of them")
     if files:
         _exclude(of_store, "files are validated")
-        opened = _of_files(files, shapes or [], suite, ontology or [], graph, each, input_format)
+        opened = _of_files(files, shapes or [], suite, ontology or [], graph, each, input_format, lenient)
     elif suite or graph is not None or any(value is not None for value in of_store.values()):
         _exclude(of_files, "a data directory is validated")
         opened = _of_store(data_dir, shapes or [], suite, graph, changed_since)
-    elif shapes or ontology or each:
+    elif shapes or ontology or each or lenient:
         raise typer.BadParameter("there is nothing to validate: name files, or a data directory with --data-dir")
     else:
         opened = _of_bundle()
@@ -169,14 +172,15 @@ def _of_files(
     graph: str | None,
     each: bool,
     input_format: InputFormat,
+    lenient: bool,
 ) -> Iterator[Check]:
     """Validate files of RDF, and try the others of them as what a loader reads."""
     from kg.validation.files import STDIN, document, expanded
     from kg.validation.merging import DataGraph
     from kg.validation.positions import Lines
 
-    def documents(found: Sequence[str]) -> list[Document]:
-        return [document(name, stdin=sys.stdin.buffer, stdin_format=input_format) for name in found]
+    def documents(found: Sequence[str], *, lenient: bool = False) -> list[Document]:
+        return [document(name, stdin=sys.stdin.buffer, stdin_format=input_format, lenient=lenient) for name in found]
 
     if [*names, *shapes, *ontology].count(STDIN) > 1:
         raise typer.BadParameter("standard input (-) can be read once only")
@@ -187,7 +191,7 @@ def _of_files(
         if trial is not None:
             yield trial
         return
-    named = documents(rdf)
+    named = documents(rdf, lenient=lenient)
     if own is None and suite is None and (within := [one for one in named if one.has_shapes()]):
         own = _own_shapes(within)
     beside = [quad for one in documents(expanded(ontology)) for quad in one.well_formed()]
@@ -214,9 +218,10 @@ def _own_shapes(documents: Sequence[Document]) -> Shapes:
     graph = ShapesGraph.read(documents)
     for iri, name in graph.imports.items():
         console.say(f"kg: {name} imports {iri}, which is not fetched: give what it stands for with --shapes")
+    shapes = graph.shapes()
     if not graph.has_targets:
         console.say(f"kg: no shape in {graph.names} has a target, so none looks at anything")
-    return graph.shapes()
+    return shapes
 
 
 def _suite(suite: Suite | None) -> Shapes:

@@ -61,6 +61,8 @@ class Document:
     name: str
     format: RdfFormat
     content: Path | bytes = field(repr=False)
+    lenient: bool = False
+    """Whether IRIs and language tags may be what their standards do not allow."""
 
     def opened(self) -> IO[bytes]:
         """Return its bytes, without the mark that some editors begin with. Raises SourceError."""
@@ -82,7 +84,7 @@ class Document:
         base = (self.content if isinstance(self.content, Path) else Path(self.name)).absolute().as_uri()
         try:
             with self.opened() as stream:
-                yield from parse(stream, self.format, base_iri=base, rename_blank_nodes=True)
+                yield from parse(stream, self.format, base_iri=base, lenient=self.lenient, rename_blank_nodes=True)
         except SyntaxError as error:
             raise self._malformed(error) from error
         except OSError as error:
@@ -124,14 +126,16 @@ def _of_shape(triple: Quad | Triple) -> bool:
     )
 
 
-def document(place: str, *, stdin: IO[bytes] | None = None, stdin_format: str = "ttl") -> Document:
+def document(
+    place: str, *, stdin: IO[bytes] | None = None, stdin_format: str = "ttl", lenient: bool = False
+) -> Document:
     """Return the document at `place`; ``-`` is `stdin`, in the format of files whose names end in `stdin_format`.
 
     Raises InvalidInputError where the format cannot be told.
     """
     if place == STDIN and stdin is not None:
-        return Document("standard input", format_of("." + stdin_format.lower().lstrip(".")), stdin.read())
-    return Document(place, format_of(place), Path(place))
+        return Document("standard input", format_of("." + stdin_format.lower().lstrip(".")), stdin.read(), lenient)
+    return Document(place, format_of(place), Path(place), lenient)
 
 
 def format_of(name: str) -> RdfFormat:
