@@ -22,8 +22,8 @@ from kg.validation.report import Violation
 from kg.validation.sarif import Location
 from kg.vocabulary import RDF, XSD
 
-MAX_TURTLE_BYTES: Final = 16 << 20
-"""Longer Turtle and TriG is not read a second time: at some 4 MB a second it would take longer than to validate it."""
+MAX_TURTLE_BYTES: Final = 8 << 20
+"""Longer Turtle and TriG is not read a second time: at some 3 MB a second it would take longer than to validate it."""
 
 _FILES: Final = 4
 """Files whose lines are kept."""
@@ -35,7 +35,8 @@ Placed = tuple[str, int]
 """A subject or a whole triple, as N-Triples writes it, and a line where it stands."""
 
 _STATEMENT: Final = re.compile(
-    r"[ \t]*(<[^<>\s]*>)[ \t]*(?:(<[^<>\s]*>)[ \t]*(<[^<>\s]*>|\"([^\"\\]|\\.)*\"(@[A-Za-z0-9\-]+|\^\^<[^<>\s]*>)?))?"
+    r"[ \t]*(<[^<>\s]*>)[ \t]*(?:(<[^<>\s]*>)[ \t]*"
+    r"(<[^<>\s]*>|\"[^\"\\]*(?:\\.[^\"\\]*)*\"(@[A-Za-z0-9\-]+|\^\^<[^<>\s]*>)?))?"
 )
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _CHARACTERS: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
@@ -115,7 +116,7 @@ def _lines(file: Iterable[bytes]) -> Iterator[Placed]:
         found = _STATEMENT.match(line.decode("utf-8"))
         if found is None:
             continue
-        subject, predicate, value, _, suffix = found.groups()
+        subject, predicate, value, suffix = found.groups()
         subject = _unescaped(subject)
         yield subject, number
         if value is not None:

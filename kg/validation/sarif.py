@@ -46,11 +46,6 @@ class Location:
     row: int | None = None
 
 
-def from_source(violation: Violation) -> Location | None:
-    """Return the file that was checked."""
-    return None if violation.source is None else Location(violation.source)
-
-
 class Rules:
     """The rules that were broken: the shapes, in the order in which they were found."""
 
