@@ -22,7 +22,18 @@ from starlette.routing import BaseRoute, Route
 from kg import __version__, interruption
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server import check, commands, description, graph_store, health, pages, queries, sparql_protocol, tool_routes
+from kg.server import (
+    check,
+    commands,
+    description,
+    graph_store,
+    health,
+    pages,
+    queries,
+    shacl,
+    sparql_protocol,
+    tool_routes,
+)
 from kg.server.arrival import ArrivalProtocol
 from kg.server.auth import EVERYONE, LocalToken
 from kg.server.endpoint import Endpoint
@@ -106,6 +117,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     routes += [health.route(kg, threads), *queries.routes(endpoint)]
     routes += [*graph_store.routes(endpoint), *commands.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads), *check.routes(kg, threads)]
+    routes += shacl.routes(kg, endpoint, threads)
     routes += [*description.routes(kg, endpoint), *pages.routes(kg)]
     return Starlette(
         routes=routes,

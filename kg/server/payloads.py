@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from email.message import Message
 from email.parser import BytesParser
 from pathlib import Path
 from typing import Final
@@ -84,7 +85,8 @@ class Payload:
         most = min(limits.max_bytes, max(_EXPANSION * len(self.data), _LEAST_CHARACTERS))
         budget = _Budget(time.monotonic() + limits.timeout_s, most, limits.memory_bytes, folder)
         media_type, parameters = media_type_of(self.content_type)
-        parts = self._parts(parameters.get("boundary", "")) if media_type == "multipart/form-data" else [self]
+        boundary = parameters.get("boundary", "")
+        parts = [part for _, part in self.parts(boundary)] if media_type == "multipart/form-data" else [self]
         return [triple for part in parts for triple in part._triples(base_iri, budget)]
 
     def _triples(self, base_iri: str, budget: _Budget) -> list[Triple]:
@@ -103,8 +105,11 @@ class Payload:
         except TooLargeError as error:
             raise HttpError(413, "body_too_large", str(error)) from error
 
-    def _parts(self, boundary: str) -> Iterator[Payload]:
-        """Yield the parts of a form (RFC 7578). A part is one document: what looks like a form in it is not read."""
+    def parts(self, boundary: str) -> Iterator[tuple[Message, Payload]]:
+        """Yield the parts of a form (RFC 7578), each with its headers.
+
+        A part is one document: what looks like a form in it is not read. Raises InvalidInputError for a broken form.
+        """
         delimiter = rb"(?:\A|\r?\n)--" + re.escape(boundary.encode()) + rb"(--)?[ \t]*(?=\r?\n|\Z)"
         marks = list(re.finditer(delimiter, self.data)) if boundary else []
         if not marks:
@@ -119,7 +124,7 @@ class Payload:
             coding = str(headers.get("Content-Transfer-Encoding", "binary")).strip().lower()
             if coding not in ("binary", "8bit", "7bit"):
                 raise InvalidInputError(f"a part of the form is sent as it is, not as {coding[:40]}")
-            yield Payload(content, str(headers.get("Content-Type", "")))
+            yield headers, Payload(content, str(headers.get("Content-Type", "")))
         raise InvalidInputError("the form breaks off: no boundary ends its last part")
 
 

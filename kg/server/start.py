@@ -57,6 +57,7 @@ _ADDRESSES: Final = (
     ("/sparql/check?query=", "What may be wrong with a query, without running it", False),
     ("/sparql/queries", "The queries that run and wait", True),
     ("/graphs", "The named graphs, to be read and written (Graph Store Protocol)", True),
+    ("/shacl", "SHACL: validates what is stored, or what is sent by POST", False),
     ("/tools", "The tools of MCP over plain HTTP", True),
     ("/resolve?iri=", "All that is known of one IRI, as a page or as RDF", False),
     ("/.well-known/void", "What the data are made of: VoID and DCAT", True),

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools import examples, finding, overview, passages, querying, research, schema_levels
+from kg.tools import examples, finding, overview, passages, querying, research, schema_levels, validating
 from kg.tools.model import Result, SearchFilters
 
 CORE: Final = "core"
@@ -112,6 +112,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(finding.find_terms, "Find terms", frozenset({CORE})),
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE})),
     Tool(querying.sparql, "SPARQL", frozenset({CORE}), kind="raw"),
+    Tool(validating.validate, "Validate with SHACL", frozenset({CORE}), kind="raw"),
     Tool(overview.health, "Health", frozenset({CORE, CLIMATE}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH})),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH})),

@@ -41,6 +41,7 @@ ARGUMENTS = {
     "find_terms": {"text": "passage"},
     "sparql_examples": {"question": "how many laws"},
     "sparql": {"query": "SELECT ?d { ?d a kg:PolicyDocument }"},
+    "validate": {"document": "cpr://doc/act-0_a1"},
 }
 
 
