@@ -42,8 +42,8 @@ Focus = Targets | Values
 class Query:
     """A SELECT for what breaks `constraints`.
 
-    No row is there twice. Its columns are ``this``; ``value``, if `has_value`; ``path``, if `has_path`; and with several
-    constraints one column for each, which says whether that one is broken.
+    No row is there twice. Its columns are ``this``; ``value``, if `has_value`; ``path``, if `has_path`; and with
+    several constraints one column for each, which says whether that one is broken.
     """
 
     text: str

@@ -182,7 +182,7 @@ def _back(walks: Walks, data: Data, begun: set[tuple[int, Term]]) -> Iterator[Te
     todo = list(begun)
     while todo:
         state, node = todo.pop()
-        if state in walks.entries:
+        if walks.begins(state, node):
             yield node
         before = {(source, node) for source in walks.jumps.get(state, ())}
         for step in walks.into.get(state, ()):

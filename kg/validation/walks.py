@@ -75,6 +75,14 @@ class Walks:
                 self._aim(shapes[node])
         self.opaque = {node: why for node in self.entries.values() if (why := self._why_opaque(node))}
 
+    def begins(self, state: int, node: Term) -> bool:
+        """Return whether a walk may begin with `node` in `state`: not where the shape lists its targets, without it."""
+        if state not in self.entries:
+            return False
+        targets = self._shapes[self.entries[state]].targets
+        by_data = targets.classes or targets.subjects_of or targets.objects_of
+        return bool(by_data) or not isinstance(node, NamedNode) or node in targets.nodes
+
     def from_literals(self, predicates: Collection[NamedNode]) -> set[ShapeNode]:
         """Return the shapes with targets whose walks may go from a literal to what has it, by one of `predicates`."""
         literal = {
