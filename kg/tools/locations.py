@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
@@ -16,8 +19,12 @@ from kg.validation.report import Violation
 from kg.validation.sarif import Location
 from kg.vocabulary import KG, PROV, PROV_GRAPH, SCHEMA
 
-_GRAPHS: Final = 1_000
-"""Graphs whose origin is kept."""
+T = TypeVar("T")
+
+_UNITS: Final = 4_000_000
+"""Text units at most whose positions are kept, and rows, each in 8 bytes: results come in no order of graphs."""
+
+_WHOLE: Final = re.compile("[0-9]{1,18}")
 
 _DEPTH: Final = 5
 """Through how many graphs that are made of graphs a file is looked for."""
@@ -31,7 +38,24 @@ class _Part:
     """A file that a graph was read from, with the rows of its text units, in their order."""
 
     document: str
-    rows: tuple[int, ...] = ()
+    rows: Sequence[int] = ()
+
+
+class _Kept(Generic[T]):
+    """What was read of graphs, until it is too much: then what was read first goes."""
+
+    def __init__(self, read: Callable[[NamedNode], T], size: Callable[[T], int]) -> None:
+        self._read, self._size = read, size
+        self._values: OrderedDict[NamedNode, T] = OrderedDict()
+        self._total = 0
+
+    def __call__(self, graph: NamedNode) -> T:
+        if graph not in self._values:
+            value = self._values[graph] = self._read(graph)
+            self._total += self._size(value)
+            while self._total > _UNITS and len(self._values) > 1:
+                self._total -= self._size(self._values.popitem(last=False)[1])
+        return self._values[graph]
 
 
 class Locator:
@@ -39,8 +63,8 @@ class Locator:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._parts = lru_cache(_GRAPHS)(self._read_parts)
-        self._ranks = lru_cache(_GRAPHS)(self._read_ranks)
+        self._parts = _Kept(self._read_parts, lambda parts: 50 + sum(len(part.rows) for part in parts))
+        self._positions = _Kept(self._read_positions, lambda positions: 50 + len(positions))
 
     def locate(self, violation: Violation) -> Location | None:
         """Return the file that the triple or the focus node of a result was read from, and the row, where it has one.
@@ -73,7 +97,7 @@ class Locator:
 
     def _place(self, parts: tuple[_Part, ...], graph: NamedNode, focus: Term | None) -> Location:
         position = None if focus is None or isinstance(focus, Literal) else self._position(focus, graph)
-        rank = None if position is None else self._ranks(graph).get(position)
+        rank = None if position is None else self._rank(position, graph)
         if rank is not None:
             for part in parts:
                 if rank < len(part.rows):
@@ -87,10 +111,13 @@ class Locator:
             return _number(quad)
         return None
 
-    def _read_ranks(self, graph: NamedNode) -> Mapping[int, int]:
-        """Return the rank of each position in a graph: the rows of a record stand in the order of its units."""
-        positions = map(_number, self._store.quads_for_pattern(None, SCHEMA.position, None, graph))
-        return {at: rank for rank, at in enumerate(sorted({each for each in positions if each is not None}))}
+    def _rank(self, position: int, graph: NamedNode) -> int:
+        """Return the place of a position in a graph: the rows of a record stand in the order of its units."""
+        return bisect_left(self._positions(graph), position)
+
+    def _read_positions(self, graph: NamedNode) -> Sequence[int]:
+        found = map(_number, self._store.quads_for_pattern(None, SCHEMA.position, None, graph))
+        return array("q", sorted({position for position in found if position is not None}))
 
     def _read_parts(self, graph: NamedNode, depth: int = 0) -> tuple[_Part, ...]:
         said = self._said(graph, PROV.qualifiedDerivation)
@@ -108,11 +135,11 @@ class Locator:
                 parts += (_Part(part.document) for part in self._read_parts(source, depth + 1))
         return tuple(parts)
 
-    def _derived(self, node: NamedNode, relation: NamedNode) -> Iterator[tuple[NamedNode, tuple[int, ...]]]:
+    def _derived(self, node: NamedNode, relation: NamedNode) -> Iterator[tuple[NamedNode, Sequence[int]]]:
         rows = [term.value for term in self._said(node, KG.sourceRows) if isinstance(term, Literal)]
         for source in self._said(node, relation):
             if isinstance(source, NamedNode):
-                yield source, tuple(parse_rows(rows[0])) if rows else ()
+                yield source, array("q", parse_rows(rows[0]) if rows else ())
 
     def _order(self, node: Term) -> int:
         found = self._store.quads_for_pattern(node, SCHEMA.position, None, PROV_GRAPH)  # type: ignore[arg-type]
@@ -125,4 +152,4 @@ class Locator:
 
 def _number(quad: Quad) -> int | None:
     value = quad.object
-    return int(value.value) if isinstance(value, Literal) and value.value.isdecimal() else None
+    return int(value.value) if isinstance(value, Literal) and _WHOLE.fullmatch(value.value) else None
