@@ -282,6 +282,7 @@ def _of_store(
     from pyoxigraph import Store
 
     from kg import access
+    from kg.tools.locations import Locator
     from kg.validation.files import document, expanded
 
     own = _own_shapes([document(name) for name in expanded(shapes)]) if shapes else None
@@ -292,7 +293,7 @@ def _of_store(
             check = _records(store, name, since)
         else:
             check = _stored(store, own or _suite(suite), name, since)
-        yield replace(check, results=_readable(check.results, folder))
+        yield replace(check, results=_readable(check.results, folder), locate=Locator(store).locate)
 
 
 def _readable(results: Iterable[Violation], folder: Path) -> Iterator[Violation]:
