@@ -1,8 +1,9 @@
 """SHACL: record shapes at the gate of every load, and `kg validate` for files and for the store.
 
 `shapes.Shapes` holds a suite, `gate.RecordGate` checks candidate graphs before they are committed, `merging.DataGraph`
-is what `files` say, `stored` the records that a store holds, `bundled` what ships with Quadcite, and `writing`,
-`report` and `sarif` word the findings for people, for programs and as a ``sh:ValidationReport``.
+is what `files` say, `stored` the records that a store holds, `bundled` what ships with Quadcite. `report`
+holds results; `writing` writes them as they come: for people (`summary`), as JSON, as a ``sh:ValidationReport`` and as
+`sarif`; `positions` tells the lines of files that they are about.
 
 A suite goes one way: `reading` (with `components` for what is written in SPARQL) makes a `model` of a shapes graph, or
 says what is ill-formed in it; `compiler` and `prebinding` make queries of the model; `engine` runs them over `data`, a
