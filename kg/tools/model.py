@@ -190,7 +190,7 @@ class ResourceResult(Result):
 
 
 class DatasetCheck(BaseModel):
-    """What the last check of what people wrote found; it keeps nothing out."""
+    """What the last check by the dataset shapes found; it keeps nothing out."""
 
     generation: int = Field(description="The state that was checked")
     checked: str

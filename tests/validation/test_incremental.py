@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse
 
 from kg.errors import InvalidInputError
-from kg.store.commits import MAX_NODES
+from kg.store.commits import MAX_NODES, Removal, removal_of
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import GraphChange, Patch, Term
 from kg.validation import incremental
@@ -441,3 +441,29 @@ def test_focus_nodes_are_looked_up_and_not_looked_for() -> None:
         assert engine_queries, name
         for query in engine_queries:
             assert "VALUES ?this" in query or "rdfs:subClassOf+" in query, (name, query)
+
+
+def test_commits_of_an_older_version_say_nothing(store: OxigraphStore) -> None:
+    graph, held = record("act")
+    store.commit({graph: held})
+    after, _ = opened(store)
+    bare = Store()
+    bare.extend(quad for quad in after if quad.predicate != KG.removedCount)
+    assert changed_since(bare, 0).unknown == "commit 1 does not say what it removed"
+    assert changed_since(after, 0).unknown == ""
+
+
+def test_a_commit_names_what_it_removed_and_links_to_nothing(store: OxigraphStore) -> None:
+    graph, held = record("act", 1)
+    store.commit({graph: held}, lambda changes: described(Triple(graph, RDF.type, KG.AssertedGraph)))
+    [gone] = [quad for quad in held if quad.predicate == KG.jurisdiction]
+    run = Triple(NamedNode("urn:run"), RDF.type, PROV.Activity)
+    store.commit({graph: [quad for quad in held if quad != gone]}, lambda changes: described(run))
+    after, _ = opened(store)
+    assert removal_of(after, 1) == Removal()
+    assert removal_of(after, 2) == Removal(
+        frozenset({mint("document", "act"), mint("place", "NMK")}),
+        frozenset({KG.jurisdiction}),
+        frozenset({NamedNode("urn:run")}),
+    )
+    assert not list(after.quads_for_pattern(None, None, mint("place", "NMK"), None))
