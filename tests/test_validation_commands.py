@@ -183,7 +183,7 @@ BAD_SHAPES = {
     "ex:S a sh:NodeShape ; sh:pattern '[' .": "<http://example.org/S>, sh:pattern: '[' is no regular expression",
     "ex:S a sh:NodeShape ; sh:pattern 'a' ; sh:flags 'w' .": "<http://example.org/S>, sh:flags: its value is made of",
     "ex:S a sh:NodeShape ; sh:targetNode ex:a ; sh:sparql [ sh:select 'SELECT $this { $this no:p ?x }' ] .": (
-        "<http://example.org/S>, sh:select: "
+        "<http://example.org/S>, sh:select: no prefix no: is declared, neither by sh:declare"
     ),
     "ex:a a ex:Person .": "there is no shape in it",
     "": "there is no shape in it",

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Store, Triple
 
+from kg.sparql.lexer import tokens
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
 from kg.validation import prebinding
@@ -133,6 +134,9 @@ class Components:
                 raise IllFormedError("the query returns $this")
             Store().query(query)
         except SyntaxError as error:
+            if absent := ", ".join(f"{prefix}:" for prefix in _undeclared(query)):
+                rule = f"no prefix {absent} is declared, neither by sh:declare of what sh:prefixes names nor by PREFIX"
+                raise refused(node, form, rule) from error
             raise refused(node, form, f"the query is not SPARQL: {error}") from error
         except IllFormedError as error:
             raise refused(node, form, str(error)) from error
@@ -198,3 +202,13 @@ def _local(predicate: NamedNode) -> str:
 
 def _shown(node: NamedNode | BlankNode) -> str:
     return curie(node.value) if isinstance(node, NamedNode) else str(node)
+
+
+def _undeclared(query: str) -> list[str]:
+    """Return the prefixes that `query` uses and does not declare."""
+    names = [token for token in tokens(query) if token.kind not in ("space", "comment")]
+    declared = {
+        name.text for before, name in pairwise(names) if before.text.lower() == "prefix" and name.kind == "name"
+    }
+    used = {token.text.partition(":")[0] for token in names if token.kind == "name"}
+    return sorted(prefix for prefix in used - {"_"} if f"{prefix}:" not in declared)

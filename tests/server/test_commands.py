@@ -69,7 +69,7 @@ def test_the_last_line_is_the_result(client: httpx.Client, kg: KnowledgeGraph) -
 @pytest.mark.parametrize(
     ("path", "body", "status", "said"),
     [
-        ("drop", b"{}", 404, "there are backup, explain, load, query, reindex, search, status, why"),
+        ("drop", b"{}", 404, f"there are {', '.join(sorted([*operations.OPERATIONS, 'query', 'snapshot']))}"),
         ("why", b"{", 400, "not JSON"),
         ("why", b"[]", 400, "object of arguments"),
         ("why", b"[" * 100_000, 400, "nested too deeply"),
