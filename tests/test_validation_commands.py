@@ -161,6 +161,24 @@ def test_standard_input_is_read_in_the_format_that_is_named(write: Write) -> Non
     assert "once only" in refusal("-", "--shapes", "-")
 
 
+def test_blank_nodes_and_bad_lexical_forms_are_reported_as_they_are_written(write: Write) -> None:
+    write("data.ttl", "[] a ex:Person ; ex:name 'N' ; ex:age '007'^^xsd:integer , 'seven'^^xsd:integer .")
+    [found] = answer("data.ttl", "--shapes", "shapes.ttl", "--fail-on", "warning", exit_code=1)["results"]
+    assert found["focus"].startswith("_:")
+    assert found["value"] == '"seven"^^<http://www.w3.org/2001/XMLSchema#integer>'
+
+
+def test_what_a_strict_reader_refuses_can_be_taken_as_it_is(write: Write) -> None:
+    write("data.ttl", "ex:a a ex:Person ; ex:note 'N'@abcdefghijk .")
+    [fault] = answer("data.ttl", "--shapes", "shapes.ttl", exit_code=1)["results"]
+    assert fault["focus"] is None
+    found = answer("data.ttl", "--shapes", "shapes.ttl", "--lenient", exit_code=1)["results"]
+    assert {each["component"].rpartition("#")[2] for each in found} == {
+        "MinCountConstraintComponent",
+        "MaxCountConstraintComponent",
+    }
+
+
 def test_a_syntax_error_is_a_result_with_its_line_and_hides_nothing(write: Write) -> None:
     write("broken.ttl", "ex:a ex:p .")
     write("data.ttl", "ex:a a ex:Person .")

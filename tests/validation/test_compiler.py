@@ -369,7 +369,10 @@ def test_an_entailment_regime_is_refused_not_passed_over() -> None:
         (':S a sh:NodeShape ; sh:severity "bad" .', "sh:severity: its value is an IRI"),
         (":S sh:path :p ; sh:qualifiedValueShape [ sh:class :C ] .", "needs sh:qualifiedMinCount"),
         (':S a sh:NodeShape ; sh:sparql [ sh:select "SELECT $this WHERE {" ] .', "the query is not SPARQL"),
-        (':S a sh:NodeShape ; sh:sparql [ sh:select "SELECT $this WHERE { $this x:p 1 }" ] .', "no prefix x: is declared"),
+        (
+            ':S a sh:NodeShape ; sh:sparql [ sh:select "SELECT $this WHERE { $this x:p 1 }" ] .',
+            "no prefix x: is declared",
+        ),
         (':S a sh:NodeShape ; sh:sparql [ sh:select "ASK { $this ?p 1 }" ] .', "its value is a SELECT query"),
         (':S a sh:NodeShape ; sh:sparql [ sh:message "Odd." ] .', "has one query"),
     ],
