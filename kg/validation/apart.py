@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError
 from kg.store.confinement import Limits, OnCancel, confined
@@ -58,11 +59,18 @@ class Job:
     focus: tuple[str, ...] = ()
 
 
+class ReportFile(FileIO):
+    """A report to be read. Who asked for it may be gone before it is there: it closes by itself."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a validation. `report` is the open file of the report, whose reader closes it."""
 
-    report: IO[bytes]
+    report: ReportFile
     conforms: bool
     """Whether no result has the severity ``Violation``."""
     counts: Mapping[str, int]
@@ -105,7 +113,7 @@ def validate_apart(
         ) as made:
             verdict = json.loads((made / child.VERDICT).read_bytes())
             # The folder goes, and the open file stays until it is closed.
-            report = (made / child.REPORT).open("rb")
+            report = ReportFile(made / child.REPORT)
     except QueryTimeoutError:
         raise QueryTimeoutError(
             f"the validation ran for more than {limits.timeout_s:g} s and was stopped; validate one graph, or by fewer "

@@ -35,7 +35,7 @@ BOMB = {
     "data": FLEET,
     "shapes": P
     + """ex:S sh:targetClass ex:Boat ; sh:sparql [ sh:select '''SELECT $this {
-      $this ?p ?o . ?a ?b ?c . ?d ?e ?f . ?g ?h ?i FILTER(?c != ?f && STRLEN(STR(?i)) = 99) }''' ] .""",
+      $this ?p ?o . ?a ?b ?c . ?d ?e ?f . ?g ?h ?i FILTER(STRLEN(CONCAT(STR(?a), STR(?d), STR(?g))) = 9) }''' ] .""",
 }
 
 
