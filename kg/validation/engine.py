@@ -120,11 +120,12 @@ class Engine:
 
     def _among_targets(self, targets: Targets, among: Collection[NamedNode | Literal]) -> Iterator[NamedNode | Literal]:
         listed = set(targets.nodes).intersection(among)
-        yield from listed
+        yield from tuple(listed)
         if among and (targets.classes or targets.subjects_of or targets.objects_of):
             for [node] in self._rows(self._compiler.among(targets, among)):
                 term = self._data.original(node)
                 if isinstance(term, NamedNode | Literal) and term not in listed:
+                    listed.add(term)  # two that are written differently may be one to the engine
                     yield term
 
     def _stream(self, node: ShapeNode, focus: Focus) -> Iterator[tuple[Term, Violation]]:

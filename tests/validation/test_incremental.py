@@ -17,7 +17,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFor
 
 from kg.errors import InvalidInputError
 from kg.store.commits import MAX_NODES, Removal, removal_of
-from kg.store.oxigraph import OxigraphStore
+from kg.store.oxigraph import OxigraphStore, canonicalize
 from kg.store.protocol import GraphChange, Patch, Term
 from kg.validation import incremental
 from kg.validation.data import Data
@@ -128,14 +128,14 @@ def edited(store: Store, add: Sequence[Quad], remove: Sequence[int]) -> Change:
     """Edit `store` in place, in one commit."""
     held = sorted(store, key=str)
     gone = {held[at % len(held)] for at in remove} if held else set()
-    new = {quad for quad in add if quad not in store} - gone
+    new = {quad for quad in canonicalize(add) if quad not in store} - gone
     for quad in gone:
         store.remove(quad)
     store.extend(new)
-    graphs = {quad.graph_name for quad in gone | new}
+    graphs = {quad.graph_name for quad in (*gone, *new)}
     return Change.of(
         GraphChange(
-            graph,  # type: ignore[arg-type]  # named in these tests
+            graph,
             frozenset(quad for quad in new if quad.graph_name == graph),
             frozenset(quad for quad in gone if quad.graph_name == graph),
             None,
