@@ -300,7 +300,7 @@ class Compiler:
         if most is not None:
             several = self._too_many(focus, path, most, "DISTINCT ")
             text = f"SELECT DISTINCT ?this WHERE {{ {values} }}" if most == 0 else several
-            probe = "" if most == 0 else self._too_many(focus, path, most)
+            probe = "" if most == 0 else self._some_many(focus, path) if most == 1 else self._too_many(focus, path, most)
         elif least is None or least <= 0:
             text = f"{only} FILTER(false) }}"
         elif least == 1:
@@ -316,6 +316,11 @@ class Compiler:
         values, guard = self._source(focus, path)
         many = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT({distinct}?value) > {most})"
         return f"SELECT ?this WHERE {{ {{ {many} }} FILTER({guard}) }}" if guard else many
+
+    def _some_many(self, focus: Focus, path: Path | None) -> str:
+        """Return a query that has a row where there are more values than nodes that have one: soon counted."""
+        values, _ = self._source(focus, path)
+        return f"SELECT (COUNT(*) AS ?values) WHERE {{ {values} }} HAVING(COUNT(*) > COUNT(DISTINCT ?this))"
 
 
 def _listed(focus: Focus) -> bool:
