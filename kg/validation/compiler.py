@@ -300,7 +300,8 @@ class Compiler:
         if most is not None:
             several = self._too_many(focus, path, most, "DISTINCT ")
             text = f"SELECT DISTINCT ?this WHERE {{ {values} }}" if most == 0 else several
-            probe = "" if most == 0 else self._some_many(focus, path) if most == 1 else self._too_many(focus, path, most)
+            if most > 0:
+                probe = self._some_many(focus, path) if most == 1 else self._too_many(focus, path, most)
         elif least is None or least <= 0:
             text = f"{only} FILTER(false) }}"
         elif least == 1:

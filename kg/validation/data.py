@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store, Triple
@@ -14,6 +16,9 @@ from kg.validation.components import SHAPES_GRAPH
 from kg.validation.literals import Lexicon, decode
 
 SUBCLASSES: Final = "SELECT DISTINCT ?below WHERE { ?below rdfs:subClassOf+ $class }"
+_PORTION: Final = 20_000
+"""Quads that are added together."""
+_SMALL: Final = 10_000
 _RDFS: Final = "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
 
 Graph = NamedNode | DefaultGraph
@@ -29,6 +34,8 @@ class Data:
         self._plain: Callable[[], Store] = lambda: store
         self._lexicon = Lexicon()
         self.as_written = False
+        self.is_small = False
+        """Whether it is known to have so few triples that a query over them takes no longer than to hand it over."""
 
     @classmethod
     def stored(cls, store: Store, graph: Graph | None = None) -> Data:
@@ -46,15 +53,17 @@ class Data:
         data.as_written, data.may_repeat = True, False
         encode = data._lexicon.encode
         home = DefaultGraph()
-        encoded: list[Quad] = []
-        for quad in quads:
-            value = quad.object
-            changed = encode(value) if type(value) is Literal else value
-            if changed is value and type(quad) is Quad and (apart or quad.graph_name == home):
-                encoded.append(quad)
-            else:
-                encoded.append(Quad(quad.subject, quad.predicate, changed))
-        store.extend(encoded)
+
+        def encoded() -> Iterator[Quad]:
+            for quad in quads:
+                value = quad.object
+                changed = encode(value) if type(value) is Literal else value
+                if changed is value and type(quad) is Quad and (apart or quad.graph_name == home):
+                    yield quad
+                else:
+                    yield Quad(quad.subject, quad.predicate, changed)
+
+        data.is_small = _fill(store, encoded()) < _SMALL
         data._plain = lambda: _decoded(store)
         return data
 
@@ -121,7 +130,25 @@ class Data:
         return True
 
 
+def _fill(store: Store, quads: Iterator[Quad]) -> int:
+    """Add quads to a store that nobody reads yet: each portion by another thread while the next is made.
+
+    Returns how many there were.
+    """
+    portion = list(islice(quads, _PORTION))
+    if (count := len(portion)) < _PORTION:
+        store.extend(portion)
+        return count
+    with ThreadPoolExecutor(1) as thread:
+        while portion:
+            adding = thread.submit(store.extend, portion)
+            portion = list(islice(quads, _PORTION))
+            count += len(portion)
+            adding.result()
+    return count
+
+
 def _decoded(store: Store) -> Store:
     plain = Store()
-    plain.extend([Quad(quad.subject, quad.predicate, decode(quad.object)) for quad in store])
+    _fill(plain, (Quad(quad.subject, quad.predicate, decode(quad.object)) for quad in store))
     return plain

@@ -12,7 +12,7 @@ may lead to one value. All of that is forgotten with the targets that it was ask
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
@@ -21,6 +21,7 @@ from kg.errors import InvalidInputError
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
 from kg.validation import model, prebinding
+from kg.validation.ahead import Row, ask_ahead
 from kg.validation.compiler import Compiler, Focus, Query, Values
 from kg.validation.components import SHAPES_GRAPH
 from kg.validation.data import Data
@@ -75,13 +76,34 @@ class Engine:
         self._queries: Queries = queries if queries is not None and lasting else {}
         self._encoded = data.encodes
         self._plain = Compiler(subclasses, lambda term: term, repeats=repeats)
+        self._counted: dict[Targets, int] = {}
         self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
         self._aimed: dict[Targets, Targets | None] = {}
         self._asked_about: Targets | None = None
         self._known: dict[tuple[ShapeNode, Focus], Found] = {}
         self._failed: dict[tuple[ShapeNode, Focus], set[Term]] = {}
+        self._answers: Mapping[str, Sequence[Row]] = {}
         if any(asks_for_shapes(shape) for shape in shapes.values()):
             data.add_shapes(shapes_graph)
+
+    def ask_ahead(self, nodes: Iterable[ShapeNode]) -> None:
+        """Ask what can be asked at once about the targets of shapes whose results will be wanted."""
+        if self._data.is_small or self._among is not None:
+            return
+        queries: list[Query] = []
+        for node in nodes:
+            if (targets := self._aim(self._shapes[node].targets)) is not None:
+                queries += self._direct(self._shapes[node], targets)
+        self._answers = ask_ahead(queries, self._rows)
+
+    def _direct(self, shape: Shape, targets: Targets) -> Iterator[Query]:
+        """Yield the queries of a shape and of its property shapes."""
+        if not shape.deactivated:
+            yield from self._queries_of(shape, targets)
+            if shape.path is None:
+                for constraint in shape.constraints:
+                    if isinstance(constraint, model.Property):
+                        yield from self._direct(self._shapes[constraint.shape], targets)
 
     def _scans(self, targets: Targets, predicate: NamedNode) -> bool:
         """Return whether all that has `predicate` is soon looked through, beside all targets.
@@ -92,8 +114,9 @@ class Engine:
             return True
         known = self._scanned.get((targets, predicate))
         if known is None:
-            focus = self._compiler.nodes(targets)
-            several = self._data.count(focus, _MANY)
+            several = self._counted.get(targets)
+            if several is None:
+                several = self._counted[targets] = self._data.count(self._compiler.nodes(targets), _MANY)
             steps = f"SELECT ?this WHERE {{ ?this {quote(predicate)} ?value }}"
             known = several * _STEP > 0 and self._data.count(steps, several * _STEP) < several * _STEP
             self._scanned[targets, predicate] = known
@@ -167,11 +190,7 @@ class Engine:
 
     def _own(self, shape: Shape, focus: Focus) -> Iterator[Violation]:
         """Yield the results of the constraints of a shape, but for those of its property shapes."""
-        key = (shape.node, focus, self._encoded)
-        queries = self._queries.get(key)
-        if queries is None:
-            queries = self._queries[key] = self._compiler.queries(shape.constraints, focus, shape.path)
-        for query in queries:
+        for query in self._queries_of(shape, focus):
             yield from self._queried(shape, query)
         for constraint in shape.constraints:
             match constraint:
@@ -186,6 +205,13 @@ class Engine:
                     yield from self._qualified(shape, focus, constraint)
                 case model.SparqlConstraint():
                     yield from self._asked(shape, focus, constraint)
+
+    def _queries_of(self, shape: Shape, focus: Focus) -> list[Query]:
+        key = (shape.node, focus, self._encoded)
+        queries = self._queries.get(key)
+        if queries is None:
+            queries = self._queries[key] = self._compiler.queries(shape.constraints, focus, shape.path)
+        return queries
 
     def _below(self, focus: Focus, shape: Shape) -> Focus:
         return focus if shape.path is None else Values(focus, shape.path)
@@ -203,15 +229,18 @@ class Engine:
                 if among is None or value in among:
                     yield this, value
 
-    def _rows(self, query: str) -> Iterator[tuple[Term, ...]]:
+    def _rows(self, query: str) -> Iterator[Row]:
         return (tuple(row) for row in self._data.rows(query))
 
     def _queried(self, shape: Shape, query: Query) -> Iterator[Violation]:
         original = self._data.original
         several = len(query.constraints) > 1
-        if query.probe and not any(True for _ in self._rows(query.probe)):
-            return
-        for cells in self._rows(query.text):
+        rows: Iterable[Row] | None = self._answers.get(query.text)
+        if rows is None:
+            if query.probe and not any(True for _ in self._rows(query.probe)):
+                return
+            rows = self._rows(query.text)
+        for cells in rows:
             this, value = original(cells[0]), original(cells[1]) if query.has_value else None
             path = cells[2] if query.has_path else None
             for at, constraint in enumerate(query.constraints):

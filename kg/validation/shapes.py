@@ -132,6 +132,7 @@ class Shapes:
         self, data: Data, among: Collection[NamedNode | Literal] | None = None, *, details: bool
     ) -> Iterator[tuple[Term, Violation]]:
         engine = Engine(self.shapes, data, self.triples, self._queries, among=among, details=details)
+        engine.ask_ahead(self._compiled)
         for node in self._compiled:
             yield from engine.results(node)
 
