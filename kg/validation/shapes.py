@@ -12,7 +12,6 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple, parse
 from kg import bundle
 from kg.errors import SourceError
 from kg.store.protocol import Term
-from kg.validation import reference
 from kg.validation.data import Data
 from kg.validation.engine import Engine, Queries, asks_for_shapes
 from kg.validation.model import ShapeNode, references
@@ -124,6 +123,8 @@ class Shapes:
             else:
                 yield from (found for found in self._found(data, details=details) if found[0] in focus)
         if self.uncompiled and (focus is None or focus):
+            from kg.validation import reference  # pySHACL takes most of a second to import, and is seldom needed
+
             for result in reference.validate(self.triples, data.quads(), self.uncompiled.keys()):
                 if result.focus is not None and (focus is None or result.focus in focus):
                     yield result.focus, result
