@@ -21,6 +21,7 @@ from kg.provenance import (
     current,
     format_rows,
     parse_rows,
+    row_of,
     why_iri,
     why_triple,
 )
@@ -317,6 +318,12 @@ def test_row_numbers_survive_being_written_as_runs(rows: list[int]) -> None:
 @given(st.integers(1, 10**6), st.integers(1, 2000))
 def test_consecutive_rows_take_one_run(first: int, count: int) -> None:
     assert format_rows(range(first, first + count)).count("-") == (count > 1)
+
+
+@given(st.lists(st.lists(st.integers(1, 100), max_size=4), max_size=4), st.integers(0, 20))
+def test_the_rows_of_a_record_are_those_of_its_files_one_after_another(parts: list[list[int]], rank: int) -> None:
+    together = [(number, row) for number, rows in enumerate(parts) for row in rows]
+    assert row_of(rank, parts) == (together[rank] if rank < len(together) else None)
 
 
 def test_rows_count_from_one() -> None:

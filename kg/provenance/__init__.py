@@ -9,7 +9,7 @@ explains, its description goes too.
 from kg.provenance.explanation import Explanation, Source, why_iri, why_triple
 from kg.provenance.reading import Query
 from kg.provenance.recording import Agent, RecordOrigin, RowsOf, Run, SourceFile, current, locations
-from kg.provenance.rows import format_rows, parse_rows
+from kg.provenance.rows import format_rows, parse_rows, row_of
 from kg.provenance.writing import Write
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "format_rows",
     "locations",
     "parse_rows",
+    "row_of",
     "why_iri",
     "why_triple",
 ]

@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
 from kg.provenance.reading import Query, describe, iri_of, one, select, text_of
-from kg.provenance.rows import format_rows, parse_rows
+from kg.provenance.rows import format_rows, parse_rows, row_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, curie
@@ -208,15 +208,12 @@ def _sources(
         parts = [(iri_of(term), one(said, KG.sourceRows)) for term in said[PROV.wasDerivedFrom]]
 
     rank = int(text_of(select(query, bind(RANK, graph=graph, iri=subject)).rows[0][0])) - 1
+    numbers = [parse_rows(rows or "") for _, rows in parts]
+    place = row_of(rank, numbers) if rank >= 0 else None
     sources = []
-    for snapshot, rows in parts:
-        row = None
-        if rank >= 0 and rows is not None:
-            numbers = parse_rows(rows)
-            if rank >= len(numbers):
-                rank -= len(numbers)
-                continue
-            row, rank = numbers[rank], -1
+    for number, (snapshot, rows) in enumerate(parts):
+        if place is not None and place[0] != number:
+            continue
         file = describe(query, snapshot)
         senders = [one(describe(query, iri_of(term)), RDFS.label) for term in file[PROV.wasAttributedTo]]
         source = Source(
@@ -225,12 +222,10 @@ def _sources(
             revision=one(file, KG.datasetRevision),
             retrieved_at=one(file, KG.retrievedAt),
             superseded_at=one(file, PROV.invalidatedAtTime),
-            rows=None if rows is None else format_rows(list(dict.fromkeys(parse_rows(rows)))),
-            row=row,
+            rows=None if rows is None else format_rows(list(dict.fromkeys(numbers[number]))),
+            row=None if place is None else place[1],
             sent_by=", ".join(sorted(filter(None, senders))) or None,
         )
-        if row is not None:
-            return (source,)
         sources.append(source)
     return tuple(sources)
 

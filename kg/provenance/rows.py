@@ -1,8 +1,8 @@
-"""Row numbers as text: runs, in the order of the text units."""
+"""The rows of a record in the order of its text units: as text, in runs, and by the rank of a unit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kg.errors import InvalidInputError
 
@@ -27,3 +27,16 @@ def parse_rows(text: str) -> list[int]:
         first, _, last = run.partition("-")
         rows.extend(range(int(first), int(last or first) + 1))
     return rows
+
+
+def row_of(rank: int, parts: Iterable[Sequence[int]]) -> tuple[int, int] | None:
+    """Return which part the text unit of this rank was read from, and its row there; None where no part has one.
+
+    `rank` is the place of the unit, from 0, among those of its record. `parts` are the rows of each file that the
+    record spans: together they follow the order of its units.
+    """
+    for number, rows in enumerate(parts):
+        if rank < len(rows):
+            return number, rows[rank]
+        rank -= len(rows)
+    return None

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from pyoxigraph import NamedNode
 
-from kg.provenance import parse_rows
+from kg.provenance import parse_rows, row_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.model import Document, Evidence, Passage, Provenance
@@ -191,12 +191,9 @@ def origin_of(reader: Reader, descriptions: Descriptions, graph: str, position: 
     row: int | None = None
     if position is not None and any(rows for _, rows in parts):
         rank = _positions(reader, descriptions, graph).get(position)
-        for part, rows in parts:
-            numbers = parse_rows(rows) if rows else []
-            if rank is not None and rank < len(numbers):
-                snapshot, row = part, numbers[rank]
-                break
-            rank = None if rank is None else rank - len(numbers)
+        place = None if rank is None else row_of(rank, (parse_rows(rows or "") for _, rows in parts))
+        if place is not None:
+            snapshot, row = parts[place[0]][0], place[1]
     if snapshot is None:
         return Provenance(graph=graph)
     return Provenance(

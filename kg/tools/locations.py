@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
-from kg.provenance import parse_rows
+from kg.provenance import parse_rows, row_of
 from kg.store.protocol import Term
 from kg.validation.report import Violation
 from kg.validation.sarif import Location
@@ -97,12 +97,8 @@ class Locator:
 
     def _place(self, parts: tuple[_Part, ...], graph: NamedNode, focus: Term | None) -> Location:
         position = None if focus is None or isinstance(focus, Literal) else self._position(focus, graph)
-        rank = None if position is None else self._rank(position, graph)
-        if rank is not None:
-            for part in parts:
-                if rank < len(part.rows):
-                    return Location(part.document, row=part.rows[rank])
-                rank -= len(part.rows)
+        if position is not None and (place := row_of(self._rank(position, graph), (part.rows for part in parts))):
+            return Location(parts[place[0]].document, row=place[1])
         single = len(parts) == 1 and len(set(parts[0].rows)) == 1
         return Location(parts[0].document, row=parts[0].rows[0] if single else None)
 
