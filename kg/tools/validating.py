@@ -17,6 +17,7 @@ from kg.sparql.terms import bind
 from kg.store.confinement import Limits
 from kg.store.ownership import yields
 from kg.store.protocol import Rows
+from kg.tools import located_validation
 from kg.tools.budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens, clipped
 from kg.tools.dereferencing import node_of, suggestions
 from kg.tools.hydration import describe, origin_of
@@ -112,9 +113,9 @@ def validate(
     bounded("max_results", max_results, 1, MAX_RESULTS)
     bounded("max_tokens", max_tokens, 200, 50_000)
     reader = Reader(kg)
-    pasted = None if turtle is None else Document(_utf8("turtle", turtle))
+    pasted = None if turtle is None else Document(utf8("turtle", turtle))
     home, checked = target(reader, graph=graph, document=document, pasted=pasted)
-    own = None if shapes is None else Document(_utf8("shapes", shapes), name="shapes")
+    own = None if shapes is None else Document(utf8("shapes", shapes), name="shapes")
     with run(
         kg, pasted, home, shapes_for(own, suite, pasted, home), "summary", checked=checked, examples=max_results
     ) as outcome:
@@ -179,6 +180,7 @@ def run(
             limits,
             on_cancel=cancellation.on_cancel if cancellation is not None else lambda stop: None,
             folder=folder if folder.is_dir() else None,
+            program=located_validation.__file__,
         )
 
     with PLACES.take(CALLER.get() if client is None else client, settings.query_timeout_s):
@@ -229,7 +231,8 @@ def shapes_for(
     return "record" if home is not None and not yields(home) else "open-record"
 
 
-def _utf8(name: str, text: str) -> bytes:
+def utf8(name: str, text: str) -> bytes:
+    """Return `text`, which errors call `name`, as bytes. Raises InvalidInputError for half a character."""
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -81,9 +81,16 @@ class Outcome:
 
 
 def validate_apart(
-    job: Job, limits: Limits, *, on_cancel: OnCancel = lambda stop: None, folder: Path | None = None
+    job: Job,
+    limits: Limits,
+    *,
+    on_cancel: OnCancel = lambda stop: None,
+    folder: Path | None = None,
+    program: str = child.__file__,
 ) -> Outcome:
     """Run `job` in a process; `folder` is where its files lie meanwhile.
+
+    `program` is a script that does the work of `kg.validation.child`, and may know where results were read from.
 
     Raises InvalidInputError for data or shapes that cannot be used (with line and column, or the shape, the term and
     the rule), QueryForbiddenError for SERVICE and its like in shapes, QueryTimeoutError, QueryMemoryError, and
@@ -108,7 +115,7 @@ def validate_apart(
             limits,
             what="the validation",
             folder=folder,
-            program=child.__file__,
+            program=program,
             on_cancel=on_cancel,
         ) as made:
             verdict = json.loads((made / child.VERDICT).read_bytes())

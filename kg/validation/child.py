@@ -13,7 +13,7 @@ import re
 import resource
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -32,7 +32,7 @@ from kg.validation.data import Data
 from kg.validation.paths import shown
 from kg.validation.report import Violation, head_triples, result_triples
 from kg.validation.shapes import Shapes
-from kg.validation.writing import Form, write
+from kg.validation.writing import Form, Locate, write
 from kg.vocabulary import OWL, PREFIXES, RDF, RDFS, SH, curie
 
 REPORT: Final = "report"
@@ -57,13 +57,22 @@ _TARGETS: Final = {
 _PROLOGUE: Final = f"PREFIX rdf: <{RDF.iri}> PREFIX rdfs: <{RDFS.iri}> "
 
 
-def work(settings: dict[str, Any], text: bytes) -> dict[str, Any]:
-    """Validate as `settings` say and return what is to be printed: nothing, or an error of a kind."""
+def _nowhere(result: Violation) -> None:
+    """Tell no place: what was sent stands in no file."""
+
+
+def work(
+    settings: dict[str, Any], text: bytes, locating: Callable[[Store], Locate] = lambda store: _nowhere
+) -> dict[str, Any]:
+    """Validate as `settings` say and return what is to be printed: nothing, or an error of a kind.
+
+    `locating` makes of a store what tells where a result about it was read from.
+    """
     os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_FSIZE, (settings["max_bytes"],) * 2)
     size, _ = settings["sizes"]
     try:
-        _validate(settings, text[:size], text[size:], Path(settings["folder"]))
+        _validate(settings, text[:size], text[size:], Path(settings["folder"]), locating)
     except MemoryError:
         return _raised("query_memory", f"the validation needs more than {settings['memory_bytes'] >> 20} MiB")
     except RecursionError:
@@ -83,9 +92,18 @@ def _raised(code: str, message: str) -> dict[str, Any]:
     return {"kind": "raised", "code": code, "message": message}
 
 
-def _validate(settings: dict[str, Any], data: bytes, shapes: bytes, folder: Path) -> None:
+def _validate(
+    settings: dict[str, Any], data: bytes, shapes: bytes, folder: Path, locating: Callable[[Store], Locate]
+) -> None:
     suite = _suite(settings["shapes"], shapes)
-    validated = _data(settings["data"], data)
+    described = settings["data"]
+    if "snapshot" in described:
+        store, graph = Store.read_only(described["snapshot"]), described["graph"]
+        validated = Data.stored(store, None if graph is None else NamedNode(graph))
+        locate = locating(store)
+    else:
+        validated = Data.candidate(_parsed(described, data))
+        locate = _nowhere
     only = [NamedNode(iri) for iri in settings["focus"]]
     results = suite.results(validated, focus=only) if only else suite.results(validated)
     by_pyshacl = suite.by_pyshacl()
@@ -97,7 +115,7 @@ def _validate(settings: dict[str, Any], data: bytes, shapes: bytes, folder: Path
             yield violation
 
     with (folder / REPORT).open("wb") as output:
-        _write(counted(), output, settings, by_pyshacl)
+        _write(counted(), output, settings, by_pyshacl, locate)
     verdict = {
         "conforms": not counts["Violation"],
         "counts": {severity: count for severity, count in counts.items() if count},
@@ -118,13 +136,6 @@ def _suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
     triples = [quad.triple for quad in _parsed(described, text, rename=True)]  # type: ignore[arg-type]  # not a name
     refuse_remote(triples)
     return Shapes(triples)
-
-
-def _data(described: dict[str, Any], text: bytes) -> Data:
-    if "snapshot" in described:
-        graph = described["graph"]
-        return Data.stored(Store.read_only(described["snapshot"]), None if graph is None else NamedNode(graph))
-    return Data.candidate(_parsed(described, text))
 
 
 def _parsed(described: dict[str, Any], text: bytes, *, rename: bool = False) -> list[Quad]:
@@ -177,13 +188,15 @@ def looks_at(shapes: Shapes, data: Data) -> bool:
 
 
 def _write(
-    results: Iterator[Violation], output: IO[bytes], settings: dict[str, Any], by_pyshacl: dict[str, str]
+    results: Iterator[Violation],
+    output: IO[bytes],
+    settings: dict[str, Any],
+    by_pyshacl: dict[str, str],
+    locate: Locate,
 ) -> None:
     form = settings["form"]
     if form in FORMS:
-        write(
-            results, FORMS[form], output, checked=settings["checked"], by_pyshacl=by_pyshacl, locate=lambda each: None
-        )
+        write(results, FORMS[form], output, checked=settings["checked"], by_pyshacl=by_pyshacl, locate=locate)
     elif form == "summary":
         output.write(json.dumps(summary(results, settings["examples"]), ensure_ascii=False).encode())
     elif (rdf := RdfFormat.from_media_type(form)) is not None:

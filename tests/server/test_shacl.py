@@ -14,11 +14,12 @@ from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, parse
 from starlette.testclient import TestClient
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import Agent, RecordOrigin, RowsOf, Run, SourceFile
 from kg.server.app import create_app
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.sandbox import QueryPool
-from kg.vocabulary import DCTERMS, RDF, SH, mint
+from kg.vocabulary import DCTERMS, RDF, SH, mint, sha256
 from tests.tools.made_up import WordIndex
 from tests.validation.made_up import graph_of, record, without
 
@@ -45,7 +46,12 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     settings = Settings(data_dir=folder, query_workers=1, query_timeout_s=6, max_graph_bytes=4_000_000, _env_file=None)
     store = OxigraphStore(folder)
     broken, quads = record("untitled")
-    store.commit({broken: without(quads, DCTERMS.title), **dict([record("tides")])})
+    run = Run(Agent("fictional loader", "1.0"))
+    origin = RecordOrigin(sha256("read"), [RowsOf(SourceFile(sha256("bytes"), "data/acts.parquet"), [7, 9])])
+    store.commit(
+        {broken: without(quads, DCTERMS.title), **dict([record("tides")])},
+        run.describe(store, {broken: origin}),
+    )
     with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings)) as graph:
         yield graph
 
@@ -78,6 +84,16 @@ def test_without_a_body_a_suite_does(client: TestClient) -> None:
     assert {each["path"] for each in answer.json()["results"]} == {DCTERMS.title.value}
     document = client.post("/shacl", params={"document": mint("document", "tides").value, "format": "json"})
     assert document.json()["conforms"] is True
+
+
+def test_sarif_of_what_is_stored_names_the_file_and_the_row(client: TestClient) -> None:
+    shapes = P + "@prefix kg: <https://w3id.org/quadcite/ns#> . " \
+        "ex:S sh:targetClass kg:Passage ; sh:property [ sh:path kg:pageNumber ; sh:minCount 1 ] ."  # fmt: skip
+    answer = client.post("/shacl", params={"graph": BROKEN.value, "format": "sarif"}, content=shapes, headers=TURTLE)
+    places = [result["locations"][0] for result in answer.json()["runs"][0]["results"]]
+    files = {place["physicalLocation"]["artifactLocation"]["uri"] for place in places}
+    rows = [each["name"] for place in places for each in place["logicalLocations"] if each["kind"] == "row"]
+    assert (files, rows) == ({"data/acts.parquet"}, ["row 7", "row 9"])
 
 
 def test_one_focus_node_can_be_looked_at(client: TestClient) -> None:
