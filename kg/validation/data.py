@@ -117,6 +117,14 @@ class Data:
         for quad in self._store.quads_for_pattern(subject, predicate, held, self._graph):
             yield Quad(quad.subject, quad.predicate, decode(quad.object), quad.graph_name)
 
+    def subjects(
+        self, predicate: NamedNode | None, value: Term | None, graph: Graph | BlankNode | None = None
+    ) -> Iterator[Term]:
+        """Yield what `predicate` leads from to `value`; in a `graph` of the store, if one is given."""
+        held = self.term(value) if isinstance(value, Literal) else value
+        found = self._store.quads_for_pattern(None, predicate, held, self._graph if graph is None else graph)
+        return (quad.subject for quad in found)
+
     def quads(self) -> Iterator[Quad]:
         """Yield what is validated, as it was written."""
         for quad in self._store.quads_for_pattern(None, None, None, self._graph):

@@ -21,7 +21,7 @@ among what the graphs hold that it touched, unless it is gone again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -36,7 +36,7 @@ from kg.validation.compiler import Compiler
 from kg.validation.data import Data
 from kg.validation.model import ShapeNode
 from kg.validation.shapes import Shapes
-from kg.validation.walks import Step, Walks
+from kg.validation.walks import Direction, Step, Walks
 from kg.vocabulary import KG, PROV_GRAPH, RDFS
 
 MAX_QUADS: Final = 100_000
@@ -170,7 +170,7 @@ def _begun(walks: Walks, change: Change) -> Iterator[tuple[int, Term]]:
 
 
 def _begin(step: Step, quad: Quad) -> Term:
-    if step.direction == "forward":
+    if step.direction in ("forward", "home"):
         return quad.subject
     if step.direction == "inverse":
         return quad.object
@@ -179,6 +179,7 @@ def _begin(step: Step, quad: Quad) -> Term:
 
 def _back(walks: Walks, data: Data, begun: set[tuple[int, Term]]) -> Iterator[Term]:
     """Yield the nodes at which the walks begin that come to what is `begun`."""
+    led: dict[tuple[Direction, NamedNode | None, frozenset[Term] | None, Term], Sequence[Term]] = {}
     todo = list(begun)
     while todo:
         state, node = todo.pop()
@@ -186,7 +187,10 @@ def _back(walks: Walks, data: Data, begun: set[tuple[int, Term]]) -> Iterator[Te
             yield node
         before = {(source, node) for source in walks.jumps.get(state, ())}
         for step in walks.into.get(state, ()):
-            before |= {(step.source, each) for each in _sources(step, node, data)}
+            way = (step.direction, step.predicate, step.classes if step.direction == "home" else None, node)
+            if (sources := led.get(way)) is None:
+                sources = led[way] = tuple(_sources(step, node, data))
+            before.update((step.source, each) for each in sources)
         before -= begun
         begun |= before
         todo += before
@@ -195,9 +199,12 @@ def _back(walks: Walks, data: Data, begun: set[tuple[int, Term]]) -> Iterator[Te
 def _sources(step: Step, node: Term, data: Data) -> Iterator[Term]:
     """Yield the nodes from which `step` leads to `node`."""
     if step.direction == "forward":
-        yield from (quad.subject for quad in data.matching(None, step.predicate, node))
+        yield from data.subjects(step.predicate, node)
     elif step.direction == "inverse":
         yield from (quad.object for quad in data.matching(node, step.predicate, None))
-    else:
+    elif step.direction == "graph":
         found = data.matching(node, step.predicate, None)
         yield from (quad.graph_name for quad in found if isinstance(quad.graph_name, NamedNode | BlankNode))
+    elif isinstance(node, NamedNode | BlankNode):
+        for value in step.classes or (None,):
+            yield from data.subjects(step.predicate, value, node)

@@ -26,15 +26,15 @@ from kg.validation.model import Shape, ShapeNode, SparqlConstraint, references
 from kg.validation.paths import AlternativePath, InversePath, Path, RepeatedPath, SequencePath
 from kg.vocabulary import RDF, RDFS
 
-Direction = Literal["forward", "inverse", "graph"]
-"""From subject to object, from object to subject, or from a graph to the subjects in it."""
+Direction = Literal["forward", "inverse", "graph", "home"]
+"""From subject to object, from object to subject, from a graph to the subjects in it, or from those to the graph."""
 
 _TIMES: Final[Mapping[str, Literal["*", "+", "?"]]] = {"*": "*", "+": "+", "?": "?"}
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a walk. `predicate`: None for any. `classes`: it counts only where it leads to one of these now."""
+    """One step of a walk, over a quad. `predicate`: None for any. `classes`: only with one of these as the object."""
 
     source: int
     target: int
@@ -267,6 +267,11 @@ class Walks:
         else:
             end = self._step(state, self._new(), None, "inverse" if inverse else "forward")
         yield _name(pattern.subject if inverse else pattern.object), pattern.scope, end
+        graph = _name(pattern.graph) if pattern.graph is not None and way != "graph" else ""
+        if graph and pattern.predicate is not None:
+            known = NamedNode(pattern.predicate.value) if pattern.predicate.kind == "iri" else None
+            objects = frozenset({NamedNode(pattern.object.value)}) if pattern.object.kind == "iri" else None
+            yield graph, pattern.scope, self._step(end if inverse else state, self._new(), known, "home", objects)
 
 
 def _state(places: Sequence[tuple[str, tuple[int, ...], int]], node: Node | None, scope: tuple[int, ...]) -> int | None:

@@ -68,6 +68,12 @@ ex:Asked a sh:NodeShape ; sh:targetClass ex:D ; sh:sparql [ sh:prefixes ex:prefi
   SELECT $this WHERE { { SELECT $this (COUNT(?x) AS ?n) WHERE { $this ?any ?x . ?y ex:r ?x } GROUP BY $this }
     FILTER(?n > 1) }\"\"\" ] , [ sh:prefixes ex:prefixes ; sh:select \"\"\"
   SELECT $this WHERE { GRAPH ?g { $this ex:p ?x } GRAPH ?h { $this ex:p ?x } FILTER(?g != ?h) }\"\"\" ] .
+ex:Beside a sh:NodeShape ; sh:targetClass ex:C ; sh:sparql [ sh:prefixes ex:prefixes ; sh:select \"\"\"
+  SELECT $this ?value WHERE { GRAPH ?g { $this a ex:C } GRAPH ?g { ?value a ex:D } FILTER(?value != $this) }\"\"\" ] ,
+  [ sh:prefixes ex:prefixes ; sh:select \"\"\"
+  SELECT $this ?value WHERE {
+    GRAPH ?g { ?x ex:p $this . OPTIONAL { ?value ex:q ?y } } FILTER NOT EXISTS { GRAPH ?g { ?any ?property ex:a } }
+  }\"\"\" ] .
 ex:OfGraphs a sh:NodeShape ; sh:targetClass ex:Graph ; sh:sparql [ sh:prefixes ex:prefixes ; sh:select \"\"\"
   SELECT $this ?s WHERE { $this a ex:Graph . GRAPH ?this { ?s ex:p ?o } FILTER NOT EXISTS { ?o ex:r ?any } }\"\"\" ] .
 """
