@@ -226,7 +226,8 @@ def test_bad_shapes_are_refused_with_file_shape_term_and_rule(write: Write, cont
     [
         (["data.ttl", "--shapes", "absent.ttl"], "absent.ttl: cannot be read"),
         (["absent.ttl", "--shapes", "shapes.ttl"], "absent.ttl: cannot be read"),
-        (["data.csv", "--shapes", "shapes.ttl"], "what format it has cannot be told"),
+        (["notes.txt", "--shapes", "shapes.ttl"], "what format it has cannot be told"),
+        (["data.csv", "--shapes", "shapes.ttl"], "data.csv: there is no such file or folder"),
         (["*.nq", "--shapes", "shapes.ttl"], "no file matches"),
         (["--shapes", "shapes.ttl"], "nothing to validate"),
         (["data.ttl", "--shapes", "shapes.ttl", "--suite", "record"], "give one of them"),
@@ -244,6 +245,7 @@ def test_bad_shapes_are_refused_with_file_shape_term_and_rule(write: Write, cont
 )
 def test_what_cannot_be_done_is_refused_and_says_why(write: Write, arguments: list[str], said: str) -> None:
     write("data.ttl", "ex:a a ex:Person .")
+    write("notes.txt", "")
     assert said in refusal(*arguments)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import IO, Final
 
@@ -39,7 +40,10 @@ STDIN: Final = "-"
 _BOM: Final = b"\xef\xbb\xbf"
 _SHACL: Final = re.compile(rb"www\.w3\.org/ns/shacl#")
 _SCANNED_BYTES: Final = 1 << 20
-_PLACE: Final = re.compile(r"(?:Parser error )?at line \d+ (?:column \d+|between columns \d+ and \d+): ")
+_PLACE: Final = re.compile(
+    r"(?:Parser error )?(?:at line \d+ (?:column \d+|between columns \d+ and \d+)"
+    r"|between line \d+ column \d+ and line \d+ column \d+): "
+)
 _SHAPE_CLASSES: Final = frozenset({SH.NodeShape, SH.PropertyShape})
 _TARGETS: Final = frozenset({SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.targetObjectsOf, SH.target})
 _CLASSES: Final = frozenset({RDFS.Class, OWL.Class})
@@ -82,11 +86,14 @@ class Document:
         Raises MalformedError, when some may have been yielded, and SourceError.
         """
         base = (self.content if isinstance(self.content, Path) else Path(self.name)).absolute().as_uri()
+        well_formed = 0
         try:
             with self.opened() as stream:
-                yield from parse(stream, self.format, base_iri=base, lenient=self.lenient, rename_blank_nodes=True)
+                for quad in parse(stream, self.format, base_iri=base, lenient=self.lenient, rename_blank_nodes=True):
+                    well_formed += 1
+                    yield quad
         except SyntaxError as error:
-            raise self._malformed(error) from error
+            raise self._malformed(error, well_formed) from error
         except OSError as error:
             raise SourceError(f"{self.name}: cannot be read: {error.strerror or error}") from error
 
@@ -97,11 +104,24 @@ class Document:
         except MalformedError as error:
             raise SourceError(str(error)) from error
 
-    def _malformed(self, error: SyntaxError) -> MalformedError:
+    def _malformed(self, error: SyntaxError, well_formed: int) -> MalformedError:
         line = f", line {error.lineno}" if error.lineno is not None else ""
         column = f", column {error.offset}" if error.lineno is not None and error.offset is not None else ""
         message = f"{self.name}{line}{column}: not {self.format.name}: {_PLACE.sub('', error.msg, count=1)}"
+        if self._is_taken_leniently(well_formed):
+            message += "; a lenient reader takes it"
         return MalformedError(Violation(None, message, source=self.name), Location(self.name, error.lineno))
+
+    def _is_taken_leniently(self, well_formed: int) -> bool:
+        """Return whether a lenient reader comes further than the quads that a strict one took."""
+        if self.lenient:
+            return False
+        try:
+            for _ in islice(replace(self, lenient=True).quads(), well_formed + 1):
+                pass
+        except (MalformedError, SourceError):
+            return False
+        return True
 
     def has_shapes(self) -> bool:
         """Return whether it says what a shape is, as far as it can be parsed."""
@@ -131,10 +151,12 @@ def document(
 ) -> Document:
     """Return the document at `place`; ``-`` is `stdin`, in the format of files whose names end in `stdin_format`.
 
-    Raises InvalidInputError where the format cannot be told.
+    Raises InvalidInputError where the format cannot be told, and SourceError where that is since nothing is there.
     """
     if place == STDIN and stdin is not None:
         return Document("standard input", format_of("." + stdin_format.lower().lstrip(".")), stdin.read(), lenient)
+    if Path(place).suffix.lower() not in FORMATS and not Path(place).exists():
+        raise SourceError(f"{place}: there is no such file or folder")
     return Document(place, format_of(place), Path(place), lenient)
 
 

@@ -71,6 +71,7 @@ def test_a_syntax_error_names_the_file_the_line_and_the_column(content: bytes, p
         list(Document("x.ttl", RdfFormat.TURTLE, content).quads())
     assert raised.value.place.document == "x.ttl"
     assert f"line {raised.value.place.line}," in place
+    assert str(raised.value).count("line ") == 1
 
 
 def test_the_mark_that_editors_begin_a_file_with_is_passed_over(tmp_path: Path) -> None:
@@ -86,7 +87,17 @@ def test_an_empty_file_says_nothing(tmp_path: Path, ending: str) -> None:
     assert document(str(path)).well_formed() == []
 
 
+@pytest.mark.parametrize(
+    ("content", "taken"), [(b"<urn:a> <urn:b c> 1 .", True), (b"<urn:a> <urn:b> 1 . <urn:a> <urn:b c", False)]
+)
+def test_a_fault_that_a_lenient_reader_passes_over_says_so(content: bytes, taken: bool) -> None:
+    with pytest.raises(MalformedError) as raised:
+        list(Document("x.ttl", RdfFormat.TURTLE, content).quads())
+    assert str(raised.value).endswith("; a lenient reader takes it") is taken
+
+
 def test_a_file_of_an_unknown_kind_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").touch()
     with pytest.raises(InvalidInputError, match=r"\.jsonld.*\.ttl"):
         document(str(tmp_path / "data.csv"))
 
@@ -94,6 +105,11 @@ def test_a_file_of_an_unknown_kind_is_refused_with_the_known_ones(tmp_path: Path
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"absent\.ttl"):
         read(tmp_path / "absent.ttl")
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_absent_and_not_of_an_unknown_kind() -> None:
+    with pytest.raises(SourceError, match=r"^absent/: there is no such file or folder$"):
+        document("absent/")
 
 
 def test_folders_and_patterns_stand_for_the_rdf_below_them(tmp_path: Path) -> None:
@@ -231,7 +247,8 @@ def test_the_store_is_checked_record_by_record(tmp_path: Path) -> None:
             held = Store.read_only(str(snapshot.path))
             names = record_graphs(held)
             results = list(record_results(held, names, RecordGate()))
-            touched = touched_since(held, generation) & set(names)
+            touched = set(record_graphs(held, since=generation))
+            assert touched == touched_since(held, generation) & set(names)
             assert Shapes.load().validate(Data.stored(held, graph))
     assert len(names) == 2
     assert {violation.graph for violation in results} == {graph} == touched
