@@ -42,6 +42,8 @@ _EXPANSION: Final = 16
 """How many times as long as the document its triples may be, written in full."""
 _LEAST_CHARACTERS: Final = 4 << 20
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
+_MOST_HEAD_BYTES: Final = 16 << 10
+"""The parser of headers takes seconds for some megabytes of them."""
 
 
 @dataclass(slots=True)
@@ -111,21 +113,34 @@ class Payload:
         A part is one document: what looks like a form in it is not read. Raises InvalidInputError for a broken form.
         """
         delimiter = rb"(?:\A|\r?\n)--" + re.escape(boundary.encode()) + rb"(--)?[ \t]*(?=\r?\n|\Z)"
-        marks = list(re.finditer(delimiter, self.data)) if boundary else []
-        if not marks:
+        marks = re.finditer(delimiter, self.data) if boundary else iter(())
+        mark = next(marks, None)
+        if mark is None:
             raise InvalidInputError("the form has no parts: its boundary does not occur in the body")
-        for mark, following in zip(marks, [*marks[1:], None], strict=True):
-            if mark[1]:
-                return
+        while not mark[1]:
+            following = next(marks, None)
             if following is None:
                 break
-            head, _, content = _HEAD_END.sub(b"\n\n", self.data[mark.end() : following.start()], 1).partition(b"\n\n")
-            headers = BytesParser().parsebytes(head.lstrip(), headersonly=True)
+            head, content = _divided(self.data, mark.end(), following.start())
+            headers = BytesParser().parsebytes(head, headersonly=True)
             coding = str(headers.get("Content-Transfer-Encoding", "binary")).strip().lower()
             if coding not in ("binary", "8bit", "7bit"):
                 raise InvalidInputError(f"a part of the form is sent as it is, not as {coding[:40]}")
             yield headers, Payload(content, str(headers.get("Content-Type", "")))
+            mark = following
+        else:
+            return
         raise InvalidInputError("the form breaks off: no boundary ends its last part")
+
+
+def _divided(body: bytes, start: int, end: int) -> tuple[bytes, bytes]:
+    """Return the headers and the content of the part of a form that stands from `start` to `end`."""
+    head_end = _HEAD_END.search(body, start, min(end, start + _MOST_HEAD_BYTES))
+    if head_end is None and end - start > _MOST_HEAD_BYTES:
+        raise InvalidInputError(f"the headers of a part of the form take {_MOST_HEAD_BYTES} bytes at most")
+    if head_end is None:
+        return body[start:end].lstrip(), b""
+    return body[start : head_end.start()].lstrip(), body[head_end.end() : end]
 
 
 def unsupported(media_type: str) -> HttpError:

@@ -144,7 +144,9 @@ async def _asked(request: Request, max_bytes: int) -> _Asked:
     stored = "graph" in parameters or "document" in parameters
     content_type = request.headers.get("content-type", "")
     body = await bodies.read(request, max_bytes, "QUADCITE_MAX_GRAPH_BYTES")
-    parts = dict(_parts(body, content_type, "shapes" if stored else "data", str(request.url)))
+    alone, base_iri = "shapes" if stored else "data", str(request.url)
+    # Apart from the event loop: a form or a JSON text of many megabytes takes a while to read.
+    parts = await anyio.to_thread.run_sync(lambda: dict(_parts(body, content_type, alone, base_iri)))
     if stored and "data" in parts:
         raise InvalidInputError("the data are sent or stored: send no data with graph= or document=")
     if not stored and "data" not in parts:
@@ -169,8 +171,8 @@ def _parts(body: bytes, content_type: str, alone: str, base_iri: str) -> Iterato
                 raise InvalidInputError(f"{name[:80]}: the members are {', '.join(_MEMBERS)}, each a text")
         for name in ("data", "shapes"):
             if name in members:
-                text = members[name].encode(errors="surrogatepass")
-                yield name, _document(name, text, members.get(f"{name}_type", "text/turtle"), base_iri)
+                media_type = members.get(f"{name}_type", "text/turtle")
+                yield name, _document(name, validating.utf8(name, members[name]), media_type, base_iri)
     else:
         yield alone, _document(alone, body, content_type, base_iri)
 
@@ -192,7 +194,7 @@ def _form(form: Payload, boundary: str) -> Iterator[tuple[str, Payload]]:
 
 def _document(name: str, data: bytes, content_type: str, base_iri: str) -> Document:
     media_type, parameters = media_type_of(content_type)
-    form = FORMATS.get(media_type) or RdfFormat.from_media_type(media_type)
+    form = FORMATS.get(media_type) or (RdfFormat.from_media_type(media_type) if media_type.isascii() else None)
     if form is None:
         message = f"the {name}: RDF is sent as {', '.join(_TAKEN)}, not as {media_type[:80] or 'a body without a type'}"
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Post": ", ".join(_TAKEN)})

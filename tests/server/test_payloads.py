@@ -53,6 +53,28 @@ def test_a_form_that_is_not_as_it_should_be_is_refused(body: bytes, status: int)
         assert raised.value.status == status
 
 
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"--B\r\n" + b"a: b\r\n" * 1_000_000 + b"\r\nx\r\n--B--", "16384 bytes"),
+        (b"--B\r\nContent-Type: text/turtle;" + b"\r\n a" * 1_000_000 + b"\r\n\r\nx\r\n--B--", "16384 bytes"),
+        (b"--B\r\n" + b"a" * 20_000 + b"\r\n--B--", "16384 bytes"),
+    ],
+)
+def test_the_headers_of_a_part_are_bounded(body: bytes, says: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(InvalidInputError, match=says):
+        next(Payload(body, FORM).parts("B"))
+    assert time.monotonic() - started < 0.5
+
+
+def test_parts_are_cut_off_one_by_one() -> None:
+    """Who stops at the first part does not pay for a million others."""
+    started = time.monotonic()
+    next(Payload(b"--B\r\n" * 2_000_000, FORM).parts("B"))
+    assert time.monotonic() - started < 0.5
+
+
 def test_all_parts_of_a_form_share_one_deadline() -> None:
     body = form(*[("application/ld+json", b'{"@id": "a:s", "a:p": "x"}')] * 1_000)
     started = time.monotonic()

@@ -159,6 +159,12 @@ def test_the_report_comes_as_asked_for(client: TestClient, accept: str, media_ty
         ({"json": {"data": DATA, "shapes": SHAPES.replace("minCount", "minCuont")}}, 400, "sh:minCount"),
         ({"json": {"data": DATA, "shapes": SHAPES}, "headers": {"Accept": "image/png"}}, 406, "text/turtle"),
         ({"json": {"data": DATA}, "params": {"graph": "union"}}, 400, "sent or stored"),
+        ({"content": '{"data": "\\ud800"}', "headers": {"Content-Type": "application/json"}}, 400, "surrogate"),
+        (
+            {"content": '{"data": "", "data_type": "\\ud800"}', "headers": {"Content-Type": "application/json"}},
+            415,
+            "RDF",
+        ),
         ({"params": {"graph": "not an IRI"}}, 400, "absolute IRI"),
         ({"params": {"graph": BROKEN.value[:-1]}}, 404, BROKEN.value),
         ({"params": {"document": "cpr://doc/tide"}}, 404, "cpr://doc/tides"),
