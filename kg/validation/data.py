@@ -77,6 +77,15 @@ class Data:
         """The same data as the engine keeps them: for the queries of other people."""
         return self._plain() if self.encodes else self._store
 
+    @cached_property
+    def _merged(self) -> Store:
+        """The same data with each triple once, in the default graph, beside the graphs that hold it."""
+        merged = Store()
+        quads = self.plain.quads_for_pattern(None, None, None, None)
+        held = (each for quad in quads for each in (quad, Quad(quad.subject, quad.predicate, quad.object)))
+        _fill(merged, held)
+        return merged
+
     def count(self, query: str, most: int) -> int:
         """Return how many rows a SELECT has, up to `most`."""
         [row] = self.rows(f"SELECT (COUNT(*) AS ?rows) WHERE {{ {{ {query} LIMIT {most} }} }}")
@@ -86,12 +95,17 @@ class Data:
         """Return what stands for `term` in the data."""
         return self._lexicon.encode(term) if self.as_written and isinstance(term, Literal) else term
 
-    def rows(self, query: str, *, plain: bool = False) -> QuerySolutions:
-        """Run a SELECT; `plain`: on the data as the engine keeps them."""
-        found = (self.plain if plain else self._store).query(
+    def rows(self, query: str, *, plain: bool = False, once: bool = False) -> QuerySolutions:
+        """Run a SELECT; `plain`: on the data as the engine keeps them.
+
+        `once`: it matters how often a triple stands in them, so what stands in several graphs is copied first.
+        """
+        merged = once and self.may_repeat
+        store = self._merged if merged else self.plain if plain else self._store
+        found = store.query(
             query,
             default_graph=[self._graph] if self._graph is not None else None,
-            use_default_graph_as_union=self._graph is None,
+            use_default_graph_as_union=self._graph is None and not merged,
         )
         if not isinstance(found, QuerySolutions):
             raise TypeError("a SELECT has solutions")

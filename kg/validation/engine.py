@@ -310,7 +310,7 @@ class Engine:
         if text is None:
             raise InvalidInputError("the focus nodes cannot be bound in a graph of the query")
         try:
-            rows = self._data.rows(text, plain=True)
+            rows = self._data.rows(text, plain=True, once=prebinding.adds_up(constraint.query))
         except SyntaxError as error:
             raise InvalidInputError(
                 f"the query of {shape.node} cannot be asked about several nodes: {error}"

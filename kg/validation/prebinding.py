@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from kg.sparql.lexer import Token, tokens
@@ -16,6 +17,7 @@ from kg.validation.paths import IllFormedError
 
 _FORBIDDEN: Final = frozenset({"MINUS", "VALUES", "SERVICE"})
 _SLICES: Final = frozenset({"LIMIT", "OFFSET"})
+_ADDING: Final = frozenset({"COUNT", "SUM", "AVG", "GROUP_CONCAT"})
 
 
 @dataclass(slots=True)
@@ -73,6 +75,25 @@ def check(query: str, prebound: Collection[str], returned: Collection[str]) -> N
 def sliced(query: str) -> bool:
     """Return whether `query` takes a part of its solutions, which is another part for each focus node."""
     return any(token.kind == "word" and token.text.upper() in _SLICES for token in _significant(query))
+
+
+def adds_up(query: str) -> bool:
+    """Return whether `query` counts solutions, so that it matters how often a triple stands in the data."""
+    texts = [token.text.upper() for token in _significant(query)]
+    return any(
+        text in _ADDING and texts[at + 1 : at + 2] == ["("] and texts[at + 2 : at + 3] != ["DISTINCT"]
+        for at, text in enumerate(texts)
+    )
+
+
+def leads_nowhere(query: str) -> bool:
+    """Return whether a path of `query` may lead from a node to itself, over no triple at all."""
+    return any(
+        token.kind == "punctuation"
+        and token.text in ("*", "?")
+        and (before.kind in ("iri", "name") or before.text in (")", "a"))
+        for before, token in pairwise(_significant(query))
+    )
 
 
 def fill(query: str, terms: Mapping[str, str]) -> str:

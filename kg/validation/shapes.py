@@ -12,9 +12,10 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple, parse
 from kg import bundle
 from kg.errors import SourceError
 from kg.store.protocol import Term
+from kg.validation import prebinding
 from kg.validation.data import Data
 from kg.validation.engine import Engine, Queries, asks_for_shapes
-from kg.validation.model import ShapeNode, references
+from kg.validation.model import Shape, ShapeNode, SparqlConstraint, references, too_deep
 from kg.validation.reading import read_shapes
 from kg.validation.report import Violation
 from kg.vocabulary import RDF, SH
@@ -132,10 +133,13 @@ class Shapes:
     def _found(
         self, data: Data, among: Collection[NamedNode | Literal] | None = None, *, details: bool
     ) -> Iterator[tuple[Term, Violation]]:
-        engine = Engine(self.shapes, data, self.triples, self._queries, among=among, details=details)
-        engine.ask_ahead(self._compiled)
-        for node in self._compiled:
-            yield from engine.results(node)
+        try:
+            engine = Engine(self.shapes, data, self.triples, self._queries, among=among, details=details)
+            engine.ask_ahead(self._compiled)
+            for node in self._compiled:
+                yield from engine.results(node)
+        except RecursionError:
+            raise too_deep() from None
 
     def by_pyshacl(self) -> dict[str, str]:
         """Return `uncompiled` as text, for a report."""
@@ -151,7 +155,17 @@ class Shapes:
                 continue
             if shape.uncompiled:
                 reasons[shape.uncompiled] = None
+            if self.shapes[node].targets.nodes and _follows_from_absent(shape):
+                reasons["a path may be of length zero, from a target node that the data need not hold"] = None
             referred = {each for constraint in shape.constraints for each in references(constraint)}
             todo += referred - seen
             seen |= referred
         return "; ".join(reasons)
+
+
+def _follows_from_absent(shape: Shape) -> bool:
+    """Return whether a query of `shape` follows a path of length zero, which the engine does from no absent node."""
+    return any(
+        isinstance(constraint, SparqlConstraint) and prebinding.leads_nowhere(constraint.query)
+        for constraint in shape.constraints
+    )

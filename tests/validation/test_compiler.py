@@ -300,6 +300,41 @@ def test_a_query_about_one_node_at_a_time_is_run_by_pyshacl(query: str, reason: 
         assert len(suite.check(read(":x a :C . :y a :C ."))) == 2
 
 
+@pytest.mark.parametrize("target", [":absent", '"x"'])
+def test_a_query_whose_path_may_be_of_length_zero_sees_a_target_that_the_data_do_not_hold(target: str) -> None:
+    shapes = f""":S sh:targetNode {target} ; sh:sparql [ sh:select
+      "SELECT $this ?value WHERE {{ $this <https://example.org/p>* ?value }}" ] ."""
+    assert [value for _, value in found(shapes, ":a :p :b .")] == [target.strip(':"')]
+    assert "of length zero" in str(Shapes(read(shapes)).uncompiled)
+
+
+@pytest.mark.parametrize("counted", ["COUNT(?x)", "COUNT(*)", "SUM(?one)", "STRLEN(GROUP_CONCAT(STR(?one)))"])
+def test_a_query_counts_a_triple_once_that_stands_in_several_graphs(counted: str) -> None:
+    suite = Shapes(
+        read(
+            f""":S sh:targetSubjectsOf :p ; sh:sparql [ sh:select '''SELECT $this WHERE {{ $this <https://example.org/p> ?x
+            BIND(1 AS ?one) }} GROUP BY $this HAVING({counted} > 1)''' ] ."""
+        )
+    )
+    store = Store()
+    for graph in ("urn:one", "urn:two"):
+        store.extend([Quad(*triple, NamedNode(graph)) for triple in read(":a :p :x . :b :p :x , :y .")])
+    assert [local(each.focus) for each in suite.validate(Data.stored(store))] == ["b"]
+
+
+def test_a_query_that_counts_sees_the_graphs_by_name() -> None:
+    suite = Shapes(
+        read(
+            """:S sh:targetSubjectsOf :p ; sh:sparql [ sh:select '''SELECT $this WHERE {
+            GRAPH ?g { $this <https://example.org/p> ?x } } GROUP BY $this HAVING(COUNT(?g) > 1)''' ] ."""
+        )
+    )
+    store = Store()
+    store.extend([Quad(*triple, NamedNode("urn:one")) for triple in read(":a :p :x . :b :p :x .")])
+    store.extend([Quad(*triple, NamedNode("urn:two")) for triple in read(":a :p :x .")])
+    assert [local(each.focus) for each in suite.validate(Data.stored(store))] == ["a"]
+
+
 def test_messages_have_their_languages() -> None:
     shapes = ':S sh:targetNode 1 ; sh:nodeKind sh:IRI ; sh:message "Kein IRI"@de, "No IRI"@en .'
     [result] = check(shapes, "")
