@@ -24,11 +24,16 @@ from kg.errors import (
     StoreError,
 )
 from kg.store import errand
+from kg.vocabulary import PREFIXES
 
 MAX_BYTES: Final = 256 << 20
 """What may come out of one process, as N-Quads, unless its caller says less."""
 
-_POSITION: Final = re.compile(r"Parser error at line \d+ (?:between columns \d+ and \d+|column \d+): |\s*\(line \d+\)$")
+_POSITION: Final = re.compile(
+    r"(?:Parser error )?(?:at line \d+ (?:between columns \d+ and \d+|column \d+)"
+    r"|between line \d+ column \d+ and line \d+ column \d+): |\s*\(line \d+\)$"
+)
+_UNDECLARED: Final = re.compile(r"[Pp]refix (\w+):? has not been declared")
 _BY_CODE: Final = {
     error.code: error
     for error in (InvalidInputError, QuerySyntaxError, QueryForbiddenError, QueryLimitError, QueryMemoryError)
@@ -52,11 +57,19 @@ class TooLargeError(InvalidInputError):
 
 
 class SyntaxFaultError(InvalidInputError):
-    """The text breaks its grammar; line and column where the parser told them."""
+    """The text breaks its grammar.
+
+    `place` is line and column in words, as far as the parser told them, `fault` what it says beside: with how one of
+    our own prefixes is declared, where that is what lacks.
+    """
 
     def __init__(self, message: str, line: int | None, column: int | None) -> None:
-        where = "" if line is None else f"line {line}, column {column}: " if column is not None else f"line {line}: "
-        super().__init__(where + _POSITION.sub("", message))
+        self.place = "" if line is None else f"line {line}" if column is None else f"line {line}, column {column}"
+        self.fault = _POSITION.sub("", message)
+        prefix = _UNDECLARED.search(message)
+        if prefix and prefix[1] in PREFIXES:
+            self.fault += f"; add @prefix {prefix[1]}: <{PREFIXES[prefix[1]]}> ."
+        super().__init__(f"{self.place}: {self.fault}" if self.place else self.fault)
 
 
 @contextmanager

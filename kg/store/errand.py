@@ -111,9 +111,7 @@ def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
         else:
             document(data, settings, output)
     except SyntaxError as error:
-        line, column = error.lineno, error.offset
-        if line is None and settings.get("media_type") == RdfFormat.RDF_XML.media_type:
-            line, column = xml_fault(data)
+        line, column = place_of(error, settings.get("media_type"), lambda: data)
         return {"kind": "syntax", "message": error.msg, "line": line, "column": column}
     except TooLarge:
         return {"kind": "size", "message": f"it comes to more than {settings['max_bytes']} bytes of N-Quads"}
@@ -124,13 +122,17 @@ def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
     return {}
 
 
-def xml_fault(data: bytes) -> tuple[int, int] | tuple[None, None]:
-    """Return line and column where `data` is no XML, which Oxigraph does not tell; nothing where it is."""
-    try:
-        expat.ParserCreate(namespace_separator=" ").Parse(data, True)
-    except expat.ExpatError as error:
-        return error.lineno, error.offset + 1
-    return None, None
+def place_of(error: SyntaxError, media_type: str | None, read: Callable[[], bytes]) -> tuple[int | None, int | None]:
+    """Return line and column of what is wrong with a text of `media_type`, as far as they can be told.
+
+    Of RDF/XML, Oxigraph does not tell them: what `read` returns is parsed once more, and has them where it is no XML.
+    """
+    if error.lineno is None and media_type == RdfFormat.RDF_XML.media_type:
+        try:
+            expat.ParserCreate(namespace_separator=" ").Parse(read(), True)
+        except expat.ExpatError as fault:
+            return fault.lineno, fault.offset + 1
+    return error.lineno, error.offset
 
 
 def _die_with_parent() -> None:

@@ -30,7 +30,7 @@ from kg.store.confinement import SyntaxFaultError
 from kg.store.protocol import Term
 from kg.validation.data import Data
 from kg.validation.paths import shown
-from kg.validation.report import Violation, head_triples, result_triples
+from kg.validation.report import Violation, report_triples
 from kg.validation.shapes import Shapes
 from kg.validation.writing import Form, Locate, write
 from kg.vocabulary import OWL, PREFIXES, RDF, RDFS, SH, curie
@@ -48,7 +48,6 @@ CLIPPED: Final = 300
 _NICENESS: Final = 5
 _QUERIES: Final = frozenset({SH.select, SH.ask, SH.construct, SH.update})
 _PREFIX: Final = re.compile(r"(?:[^\W\d_](?:[\w.-]*[\w-])?)?")
-_UNDECLARED: Final = re.compile(r"[Pp]refix (\w+):? has not been declared")
 _TARGETS: Final = {
     SH.targetClass: "SELECT ?node WHERE { VALUES ?of { $values } ?of ^rdfs:subClassOf*/^rdf:type ?node } LIMIT 1",
     SH.targetSubjectsOf: "SELECT ?node WHERE { VALUES ?of { $values } ?node ?of ?value } LIMIT 1",
@@ -145,16 +144,10 @@ def _parsed(described: dict[str, Any], text: bytes, *, rename: bool = False) -> 
     try:
         return list(parse(text, format=form, base_iri=described["base_iri"], rename_blank_nodes=rename))
     except SyntaxError as error:
-        place = (error.lineno, error.offset)
-        if error.lineno is None and form == RdfFormat.RDF_XML:
-            place = errand.xml_fault(text)
-        fault = f"the {described['name']}: not {form.name}: {SyntaxFaultError(error.msg, *place)}"
+        fault = SyntaxFaultError(error.msg, *errand.place_of(error, form.media_type, lambda: text))
+        raise InvalidInputError(f"the {described['name']}: not {form.name}: {fault}") from error
     except ValueError as error:
-        fault = f"the {described['name']} cannot be used: {error}"
-    prefix = _UNDECLARED.search(fault)
-    if prefix and prefix[1] in PREFIXES:
-        fault += f"; add @prefix {prefix[1]}: <{PREFIXES[prefix[1]]}> ."
-    raise InvalidInputError(fault)
+        raise InvalidInputError(f"the {described['name']} cannot be used: {error}") from error
 
 
 def refuse_remote(triples: Iterable[Triple]) -> None:
@@ -200,18 +193,9 @@ def _write(
     elif form == "summary":
         output.write(json.dumps(summary(results, settings["examples"]), ensure_ascii=False).encode())
     elif (rdf := RdfFormat.from_media_type(form)) is not None:
-        serialize(_triples(results), output, rdf, prefixes=PREFIXES)
+        serialize(report_triples(results), output, rdf, prefixes=PREFIXES)
     else:
         raise ValueError(f"{form} is no form of a report")
-
-
-def _triples(results: Iterator[Violation]) -> Iterator[Triple]:
-    """Yield a ``sh:ValidationReport``, whose verdict stands at its end."""
-    report, conforms = BlankNode(), True
-    for violation in results:
-        yield from result_triples(report, violation)
-        conforms = False
-    yield from head_triples(report, conforms=conforms)
 
 
 def summary(results: Iterable[Violation], examples: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,14 +82,16 @@ class Report:
         return not any(violation.blocks for violation in self.violations)
 
 
-def report_triples(violations: Iterable[Violation]) -> list[Triple]:
-    """Return a ``sh:ValidationReport``: by the standard, data with a result of any severity do not conform.
+def report_triples(violations: Iterable[Violation]) -> Iterator[Triple]:
+    """Yield a ``sh:ValidationReport`` as results come, the verdict last.
 
-    https://www.w3.org/TR/shacl/#validation-report
+    By the standard, data with a result of any severity do not conform (https://www.w3.org/TR/shacl/#validation-report).
     """
-    report = BlankNode()
-    results = [triple for violation in violations for triple in result_triples(report, violation)]
-    return head_triples(report, conforms=not results) + results
+    report, conforms = BlankNode(), True
+    for violation in violations:
+        yield from result_triples(report, violation)
+        conforms = False
+    yield from head_triples(report, conforms=conforms)
 
 
 def head_triples(report: BlankNode, *, conforms: bool) -> list[Triple]:

@@ -62,6 +62,6 @@ def test_reports_are_the_same_if_they_have_the_same_results_as_often(others: lis
 
 
 def test_a_message_counts_where_one_is_expected() -> None:
-    wanted = report_triples([Violation(NamedNode("urn:x"), "Odd.")])
+    wanted = list(report_triples([Violation(NamedNode("urn:x"), "Odd.")]))
     assert same_report(report_triples([Violation(NamedNode("urn:x"), "Odd.")]), wanted)
     assert not same_report(report_triples([Violation(NamedNode("urn:x"), "Odder.")]), wanted)

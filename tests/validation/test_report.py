@@ -73,7 +73,7 @@ def test_a_path_is_described_as_a_shape_describes_it() -> None:
     path = SequencePath(
         (InversePath(SCHEMA.text), AlternativePath((KG.slug, RepeatedPath(KG.page, "*"))), RepeatedPath(KG.slug, "?"))
     )
-    triples = report_triples([Violation(KG.Passage, "Odd.", path=path)])
+    triples = list(report_triples([Violation(KG.Passage, "Odd.", path=path)]))
     graph: dict[ox.NamedNode | ox.BlankNode, dict[NamedNode, list[NamedNode | ox.BlankNode | Literal]]] = {}
     for triple in triples:
         graph.setdefault(triple.subject, {}).setdefault(triple.predicate, []).append(triple.object)  # type: ignore
@@ -92,7 +92,7 @@ def test_a_report_has_every_message_with_its_language_and_what_a_nested_shape_fo
         details=(inner,),
         source_constraint=KGS.constraint,
     )
-    triples = report_triples([outer])
+    triples = list(report_triples([outer]))
     assert {triple.object for triple in triples if triple.predicate == SH.resultMessage} == {
         *messages,
         Literal("Inner."),

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -157,7 +157,7 @@ VIOLATIONS = st.tuples(LEAVES, st.lists(LEAVES, max_size=2)).map(
 )
 
 
-def canonical(triples: list[Triple]) -> set[str]:
+def canonical(triples: Iterable[Triple]) -> set[str]:
     dataset = Dataset(Quad(triple.subject, triple.predicate, triple.object) for triple in triples)
     dataset.canonicalize(CanonicalizationAlgorithm.RDFC_1_0)
     return {str(quad) for quad in dataset}
