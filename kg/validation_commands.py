@@ -45,6 +45,8 @@ class Check:
     checked: str
     by_pyshacl: Mapping[str, str] = field(default_factory=dict)
     locate: Callable[[Violation], Location | None] | None = None
+    looked: Callable[[], bool] = lambda: True
+    """Whether the shapes look at anything in the data, once there are no results."""
 
 
 @console.reporting(console.USAGE)
@@ -178,6 +180,7 @@ def _of_files(
     from kg.validation.files import STDIN, document, expanded
     from kg.validation.merging import DataGraph
     from kg.validation.positions import Lines
+    from kg.validation.targets import looks_at
 
     def documents(found: Sequence[str], *, lenient: bool = False) -> list[Document]:
         return [document(name, stdin=sys.stdin.buffer, stdin_format=input_format, lenient=lenient) for name in found]
@@ -200,16 +203,34 @@ def _of_files(
     used = own or _suite(suite)
     only = _graph_name(graph) if graph is not None else None
     parts = [[one] for one in named] if each else [named]
-    graphs = (DataGraph(part, places, beside, only) for part in parts)
+    graphs: Iterable[DataGraph] = (DataGraph(part, places, beside, only) for part in parts)
     checked = console.counted(len(named), "file") + (", each by itself" if each and len(named) > 1 else "")
+    looked = False
+
+    def results(graphs: Iterable[DataGraph]) -> Iterator[Violation]:
+        nonlocal looked
+        for part in graphs:
+            yield from part.results(used)
+            looked = looked or looks_at(used, part.data)
+
     if len(parts) == 1:
-        whole = next(graphs)
+        [whole] = graphs
         checked += f", {console.counted(whole.triples, 'triple')}"
-        results = whole.results(used)
-    else:
-        results = (violation for part in graphs for violation in part.results(used))
-    check = Check(results, checked, used.by_pyshacl(), lambda result: places.get(result) or lines.locate(result))
+        graphs = [whole]
+    check = Check(
+        results(graphs),
+        checked,
+        used.by_pyshacl(),
+        lambda result: places.get(result) or lines.locate(result),
+        lambda: looked or _untargeted("" if own else ": these are Quadcite's own, give yours with --shapes"),
+    )
     yield check if trial is None else _both(check, trial)
+
+
+def _untargeted(more: str = "") -> Literal[False]:
+    """Say that nothing was checked."""
+    console.say(f"kg: no target of the shapes finds anything in the data, so nothing was checked{more}")
+    return False
 
 
 def _own_shapes(documents: Sequence[Document]) -> Shapes:
@@ -336,18 +357,22 @@ def _stored(store: Store, shapes: Shapes, graph: NamedNode | None, since: int | 
     """Check one graph, or all of them as one, set at a time."""
     from kg.validation.data import Data
     from kg.validation.incremental import affected, changed_since
+    from kg.validation.targets import looks_at
 
     data = Data.stored(store, graph)
     checked = "all graphs as one" if graph is None else str(graph)
+    whole = Check(
+        shapes.results(data), checked, shapes.by_pyshacl(), looked=lambda: looks_at(shapes, data) or _untargeted()
+    )
     if since is None:
-        return Check(shapes.results(data), checked, shapes.by_pyshacl())
+        return whole
     concerned = affected(shapes, data, changed_since(store, since))
     if concerned.nodes is None:
         console.say(f"kg: all is validated: {concerned.why}")
-        return Check(shapes.results(data), checked, shapes.by_pyshacl())
+        return whole
     nodes = console.counted(len(concerned.nodes), "node")
     checked = f"{checked}, {nodes} that changes since generation {since} can affect"
-    return Check(shapes.results(data, focus=concerned.nodes), checked, shapes.by_pyshacl())
+    return replace(whole, results=shapes.results(data, focus=concerned.nodes), checked=checked)
 
 
 @contextmanager
@@ -379,4 +404,12 @@ def _destination(output: Path | None) -> Iterator[IO[bytes]]:
 def _write(check: Check, form: Form, output: IO[bytes]) -> Counter[str]:
     from kg.validation.writing import write
 
-    return write(check.results, form, output, checked=check.checked, by_pyshacl=check.by_pyshacl, locate=check.locate)
+    return write(
+        check.results,
+        form,
+        output,
+        checked=check.checked,
+        by_pyshacl=check.by_pyshacl,
+        locate=check.locate,
+        looked=check.looked,
+    )

@@ -260,6 +260,27 @@ def test_shapes_that_look_at_nothing_and_imports_are_told(write: Write) -> None:
     assert "imports <http://example.org/o>, which is not fetched" in result.stderr
 
 
+@pytest.mark.parametrize("form", ["text", "json", "ttl", "sarif"])
+@pytest.mark.parametrize("more", [(), ("--each",)])
+def test_data_that_no_shape_looks_at_do_not_pass_for_sound(write: Write, form: str, more: tuple[str, ...]) -> None:
+    write("one.ttl", "ex:a a ex:Persson .")
+    write("two.ttl", "ex:b a ex:Persson .")
+    arguments = ("validate", "one.ttl", "two.ttl", "--shapes", "shapes.ttl", "--format", form, *more)
+    result = run(*arguments)
+    assert result.exit_code == 0
+    assert "which no shape looks at" in result.stdout
+    assert "nothing was checked" in result.stderr
+    write("two.ttl", "ex:b a ex:Person ; ex:name 'B' .")
+    result = run(*arguments)
+    assert "which no shape looks at" not in result.stdout + result.stderr
+
+
+def test_shapes_of_ones_own_that_look_at_nothing_stored_are_told(data_dir: Path, write: Write) -> None:
+    write("boats.ttl", "ex:Boat a sh:NodeShape ; sh:targetClass ex:Boat ; sh:nodeKind sh:IRI .")
+    result = run("validate", "--shapes", "boats.ttl", "--data-dir", str(data_dir))
+    assert result.stdout == "all graphs as one, which no shape looks at: conforms (nothing found)\n"
+
+
 def test_a_report_in_a_file_is_there_whole_or_not_at_all(write: Write) -> None:
     write("data.ttl", "ex:a a ex:Person .")
     result = run("validate", "data.ttl", "--shapes", "shapes.ttl", "--format", "sarif", "--output", "report.sarif")

@@ -24,7 +24,6 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Tr
 
 from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, QueryLimitError
 from kg.sparql.guard import check_query
-from kg.sparql.terms import bind
 from kg.store import errand
 from kg.store.confinement import SyntaxFaultError
 from kg.store.protocol import Term
@@ -32,8 +31,9 @@ from kg.validation.data import Data
 from kg.validation.paths import shown
 from kg.validation.report import Violation, report_triples
 from kg.validation.shapes import Shapes
+from kg.validation.targets import looks_at
 from kg.validation.writing import Form, Locate, write
-from kg.vocabulary import OWL, PREFIXES, RDF, RDFS, SH, curie
+from kg.vocabulary import PREFIXES, SH, curie
 
 REPORT: Final = "report"
 VERDICT: Final = "verdict"
@@ -48,12 +48,6 @@ CLIPPED: Final = 300
 _NICENESS: Final = 5
 _QUERIES: Final = frozenset({SH.select, SH.ask, SH.construct, SH.update})
 _PREFIX: Final = re.compile(r"(?:[^\W\d_](?:[\w.-]*[\w-])?)?")
-_TARGETS: Final = {
-    SH.targetClass: "SELECT ?node WHERE { VALUES ?of { $values } ?of ^rdfs:subClassOf*/^rdf:type ?node } LIMIT 1",
-    SH.targetSubjectsOf: "SELECT ?node WHERE { VALUES ?of { $values } ?node ?of ?value } LIMIT 1",
-    SH.targetObjectsOf: "SELECT ?node WHERE { VALUES ?of { $values } ?value ?of ?node } LIMIT 1",
-}
-_PROLOGUE: Final = f"PREFIX rdf: <{RDF.iri}> PREFIX rdfs: <{RDFS.iri}> "
 
 
 def _nowhere(result: Violation) -> None:
@@ -113,12 +107,15 @@ def _validate(
             counts[violation.severity] += 1
             yield violation
 
+    def looked() -> bool:
+        return bool(counts) or looks_at(suite, validated)
+
     with (folder / REPORT).open("wb") as output:
-        _write(counted(), output, settings, by_pyshacl, locate)
+        _write(counted(), output, settings, by_pyshacl, locate, looked)
     verdict = {
         "conforms": not counts["Violation"],
         "counts": {severity: count for severity, count in counts.items() if count},
-        "looked": bool(counts) or looks_at(suite, validated),
+        "looked": looked(),
         "by_pyshacl": by_pyshacl,
     }
     (folder / VERDICT).write_text(json.dumps(verdict))
@@ -163,33 +160,17 @@ def refuse_remote(triples: Iterable[Triple]) -> None:
             raise QueryForbiddenError(f"the shapes cannot be used: sh:prefix: {value[:80]!r} is no prefix")
 
 
-def looks_at(shapes: Shapes, data: Data) -> bool:
-    """Return whether a target of `shapes` finds anything in `data`."""
-    typed = {t.subject for t in shapes.triples if t.predicate == RDF.type and t.object in (RDFS.Class, OWL.Class)}
-    shaped = {t.subject for t in shapes.triples if t.predicate.value.startswith(SH.iri)}
-    values: dict[NamedNode, list[NamedNode]] = {SH.targetClass: [n for n in typed & shaped if isinstance(n, NamedNode)]}
-    for triple in shapes.triples:
-        if triple.predicate in (SH.targetNode, SH.target):
-            return True
-        if triple.predicate in _TARGETS and isinstance(triple.object, NamedNode):
-            values.setdefault(triple.predicate, []).append(triple.object)
-    return any(
-        next(iter(data.rows(_PROLOGUE + bind(_TARGETS[target], values=named))), None) is not None
-        for target, named in values.items()
-        if named
-    )
-
-
 def _write(
     results: Iterator[Violation],
     output: IO[bytes],
     settings: dict[str, Any],
     by_pyshacl: dict[str, str],
     locate: Locate,
+    looked: Callable[[], bool],
 ) -> None:
-    form = settings["form"]
+    form, checked = settings["form"], settings["checked"]
     if form in FORMS:
-        write(results, FORMS[form], output, checked=settings["checked"], by_pyshacl=by_pyshacl, locate=locate)
+        write(results, FORMS[form], output, checked=checked, by_pyshacl=by_pyshacl, locate=locate, looked=looked)
     elif form == "summary":
         output.write(json.dumps(summary(results, settings["examples"]), ensure_ascii=False).encode())
     elif (rdf := RdfFormat.from_media_type(form)) is not None:

@@ -33,6 +33,9 @@ Locate = Callable[[Violation], Location | None]
 SORTED: Final = 10_000
 """Up to how many results are sorted; more are written in the order in which they were found."""
 
+UNTARGETED: Final = ", which no shape looks at"
+"""What is said beside what was validated where no target of the shapes finds anything in it."""
+
 _IN_MEMORY: Final = 1 << 20
 """Bytes, packed, of a report that is put by in memory."""
 
@@ -48,12 +51,14 @@ def write(
     checked: str,
     by_pyshacl: Mapping[str, str] | None = None,
     locate: Locate | None = None,
+    looked: Callable[[], bool] = lambda: True,
 ) -> Counter[str]:
     """Write the report on `results` to `output`, and return how many there were of each severity.
 
     `checked`: what was validated, in a few words. `by_pyshacl`: the shapes that pySHACL ran, each with the reason.
     `locate` says which document a result is about, and where in it; by default, the file that was checked, and the
-    line where its text tells it for certain.
+    line where its text tells it for certain. `looked` is asked where there is no result, and says whether the shapes
+    look at anything in the data: if not, the report does not pass for good news.
 
     `conforms`, in text, JSON and SARIF, is whether there is no result of severity ``Violation``; ``sh:conforms``, in
     Turtle, is the standard's: no result at all (https://www.w3.org/TR/shacl/#conforms).
@@ -67,6 +72,8 @@ def write(
         for violation in _ordered(results):
             counts[violation.severity] += 1
             writer.add(violation)
+        if not counts and not looked():
+            checked += UNTARGETED
         writer.finish(output, Verdict(checked, counts, by_pyshacl or {}))
     return counts
 

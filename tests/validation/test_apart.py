@@ -102,8 +102,9 @@ def test_a_summary_stays_small_and_counts_all() -> None:
     ],
 )
 def test_it_says_whether_anything_was_looked_at(shapes: str, looked: bool) -> None:
-    outcome = run(shapes)
+    outcome = run(shapes, form="text")
     assert (outcome.conforms, outcome.looked) == (True, looked)
+    assert (b"which no shape looks at" in outcome.report.read()) is not looked
 
 
 def test_shapes_that_no_query_can_do_run_in_the_same_process() -> None:
