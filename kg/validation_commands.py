@@ -344,12 +344,14 @@ def _records(store: Store, graph: NamedNode | None, since: int | None) -> Check:
     from kg.validation.stored import record_graphs, record_results, touched_since
 
     gate = RecordGate()
-    names = record_graphs(store) if graph is None else [graph]
-    checked = console.counted(len(names), "graph") + " of sources" if graph is None else str(graph)
+    if graph is None:
+        names = record_graphs(store, since)
+        checked = console.counted(len(names), "graph") + " of sources"
+    else:
+        names = [graph] if since is None or graph in touched_since(store, since) else []
+        checked = str(graph)
     if since is not None:
-        touched = touched_since(store, since)
-        names = [name for name in names if name in touched]
-        checked = f"{len(names):,} of {checked}, changed since generation {since}"
+        checked = f"{checked}, {'' if names else 'not '}changed since generation {since}"
     return Check(record_results(store, names, gate), checked, gate.shapes.by_pyshacl())
 
 

@@ -117,6 +117,11 @@ class Compiler:
         listed = " ".join(map(self._quoted, nodes))
         return f"SELECT ?this WHERE {{ VALUES ?this {{ {listed} }} FILTER({self._is_target(targets)}) }}"
 
+    def types(self, nodes: Iterable[NamedNode | Literal]) -> str:
+        """Return a query for each of `nodes` that is of a class, with the class."""
+        listed = " ".join(map(self._quoted, nodes))
+        return f"SELECT ?this ?class WHERE {{ VALUES ?this {{ {listed} }} ?this {quote(RDF.type)} ?class }}"
+
     def _select(self, focus: Focus, path: Path | None = None) -> str:
         """Return how the rows about every focus node and value begin, so that none is there twice."""
         inner = path.path if isinstance(path, InversePath) else path

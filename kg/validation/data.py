@@ -10,16 +10,14 @@ from typing import Final
 
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store, Triple
 
-from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.validation.components import SHAPES_GRAPH
 from kg.validation.literals import Lexicon, decode
+from kg.vocabulary import RDFS
 
-SUBCLASSES: Final = "SELECT DISTINCT ?below WHERE { ?below rdfs:subClassOf+ $class }"
 _PORTION: Final = 20_000
 """Quads that are added together."""
 _SMALL: Final = 10_000
-_RDFS: Final = "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
 
 Graph = NamedNode | DefaultGraph
 
@@ -119,16 +117,25 @@ class Data:
 
     def subclasses(self, name: NamedNode) -> tuple[NamedNode | BlankNode, ...]:
         """Return `name` and the classes below it, by what the data say."""
-        found = self.rows(_RDFS + bind(SUBCLASSES, **{"class": name}))
-        below = [row["below"] for row in found]
-        return tuple(dict.fromkeys([name, *(each for each in below if isinstance(each, NamedNode | BlankNode))]))
+        found: dict[NamedNode | BlankNode, None] = {name: None}
+        todo: list[NamedNode | BlankNode] = [name]
+        while todo:
+            for each in self.subjects(RDFS.subClassOf, todo.pop()):
+                if isinstance(each, NamedNode | BlankNode) and each not in found:
+                    found[each] = None
+                    todo.append(each)
+        return tuple(found)
 
     def matching(self, subject: Term | None, predicate: NamedNode | None, value: Term | None) -> Iterator[Quad]:
         """Yield the quads that match, as they were written."""
         if isinstance(subject, Literal | Triple):
             return
         held = self.term(value) if isinstance(value, Literal) else value
-        for quad in self._store.quads_for_pattern(subject, predicate, held, self._graph):
+        found = self._store.quads_for_pattern(subject, predicate, held, self._graph)
+        if not self.encodes:
+            yield from found
+            return
+        for quad in found:
             yield Quad(quad.subject, quad.predicate, decode(quad.object), quad.graph_name)
 
     def subjects(

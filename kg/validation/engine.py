@@ -69,7 +69,7 @@ class Engine:
             for node in shape.targets.nodes:
                 data.term(node)  # known before it is asked whether there are encoded literals
         names = {name for shape in shapes.values() for name in _classes(shape)}
-        subclasses = {name: data.subclasses(name) for name in names}
+        self._subclasses = subclasses = {name: data.subclasses(name) for name in names}
         repeats = data.may_repeat
         self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans, repeats)
         lasting = data.as_written and among is None and all(len(below) == 1 for below in subclasses.values())
@@ -79,6 +79,7 @@ class Engine:
         self._counted: dict[Targets, int] = {}
         self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
         self._aimed: dict[Targets, Targets | None] = {}
+        self._typed: dict[Term, list[Term]] | None = None
         self._asked_about: Targets | None = None
         self._known: dict[tuple[ShapeNode, Focus], Found] = {}
         self._failed: dict[tuple[ShapeNode, Focus], set[Term]] = {}
@@ -144,12 +145,26 @@ class Engine:
     def _among_targets(self, targets: Targets, among: Collection[NamedNode | Literal]) -> Iterator[NamedNode | Literal]:
         listed = set(targets.nodes).intersection(among)
         yield from tuple(listed)
-        if among and (targets.classes or targets.subjects_of or targets.objects_of):
-            for [node] in self._rows(self._compiler.among(targets, among)):
-                term = self._data.original(node)
-                if isinstance(term, NamedNode | Literal) and term not in listed:
-                    listed.add(term)  # two that are written differently may be one to the engine
-                    yield term
+        by_property = Targets(subjects_of=targets.subjects_of, objects_of=targets.objects_of)
+        found: Iterable[Term] = self._instances(targets.classes) if among and targets.classes else ()
+        if among and by_property:
+            found = [
+                *found,
+                *(self._data.original(node) for [node] in self._rows(self._compiler.among(by_property, among))),
+            ]
+        for term in found:
+            if isinstance(term, NamedNode | Literal) and term not in listed:
+                listed.add(term)  # two that are written differently may be one to the engine
+                yield term
+
+    def _instances(self, classes: Iterable[NamedNode]) -> list[Term]:
+        """Return those of the focus nodes that are looked at which are of one of `classes`: all are asked once."""
+        if self._typed is None:
+            self._typed = defaultdict(list)
+            for node, kind in self._rows(self._compiler.types(self._among or ())):
+                self._typed[kind].append(node)
+        below = {each for name in classes for each in self._subclasses[name]}
+        return [node for each in below for node in self._typed.get(each, ())]
 
     def _stream(self, node: ShapeNode, focus: Focus) -> Iterator[tuple[Term, Violation]]:
         """Yield the results about each of the focus nodes that does not conform to the shape `node`."""

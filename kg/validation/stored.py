@@ -24,10 +24,14 @@ SELECT DISTINCT ?graph WHERE {
 _PREFIX: Final = f"PREFIX kg: <{KG.iri}>"
 
 
-def record_graphs(store: Store) -> list[NamedNode]:
-    """Return the names of the graphs of records, in order; graphs of other kinds are passed over."""
-    names = (name for name in store.named_graphs() if isinstance(name, NamedNode))
-    return sorted((name for name in names if name.value.startswith(SOURCE_GRAPHS)), key=lambda name: name.value)
+def record_graphs(store: Store, since: int | None = None) -> list[NamedNode]:
+    """Return the names of the graphs of records, in order; graphs of other kinds are passed over.
+
+    `since`: only those that commits after this generation touched and that are still there.
+    """
+    names = store.named_graphs() if since is None else filter(store.contains_named_graph, touched_since(store, since))
+    found = [name for name in names if isinstance(name, NamedNode) and name.value.startswith(SOURCE_GRAPHS)]
+    return sorted(found, key=lambda name: name.value)
 
 
 def touched_since(store: Store, generation: int) -> set[NamedNode]:

@@ -27,7 +27,7 @@ from kg.validation.data import Data
 from kg.validation.gate import RecordGate
 from kg.validation.incremental import affected, changed_since
 from kg.validation.shapes import Shapes
-from kg.validation.stored import record_graphs, record_results, touched_since
+from kg.validation.stored import record_graphs, record_results
 from kg.vocabulary import KG, RDF, SCHEMA, XSD
 from loaders.pipeline import load
 from tests.benchmarks import peers
@@ -182,7 +182,7 @@ def changed(folder: Path) -> Iterator[Comparison]:
                 assert [*dataset.results(data, focus=concerned.nodes)] == []
 
             def records() -> None:
-                graphs = touched_since(store, before).intersection(record_graphs(store))
+                graphs = record_graphs(store, since=before)
                 assert len(graphs) == 1
                 assert not any(each.blocks for each in record_results(store, graphs, gate))
 

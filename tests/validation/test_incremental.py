@@ -437,9 +437,11 @@ def test_focus_nodes_are_looked_up_and_not_looked_for() -> None:
         data = Data.stored(store)
         asked = data.rows
 
-        def rows(query: str, *, plain: bool = False, asked: Any = asked, kept: list[str] = engine_queries) -> Any:
+        def rows(
+            query: str, *, plain: bool = False, once: bool = False, asked: Any = asked, kept: list[str] = engine_queries
+        ) -> Any:
             kept.append(query)
-            return asked(query, plain=plain)
+            return asked(query, plain=plain, once=once)
 
         data.rows = rows  # type: ignore[method-assign]
         chosen = {quad.subject for quad in record("act")[1]}
