@@ -5,6 +5,7 @@ https://www.w3.org/TR/shacl/#sparql-constraints and https://www.w3.org/TR/shacl/
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -23,6 +24,9 @@ from kg.vocabulary import OWL, RDF, RDFS, SH, XSD, curie
 SHAPES_GRAPH: Final = NamedNode("https://w3id.org/quadcite/graph/shapes")
 """What ``$shapesGraph`` stands for."""
 
+_VARIABLE: Final = re.compile(r"\w+")
+_RESERVED: Final = frozenset({"this", "shapesGraph", "currentShape", "path", "PATH", "value"})
+"""What no parameter is called (https://www.w3.org/TR/shacl/#sparql-constraint-components-parameters)."""
 _VALIDATORS: Final = (SH.nodeValidator, SH.propertyValidator)
 
 Graph = Mapping[Term, Mapping[NamedNode, Sequence[Term]]]
@@ -69,6 +73,10 @@ class Components:
                 paths = said.get(SH.path, ())
                 if len(paths) != 1 or not isinstance(paths[0], NamedNode):
                     raise refused(node, SH.parameter, "a parameter has one sh:path, an IRI")
+                if not _VARIABLE.fullmatch(name := _local(paths[0])) or name in _RESERVED:
+                    raise refused(
+                        node, SH.parameter, f"the local name of its path is a variable, which {name!r} is not"
+                    )
                 is_optional = any(
                     isinstance(v, Literal) and v.value in ("true", "1") for v in said.get(SH.optional, ())
                 )

@@ -225,6 +225,11 @@ def references(constraint: Constraint) -> tuple[ShapeNode, ...]:
     return ()
 
 
+def too_deep() -> InvalidInputError:
+    """Return the error about shapes, or paths in them, that stand in one another too deeply to be followed."""
+    return InvalidInputError("the shapes cannot be used: they, or paths or patterns in them, are nested too deeply")
+
+
 def refused(node: Term | None, term: NamedNode | None, rule: str) -> InvalidInputError:
     """Return the error about a shapes graph: which shape, which of its terms, and the rule that is broken."""
     where = "" if node is None else f" in the shape {curie(node.value) if isinstance(node, NamedNode) else node},"

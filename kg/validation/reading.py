@@ -14,7 +14,7 @@ from rapidfuzz import process
 
 from kg.errors import InvalidInputError
 from kg.store.protocol import Term
-from kg.validation import model
+from kg.validation import foreign, model
 from kg.validation.components import Components
 from kg.validation.model import Constraint, Shape, ShapeNode, Targets, refused
 from kg.validation.paths import IllFormedError, Path, read_list, read_path
@@ -25,8 +25,8 @@ _TARGETS: Final = (SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.target
 _LISTS_OF_SHAPES: Final = {SH["and"]: "and", SH["or"]: "or", SH.xone: "xone"}
 _KINDS: Final = ("IRI", "BlankNode", "Literal", "BlankNodeOrIRI", "BlankNodeOrLiteral", "IRIOrLiteral")
 _RANGES: Final = {SH.minInclusive: ">=", SH.minExclusive: ">", SH.maxInclusive: "<=", SH.maxExclusive: "<"}
-_ADVANCED: Final = (SH.target, SH.rule, SH.expression, SH.js)
-"""What SHACL Advanced Features and SHACL JavaScript add to a shape (https://www.w3.org/TR/shacl-af/)."""
+_ADVANCED: Final = (SH.target, SH.rule, SH.expression)
+"""What SHACL Advanced Features add to a shape (https://www.w3.org/TR/shacl-af/)."""
 _PARAMETERS: Final = frozenset(
     SH[name]
     for name in (
@@ -53,15 +53,20 @@ _FLAGS: Final = re.compile("[smixq]*")
 def read_shapes(triples: Iterable[Quad | Triple]) -> dict[ShapeNode, Shape]:
     """Return every shape of a shapes graph by its node.
 
-    Raises InvalidInputError for one that is ill-formed or recursive, or says what SHACL does not know.
+    Raises InvalidInputError for one that is ill-formed, recursive or nested too deeply, or says what SHACL does not
+    know, and what `foreign.refuse` does.
     """
     triples = list(triples)
+    foreign.refuse(triples)
     for triple in triples:
         if triple.predicate == SH.entailment:  # https://www.w3.org/TR/shacl/#shacl-rdfs
             raise refused(None, SH.entailment, f"no entailment regime is supported, so not {triple.object} either")
-    reader = _Reader(triples)
-    shapes = {node: reader.shape(node) for node in reader.nodes()}
-    _refuse_recursion(shapes)
+    try:
+        reader = _Reader(triples)
+        shapes = {node: reader.shape(node) for node in reader.nodes()}
+        _refuse_recursion(shapes)
+    except RecursionError:
+        raise model.too_deep() from None
     return shapes
 
 

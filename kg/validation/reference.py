@@ -15,6 +15,7 @@ from rdflib.plugins.sparql import prepareQuery
 
 from kg.errors import InvalidInputError
 from kg.store.protocol import Term
+from kg.validation.model import too_deep
 from kg.validation.paths import Description, read_path
 from kg.validation.report import Violation
 from kg.validation.wording import main_text
@@ -37,6 +38,7 @@ def validate(
     `only`: the shapes whose targets are looked at; the others serve where one of them refers to them. Raises
     InvalidInputError when the shapes cannot be understood.
     """
+    from pyparsing import ParseBaseException  # rdflib's, for a query that it does not understand
     import pyshacl  # takes as long to import as all else here, and is needed where a shape does not compile alone
     from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
 
@@ -46,8 +48,14 @@ def validate(
             _, report, text = pyshacl.validate(
                 rdflib_graph(quads), shacl_graph=rdflib_graph(kept), inplace=True, advanced=True
             )
-        except (ShapeLoadError, ReportableRuntimeError) as error:
+        except (ShapeLoadError, ReportableRuntimeError, ParseBaseException) as error:
             raise InvalidInputError(f"the shapes cannot be used: {error}") from error
+        except RecursionError:
+            raise too_deep() from None
+        except Exception as error:  # rdflib raises bare ones where a query is more than it can do
+            named = ", ".join(sorted(str(each) for each in only or ()))
+            why = str(error) or type(error).__name__
+            raise InvalidInputError(f"pySHACL cannot run the shapes {named}: {why}") from error
     if not isinstance(report, rdflib.Graph):
         raise InvalidInputError(f"the shapes cannot be used: {text}")
     graph = _described(report)
