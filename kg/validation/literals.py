@@ -101,6 +101,10 @@ def has_datatype(term: Term, datatype: NamedNode, *, as_written: bool) -> bool:
     return term.datatype == datatype and well_formed(term)
 
 
+_TRIED_TOGETHER: Final = 1_000
+"""Literals that one store is given, to see how it keeps them."""
+
+
 class Lexicon:
     """Which literals of some data the engine would alter, and what stands for each."""
 
@@ -121,10 +125,12 @@ class Lexicon:
         return literal if known == literal else known
 
     def _encoded(self, literal: Literal) -> Literal:
-        subject = NamedNode(BASE)
+        # What is removed from a store in memory stays in its way: each literal has a subject of its own.
+        if len(self._kept) % _TRIED_TOGETHER == 0:
+            self._scratch = Store()
+        subject = NamedNode(f"{BASE}{len(self._kept)}")
         self._scratch.add(Quad(subject, RDF.value, literal))
-        [quad] = self._scratch
-        self._scratch.remove(quad)
+        [quad] = self._scratch.quads_for_pattern(subject, None, None)
         stored = quad.object
         if stored == literal:
             if stored in self.altered:
