@@ -132,8 +132,9 @@ def validate(
     with opened as check, _destination(output) as stream:
         counts = _write(check, form, stream)
     if output is not None:
-        told = ", ".join(f"{number:,} {severity.lower()}" for severity, number in sorted(counts.items()))
-        console.say(f"kg: {check.checked}: {told or 'nothing found'}; the report is in {output}")
+        from kg.validation.summary import verdict
+
+        console.say(f"kg: {verdict(check.checked, counts)}; the report is in {output}")
     failing = FAILING[fail_on]
     if any(number and (failing is None or severity in failing) for severity, number in counts.items()):
         raise typer.Exit(console.FAILURE)

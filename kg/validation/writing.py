@@ -175,10 +175,12 @@ class _Text:
 
 class _Json:
     def __init__(self, spool: _Spool, locate: Locate) -> None:
-        self._list = _List(spool)
+        self._list, self._locate = _List(spool), locate
 
     def add(self, violation: Violation) -> None:
-        self._list.add(violation.to_dict())
+        at = self._locate(violation)
+        place = {"source": violation.source} if at is None else {"source": at.document, "line": at.line, "row": at.row}
+        self._list.add({**violation.to_dict(), "line": None, "row": None, **place})
 
     def finish(self, output: IO[bytes], known: Verdict) -> None:
         head = {"conforms": known.conforms, "checked": known.checked, "by_pyshacl": dict(known.by_pyshacl)}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def test_the_verdict_stands_at_the_top_whenever_it_is_known(
     told = json.loads(report(results, "json"))
     assert list(told) == ["conforms", "checked", "by_pyshacl", "results"]
     assert told["conforms"] is conforms
-    assert told["results"] == [each.to_dict() for each in results]
+    assert told["results"] == [{**each.to_dict(), "line": None, "row": None} for each in results]
     [run] = json.loads(report(results, "sarif"))["runs"]
     assert run["properties"] == {"checked": "a file", "conforms": conforms}
     assert report(results, "text").splitlines()[-1].startswith(f"a file: {'conforms' if conforms else 'does not'}")
@@ -90,6 +91,18 @@ def test_the_same_results_make_the_same_report_in_whatever_order_they_are_found(
     for name in names:
         texts = [text.replace(name, "_:b") for text in texts]
     assert texts[0] == texts[1]
+
+
+def test_json_names_the_place_of_each_result_as_far_as_it_is_known() -> None:
+    def located(results: list[Violation], at: Location | None) -> tuple[object, ...]:
+        [told] = json.loads(report(results, "json", locate=lambda each: at))["results"]
+        return told["source"], told["line"], told["row"]
+
+    stored = replace(ODD, source=None)
+    assert located([ODD], Location("a.ttl", line=7)) == ("a.ttl", 7, None)
+    assert located([stored], Location("hub:a/b.parquet", row=3)) == ("hub:a/b.parquet", None, 3)
+    assert located([ODD], None) == ("a.ttl", None, None)
+    assert located([stored], None) == (None, None, None)
 
 
 def test_more_results_than_are_sorted_are_written_whole_and_in_the_order_found() -> None:
