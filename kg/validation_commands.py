@@ -179,7 +179,7 @@ def _of_files(
 ) -> Iterator[Check]:
     """Validate files of RDF, and try the others of them as what a loader reads."""
     from kg.validation.files import STDIN, document, expanded
-    from kg.validation.merging import DataGraph
+    from kg.validation.merging import DataGraph, has_shapes
     from kg.validation.positions import Lines
     from kg.validation.targets import looks_at
 
@@ -196,7 +196,7 @@ def _of_files(
             yield trial
         return
     named = documents(rdf, lenient=lenient)
-    if own is None and suite is None and (within := [one for one in named if one.has_shapes()]):
+    if own is None and suite is None and (within := [one for one in named if has_shapes(one)]):
         own = _own_shapes(within)
     beside = [quad for one in documents(expanded(ontology)) for quad in one.well_formed()]
     places: dict[Violation, Location] = {}
@@ -235,7 +235,7 @@ def _untargeted(more: str = "") -> Literal[False]:
 
 
 def _own_shapes(documents: Sequence[Document]) -> Shapes:
-    from kg.validation.files import ShapesGraph
+    from kg.validation.merging import ShapesGraph
 
     graph = ShapesGraph.read(documents)
     for iri, name in graph.imports.items():

@@ -11,7 +11,8 @@ from pathlib import Path
 from pyoxigraph import NamedNode, Quad
 
 from kg import bundle
-from kg.validation.files import read, shapes_faults
+from kg.errors import QuadciteError
+from kg.validation.files import read
 from kg.validation.gate import RecordGate
 from kg.validation.releases import release_faults
 from kg.validation.report import Report, Violation
@@ -46,9 +47,13 @@ def tbox() -> Shapes:
 
 def suite_faults(path: Path) -> list[Violation]:
     """Return why a file of shapes cannot be used, or which of its shapes do not compile to queries: ours all do."""
-    return shapes_faults(path) or [
+    try:
+        uncompiled = Shapes.load(path).uncompiled
+    except QuadciteError as error:
+        return [Violation(None, str(error), source=str(path))]
+    return [
         Violation(shape, f"A shape of ours compiles to queries; this one does not: {reason}", source=str(path))
-        for shape, reason in Shapes.load(path).uncompiled.items()
+        for shape, reason in uncompiled.items()
     ]
 
 

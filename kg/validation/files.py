@@ -1,23 +1,22 @@
-"""Files of RDF: which are meant, their quads or where their syntax is wrong, and shapes read from them."""
+"""Files of RDF: which are meant, and their quads or where their syntax is wrong."""
 
 from __future__ import annotations
 
 import glob
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final
 
-from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse
+from pyoxigraph import Quad, RdfFormat, parse
 
-from kg.errors import InvalidInputError, QuadciteError, SourceError
+from kg.errors import InvalidInputError, SourceError
+from kg.store import errand
+from kg.store.confinement import SyntaxFaultError
 from kg.validation.report import Violation
 from kg.validation.sarif import Location
-from kg.validation.shapes import Shapes
-from kg.vocabulary import OWL, RDF, RDFS, SH, curie
 
 FORMATS: Final[dict[str, RdfFormat]] = {
     ".ttl": RdfFormat.TURTLE,
@@ -38,16 +37,6 @@ IN_FOLDERS: Final = tuple(ending for ending in FORMATS if ending not in (".json"
 
 STDIN: Final = "-"
 _BOM: Final = b"\xef\xbb\xbf"
-_SHACL: Final = re.compile(rb"www\.w3\.org/ns/shacl#")
-_SCANNED_BYTES: Final = 1 << 20
-_PLACE: Final = re.compile(
-    r"(?:Parser error )?(?:at line \d+ (?:column \d+|between columns \d+ and \d+)"
-    r"|between line \d+ column \d+ and line \d+ column \d+): "
-)
-_SHAPE_CLASSES: Final = frozenset({SH.NodeShape, SH.PropertyShape})
-_TARGETS: Final = frozenset({SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.targetObjectsOf, SH.target})
-_CLASSES: Final = frozenset({RDFS.Class, OWL.Class})
-_BLANK: Final = re.compile(r"_:\w+")
 
 
 class MalformedError(Exception):
@@ -105,12 +94,13 @@ class Document:
             raise SourceError(str(error)) from error
 
     def _malformed(self, error: SyntaxError, well_formed: int) -> MalformedError:
-        line = f", line {error.lineno}" if error.lineno is not None else ""
-        column = f", column {error.offset}" if error.lineno is not None and error.offset is not None else ""
-        message = f"{self.name}{line}{column}: not {self.format.name}: {_PLACE.sub('', error.msg, count=1)}"
+        line, column = errand.place_of(error, self.format.media_type, lambda: self.opened().read())
+        said = SyntaxFaultError(error.msg, line, column)
+        where = f"{self.name}, {said.place}" if said.place else self.name
+        message = f"{where}: not {self.format.name}: {said.fault}"
         if self._is_taken_leniently(well_formed):
             message += "; a lenient reader takes it"
-        return MalformedError(Violation(None, message, source=self.name), Location(self.name, error.lineno))
+        return MalformedError(Violation(None, message, source=self.name), Location(self.name, line))
 
     def _is_taken_leniently(self, well_formed: int) -> bool:
         """Return whether a lenient reader comes further than the quads that a strict one took."""
@@ -122,28 +112,6 @@ class Document:
         except (MalformedError, SourceError):
             return False
         return True
-
-    def has_shapes(self) -> bool:
-        """Return whether it says what a shape is, as far as it can be parsed."""
-        with self.opened() as stream:
-            before = b""
-            while piece := stream.read(_SCANNED_BYTES):
-                if _SHACL.search(before + piece):
-                    break
-                before = piece[-40:]
-            else:
-                return False
-        try:
-            return any(map(_of_shape, self.quads()))
-        except MalformedError:
-            return False
-
-
-def _of_shape(triple: Quad | Triple) -> bool:
-    predicate = triple.predicate
-    return (
-        predicate in _TARGETS or predicate == SH.property or (predicate == RDF.type and triple.object in _SHAPE_CLASSES)
-    )
 
 
 def document(
@@ -198,83 +166,6 @@ def expanded(places: Iterable[str], *, leave_out: Iterable[str] = ()) -> list[st
 
 def _hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class ShapesGraph:
-    """What documents say of shapes, by document."""
-
-    said: Sequence[tuple[str, Sequence[Triple]]]
-
-    @classmethod
-    def read(cls, documents: Iterable[Document]) -> ShapesGraph:
-        """Read the documents. Raises SourceError for one that cannot be read, or is not what its format asks for."""
-        return cls([(each.name, [quad.triple for quad in each.well_formed()]) for each in documents])
-
-    @property
-    def imports(self) -> dict[str, str]:
-        """The IRIs that ``owl:imports`` names, which nothing fetches, each with the document that does."""
-        return {str(t.object): name for name, triples in self.said for t in triples if t.predicate == OWL.imports}
-
-    def shapes(self) -> Shapes:
-        """Return the shapes. Raises InvalidInputError, naming the file, where none is there or one is ill-formed."""
-        if not any(_of_shape(triple) for _, said in self.said for triple in said):
-            raise InvalidInputError(f"{self.names}: there is no shape in it: no sh:NodeShape, no sh:PropertyShape")
-        try:
-            return Shapes(triple for _, said in self.said for triple in said)
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{self._at_fault(str(error))}: {self._named(str(error))}") from error
-
-    def _at_fault(self, message: str) -> str:
-        """Return the name of the document that is ill-formed by itself, or of all where only together they are."""
-        for name, said in self.said if len(self.said) > 1 else ():
-            try:
-                Shapes(said)
-            except InvalidInputError as error:
-                if str(error) == message:
-                    return name
-        return self.names
-
-    def _named(self, message: str) -> str:
-        """Return `message` with what tells people which node is meant, for one without a name."""
-        label = _BLANK.search(message)
-        said = [triple for _, triples in self.said for triple in triples]
-        about = [] if label is None else [each for each in said if str(each.subject) == label[0]]
-        if not about:
-            return message
-        paths = [
-            curie(each.object.value)
-            for each in about
-            if isinstance(each.object, NamedNode) and each.predicate == SH.path
-        ]
-        owners = [each for each in said if each.object == about[0].subject]
-        where = [f"of {curie(each.subject.value)}" for each in owners if isinstance(each.subject, NamedNode)]
-        return message.replace(
-            str(about[0].subject), " ".join(["without a name", *where, *(f"for {each}" for each in paths)])
-        )
-
-    @property
-    def names(self) -> str:
-        """The names of the documents, for messages."""
-        return ", ".join(name for name, _ in self.said)
-
-    @property
-    def has_targets(self) -> bool:
-        """Whether a shape is given what to look at."""
-        return any(
-            triple.predicate in _TARGETS or (triple.predicate == RDF.type and triple.object in _CLASSES)
-            for _, said in self.said
-            for triple in said
-        )
-
-
-def shapes_faults(path: Path) -> list[Violation]:
-    """Return why a file of shapes cannot be used; nothing, if it can."""
-    try:
-        Shapes.load(path)
-    except QuadciteError as error:
-        return [Violation(None, str(error), source=str(path))]
-    return []
 
 
 def read(path: Path) -> tuple[list[Quad], Violation | None]:

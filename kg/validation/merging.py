@@ -1,24 +1,33 @@
-"""Documents taken as one data graph, as SHACL has it, and which of them each result is about."""
+"""Documents taken as one data graph, or as one shapes graph, as SHACL has it; and which of them something is about."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from pyoxigraph import NamedNode, Quad
+from pyoxigraph import NamedNode, Quad, Triple
 from rapidfuzz import process
 
-from kg.errors import NotFoundError
+from kg.errors import InvalidInputError, NotFoundError
 from kg.store.protocol import Term
 from kg.validation.data import Data
 from kg.validation.files import Document, MalformedError
 from kg.validation.report import Violation
 from kg.validation.sarif import Location
 from kg.validation.shapes import Shapes
+from kg.vocabulary import OWL, RDF, RDFS, SH, curie
 
 SUGGESTED: Final = 5
 """Graphs that are named when one is asked for that is not there."""
+
+_SHACL: Final = re.compile(rb"www\.w3\.org/ns/shacl#")
+_SCANNED_BYTES: Final = 1 << 20
+_SHAPE_CLASSES: Final = frozenset({SH.NodeShape, SH.PropertyShape})
+_TARGETS: Final = frozenset({SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.targetObjectsOf, SH.target})
+_CLASSES: Final = frozenset({RDFS.Class, OWL.Class})
+_BLANK: Final = re.compile(r"_:\w+")
 
 
 class DataGraph:
@@ -117,3 +126,94 @@ def no_graph(graph: NamedNode, names: set[NamedNode]) -> str:
     near = process.extract(graph.value, [name.value for name in names], limit=SUGGESTED)
     more = f", and {len(names) - len(near)} more" if len(names) > len(near) else ""
     return f"there is no graph {graph}; there are " + ", ".join(f"<{name}>" for name, *_ in near) + more
+
+
+def has_shapes(document: Document) -> bool:
+    """Return whether a document says what a shape is, as far as it can be parsed. Raises SourceError."""
+    with document.opened() as stream:
+        before = b""
+        while piece := stream.read(_SCANNED_BYTES):
+            if _SHACL.search(before + piece):
+                break
+            before = piece[-40:]
+        else:
+            return False
+    try:
+        return any(map(_of_shape, document.quads()))
+    except MalformedError:
+        return False
+
+
+def _of_shape(triple: Quad | Triple) -> bool:
+    predicate = triple.predicate
+    return (
+        predicate in _TARGETS or predicate == SH.property or (predicate == RDF.type and triple.object in _SHAPE_CLASSES)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShapesGraph:
+    """What documents say of shapes, by document."""
+
+    said: Sequence[tuple[str, Sequence[Triple]]]
+
+    @classmethod
+    def read(cls, documents: Iterable[Document]) -> ShapesGraph:
+        """Read the documents. Raises SourceError for one that cannot be read, or is not what its format asks for."""
+        return cls([(each.name, [quad.triple for quad in each.well_formed()]) for each in documents])
+
+    @property
+    def imports(self) -> dict[str, str]:
+        """The IRIs that ``owl:imports`` names, which nothing fetches, each with the document that does."""
+        return {str(t.object): name for name, triples in self.said for t in triples if t.predicate == OWL.imports}
+
+    def shapes(self) -> Shapes:
+        """Return the shapes. Raises InvalidInputError, naming the file, where none is there or one is ill-formed."""
+        if not any(_of_shape(triple) for _, said in self.said for triple in said):
+            raise InvalidInputError(f"{self.names}: there is no shape in it: no sh:NodeShape, no sh:PropertyShape")
+        try:
+            return Shapes(triple for _, said in self.said for triple in said)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{self._at_fault(str(error))}: {self._named(str(error))}") from error
+
+    def _at_fault(self, message: str) -> str:
+        """Return the name of the document that is ill-formed by itself, or of all where only together they are."""
+        for name, said in self.said if len(self.said) > 1 else ():
+            try:
+                Shapes(said)
+            except InvalidInputError as error:
+                if str(error) == message:
+                    return name
+        return self.names
+
+    def _named(self, message: str) -> str:
+        """Return `message` with what tells people which node is meant, for one without a name."""
+        label = _BLANK.search(message)
+        said = [triple for _, triples in self.said for triple in triples]
+        about = [] if label is None else [each for each in said if str(each.subject) == label[0]]
+        if not about:
+            return message
+        paths = [
+            curie(each.object.value)
+            for each in about
+            if isinstance(each.object, NamedNode) and each.predicate == SH.path
+        ]
+        owners = [each for each in said if each.object == about[0].subject]
+        where = [f"of {curie(each.subject.value)}" for each in owners if isinstance(each.subject, NamedNode)]
+        return message.replace(
+            str(about[0].subject), " ".join(["without a name", *where, *(f"for {each}" for each in paths)])
+        )
+
+    @property
+    def names(self) -> str:
+        """The names of the documents, for messages."""
+        return ", ".join(name for name, _ in self.said)
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether a shape is given what to look at."""
+        return any(
+            triple.predicate in _TARGETS or (triple.predicate == RDF.type and triple.object in _CLASSES)
+            for _, said in self.said
+            for triple in said
+        )

@@ -13,9 +13,9 @@ from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError, SourceError
 from kg.store.oxigraph import OxigraphStore
 from kg.validation.data import Data
-from kg.validation.files import FORMATS, Document, MalformedError, ShapesGraph, document, expanded, read
+from kg.validation.files import FORMATS, Document, MalformedError, document, expanded, read
 from kg.validation.gate import RecordGate
-from kg.validation.merging import DataGraph
+from kg.validation.merging import DataGraph, ShapesGraph, has_shapes
 from kg.validation.report import Violation
 from kg.validation.sarif import Location
 from kg.validation.shapes import Shapes
@@ -72,6 +72,14 @@ def test_a_syntax_error_names_the_file_the_line_and_the_column(content: bytes, p
     assert raised.value.place.document == "x.ttl"
     assert f"line {raised.value.place.line}," in place
     assert str(raised.value).count("line ") == 1
+
+
+def test_a_syntax_error_in_xml_has_a_line_and_one_of_our_prefixes_is_told() -> None:
+    with pytest.raises(MalformedError, match=r"^x\.rdf, line 2, column 27: not RDF/XML: ") as raised:
+        list(Document("x.rdf", RdfFormat.RDF_XML, b"<a xmlns='urn:a:'>\n  <b xmlns='urn:b:'>text</a>").quads())
+    assert raised.value.place == Location("x.rdf", 2)
+    with pytest.raises(MalformedError, match=r"add @prefix kg: <https://w3id\.org/quadcite/ns#> \.$"):
+        list(Document("x.ttl", RdfFormat.TURTLE, b"kg:a <urn:b> 1 .").quads())
 
 
 def test_the_mark_that_editors_begin_a_file_with_is_passed_over(tmp_path: Path) -> None:
@@ -228,9 +236,9 @@ def test_a_shape_without_a_name_is_told_by_its_path_and_its_owner() -> None:
 
 
 def test_documents_with_shapes_are_told() -> None:
-    assert turtle(SHAPES).has_shapes()
-    assert not turtle("ex:a a ex:Person .").has_shapes()
-    assert not turtle("ex:a a ").has_shapes()
+    assert has_shapes(turtle(SHAPES))
+    assert not has_shapes(turtle("ex:a a ex:Person ."))
+    assert not has_shapes(turtle("ex:a a "))
 
 
 def test_imports_are_told_since_nothing_is_fetched() -> None:
