@@ -38,8 +38,8 @@ def validate(
     `only`: the shapes whose targets are looked at; the others serve where one of them refers to them. Raises
     InvalidInputError when the shapes cannot be understood.
     """
-    from pyparsing import ParseBaseException  # rdflib's, for a query that it does not understand
     import pyshacl  # takes as long to import as all else here, and is needed where a shape does not compile alone
+    from pyparsing import ParseBaseException  # rdflib's, for a query that it does not understand
     from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
 
     kept = [triple for triple in shapes if only is None or triple.subject in only or not _gives_targets(triple)]

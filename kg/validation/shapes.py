@@ -7,14 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Self
 
-from pyoxigraph import Literal, NamedNode, Quad, Triple
+from pyoxigraph import Literal, NamedNode, Quad, Triple, parse
 
 from kg import bundle
+from kg.errors import SourceError
 from kg.store.protocol import Term
 from kg.validation import prebinding
 from kg.validation.data import Data
 from kg.validation.engine import Engine, Queries, asks_for_shapes
-from kg.validation.files import document
 from kg.validation.model import Shape, ShapeNode, SparqlConstraint, references, too_deep
 from kg.validation.reading import read_shapes
 from kg.validation.report import Violation
@@ -47,6 +47,7 @@ class Shapes:
         self._queries: Queries = {}
         self._asks_for_shapes = any(map(asks_for_shapes, self.shapes.values()))
         self._compiled = [node for node in self.roots if node not in self.uncompiled]
+        self._from_absent = [node for node in self._compiled if self._from_nothing(node)]
 
     @classmethod
     def dataset(cls) -> Self:
@@ -55,17 +56,21 @@ class Shapes:
 
     @classmethod
     def load(cls, *paths: Path, opened: bool = False) -> Self:
-        """Read a suite from files of RDF; without paths, the record shapes that ship with Quadcite.
+        """Read a suite from Turtle files; without paths, the record shapes that ship with Quadcite.
 
         `opened`: as they are for data that may say more: closed shapes are open, and only what has a class that a shape
         targets is looked at.
 
-        Raises SourceError for a file that cannot be read or is not what its format asks for, InvalidInputError for
-        shapes that are not SHACL.
+        Raises SourceError for a file that cannot be read, InvalidInputError for shapes that are not SHACL.
         """
         triples: list[Triple] = []
         for path in paths or sorted(bundle.folder("shapes").glob("record-*.ttl")):
-            triples += [quad.triple for quad in document(str(path)).well_formed()]
+            try:
+                triples += [quad.triple for quad in parse(path=path, rename_blank_nodes=True)]
+            except SyntaxError as error:
+                raise SourceError(f"{path}, line {error.lineno}: not Turtle: {error.msg}") from error
+            except (OSError, ValueError) as error:
+                raise SourceError(f"{path}: cannot be read as shapes: {error}") from error
         return cls(triples, opened=opened)
 
     def targets_any(self, triples: Iterable[Quad | Triple]) -> bool:
@@ -119,12 +124,7 @@ class Shapes:
                     yield from self._found(data, portion, details=details)
             else:
                 yield from (found for found in self._found(data, details=details) if found[0] in focus)
-        if self.uncompiled and (focus is None or focus):
-            from kg.validation import reference  # pySHACL takes most of a second to import, and is seldom needed
-
-            for result in reference.validate(self.triples, data.quads(), self.uncompiled.keys()):
-                if result.focus is not None and (focus is None or result.focus in focus):
-                    yield result.focus, result
+        yield from self._by_reference(data, self.uncompiled.keys(), focus)
 
     def _found(
         self, data: Data, among: Collection[NamedNode | Literal] | None = None, *, details: bool
@@ -132,34 +132,66 @@ class Shapes:
         try:
             engine = Engine(self.shapes, data, self.triples, self._queries, among=among, details=details)
             engine.ask_ahead(self._compiled)
+            absent = {node: self._absent(node, data) for node in self._from_absent}
             for node in self._compiled:
-                yield from engine.results(node)
+                left = absent.get(node, ())
+                yield from (found for found in engine.results(node) if found[0] not in left)
         except RecursionError:
             raise too_deep() from None
+        for node in self._from_absent:
+            left = absent[node] if among is None else absent[node].intersection(among)
+            yield from self._by_reference(data, [node], left)
+
+    def _by_reference(
+        self, data: Data, nodes: Collection[ShapeNode], focus: Collection[Term] | None
+    ) -> Iterator[tuple[Term, Violation]]:
+        """Yield what pySHACL finds with the targets of some shapes."""
+        if nodes and (focus is None or focus):
+            from kg.validation import reference  # pySHACL takes most of a second to import, and is seldom needed
+
+            for result in reference.validate(self.triples, data.quads(), nodes):
+                if result.focus is not None and (focus is None or result.focus in focus):
+                    yield result.focus, result
+
+    def _absent(self, node: ShapeNode, data: Data) -> set[Term]:
+        """Return the targets that a shape lists and that stand nowhere in the data."""
+        return {
+            term
+            for term in self.shapes[node].targets.nodes
+            if not any(True for _ in data.matching(term, None, None))
+            and not any(True for _ in data.matching(None, None, term))
+        }
 
     def by_pyshacl(self) -> dict[str, str]:
-        """Return `uncompiled` as text, for a report."""
-        return {node.value if isinstance(node, NamedNode) else str(node): why for node, why in self.uncompiled.items()}
+        """Return `uncompiled` as text, for a report, with what pySHACL runs only for target nodes that are absent."""
+        some = dict.fromkeys(self._from_absent, "a path of length zero, from a target node that the data do not hold")
+        return {
+            node.value if isinstance(node, NamedNode) else str(node): why
+            for node, why in (self.uncompiled | some).items()
+        }
 
     def _why_uncompiled(self, node: ShapeNode) -> str:
         """Return why the shape `node` cannot be compiled with all that it refers to; nothing, if it can."""
-        reasons: dict[str, None] = {}
+        return "; ".join(dict.fromkeys(shape.uncompiled for shape in self._within(node) if shape.uncompiled))
+
+    def _within(self, node: ShapeNode) -> Iterator[Shape]:
+        """Yield the shape `node` and those that it refers to, but for deactivated ones."""
         todo, seen = [node], {node}
         while todo:
             shape = self.shapes[todo.pop()]
             if shape.deactivated:
                 continue
-            if shape.uncompiled:
-                reasons[shape.uncompiled] = None
-            if self.shapes[node].targets.nodes and _follows_from_absent(shape):
-                reasons["a path may be of length zero, from a target node that the data need not hold"] = None
+            yield shape
             referred = {each for constraint in shape.constraints for each in references(constraint)}
             todo += referred - seen
             seen |= referred
-        return "; ".join(reasons)
+
+    def _from_nothing(self, node: ShapeNode) -> bool:
+        """Return whether a query of `node` may follow a path of length zero from a target that is listed."""
+        return bool(self.shapes[node].targets.nodes) and any(map(_follows_nothing, self._within(node)))
 
 
-def _follows_from_absent(shape: Shape) -> bool:
+def _follows_nothing(shape: Shape) -> bool:
     """Return whether a query of `shape` follows a path of length zero, which the engine does from no absent node."""
     return any(
         isinstance(constraint, SparqlConstraint) and prebinding.leads_nowhere(constraint.query)

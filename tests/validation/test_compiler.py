@@ -305,15 +305,28 @@ def test_a_query_whose_path_may_be_of_length_zero_sees_a_target_that_the_data_do
     shapes = f""":S sh:targetNode {target} ; sh:sparql [ sh:select
       "SELECT $this ?value WHERE {{ $this <https://example.org/p>* ?value }}" ] ."""
     assert [value for _, value in found(shapes, ":a :p :b .")] == [target.strip(':"')]
-    assert "of length zero" in str(Shapes(read(shapes)).uncompiled)
+    suite = Shapes(read(shapes))
+    assert not suite.uncompiled
+    assert "of length zero" in suite.by_pyshacl()["https://example.org/S"]
+    held = f":a :p {target} ." if target[0] == '"' else f"{target} :p :a ."
+    assert sorted(value for _, value in found(shapes, held)) == sorted(
+        [target.strip(':"')] if target[0] == '"' else ["a", "absent"]
+    )
+
+
+def test_a_query_that_pyshacl_does_not_understand_is_a_fault_of_the_shapes() -> None:
+    shapes = """[] sh:targetNode :a ; sh:path [ sh:oneOrMorePath [ sh:zeroOrMorePath :p ] ] ; sh:sparql [ sh:select
+      "SELECT $this WHERE { $this $PATH ?x FILTER(?x != $currentShape) }" ] ."""
+    with pytest.raises(InvalidInputError, match="the shapes cannot be used"):
+        check(shapes, ":a :p :b .")
 
 
 @pytest.mark.parametrize("counted", ["COUNT(?x)", "COUNT(*)", "SUM(?one)", "STRLEN(GROUP_CONCAT(STR(?one)))"])
 def test_a_query_counts_a_triple_once_that_stands_in_several_graphs(counted: str) -> None:
     suite = Shapes(
         read(
-            f""":S sh:targetSubjectsOf :p ; sh:sparql [ sh:select '''SELECT $this WHERE {{ $this <https://example.org/p> ?x
-            BIND(1 AS ?one) }} GROUP BY $this HAVING({counted} > 1)''' ] ."""
+            f""":S sh:targetSubjectsOf :p ; sh:sparql [ sh:select '''SELECT $this WHERE {{
+            $this <https://example.org/p> ?x BIND(1 AS ?one) }} GROUP BY $this HAVING({counted} > 1)''' ] ."""
         )
     )
     store = Store()
