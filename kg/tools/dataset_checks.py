@@ -139,6 +139,8 @@ class DatasetChecks:
                     self._idle.set()
                     return
                 self._wanted = False
+            if self._checked == self.kg.store.statistics().generation:  # whoever committed and the watch both told
+                continue
             try:
                 result = self._check()
             except (QuadciteError, OSError, RuntimeError) as error:  # the last two: a checkpoint that cannot be read

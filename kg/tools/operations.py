@@ -22,7 +22,7 @@ from kg import __version__, provenance
 from kg.errors import InvalidInputError, ModelError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.healing import Healed, Progress, heal, text_units
-from kg.tools.model import SearchFilters
+from kg.tools.model import DatasetCheck, SearchFilters
 from kg.tools.overview import health
 from kg.tools.passages import search as search_passages
 from kg.tools.querying import sparql
@@ -51,6 +51,7 @@ def status(kg: KnowledgeGraph, on_progress: Progress) -> dict[str, Any]:
     """Count what is in the data directory, and what its index lacks."""
     counted, indexed = kg.store.statistics(), kg.search.status()
     quarantine = kg.settings.data_dir / "quarantine"
+    state = health(kg)
     return {
         "version": __version__,
         "data_dir": str(kg.settings.data_dir.resolve()),
@@ -65,8 +66,19 @@ def status(kg: KnowledgeGraph, on_progress: Progress) -> dict[str, Any]:
         "model": indexed.model,
         "model_problem": indexed.embedder_error,
         "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
-        "problems": [problem for problem in health(kg).problems if problem != indexed.embedder_error],
+        "dataset_shapes": None if state.dataset_shapes is None else _checked(state.dataset_shapes),
+        "problems": [problem for problem in state.problems if problem != indexed.embedder_error],
     }
+
+
+def _checked(last: DatasetCheck) -> str:
+    """Return what the last check in the background found, in a few words."""
+    if last.problem is not None:
+        return f"not checked: {last.problem}"
+    found = "conforms" if last.conforms else f"{last.violations} violation{'s' * (last.violations != 1)}"
+    newer = "; a newer one is being checked" if last.pending else ""
+    first = "" if last.conforms else f"; the first: {last.messages[0]}" if last.messages else ""
+    return f"generation {last.generation}: {found}{newer}{first}"
 
 
 def why(
