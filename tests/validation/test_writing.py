@@ -238,6 +238,14 @@ def test_a_long_message_or_value_is_cut_and_its_length_told() -> None:
     assert "(10,002 characters)" in text
 
 
+def test_the_text_does_nothing_to_a_terminal() -> None:
+    """Messages, paths and file names are of anybody: no colours, no bells, no words in another order."""
+    evil = Violation(NamedNode("urn:n:\u202e1"), "a\x1b[2Jb\x07c\x9bd\re", shape=KGS.odd, source="\x1b]0;x\x07.ttl")
+    text = report([evil], "text", locate=lambda each: None)
+    assert "a\\u001b[2Jb\\u0007c\\u009bd\\u000de" in text
+    assert all(character == "\n" or character.isprintable() for character in text)
+
+
 def test_a_shape_without_a_name_is_named_by_what_it_constrains() -> None:
     nameless = [
         Violation(KG.Place, "Odd.", shape=BlankNode(), component=component)
