@@ -342,7 +342,8 @@ def _named_graph(store: Store, graph: str) -> NamedNode:
 def _records(store: Store, graph: NamedNode | None, since: int | None) -> Check:
     """Check the graphs of records, each by itself, as the gate of a load does."""
     from kg.validation.gate import RecordGate
-    from kg.validation.stored import record_graphs, record_results, touched_since
+    from kg.validation.incremental import touched_since
+    from kg.validation.stored import record_graphs, record_results
 
     gate = RecordGate()
     if graph is None:

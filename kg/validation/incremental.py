@@ -86,20 +86,17 @@ def changed_since(store: Store, generation: int) -> Change:
 
     Raises InvalidInputError for a generation that does not exist.
     """
-    current = generation_of(store)
-    if not 0 <= generation <= current:
-        raise InvalidInputError(f"there is no generation {generation}: the newest one is {current}, the first is 0")
-    if generation == current:
+    commits = _commits_since(store, generation)
+    if not commits:
         return Change()
-    removal, graphs, described = Removal(), set[NamedNode](), {HEAD}
-    for number in range(generation + 1, current + 1):
+    removal, described = Removal(), {HEAD}
+    for number in commits:
         found = removal_of(store, number)
         if found is None:
             return Change(unknown=f"commit {number} does not say what it removed")
         removal |= found
         described |= {commit_of(number), *found.described}
-        touched = store.quads_for_pattern(commit_of(number), KG.touched, None, PROV_GRAPH)
-        graphs |= {quad.object for quad in touched if isinstance(quad.object, NamedNode)}
+    graphs = touched_since(store, generation)
     added = list(islice(_present(store, graphs - {PROV_GRAPH}, described | graphs), MAX_QUADS + 1))
     if len(added) > MAX_QUADS:
         return Change(unknown=f"more than {MAX_QUADS:,} quads may have changed")
@@ -110,6 +107,25 @@ def changed_since(store: Store, generation: int) -> Change:
         removal.properties | HEAD_PROPERTIES,
         frozenset(graphs | {PROV_GRAPH}),
     )
+
+
+def touched_since(store: Store, generation: int) -> set[NamedNode]:
+    """Return the graphs that commits after `generation` changed.
+
+    Raises InvalidInputError for a generation that does not exist.
+    """
+    touched: set[NamedNode] = set()
+    for number in _commits_since(store, generation):
+        quads = store.quads_for_pattern(commit_of(number), KG.touched, None, PROV_GRAPH)
+        touched.update(quad.object for quad in quads if isinstance(quad.object, NamedNode))
+    return touched
+
+
+def _commits_since(store: Store, generation: int) -> range:
+    current = generation_of(store)
+    if not 0 <= generation <= current:
+        raise InvalidInputError(f"there is no generation {generation}: the newest one is {current}, the first is 0")
+    return range(generation + 1, current + 1)
 
 
 def generation_of(store: Store) -> int:

@@ -5,46 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
+from pyoxigraph import NamedNode, Quad, Store
 
-from kg.errors import InvalidInputError
-from kg.sparql.terms import bind
 from kg.validation.gate import BATCH_QUADS, RecordGate
-from kg.validation.incremental import generation_of
+from kg.validation.incremental import touched_since
 from kg.validation.report import Violation
-from kg.vocabulary import BASE, KG, PROV_GRAPH
+from kg.vocabulary import BASE
 
 SOURCE_GRAPHS: Final = (BASE + "graph/src/", BASE + "graph/ref/")
 """Where the records stand that record shapes are for."""
-
-TOUCHED: Final = """
-SELECT DISTINCT ?graph WHERE {
-  GRAPH $prov { ?commit a kg:Commit ; kg:generation ?generation ; kg:touched ?graph FILTER(?generation > $generation) }
-}"""
-_PREFIX: Final = f"PREFIX kg: <{KG.iri}>"
 
 
 def record_graphs(store: Store, since: int | None = None) -> list[NamedNode]:
     """Return the names of the graphs of records, in order; graphs of other kinds are passed over.
 
     `since`: only those that commits after this generation touched and that are still there.
+
+    Raises InvalidInputError for a generation that does not exist.
     """
     names = store.named_graphs() if since is None else filter(store.contains_named_graph, touched_since(store, since))
     found = [name for name in names if isinstance(name, NamedNode) and name.value.startswith(SOURCE_GRAPHS)]
     return sorted(found, key=lambda name: name.value)
-
-
-def touched_since(store: Store, generation: int) -> set[NamedNode]:
-    """Return the graphs that commits after `generation` changed.
-
-    Raises InvalidInputError for a generation that does not exist.
-    """
-    newest = generation_of(store)
-    if not 0 <= generation <= newest:
-        raise InvalidInputError(f"there is no generation {generation}: the newest one is {newest}, the first is 0")
-    found = store.query(_PREFIX + bind(TOUCHED, prov=PROV_GRAPH, generation=generation))
-    assert isinstance(found, QuerySolutions)  # noqa: S101 -- a SELECT
-    return {row["graph"] for row in found}
 
 
 def record_results(store: Store, graphs: Iterable[NamedNode], gate: RecordGate) -> Iterator[Violation]:

@@ -15,11 +15,12 @@ from kg.store.oxigraph import OxigraphStore
 from kg.validation.data import Data
 from kg.validation.files import FORMATS, Document, MalformedError, document, expanded, read
 from kg.validation.gate import RecordGate
+from kg.validation.incremental import touched_since
 from kg.validation.merging import DataGraph, ShapesGraph, has_shapes
 from kg.validation.report import Violation
 from kg.validation.sarif import Location
 from kg.validation.shapes import Shapes
-from kg.validation.stored import record_graphs, record_results, touched_since
+from kg.validation.stored import record_graphs, record_results
 from kg.vocabulary import DCTERMS
 from tests.validation.made_up import record, without
 
