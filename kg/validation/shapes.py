@@ -7,14 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Self
 
-from pyoxigraph import Literal, NamedNode, Quad, Triple, parse
+from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from kg import bundle
-from kg.errors import SourceError
 from kg.store.protocol import Term
 from kg.validation import prebinding
 from kg.validation.data import Data
 from kg.validation.engine import Engine, Queries, asks_for_shapes
+from kg.validation.files import document
 from kg.validation.model import Shape, ShapeNode, SparqlConstraint, references, too_deep
 from kg.validation.reading import read_shapes
 from kg.validation.report import Violation
@@ -56,21 +56,17 @@ class Shapes:
 
     @classmethod
     def load(cls, *paths: Path, opened: bool = False) -> Self:
-        """Read a suite from Turtle files; without paths, the record shapes that ship with Quadcite.
+        """Read a suite from files of RDF; without paths, the record shapes that ship with Quadcite.
 
         `opened`: as they are for data that may say more: closed shapes are open, and only what has a class that a shape
         targets is looked at.
 
-        Raises SourceError for a file that cannot be read, InvalidInputError for shapes that are not SHACL.
+        Raises SourceError for a file that cannot be read or is not what its format asks for, InvalidInputError for
+        shapes that are not SHACL.
         """
         triples: list[Triple] = []
         for path in paths or sorted(bundle.folder("shapes").glob("record-*.ttl")):
-            try:
-                triples += [quad.triple for quad in parse(path=path, rename_blank_nodes=True)]
-            except SyntaxError as error:
-                raise SourceError(f"{path}, line {error.lineno}: not Turtle: {error.msg}") from error
-            except (OSError, ValueError) as error:
-                raise SourceError(f"{path}: cannot be read as shapes: {error}") from error
+            triples += [quad.triple for quad in document(str(path)).well_formed()]
         return cls(triples, opened=opened)
 
     def targets_any(self, triples: Iterable[Quad | Triple]) -> bool:
