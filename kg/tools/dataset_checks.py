@@ -163,7 +163,8 @@ class DatasetChecks:
         change = Change(unknown="nothing is known yet") if since is None else changed_since(store, since)
         data, suite = Data.stored(store), dataset_shapes()
         found = Affected(None) if since is None else affected(suite, data, change)
-        self._nodes.replace(found.nodes, suite.by_target(data, found.nodes, details=False))
+        outdated = found.outdated(self._nodes.counts)
+        self._nodes.replace(outdated, suite.by_target(data, found.nodes, details=False))
         touched = list(store.named_graphs()) if change.unknown else change.graphs | change.lost
         graphs = [graph for graph in touched if isinstance(graph, NamedNode) and yields(graph)]
         self._graphs.replace(

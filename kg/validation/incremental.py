@@ -79,6 +79,17 @@ class Affected:
     nodes: frozenset[Term] | None
     why: str = ""
     whole: Mapping[ShapeNode, str] = field(default_factory=dict)
+    literals: bool = False
+    """Whether literals may have been targets that are none any more; which ones is not known."""
+
+    def outdated(self, known: Iterable[Term]) -> frozenset[Term] | None:
+        """Return the targets whose results of before do not hold, out of those of which some are `known`; None for all.
+
+        All of `nodes` are among them: what a validation finds of these is what holds instead.
+        """
+        if self.nodes is None or not self.literals:
+            return self.nodes
+        return self.nodes.union(node for node in known if isinstance(node, RdfLiteral))
 
 
 def changed_since(store: Store, generation: int) -> Change:
@@ -153,13 +164,17 @@ def affected(suite: Shapes, data: Data, change: Change) -> Affected:
         for node in walks.from_literals(change.by):
             whole.setdefault(node, "it may look from a literal to what has it, and it is not known which are gone")
     nodes = frozenset(_back(walks, data, set(_begun(walks, change))))
-    if whole and (change.added or change.removed or change.lost):
+    if not (change.added or change.removed or change.lost):
+        whole.clear()
+    if whole:
         compiler = _compiler(suite, data)
         for node in whole:
             rows = data.rows(compiler.nodes(suite.shapes[node].targets))
             nodes |= {data.original(row[0]) for row in rows}
-        return Affected(nodes, whole=whole)
-    return Affected(nodes)
+    literals = bool(change.lost) and any(
+        not change.by.isdisjoint(suite.shapes[node].targets.objects_of) for node in suite.roots
+    )
+    return Affected(nodes, whole=whole, literals=literals)
 
 
 def _compiler(suite: Shapes, data: Data) -> Compiler:

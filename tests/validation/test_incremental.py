@@ -391,6 +391,25 @@ def test_literals_that_are_gone_are_not_known(store: OxigraphStore) -> None:
     assert "from a literal" in found.whole[NamedNode(EX + "S")]
 
 
+def test_a_literal_that_is_gone_is_no_target_any_more(store: OxigraphStore) -> None:
+    suite = Shapes(turtle("ex:S sh:targetObjectsOf ex:p ; sh:nodeKind sh:IRI ."))
+    graph, p = mint("graph", "user", "x"), NamedNode(EX + "p")
+    store.commit({graph: [Quad(NODES[0], p, Literal("gone"), graph), Quad(NODES[0], p, Literal("kept"), graph)]})
+    before, _ = opened(store)
+    old = list(suite.by_target(Data.stored(before)))
+    assert len(old) == 2
+    store.commit({graph: [Quad(NODES[0], p, Literal("kept"), graph)]})
+    after, _ = opened(store)
+    data = Data.stored(after)
+    found = affected(suite, data, changed_since(after, 1))
+    assert found.nodes is not None
+    outdated = found.outdated(target for target, _ in old)
+    kept = [each for each in old if outdated is not None and each[0] not in outdated]
+    assert [str(target) for target, _ in (*kept, *suite.by_target(data, found.nodes))] == ['"kept"']
+    other = affected(suite, data, Change(lost=frozenset(NODES), by=frozenset({NamedNode(EX + "q")})))
+    assert other.outdated(target for target, _ in old) == frozenset()
+
+
 def test_what_pyshacl_runs_is_validated_whole() -> None:
     suite = Shapes(turtle('ex:S sh:targetClass ex:C ; sh:property [ sh:path ex:p ; sh:pattern "(?=a)b" ] .'))
     assert suite.uncompiled
