@@ -68,6 +68,12 @@ def test_what_is_nested_too_deeply_is_refused(shapes: str) -> None:
         check(shapes, "ex:b a ex:Boat ; ex:t 'x' .")
 
 
+@pytest.mark.parametrize("path", ["( " + "ex:p " * 2_000 + ")", "( " + ("( " + "ex:p " * 100 + ") ") * 100 + ")"])
+def test_a_path_that_no_engine_can_plan_is_refused(path: str) -> None:
+    with pytest.raises(InvalidInputError, match="steps one after the other"):
+        check(BOAT + f"sh:property [ sh:minCount 1 ; sh:path {path} ] .")
+
+
 def test_what_pyshacl_cannot_run_is_said_with_the_shape() -> None:
     query = "SELECT $this { $this a ?x GRAPH ?g { ?a ?b ?c } } LIMIT 3"
     with pytest.raises(InvalidInputError, match=r"http://example.org/S"):
