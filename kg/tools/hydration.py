@@ -181,7 +181,7 @@ def document_of(descriptions: Descriptions, document: str) -> Document:
 
 
 def origin_of(reader: Reader, descriptions: Descriptions, graph: str, position: int | None = None) -> Provenance:
-    """Return where a graph was read from, and with `position` the row of the passage that has it."""
+    """Return where a graph was read from, and the row: that of the passage with `position`, or the only one."""
     derivations = descriptions.all(graph, PROV.qualifiedDerivation)
     derivations.sort(key=lambda node: int(descriptions.one(node, SCHEMA.position) or 0))
     parts = [(descriptions.one(node, PROV.entity), descriptions.one(node, KG.sourceRows)) for node in derivations] or [
@@ -194,6 +194,8 @@ def origin_of(reader: Reader, descriptions: Descriptions, graph: str, position: 
         place = None if rank is None else row_of(rank, (parse_rows(rows or "") for _, rows in parts))
         if place is not None:
             snapshot, row = parts[place[0]][0], place[1]
+    if row is None and len(parts) == 1 and len(rows := set(parse_rows(parts[0][1] or ""))) == 1:
+        [row] = rows
     if snapshot is None:
         return Provenance(graph=graph)
     return Provenance(

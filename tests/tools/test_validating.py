@@ -34,6 +34,18 @@ def test_results_name_the_row_that_they_come_from(fixtures, document):
         assert example.row
 
 
+def test_what_was_read_from_one_row_names_it(fixtures):
+    titles = (
+        "@prefix sh: <http://www.w3.org/ns/shacl#> . <urn:S> a sh:NodeShape ; sh:targetSubjectsOf "
+        "<http://purl.org/dc/terms/title> ; sh:property [ sh:path <http://purl.org/dc/terms/title> ; sh:maxCount 0 ] ."
+    )
+    [finding] = validate(fixtures, graph="union", shapes=titles, max_results=500, max_tokens=50_000).findings
+    documents = [each for each in finding.examples if each.focus.startswith("cpr://doc/")]
+    rows = {each.source.rpartition("/")[2]: each.row for each in documents}
+    assert rows["laws.csv"] is not None
+    assert rows["land-and-transport.jsonl"] is None  # a document of several rows
+
+
 def test_an_answer_keeps_to_its_budget_and_says_so(fixtures):
     result = validate(fixtures, graph="union", shapes=SHAPES, max_results=500, max_tokens=500)
     assert tokens_of(result) <= 500
