@@ -17,6 +17,7 @@ import math
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import PurePath
 from typing import Final, get_args
 
 import anyio.to_thread
@@ -39,6 +40,7 @@ from kg.server.problems import HttpError, answering, method_not_allowed
 from kg.tools import validating
 from kg.tools.dereferencing import node_of
 from kg.tools.reading import Reader
+from kg.validation import files
 from kg.validation.apart import Document
 
 PATH: Final = "/shacl"
@@ -56,9 +58,6 @@ _FORMATS: Final = {
 _PARAMETERS: Final = ("graph", "document", "suite", "target", "timeout", "format")
 _MEMBERS: Final = ("data", "data_type", "shapes", "shapes_type")
 _ALLOWED: Final = "POST, OPTIONS"
-_SUFFIXES: Final = {"ttl": "text/turtle", "nt": "application/n-triples", "rdf": "application/rdf+xml",
-                    "xml": "application/rdf+xml", "jsonld": "application/ld+json", "nq": "application/n-quads",
-                    "trig": "application/trig"}  # fmt: skip
 _TAKEN: Final = (*_RDF, "application/trig", "application/n-quads", _FORM, _JSON)
 _PIECE: Final = 1 << 18
 
@@ -187,8 +186,8 @@ def _form(form: Payload, boundary: str) -> Iterator[tuple[str, Payload]]:
         names.add(name)
         media_type, _ = media_type_of(payload.content_type)
         if media_type in ("", "application/octet-stream", "text/plain"):  # what clients say who do not know
-            suffix = parameters.get("filename", "").rpartition(".")[2].lower()
-            payload = replace(payload, content_type=_SUFFIXES.get(suffix, "text/turtle"))
+            by_name = files.FORMATS.get(PurePath(parameters.get("filename", "")).suffix.lower(), RdfFormat.TURTLE)
+            payload = replace(payload, content_type=by_name.media_type)
         yield name, payload
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import resource
 import sys
 from collections import Counter
@@ -20,10 +19,9 @@ from typing import IO, Any, Final
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse, serialize
+from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, Store, parse, serialize
 
-from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, QueryLimitError
-from kg.sparql.guard import check_query
+from kg.errors import InvalidInputError, QuadciteError, QueryLimitError
 from kg.store import errand
 from kg.store.confinement import SyntaxFaultError
 from kg.store.protocol import Term
@@ -33,7 +31,7 @@ from kg.validation.report import Violation, report_triples
 from kg.validation.shapes import Shapes
 from kg.validation.targets import looks_at
 from kg.validation.writing import Form, Locate, write
-from kg.vocabulary import PREFIXES, SH, curie
+from kg.vocabulary import PREFIXES
 
 REPORT: Final = "report"
 VERDICT: Final = "verdict"
@@ -46,8 +44,6 @@ CLIPPED: Final = 300
 """Characters of a value, a message or a path that a summary has."""
 
 _NICENESS: Final = 5
-_QUERIES: Final = frozenset({SH.select, SH.ask, SH.construct, SH.update})
-_PREFIX: Final = re.compile(r"(?:[^\W\d_](?:[\w.-]*[\w-])?)?")
 
 
 def _nowhere(result: Violation) -> None:
@@ -130,7 +126,6 @@ def _suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
         case "dataset":
             return Shapes.dataset()
     triples = [quad.triple for quad in _parsed(described, text, rename=True)]  # type: ignore[arg-type]  # not a name
-    refuse_remote(triples)
     return Shapes(triples)
 
 
@@ -145,19 +140,6 @@ def _parsed(described: dict[str, Any], text: bytes, *, rename: bool = False) -> 
         raise InvalidInputError(f"the {described['name']}: not {form.name}: {fault}") from error
     except ValueError as error:
         raise InvalidInputError(f"the {described['name']} cannot be used: {error}") from error
-
-
-def refuse_remote(triples: Iterable[Triple]) -> None:
-    """Raise QueryForbiddenError for a query in a shapes graph that asks another server, or hides that it does."""
-    for triple in triples:
-        value = triple.object.value if isinstance(triple.object, Literal) else ""
-        if triple.predicate in _QUERIES:
-            try:
-                check_query(value)
-            except InvalidInputError as error:
-                raise type(error)(f"the shapes cannot be used: {curie(triple.predicate.value)}: {error}") from None
-        elif triple.predicate == SH.prefix and not _PREFIX.fullmatch(value):
-            raise QueryForbiddenError(f"the shapes cannot be used: sh:prefix: {value[:80]!r} is no prefix")
 
 
 def _write(
