@@ -30,7 +30,8 @@ class Namespace:
     def __getattr__(self, name: str) -> NamedNode:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self[name]
+        term = self.__dict__[name] = self[name]  # an attribute from here on, which costs next to nothing
+        return term
 
     def __getitem__(self, name: str) -> NamedNode:
         term = self._terms.get(name)

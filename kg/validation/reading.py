@@ -73,10 +73,8 @@ def read_shapes(triples: Iterable[Quad | Triple]) -> dict[ShapeNode, Shape]:
 class _Reader:
     def __init__(self, triples: Iterable[Quad | Triple]) -> None:
         self.graph: dict[Term, dict[NamedNode, list[Term]]] = {}
-        for triple in triples:
-            found = self.graph.setdefault(triple.subject, {}).setdefault(triple.predicate, [])
-            if triple.object not in found:
-                found.append(triple.object)
+        for triple in dict.fromkeys((each.subject, each.predicate, each.object) for each in triples):
+            self.graph.setdefault(triple[0], {}).setdefault(triple[1], []).append(triple[2])
         self.components = Components(self.graph)
         self._classes = {RDFS.Class, *self.components.subclasses(RDFS.Class)}
 

@@ -98,3 +98,18 @@ def test_many_different_values_are_looked_at_once_each() -> None:
     assert time.process_time() - started < 5
     assert lexicon.encode(Literal("007", datatype=XSD.integer)).datatype != XSD.integer
     assert lexicon.encode(Literal("7", datatype=XSD.integer)) == Literal("7", datatype=XSD.integer)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        "ex:S sh:nodeKind sh:Literal ; sh:targetNode " + ", ".join(f"ex:n{n}" for n in range(20_000)) + " .",
+        BOAT + "sh:property [ sh:path ex:mast ; sh:in ( " + " ".join(map(str, range(20_000))) + " ) ] .",
+    ],
+    ids=["targets", "list"],
+)
+def test_shapes_are_read_in_time_that_grows_with_their_length(shapes: str) -> None:
+    triples = [quad.triple for quad in parse(HEAD + shapes, format=RdfFormat.TURTLE)]
+    started = time.process_time()
+    Shapes([*triples, *triples])
+    assert time.process_time() - started < 5
