@@ -111,7 +111,7 @@ def test_loads_are_checked_too_and_what_is_mended_is_told_no_more(kg: KnowledgeG
     hashed = frozenset({Quad(snapshot, KG.sha256, Literal("0" * 64), PROV_GRAPH)})
     kg.store.commit({graph: [quad, Quad(DOCUMENT, KG.slug, Literal("x"), graph)]}, lambda changes: Patch(add=hashed))
     second = checked(checks)
-    assert (second.conforms, second.messages) == (True, [])
+    assert set(first.messages) - set(second.messages) == {m for m in first.messages if "one hash of its bytes" in m}
     kg.store.commit({graph: [quad]}, lambda changes: Patch(remove=hashed))
     assert checked(checks).messages == first.messages
 

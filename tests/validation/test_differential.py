@@ -74,7 +74,7 @@ PREDICATES = [
 CLASSES = [KG.PolicyDocument, KG.Passage, KG.Place, KG.PolicyFamily, KG.AssertedGraph, KG.Snapshot, PROV.SoftwareAgent]
 
 
-@pytest.mark.parametrize("name", sorted(OURS))
+@pytest.mark.parametrize("name", sorted(OURS.keys() - {"dataset-graphs.ttl"}))  # pySHACL has one graph here
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     passages=st.integers(0, 3),

@@ -154,8 +154,8 @@ def test_a_span_is_sound_if_python_slices_the_same_words(text: str, start: int, 
 U, SPAN = "cpr://doc/act#p=0", "cpr://doc/act#p=0&char=6,13"
 NODES = [NamedNode(U), NamedNode(SPAN), NamedNode(SPAN + "&q=Q1"), NamedNode("cpr://concept/Q1"),
          NamedNode("cpr://concept/Q2"), mint("place", "NMK"), mint("place", "NM-X"), mint("commit", "1")]  # fmt: skip
-SOUND = [
-    quad.triple
+SOUND: list[Triple] = [
+    Triple(quad.subject, quad.predicate, quad.object)
     for name in ("claim", "concepts", "climate", "commits", "load", "computed", "provenance")
     for quad in parse(path=FIXTURES / "shapes" / "passing" / f"{name}.ttl")
 ]
@@ -190,7 +190,7 @@ GRAPHS = FIXTURES / "shapes" / "passing" / "graphs.trig"
 BROKEN = sorted((FIXTURES / "shapes" / "failing").glob("*.trig"))
 
 
-@pytest.mark.filterwarnings("ignore:Dataset.default_context:DeprecationWarning")  # pySHACL asks rdflib for it
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # rdflib deprecates what pySHACL asks it for
 @pytest.mark.parametrize("path", [GRAPHS, *BROKEN], ids=lambda path: path.stem)
 def test_shapes_of_named_graphs_find_what_pyshacl_finds_in_a_dataset(path: Path) -> None:
     data = rdflib.Dataset(default_union=True)
