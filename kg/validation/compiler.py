@@ -61,6 +61,7 @@ class Compiler:
     `subclasses`: the classes below each one, with itself. `term`: what stands for a term in the data. `encoded`:
     whether some literals stand there under another datatype. `scans`: whether it is quicker to look through all that
     has a predicate than to go there from each target. `repeats`: whether a triple may stand there several times.
+    `few_values`: whether much has a predicate, and most of it the same few values, so that these are tested once each.
     """
 
     subclasses: Mapping[NamedNode, Sequence[NamedNode | BlankNode]] = field(hash=False)
@@ -68,6 +69,7 @@ class Compiler:
     encoded: Callable[[], bool] = lambda: False
     scans: Callable[[Targets, NamedNode], bool] = lambda targets, predicate: False
     repeats: bool = False
+    few_values: Callable[[NamedNode], bool] = lambda predicate: False
 
     def focus(self, focus: Focus, variable: str = "this") -> str:
         """Return a pattern that binds `variable` to every focus node, some more than once."""
@@ -163,8 +165,14 @@ class Compiler:
         values, guard = self._source(focus, path)
         flags = "" if len(tests) == 1 else "".join(f" ({test} AS ?broken{at})" for at, (_, test) in enumerate(tests))
         either = " || ".join(test for _, test in tests)
-        test = f"({either}) && {guard}" if guard else either
-        text = f"{self._select(focus, path)} ?this ?value{flags} WHERE {{ {_group(values)} FILTER({test}) }}"
+        select = f"{self._select(focus, path)} ?this ?value{flags} WHERE {{"
+        if guard and isinstance(path, NamedNode) and self.few_values(path):
+            wrong = f"{{ SELECT ?value WHERE {{ ?any {quote(path)} ?value }} GROUP BY ?value HAVING({either}) }}"
+            text = f"{select} {wrong} {values} FILTER({guard}) }}"
+        else:
+            # The engine may evaluate what && joins in any order, and IF in this one.
+            test = f"IF({either}, {guard}, false)" if guard else either
+            text = f"{select} {_group(values)} FILTER({test}) }}"
         return Query(text, tuple(constraint for constraint, _ in tests))
 
     def _source(self, focus: Focus, path: Path | None) -> tuple[str, str]:

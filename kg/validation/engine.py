@@ -35,6 +35,8 @@ _MANY: Final = 100_000
 """Targets that are counted at most, to choose between two ways of looking for what is wrong."""
 _STEP: Final = 4
 """How many times as long it takes to go from a target to its values as to look at a value."""
+_SAMPLE: Final = 5_000
+"""Values that are counted to see whether they are mostly the same ones; of fewer, each is looked at."""
 
 Queries = dict[tuple[ShapeNode, Focus, bool], list[Query]]
 """What was compiled for a shape and its focus nodes, where literals are encoded and where they are not."""
@@ -71,13 +73,14 @@ class Engine:
         names = {name for shape in shapes.values() for name in _classes(shape)}
         self._subclasses = subclasses = {name: data.subclasses(name) for name in names}
         repeats = data.may_repeat
-        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans, repeats)
+        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans, repeats, self._few_values)
         lasting = data.as_written and among is None and all(len(below) == 1 for below in subclasses.values())
         self._queries: Queries = queries if queries is not None and lasting else {}
         self._encoded = data.encodes
         self._plain = Compiler(subclasses, lambda term: term, repeats=repeats)
         self._counted: dict[Targets, int] = {}
         self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
+        self._few: dict[NamedNode, bool] = {}
         self._aimed: dict[Targets, Targets | None] = {}
         self._typed: dict[Term, list[Term]] | None = None
         self._asked_about: Targets | None = None
@@ -121,6 +124,20 @@ class Engine:
             steps = f"SELECT ?this WHERE {{ ?this {quote(predicate)} ?value }}"
             known = several * _STEP > 0 and self._data.count(steps, several * _STEP) < several * _STEP
             self._scanned[targets, predicate] = known
+        return known
+
+    def _few_values(self, predicate: NamedNode) -> bool:
+        """Return whether most of what has `predicate` has the same few values, by what some of it has."""
+        if self._data.is_small:
+            return False
+        known = self._few.get(predicate)
+        if known is None:
+            some = f"SELECT ?value WHERE {{ ?this {quote(predicate)} ?value }} LIMIT {_SAMPLE}"
+            [row] = self._rows(
+                f"SELECT (COUNT(*) AS ?all) (COUNT(DISTINCT ?value) AS ?values) WHERE {{ {{ {some} }} }}"
+            )
+            found, values = (int(each.value) for each in row)  # type: ignore[union-attr]  # numbers
+            known = self._few[predicate] = found == _SAMPLE and values * _STEP < found
         return known
 
     def results(self, node: ShapeNode) -> Iterator[tuple[Term, Violation]]:

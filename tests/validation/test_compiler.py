@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, QuerySolutions, RdfFormat, Store, Triple, parse
 
 from kg.errors import InvalidInputError
+from kg.validation import engine
 from kg.validation.data import Data
 from kg.validation.paths import sparql
 from kg.validation.report import Violation
@@ -434,3 +435,45 @@ def test_an_ill_formed_shape_is_refused_with_the_shape_the_term_and_the_rule(sha
         Shapes(read(shape))
     assert said in str(refused.value)
     assert "https://example.org/S" in str(refused.value) or "_:" in str(refused.value)
+
+
+# -- plans
+
+
+def test_where_most_values_are_the_same_each_is_tested_once_and_every_node_that_has_a_wrong_one_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "_SAMPLE", 20)
+    suite = Shapes(
+        read(
+            """:S a sh:NodeShape ; sh:targetClass :C ;
+            sh:property [ sh:path :p ; sh:nodeKind sh:IRI ; sh:pattern "[ab]$" ] ;
+            sh:property [ sh:path :q ; sh:class :D ] ."""
+        )
+    )
+    said = [":b a :D ."]
+    for number in range(200):
+        kind = "Other" if number % 10 == 1 else "C"
+        said.append(f':n{number} a :{kind} ; :p :a ; :q :b ; :r "{number}" .')
+    said.append(":n0 :p :c . :n1 :p :c . :n2 :p 1 ; :q :c . :n11 :q :c .")
+    store = Store()
+    for graph in ("g", "h"):
+        home = NamedNode(f"https://example.org/{graph}")
+        store.extend(Quad(each.subject, each.predicate, each.object, home) for each in read(" ".join(said)))
+    held = Data.stored(store)
+    asked: list[str] = []
+    rows = held.rows
+
+    def kept(query: str, **ways: bool) -> QuerySolutions:
+        asked.append(query)
+        return rows(query, **ways)
+
+    monkeypatch.setattr(held, "rows", kept)
+    results = [(local(each.focus), local(each.value), local(each.component)) for each in suite.results(held)]
+    assert sorted((focus, value, component.rpartition("#")[2]) for focus, value, component in results) == [
+        ("n0", "c", "PatternConstraintComponent"),
+        ("n2", "1", "NodeKindConstraintComponent"),
+        ("n2", "1", "PatternConstraintComponent"),
+        ("n2", "c", "ClassConstraintComponent"),
+    ]
+    assert sum("GROUP BY ?value HAVING" in query for query in asked) == 2
