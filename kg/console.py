@@ -19,6 +19,7 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from kg.errors import InvalidInputError, QuadciteError
+from kg.printing import printable
 
 FAILURE: Final = 1
 USAGE: Final = 2
@@ -78,7 +79,7 @@ def fail(error: QuadciteError, *, as_json: bool) -> None:
 
 def say(text: str) -> None:
     """Write one line to standard error: for people, never part of the result."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(printable(text) + "\n")
     sys.stderr.flush()
 
 
@@ -96,8 +97,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def put(text: str) -> None:
-    """Write one line to standard output."""
-    sys.stdout.write(text + "\n")
+    """Write one line to standard output; on a terminal, as what is safe to print there."""
+    sys.stdout.write((printable(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def put_json(value: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -385,7 +386,7 @@ def _destination(output: Path | None) -> Iterator[IO[bytes]]:
     from kg.errors import InvalidInputError
 
     special = output is None or (output.exists() and not output.is_file())  # what cannot be replaced
-    partial = None if output is None or special else output.with_name(output.name + ".partial")
+    partial = None if output is None or special else output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
         if output is None:
             yield sys.stdout.buffer

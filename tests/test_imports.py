@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"errors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"interruption"},
+    {"errors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"interruption"}, {"printing"},
     {"sparql"},
     {"store"},
     {"search", "validation", "reasoning", "provenance"},

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import IO, Any, Final, Literal, Protocol, Self
 
 from pyoxigraph import BlankNode, RdfFormat, serialize
 
+from kg.printing import printable
 from kg.store.protocol import Term
 from kg.validation.positions import Lines
 from kg.validation.report import Violation, head_triples, result_triples
@@ -39,9 +39,6 @@ UNTARGETED: Final = ", which no shape looks at"
 
 _IN_MEMORY: Final = 1 << 20
 """Bytes, packed, of a report that is put by in memory."""
-
-_UNPRINTED: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]")
-"""What makes a terminal do something, or show characters in another order: data and shapes are of anybody."""
 
 _TOGETHER: Final = 500
 """How many results are serialized as Turtle in one go."""
@@ -174,7 +171,7 @@ class _Text:
     def finish(self, output: IO[bytes], known: Verdict) -> None:
         others = [f"run by pySHACL: {curie(shape)}, since {reason}" for shape, reason in known.by_pyshacl.items()]
         for line in (*self._summary.lines(), *others, verdict(known.checked, known.counts)):
-            output.write(_utf8(_UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n"))
+            output.write(_utf8(printable(line) + "\n"))
 
 
 class _Json:

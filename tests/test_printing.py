@@ -1,0 +1,34 @@
+"""Text of anybody does nothing to a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kg import console
+from kg.printing import printable
+
+
+@given(st.text())
+def test_no_control_character_is_printed_and_all_else_is(text: str) -> None:
+    shown = printable(text)
+    assert not [char for char in shown if unicodedata.category(char) == "Cc" and char not in "\t\n"]
+    assert not [char for char in shown if unicodedata.bidirectional(char) in {"LRE", "RLE", "LRO", "RLO", "PDF"}]
+    if text.isprintable():
+        assert shown == text
+
+
+def test_an_escape_stays_readable() -> None:
+    assert printable("a\x1b[2Jb\u202ec\td\n") == "a\\u001b[2Jb\\u202ec\td\n"
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, "\\u001b[2J\n"), (False, "\x1b[2J\n")])
+def test_only_a_terminal_is_spared(
+    terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    console.put("\x1b[2J")
+    assert capsys.readouterr().out == shown
