@@ -107,7 +107,7 @@ def validate(
     shapes of your own or a suite; the suite is `record` (closed for what loaders wrote, open for the rest) unless
     graph is union, which takes `dataset`. Returns conforms, counts, and findings by shape and cause, each with examples
     and their source rows.
-    Example: validate(document="cpr://doc/some-act_a1").
+    Example: validate(document="cpr://doc/fictional-transport-decarbonisation-act_de01").
     Next: `fetch` a focus node, or mend the Turtle and validate again.
     """
     bounded("max_results", max_results, 1, MAX_RESULTS)

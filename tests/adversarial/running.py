@@ -110,8 +110,9 @@ def good(client: httpx.Client, patience_s: float = 20) -> float:
         if response.status_code == 200:
             assert len(response.json()["results"]["bindings"]) == 1
             return time.monotonic() - started
-        assert response.status_code in (429, 503), response.text
-        assert response.headers["retry-after"]
+        if response.status_code != 504:  # a deadline of a second, where 200 others want the processor
+            assert response.status_code in (429, 503), response.text
+            assert response.headers["retry-after"]
         assert time.monotonic() - started < patience_s, response.text
         time.sleep(0.05)
 

@@ -123,12 +123,14 @@ def test_texts_that_take_long_to_read_hold_up_nobody(server: Running, name: str,
 def test_runaways_of_the_sparql_tool_hold_up_no_other_tool(server: Running) -> None:
     """What its caller writes runs in the workers of the endpoint, in threads of its own, and has a caller's share."""
 
-    def run_away(number: int) -> None:
+    def run_away(number: int) -> float:
+        started = time.monotonic()
         arguments = {"query": f"SELECT (COUNT(*) AS ?n{number}) {{ {CROSS} }}"}
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sparql", "arguments": arguments}}
         with server.client() as client:
             accept = "application/json, text/event-stream"
             assert client.post("/mcp", json=call, headers={"Accept": accept}).status_code == 200
+        return time.monotonic() - started
 
     def fetch(client: httpx.Client) -> float:
         started = time.monotonic()
@@ -143,9 +145,7 @@ def test_runaways_of_the_sparql_tool_hold_up_no_other_tool(server: Running) -> N
         lanes = {line["client"] for line in client.get("/sparql/queries").json()["queries"]}
         assert lanes == {"tools@127.0.0.1"}
         assert not all(future.done() for future in running_away)
-        assert took[10] < 0.3
-        for future in running_away:
-            future.result()
+        assert took[10] < max(future.result() for future in running_away) / 3
 
 
 def test_clients_that_never_read_lose_their_answers_and_hold_up_nobody(server: Running) -> None:

@@ -392,6 +392,7 @@ class TestProcess:
         index.wait()
         large = graph_units("b", *(f"clause {i} about energy and water rights" for i in range(20_000)))
         loading = threading.Thread(target=index.replace, args=[large])
+        started = time.perf_counter()
         loading.start()
         times = []
         while loading.is_alive():
@@ -400,7 +401,7 @@ class TestProcess:
             times.append(time.perf_counter() - begun)
         loading.join()
         assert len(times) >= 5
-        assert sorted(times)[len(times) // 2] < 0.2
+        assert sorted(times)[len(times) // 2] < (time.perf_counter() - started) / 5
 
 
 class TestOptimizing:

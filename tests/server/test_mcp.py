@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -221,15 +220,12 @@ def test_slow_calls_do_not_hold_up_health(kg, monkeypatch):
                 group.start_soon(client.call_tool, "search", {"query": "solar", "limit": 1})
             for _ in range(BUSY_THREADS):
                 await anyio.to_thread.run_sync(started.acquire)
-            began = time.perf_counter()
-            answer = await client.call_tool("health", {})
-            took = time.perf_counter() - began
+            with anyio.fail_after(25):  # the slow calls are held until it is answered
+                answer = await client.call_tool("health", {})
             release.set()
-        return answer, took
+        return answer
 
-    answer, took = ask(kg, work)
-    assert answer.structured_content["status"] == "ok"
-    assert took < 1
+    assert ask(kg, work).structured_content["status"] == "ok"
 
 
 def test_resources_say_what_is_served(kg, corpus):

@@ -62,17 +62,19 @@ def test_a_form_that_is_not_as_it_should_be_is_refused(body: bytes, status: int)
     ],
 )
 def test_the_headers_of_a_part_are_bounded(body: bytes, says: str) -> None:
-    started = time.monotonic()
     with pytest.raises(InvalidInputError, match=says):
         next(Payload(body, FORM).parts("B"))
-    assert time.monotonic() - started < 0.5
 
 
 def test_parts_are_cut_off_one_by_one() -> None:
     """Who stops at the first part does not pay for a million others."""
-    started = time.monotonic()
-    next(Payload(b"--B\r\n" * 2_000_000, FORM).parts("B"))
-    assert time.monotonic() - started < 0.5
+    body = b"--B\r\n\r\n" * 20_000
+    started = time.process_time()
+    next(Payload(body, FORM).parts("B"))
+    first = time.process_time()
+    with pytest.raises(InvalidInputError, match="breaks off"):
+        list(Payload(body, FORM).parts("B"))
+    assert first - started < (time.process_time() - first) / 10
 
 
 def test_all_parts_of_a_form_share_one_deadline() -> None:

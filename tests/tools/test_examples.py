@@ -23,4 +23,4 @@ def test_the_example_of_a_tool_answers_with_something(fixtures: KnowledgeGraph, 
     content = content_of(tool.call(fixtures, arguments))
     listed = [content[name] for name in LISTS if name in content]
     assert all(listed)
-    assert listed or content.get("text") or content.get("status")
+    assert listed or content.get("text") or content.get("status") or content.get("checked")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 
@@ -57,7 +58,10 @@ def test_rows_that_were_there_at_the_deadline_are_given(fixtures):
     never = "SELECT (COUNT(*) AS ?n) { ?a ?p ?x . ?b ?q ?y . ?c ?r ?z . ?d ?s ?w }"
     # The first part has rows at once, the second never does.
     slow = f"SELECT ?t ?n {{ {{ ?p schema:text ?t . ?q a kg:PolicyDocument }} UNION {{ {never} }} }}"
-    answer = sparql(fixtures, slow, timeout=0.7, max_rows=10_000, max_tokens=50_000)
+    for timeout in (0.7, 3.0, 9.0):  # the first rows may take longer on a busy machine
+        with suppress(QueryTimeoutError):
+            answer = sparql(fixtures, slow, timeout=timeout, max_rows=10_000, max_tokens=50_000)
+            break
     assert (answer.complete, answer.truncated_by) == (False, "time")
     assert 10 < len(answer.rows or []) <= 103 * 13
     assert "deadline" in answer.notes[-1]
