@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import islice
@@ -41,27 +41,48 @@ class Data:
         return cls(store, graph)
 
     @classmethod
-    def candidate(cls, quads: Iterable[Quad | Triple], *, apart: bool = False) -> Data:
-        """Take `quads` as one graph, whatever graphs they name.
-
-        `apart`: they are quads, and no triple stands in two graphs, so they can stay where they are.
-        """
-        store = Store()
-        data = cls(store, None if apart else DefaultGraph())
-        data.as_written, data.may_repeat = True, False
-        encode = data._lexicon.encode
-        home = DefaultGraph()
+    def candidate(cls, quads: Iterable[Quad | Triple]) -> Data:
+        """Take `quads` as one graph, whatever graphs they name."""
+        data = cls._of_candidate(DefaultGraph())
+        encode, home = data._lexicon.encode, DefaultGraph()
 
         def encoded() -> Iterator[Quad]:
             for quad in quads:
                 value = quad.object
                 changed = encode(value) if type(value) is Literal else value
-                if changed is value and type(quad) is Quad and (apart or quad.graph_name == home):
+                if changed is value and type(quad) is Quad and quad.graph_name == home:
                     yield quad
                 else:
                     yield Quad(quad.subject, quad.predicate, changed)
 
-        data.is_small = _fill(store, encoded()) < _SMALL
+        data.is_small = _fill(data._store, encoded()) < _SMALL
+        return data
+
+    @classmethod
+    def apart(cls, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> Data:
+        """Take several graphs as one, whose quads stay where they are: no triple stands in two of them.
+
+        With each graph comes where in it literals stand that are of another datatype than xsd:string.
+        """
+        data = cls._of_candidate(None)
+        encode = data._lexicon.encode
+        size = 0
+        for quads, positions in graphs:
+            encoded = list(quads)
+            for position in positions:
+                quad = encoded[position]
+                if isinstance(literal := quad.object, Literal) and (changed := encode(literal)) is not literal:
+                    encoded[position] = Quad(quad.subject, quad.predicate, changed)
+            data._store.extend(encoded)
+            size += len(encoded)
+        data.is_small = size < _SMALL
+        return data
+
+    @classmethod
+    def _of_candidate(cls, graph: DefaultGraph | None) -> Data:
+        store = Store()
+        data = cls(store, graph)
+        data.as_written, data.may_repeat = True, False
         data._plain = lambda: _decoded(store)
         return data
 

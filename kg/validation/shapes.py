@@ -77,12 +77,15 @@ class Shapes:
             for triple in triples
         )
 
-    def check(self, quads: Iterable[Quad | Triple], *, apart: bool = False) -> list[Violation]:
-        """Validate the quads, taken as one graph, and return the results in no particular order.
+    def check(self, quads: Iterable[Quad | Triple]) -> list[Violation]:
+        """Validate the quads, taken as one graph, and return the results in no particular order."""
+        return self.validate(Data.candidate(quads))
 
-        `apart`: they are quads, and no triple stands in two graphs.
-        """
-        return self.validate(Data.candidate(quads, apart=apart and not self._asks_for_shapes))
+    def check_apart(self, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> list[Violation]:
+        """Validate graphs as `Data.apart` takes them, and return the results in no particular order."""
+        if self._asks_for_shapes:  # which stand in a graph of their own beside the data
+            return self.check(quad for quads, _ in graphs for quad in quads)
+        return self.validate(Data.apart(graphs))
 
     def validate(self, data: Data) -> list[Violation]:
         """Validate `data` and return the results in no particular order."""
