@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,8 +49,7 @@ class Snapshots:
         self._made: list[_Checkpoint] = []  # oldest first
         self._state = threading.Lock()  # guards _made; held for moments only
         self._making = threading.Lock()  # held while a checkpoint is written
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
+        _renew(folder)
 
     def take(self, at_least: int = 0, exactly: int | None = None) -> Snapshot:
         """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`, in use until released.
@@ -142,3 +143,12 @@ def _delete(checkpoints: list[_Checkpoint]) -> None:
     """Delete folders; one that cannot be deleted now is removed when the data directory is next opened."""
     for checkpoint in checkpoints:
         shutil.rmtree(checkpoint.path, ignore_errors=True)
+
+
+def _renew(folder: Path) -> None:
+    """Make `folder` empty. What a killed server started may outlive it for a moment and still write there."""
+    with suppress(FileNotFoundError):
+        folder.rename(folder.with_name(f"{folder.name}-{uuid.uuid4().hex}"))
+    folder.mkdir()
+    for old in folder.parent.glob(f"{folder.name}-*"):
+        shutil.rmtree(old, ignore_errors=True)

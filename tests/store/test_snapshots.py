@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pyoxigraph
@@ -126,6 +127,37 @@ def test_leftovers_are_removed_at_open_and_nothing_is_left_at_close(tmp_path: Pa
     assert late.path.is_dir(), "whoever still reads it may finish"
     late.release()
     assert not late.path.exists()
+
+
+def test_a_store_opens_while_what_a_killed_one_started_still_writes_its_leftovers(tmp_path: Path) -> None:
+    """An update runs in a process of its own, which may outlive its server for a moment."""
+    with OxigraphStore(tmp_path):
+        pass
+    left = tmp_path / "snapshots" / "update-1"
+    left.mkdir(parents=True)
+    done = threading.Event()
+
+    def write_on() -> None:
+        number = 0
+        while not done.is_set():
+            number += 1
+            with suppress(FileNotFoundError):
+                (left / str(number)).write_bytes(b"quads")
+
+    threads = [threading.Thread(target=write_on) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            with OxigraphStore(tmp_path):
+                assert list((tmp_path / "snapshots").iterdir()) == []
+            left.mkdir(parents=True, exist_ok=True)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    with OxigraphStore(tmp_path):
+        assert [path.name for path in tmp_path.glob("snapshots*")] == ["snapshots"]
 
 
 def test_a_generation_that_does_not_exist_is_refused(store: OxigraphStore) -> None:
