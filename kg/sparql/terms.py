@@ -17,6 +17,15 @@ Row = tuple[Bindable | None, ...]
 _TOUCHABLE = frozenset(" \t\r\n(){}[],;")
 
 
+def is_iri(text: str) -> bool:
+    """Return whether `text` is an absolute IRI."""
+    try:
+        NamedNode(text)
+    except ValueError:
+        return False
+    return True
+
+
 def quote(term: Bindable) -> str:
     """Return `term` as SPARQL: one token that the parser reads back as exactly this term.
 

@@ -14,7 +14,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.sparql.terms import Bindable, bind
+from kg.sparql.terms import Bindable, bind, is_iri
 from kg.store.protocol import Term
 from kg.tools.hydration import describe, origin_of
 from kg.tools.model import Provenance, Statement
@@ -199,7 +199,7 @@ def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
     terms = [*declared_terms()]
     near |= dict.fromkeys(difflib.get_close_matches(iri, terms, n=3, cutoff=0.9))
     reader = Reader(kg)
-    nodes = [NamedNode(text) for text in near if _is_iri(text)]
+    nodes = [NamedNode(text) for text in near if is_iri(text)]
     found = {iri_of(row["iri"]) for row in reader.rows("near IRIs", bind(EXISTING, iris=nodes))} if nodes else set()
     kept = [text for text in near if text in found or text in declared_terms()]
     if not kept and iri.lower().startswith(("cpr://doc/", "cpr://family/")):
@@ -231,14 +231,6 @@ def _spellings(iri: str) -> Iterable[str]:
                 yield root + "/".join(segment(unquote(part)) for part in rest.split("/")) + fragment
     if iri.startswith("cpr://doc/"):
         yield "cpr://family/" + whole.removeprefix("cpr://doc/")
-
-
-def _is_iri(text: str) -> bool:
-    try:
-        NamedNode(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _graph(row: Mapping[str, Term]) -> NamedNode:

@@ -14,6 +14,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from kg.errors import InvalidInputError, QueryForbiddenError
 from kg.sparql.guard import check_query
+from kg.sparql.terms import is_iri
 from kg.vocabulary import SH, curie
 
 _QUERIES: Final = frozenset({SH.select, SH.ask, SH.construct, SH.update})
@@ -39,17 +40,9 @@ def refuse(triples: Iterable[Quad | Triple]) -> None:
                 raise type(error)(f"the shapes cannot be used: {curie(predicate.value)}: {error}") from None
         elif predicate == SH.prefix and not _PREFIX.fullmatch(value):
             raise QueryForbiddenError(f"the shapes cannot be used: sh:prefix: {value[:80]!r} is no prefix")
-        elif predicate == SH.namespace and not _is_iri(value):
+        elif predicate == SH.namespace and not is_iri(value):
             raise QueryForbiddenError(f"the shapes cannot be used: sh:namespace: {value[:80]!r} is no IRI")
         elif predicate.value.startswith(_JAVASCRIPT):
             raise InvalidInputError(
                 f"the shapes cannot be used: {curie(predicate.value)}: JavaScript is not run; say it in SPARQL"
             )
-
-
-def _is_iri(text: str) -> bool:
-    try:
-        NamedNode(text)
-    except ValueError:
-        return False
-    return True
