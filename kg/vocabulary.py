@@ -58,6 +58,9 @@ GEO: Final = Namespace("http://www.opengis.net/ont/geosparql#")
 DCAT: Final = Namespace("http://www.w3.org/ns/dcat#")
 VOID: Final = Namespace("http://rdfs.org/ns/void#")
 SD: Final = Namespace("http://www.w3.org/ns/sparql-service-description#")
+WIKIBASE: Final = Namespace("http://wikiba.se/ontology#")
+ONTOLEX: Final = Namespace("http://www.w3.org/ns/lemon/ontolex#")
+CC: Final = Namespace("http://creativecommons.org/ns#")
 
 PREFIXES: Final[dict[str, str]] = {
     "kg": KG.iri,
@@ -78,6 +81,9 @@ PREFIXES: Final[dict[str, str]] = {
     "dcat": DCAT.iri,
     "void": VOID.iri,
     "sd": SD.iri,
+    "wikibase": WIKIBASE.iri,
+    "ontolex": ONTOLEX.iri,
+    "cc": CC.iri,
 }
 """The prefixes that Quadcite writes and that its endpoint declares beforehand."""
 
@@ -149,6 +155,23 @@ def mint(kind: Kind, *parts: str, lang: str | None = None) -> NamedNode:
         )
     version = "" if lang is None else f"#lang={segment(lang)}"
     return NamedNode(root + "/".join(segment(part) for part in parts) + version)
+
+
+def span_of(unit: NamedNode, start: int, end: int) -> NamedNode:
+    """Return the IRI of the characters `start` to `end` (exclusive) of a text unit (RFC 5147)."""
+    return NamedNode(f"{unit.value}{'&' if '#' in unit.value else '#'}char={start},{end}")
+
+
+def mention_of(unit: NamedNode, start: int, end: int, thing: NamedNode) -> NamedNode:
+    """Return the IRI of the mention of `thing` at these characters: that of the span, and the thing's key.
+
+    The key of a climate concept is its QID. Whatever else, such as the entity of another Wikibase, which may have the
+    same QID, has its whole IRI as its key.
+    """
+    root = _ROOTS["concept"]
+    own = thing.value.removeprefix(root) if thing.value.startswith(root) else ""
+    key = own if own and not set(own) & set("/?#&") else quote(thing.value, safe="")
+    return NamedNode(f"{span_of(unit, start, end).value}&q={key}")
 
 
 def slug_of(iri: str) -> str:

@@ -95,6 +95,10 @@ class Explanation:
         return "\n".join(lines)
 
 
+_GRAPHS: Final = BASE + "graph/"
+_ASSERTED: Final = _GRAPHS + "src/"
+"""What a source says of a thing comes first, then what was found and computed."""
+
 GRAPHS_ABOUT: Final = """
 SELECT ?graph (COUNT(?p) AS ?quads) WHERE { GRAPH ?graph { $iri ?p ?o } } GROUP BY ?graph"""
 
@@ -145,7 +149,9 @@ def why_iri(query: Query, iri: NamedNode) -> list[Explanation]:
         raise NotFoundError(f"no graph says anything of {iri}{_hint_for_iri(query, iri)}")
     return [
         _explain(query, str(iri), graph, quads, iri)
-        for graph, quads in sorted(found.items(), key=lambda item: item[0].value)
+        for graph, quads in sorted(
+            found.items(), key=lambda item: (not item[0].value.startswith(_ASSERTED), str(item[0]))
+        )
     ]
 
 
@@ -217,8 +223,10 @@ def _sources(
         file = describe(query, snapshot)
         senders = [one(describe(query, iri_of(term)), RDFS.label) for term in file[PROV.wasAttributedTo]]
         source = Source(
-            sha256=one(file, KG.sha256) or "",
-            locations=tuple(sorted(text_of(term) for term in file[KG.location])),
+            sha256=one(file, KG.sha256) or one(file, KG.contentSha256) or "",
+            # What was computed from a graph has that graph, and not a file, as its source.
+            locations=tuple(sorted(text_of(term) for term in file[KG.location]))
+            or ((snapshot.value,) if snapshot.value.startswith(_GRAPHS) else ()),
             revision=one(file, KG.datasetRevision),
             retrieved_at=one(file, KG.retrievedAt),
             superseded_at=one(file, PROV.invalidatedAtTime),

@@ -15,7 +15,7 @@ from kg.provenance.reading import DESCRIPTIONS, iri_of, select, text_of
 from kg.provenance.rows import format_rows
 from kg.sparql.terms import bind
 from kg.store.protocol import GraphChange, Patch, Store, Term
-from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint, sha256
+from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint, sha256
 
 
 def _now() -> datetime:
@@ -69,6 +69,10 @@ class RecordOrigin:
     source_sha256: str
     """Hash over what was read for the record; with the loader's version it decides whether anything changed."""
     parts: Sequence[RowsOf]
+    derived_from: Sequence[NamedNode] = ()
+    """The graphs that it was computed from, where it is no record of a source."""
+    said: Sequence[tuple[NamedNode, Literal]] = ()
+    """What else holds for the whole of it, such as by which method it was extracted."""
 
 
 @dataclass(slots=True)
@@ -110,6 +114,9 @@ class Run:
 
         return patch
 
+
+_GRAPHS: Final = BASE + "graph/"
+_EXTRACTED: Final = BASE + "graph/ext/"
 
 EXPLAINED_BY: Final = """
 SELECT ?s WHERE { GRAPH $prov { ?s $relation $node } } LIMIT $enough"""
@@ -179,13 +186,20 @@ class _Revision:
         self.new[subject].add(_quad(subject, predicate, value))
 
     def _graph(self, change: GraphChange) -> None:
-        graph = change.graph
-        self._say(graph, RDF.type, KG.AssertedGraph)
+        graph, origin = change.graph, self.records.get(change.graph)
+        derived = origin is not None and origin.derived_from
+        computed = KG.ExtractedGraph if graph.value.startswith(_EXTRACTED) else KG.DerivedGraph
+        self._say(graph, RDF.type, computed if derived else KG.AssertedGraph)
         self._say(graph, PROV.wasGeneratedBy, self.run.iri)
         self._say(graph, KG.contentSha256, Literal(change.content_sha256 or ""))
-        if graph not in self.records:
+        if origin is None:
             return
-        origin = self.records[graph]
+        if origin.derived_from:
+            for source in origin.derived_from:
+                self._say(graph, PROV.wasDerivedFrom, source)
+            for predicate, value in origin.said:
+                self._say(graph, predicate, value)
+            return
         self._say(graph, KG.sourceSha256, Literal(origin.source_sha256))
         for position, part in enumerate(origin.parts):
             self._say(graph, PROV.wasDerivedFrom, part.file.iri)
@@ -282,7 +296,9 @@ class _Revision:
         """Drop the runs, snapshots and agents that explained only what this commit replaces."""
         replaced = set(graphs)
         runs = self._unneeded(PROV.wasGeneratedBy, graphs, replaced)
-        snapshots = self._unneeded(PROV.wasDerivedFrom, graphs, replaced)
+        # A graph that another was computed from is explained for its own sake.
+        explained = self._unneeded(PROV.wasDerivedFrom, graphs, replaced)
+        snapshots = [node for node in explained if not node.value.startswith(_GRAPHS)]
         self._drop([*runs, *snapshots])
         self._drop(self._unneeded(PROV.wasAssociatedWith, runs, set(runs)))
         senders = self._unneeded(PROV.wasAttributedTo, snapshots, set(snapshots))

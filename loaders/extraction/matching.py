@@ -1,0 +1,218 @@
+"""Finding the names of many things in text, in one pass.
+
+The tokens of a text become one character each (`_Vocabulary`), and an Aho-Corasick automaton over these finds every
+name at once: a name begins and ends where words do, and the automaton sees a tenth of the characters.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ahocorasick_rs import AhoCorasick
+
+from kg.errors import InvalidInputError
+from loaders.extraction.labels import Kind, Label, folded, is_pronounceable, patterns, primary, unfit
+from loaders.extraction.words import Span, bare, closed, compounds, token_spans, tokens
+
+_UNKNOWN: Final = "\x01"
+_FIRST: Final = 2
+_LAST: Final = 0x10FFFF
+_CACHED_TOKENS: Final = 300_000
+
+
+class Match(NamedTuple):
+    """``text[start:end]`` names `concept`. Offsets count Unicode code points, from 0; the end is exclusive."""
+
+    start: int
+    end: int
+    concept: str
+    kind: Kind
+
+
+class _Entry(NamedTuple):
+    concept: str
+    kind: Kind
+    exact: tuple[str | None, ...] | None
+
+
+class Matcher:
+    """A set of names, ready to be found.
+
+    `confusable` says of concepts which others they are not to be confused with. `unfit` holds the names that text is
+    not searched for, each with the reason. The automaton of a language is made when the first text in it comes.
+    """
+
+    def __init__(self, labels: Iterable[Label], confusable: Mapping[str, Collection[str]] | None = None) -> None:
+        self.unfit: Final[list[tuple[Label, str]]] = []
+        self._confusable: Final = confusable or {}
+        self._by_language: Final[dict[str, list[Label]]] = defaultdict(list)
+        self._automata: Final[dict[str, _Automaton]] = {}
+        for label in labels:
+            language = primary(label.language)
+            if reason := unfit(label.text, language):
+                self.unfit.append((label, reason))
+            else:
+                self._by_language[language].append(label)
+
+    def find(self, text: str, languages: Collection[str] = ()) -> list[Match]:
+        """Return what `text` names, in order; the longest name where several overlap, all things that have it.
+
+        Names count in `languages` (BCP 47, compared by their primary language), and those of no language in every text.
+        Where no language is given, as of a text whose language nobody recorded, names of all languages count.
+        """
+        wanted = {primary(tag) for tag in languages} - {""} or (self._by_language.keys() - {""})
+        found: list[Match] = []
+        for language in sorted(wanted) or [""]:
+            found += self._automaton(language).find(text)
+        if len(found) < 2 and not any(match.kind == "negative" for match in found):
+            return found
+        return _longest(self._unsuppressed(found))
+
+    def _automaton(self, language: str) -> _Automaton:
+        known = language if language in self._by_language else ""
+        if known not in self._automata:
+            own = self._by_language.get(known, []) if known else []
+            self._automata[known] = _Automaton([*own, *self._by_language.get("", [])], known)
+        return self._automata[known]
+
+    def _unsuppressed(self, found: Sequence[Match]) -> list[Match]:
+        """Return what no negative name of the same concept, and no name of one it is confusable with, covers.
+
+        What covers overlaps and is as long or longer. Where both concepts have the very same name, the one that has it
+        as its label keeps it, and both if each says not to be confused with the other.
+        """
+        kept = [match for match in found if match.kind != "negative"]
+        rivals = [match for match in found if match.kind == "negative"]
+        if self._confusable:
+            rivals += kept
+        return [match for match in kept if not any(self._suppresses(rival, match) for rival in rivals)]
+
+    def _suppresses(self, rival: Match, match: Match) -> bool:
+        if rival.end <= match.start or match.end <= rival.start or rival.end - rival.start < match.end - match.start:
+            return False
+        if rival.kind == "negative":
+            return rival.concept == match.concept
+        if rival.concept not in self._confusable.get(match.concept, ()):
+            return False
+        if (rival.start, rival.end) != (match.start, match.end) or rival.kind == match.kind:
+            mutual = match.concept in self._confusable.get(rival.concept, ())
+            return not mutual or rival.end - rival.start > match.end - match.start
+        return rival.kind == "label"
+
+
+def _longest(found: Sequence[Match]) -> list[Match]:
+    """Return the matches of which none overlaps a longer one, or one as long before it; of one concept the best."""
+    taken: list[tuple[int, int]] = []
+    best: dict[tuple[int, int, str], Match] = {}
+    for match in sorted(found, key=lambda match: (match.start - match.end, match.start)):
+        span = match.start, match.end
+        if any(start < span[1] and span[0] < end and (start, end) != span for start, end in taken):
+            continue
+        if span not in taken:
+            taken.append(span)
+        key = (*span, match.concept)
+        if key not in best or match.kind == "label":
+            best[key] = match
+    return sorted(best.values())
+
+
+class _Vocabulary(dict[str, str]):
+    """Spans, as they stand in text, each as the one character that stands for its folded form."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._language: Final = language
+        self._characters: Final[dict[str, str]] = {}
+
+    def learn(self, word: str) -> str:
+        """Return the character of a folded word, which it gets here if it has none."""
+        character = self._characters.get(word)
+        if character is None:
+            code = len(self._characters) + _FIRST
+            code += 0x800 * (code >= 0xD800)  # surrogates are no characters
+            if code > _LAST:
+                raise InvalidInputError(f"the names hold more than {_LAST:,} different words; search for fewer at once")
+            character = self._characters[word] = chr(code)
+        return character
+
+    def knows(self, token: str) -> bool:
+        """Say whether some name has this token."""
+        return self[token] != _UNKNOWN
+
+    def __missing__(self, token: str) -> str:
+        if len(self) >= _CACHED_TOKENS:
+            self.clear()
+        character = self[token] = self._characters.get(folded(token, self._language), _UNKNOWN)
+        return character
+
+
+class _Automaton:
+    """The names of one language, with those of no language."""
+
+    def __init__(self, labels: Sequence[Label], language: str) -> None:
+        self._vocabulary: Final = _Vocabulary(language)
+        self._entries: Final[list[list[_Entry]]] = []
+        numbers: dict[str, int] = {}
+        learn = self._vocabulary.learn
+        for label in labels:
+            for words, exact in patterns(label.text, language):
+                key = "".join(map(learn, words))
+                number = numbers.get(key)
+                if number is None:
+                    number = numbers[key] = len(self._entries)
+                    self._entries.append([])
+                self._entries[number].append(_Entry(label.concept, label.kind, exact))
+        self._automaton: Final = AhoCorasick(list(numbers), store_patterns=False) if numbers else None
+
+    def find(self, text: str) -> list[Match]:
+        """Return every name in `text`, overlapping ones too, and the negative ones."""
+        found = self._read(text, tokens(text), None)
+        known = [span for span in compounds(text) if self._vocabulary.knows(closed(text[span[0] : span[1]]))]
+        if known:
+            spans, verbatim = _joined(text, known)
+            found += [match for match in self._read(text, verbatim, spans) if match not in found]
+        return found
+
+    def _read(self, text: str, verbatim: Sequence[str], spans: Sequence[Span] | None) -> list[Match]:
+        found: list[Match] = []
+        if self._automaton is None:
+            return found
+        encoded = "".join(map(self._vocabulary.__getitem__, verbatim))
+        for number, first, end in self._automaton.find_matches_as_indexes(encoded, overlapping=True):
+            spans = spans or token_spans(text)
+            for concept, kind, exact in self._entries[number]:
+                if exact is None or _is_written(verbatim[first:end], exact, text):
+                    found.append(Match(spans[first][0], spans[end - 1][1], concept, kind))
+        return found
+
+
+def _joined(text: str, known: Sequence[Span]) -> tuple[list[Span], list[str]]:
+    """Return the tokens of `text` where each compound in `known` is one, and these as they are compared."""
+    spans: list[Span] = []
+    compound = iter(known)
+    current = next(compound, None)
+    for span in token_spans(text):
+        while current is not None and current[1] <= span[0]:
+            current = next(compound, None)
+        if current is not None and current[0] <= span[0]:
+            if not spans or spans[-1] != current:
+                spans.append(current)
+        else:
+            spans.append(span)
+    words = set(known)
+    return spans, [closed(text[span[0] : span[1]]) if span in words else text[span[0] : span[1]] for span in spans]
+
+
+def _is_written(found: Sequence[str], exact: Sequence[str | None], text: str) -> bool:
+    """Say whether tokens have the capitals that they need.
+
+    In text that is all capitals these tell nothing: there, what may as well be a word is not taken for an acronym.
+    """
+    pairs = [(bare(token), form) for token, form in zip(found, exact, strict=True) if form is not None]
+    if not text.isupper():
+        return all(token == form for token, form in pairs)
+    if not all(token == form.upper() for token, form in pairs):
+        return False
+    return len(tokens(text)) == len(found) or not is_pronounceable([form for _, form in pairs])

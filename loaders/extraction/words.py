@@ -1,0 +1,119 @@
+"""Text as tokens, with offsets into the verbatim text.
+
+A token is a word, one character of a script that writes no spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar), or one
+other character. White space and apostrophes are no tokens, nor is a hyphen or en dash that joins two words: so
+``low-carbon``, ``low carbon`` and a line break between the two are the same tokens. Every offset is that of a token,
+so whatever is folded for comparison, what is found stands in the text exactly where its offsets say.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final
+
+_IGNORED: Final = "\u00ad\u034f\u061c\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff"
+"""Soft hyphen, joiners, direction marks and variation selectors: they stand within words and mean nothing here."""
+_APOSTROPHES: Final = "'`\u00b4\u02bc\u2018\u2019\u201b\u2032\uff07"
+_HYPHENS: Final = "\\-\u2010\u2011"
+_JOINING: Final = _HYPHENS + "\u2012\u2013\u2212\ufe63\uff0d"
+_RAISED: Final = "\u00b2\u00b3\u00b9\u2070\u2074-\u207f"
+"""Superscripts are tokens of their own, since a footnote mark is not part of the word before it."""
+_UNSPACED: Final = (
+    "\u0e01-\u0e33\u0e40-\u0e46\u0e81-\u0eb3\u0ebd-\u0ec6\u0edc-\u0edf\u1000-\u102a\u103f\u1050-\u1055\u1780-\u17b3"
+    "\u2e80-\u2fdf\u3005-\u3007\u3041-\u3096\u309d-\u309f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_LONGEST: Final = 200
+"""Characters in which a compound ends: no word is longer, and text without spaces is not read twice."""
+_OTHER_SCRIPTS: Final = "\U00010000-\U0001efff"
+
+
+def _ranges(wanted: Callable[[str], bool]) -> str:
+    """Return the characters of the basic plane that are `wanted` as the inside of a character class."""
+    found: list[list[int]] = []
+    for code in range(0x80, 0x10000):
+        if wanted(chr(code)):
+            if found and found[-1][1] == code - 1:
+                found[-1][1] = code
+            else:
+                found.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in found)
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    unspaced, raised = re.compile(f"[{_UNSPACED}]"), re.compile(f"[{_RAISED}]")
+    ignored, apostrophe = re.compile(f"[{_IGNORED}]"), re.compile(f"[{_APOSTROPHES}]")
+
+    def in_words(char: str) -> bool:
+        if unspaced.match(char) or raised.match(char) or apostrophe.match(char):
+            return False
+        return unicodedata.category(char)[0] in "LMN" or ignored.match(char) is not None
+
+    marks = _ranges(lambda char: unicodedata.category(char)[0] == "M" or ignored.match(char) is not None)
+    letters = f"0-9A-Za-z{_ranges(in_words)}{_OTHER_SCRIPTS}"
+    word = f"[{letters}]+"
+    known = f"{letters}{_UNSPACED}{_JOINING}{_APOSTROPHES}"
+    token = re.compile(
+        f"{word}|[{_UNSPACED}][{marks}]*|[^\\s{known}]"
+        f"|(?<![{letters}])[{_JOINING}]|[\u2012\u2013\u2212\ufe63\uff0d](?![{letters}])|[{_HYPHENS}](?!\\s*[{letters}])"
+    )
+    compound = re.compile(
+        f"{word}(?:(?:[{_HYPHENS}]\\s*|(?<=\u00ad)\\s+){word})+"
+        f"|(?<![{letters}])(?:[{letters}]\\.){{2,}}[{letters}]?(?![{letters}])"
+    )
+    joint = re.compile(f"[{_HYPHENS}]\\s*[{letters}]|\u00ad\\s|\\.[{letters}]\\.")
+    return token, compound, joint, re.compile(f"[{_IGNORED}]+")
+
+
+Span = tuple[int, int]
+"""Where something stands: ``text[start:end]``."""
+
+
+def tokens(text: str) -> list[str]:
+    """Return the tokens of `text`, verbatim, in order."""
+    return _patterns()[0].findall(text)
+
+
+def token_spans(text: str) -> list[Span]:
+    """Return where the tokens of `text` stand."""
+    return [found.span() for found in _patterns()[0].finditer(text)]
+
+
+def compounds(text: str) -> Iterator[Span]:
+    """Yield where words stand that may be one: joined by hyphens, broken at the end of a line, or ``U.S.A.``"""
+    _, compound, joint, _ = _patterns()
+    place = joint.search(text)
+    while place is not None:
+        # White space ends a word, so the compound that the joint is in begins after the last one before it.
+        start = place.start()
+        while start and not text[start - 1].isspace():
+            start -= 1
+        found = compound.search(text, start, min(place.end() + _LONGEST, len(text)))
+        if found is None:
+            place = joint.search(text, place.end())
+            continue
+        if found.end() > place.start():
+            yield found.span()
+        place = joint.search(text, max(found.end() - 1, place.end()))
+
+
+def closed(text: str) -> str:
+    """Return a compound as the one word that it may be."""
+    return "".join(char for char in text if unicodedata.category(char) != "Pd" and char != "." and not char.isspace())
+
+
+def bare(token: str) -> str:
+    """Return a token in compatibility form, without what has no meaning within it; its case is kept."""
+    if token.isascii():
+        return token
+    return unicodedata.normalize("NFKC", _patterns()[3].sub("", token))
+
+
+def fold(token: str) -> str:
+    """Return what a token is compared by: two that differ by case, ligature or composition only are the same."""
+    if token.isascii():
+        return token.lower()
+    return unicodedata.normalize("NFKC", bare(token).casefold())

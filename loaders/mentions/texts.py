@@ -1,0 +1,94 @@
+"""The text units of a store, by the graphs that they stand in."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import StoreError
+from kg.sparql.terms import bind
+from kg.store.protocol import Rows, Store, Term
+from kg.vocabulary import PROV_GRAPH, mint
+from loaders.extraction.words import fold
+
+HASHES: Final = """
+SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
+
+TEXTS: Final = """
+SELECT ?graph ?unit ?text WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:text ?text } }"""
+
+LANGUAGES: Final = """
+SELECT ?thing ?language WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?thing schema:inLanguage ?language } }"""
+
+LANGUAGES_OF_PARENTS: Final = """
+SELECT ?unit ?language WHERE {
+  VALUES ?unit { $units } ?unit dcterms:isPartOf ?parent . ?parent schema:inLanguage ?language
+}"""
+
+_FAMILIES: Final = ("src", "user", "cur")
+"""The families of graphs that text units stand in."""
+_HYPHENS: Final = re.compile("[-\u2010\u2011]\\s*|\\.")
+
+
+class Unit(NamedTuple):
+    """A text unit. `languages` are its own, else those of its document; none where neither has any."""
+
+    iri: NamedNode
+    text: str
+    languages: Sequence[str]
+
+
+def hashes(store: Store) -> dict[NamedNode, str]:
+    """Return the graphs in which text may stand, with the hashes of their content."""
+    found: dict[NamedNode, str] = {}
+    for family in _FAMILIES:
+        prefix = Literal(mint("graph", family).value + "/")
+        for graph, digest in _rows(store, bind(HASHES, prov=PROV_GRAPH, prefix=prefix)):
+            if isinstance(graph, NamedNode) and isinstance(digest, Literal):
+                found[graph] = digest.value
+    return found
+
+
+def texts(store: Store, graphs: Sequence[NamedNode]) -> Iterator[tuple[NamedNode, NamedNode, str]]:
+    """Yield the text units of `graphs`: graph, unit, text."""
+    for graph, unit, text in _rows(store, bind(TEXTS, graphs=graphs)):
+        if isinstance(graph, NamedNode) and isinstance(unit, NamedNode) and isinstance(text, Literal):
+            yield graph, unit, text.value
+
+
+def units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Unit]]:
+    """Return the text units of each of `graphs`, with their languages."""
+    stated: dict[Term | None, list[str]] = defaultdict(list)
+    for thing, language in _rows(store, bind(LANGUAGES, graphs=graphs)):
+        if isinstance(language, Literal):
+            stated[thing].append(language.value)
+    found = list(texts(store, graphs))
+    silent = [unit for _, unit, _ in found if unit not in stated]
+    if silent:
+        for unit, language in _rows(store, bind(LANGUAGES_OF_PARENTS, units=silent)):
+            if isinstance(language, Literal):
+                stated[unit].append(language.value)
+    read: dict[NamedNode, list[Unit]] = {graph: [] for graph in graphs}
+    for graph, unit, text in found:
+        read[graph].append(Unit(unit, text, stated.get(unit, ())))
+    return read
+
+
+def may_hold(text: str, words: Collection[str]) -> bool:
+    """Say whether one of these folded words may stand in `text`, if only broken at the end of a line."""
+    folded = fold(text)
+    if any(word in folded for word in words):
+        return True
+    joined = _HYPHENS.sub("", folded) if "-" in folded or "." in folded or not folded.isascii() else folded
+    return joined != folded and any(word in joined for word in words)
+
+
+def _rows(store: Store, query: str) -> Sequence[tuple[Term | None, ...]]:
+    found = store.query(query)
+    if not isinstance(found, Rows):
+        raise StoreError("a SELECT was not answered with rows")
+    return found.rows
