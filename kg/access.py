@@ -185,12 +185,13 @@ def opened(
     *,
     create: bool = False,
     load: Callable[..., Any] | None = None,
+    mention: Callable[..., Any] | None = None,
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] | None = None,
 ) -> Iterator[Access]:
     """Yield the graph in the data directory of `settings`: through the server that holds it, else opened here.
 
     Without `create` a directory that holds no graph is an error: a mistyped name must not make an empty one. `load`
-    is what loads sources where it is opened here, `quarantine` what is done with the records that were kept out.
+    is what loads sources where it is opened here, `mention` what finds mentions in them, `quarantine` what is done with the records that were kept out.
     Raises StoreLockedError for a directory that a process which serves nothing holds.
     """
     # All that will be needed, before anything is opened: an interrupt that comes within an import can get lost.
@@ -217,6 +218,7 @@ def opened(
             continue
         with kg:
             kg.load = load
+            kg.mention = mention
             kg.quarantine = quarantine or {}
             try:
                 yield Opened(kg, OPERATIONS, expand)

@@ -67,6 +67,8 @@ class KnowledgeGraph:
     """Workers for queries that callers write; without them those run where the tools' own do."""
     load: Callable[..., Any] | None = None
     """Loads sources; put here by the composition root, since this package never imports the loaders."""
+    mention: Callable[..., Any] | None = None
+    """Brings the mentions of concepts in line with texts and concepts; put here by the composition root as well."""
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)
     """``retry`` and ``drop`` of records that a load has kept out; put here by the composition root as well."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)

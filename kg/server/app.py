@@ -50,6 +50,7 @@ from kg.tools.registry import CLIMATE, CORE, RESEARCH
 from kg.tools.search_service import expand
 from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG
+from loaders import mentions
 from loaders.pipeline import heal, load
 from loaders.retrying import QUARANTINE
 
@@ -177,6 +178,7 @@ def serve(
             _local_token(data_dir) as token,
         ):
             kg.load = load
+            kg.mention = mentions.refresh
             kg.quarantine = QUARANTINE
             kg.raw = raw
             kg.announce(address)  # the token lies beside the lock by then
