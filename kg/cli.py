@@ -70,18 +70,24 @@ def _root(
 
 
 def _opened(
-    data_dir: Path | None, *, create: bool = False, load: Callable[..., Any] | None = None
+    data_dir: Path | None,
+    *,
+    create: bool = False,
+    load: Callable[..., Any] | None = None,
+    mention: Callable[..., Any] | None = None,
 ) -> AbstractContextManager[Access]:
     """Reach the graph in a data directory: through the server that holds it, else opened here."""
     from kg import access
 
-    return access.opened(settings_for(data_dir), create=create, load=load)
+    return access.opened(settings_for(data_dir), create=create, load=load, mention=mention)
 
 
 @app.command()
 @console.reported
 def load(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="climate (later: wikibase, hansard, zoning, files).")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="climate or wikibase (later: hansard, zoning, files).")
+    ],
     paths: Annotated[
         list[str],
         typer.Argument(metavar="PATH", help="Files, globs or folders; `hub` for the dataset on the model hub."),
@@ -91,6 +97,10 @@ def load(
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove the records of this source that are gone from the location.")
     ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="WIKIBASE", help="Wikibase that entities are of: wikidata, climate, a URL."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Load a source: read, check against the shapes, commit, index. What has not changed is skipped."""
@@ -107,7 +117,9 @@ def load(
         raise typer.BadParameter(f"{source} cannot be loaded yet; so far only {available} can", param_hint="SOURCE")
     with _opened(data_dir, create=True, load=pipeline.load) as graph, console.progress(f"loading {source}") as advance:
         places = paths if graph.here else [as_seen_by_a_server(path) for path in paths]
-        done = graph.run("load", {"source": source, "paths": places, "prune": prune, "wait": wait}, advance)
+        done = graph.run(
+            "load", {"source": source, "paths": places, "prune": prune, "wait": wait, "base": base}, advance
+        )
         if not graph.here:  # what the load logged, it logged in the server
             for line in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
                 console.say(f"kg: {line}")
@@ -258,6 +270,21 @@ def reindex(
     """Bring the search index in line with the store. Then make the vectors that are missing."""
     with _opened(data_dir) as graph, console.progress("indexing") as advance:
         document = graph.run("reindex", {"full": full}, advance)
+    console.answer(document, as_json)
+
+
+@app.command("mentions")
+@console.reported
+def find_mentions(
+    data_dir: DataDir = None,
+    full: Annotated[bool, typer.Option("--full", help="Search every text again, not only what has changed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find where text names concepts. After a load this is done already; a search that was stopped goes on here."""
+    from loaders.mentions import refresh
+
+    with _opened(data_dir, mention=refresh) as graph, console.progress("finding mentions") as advance:
+        document = graph.run("mentions", {"full": full}, advance)
     console.answer(document, as_json)
 
 

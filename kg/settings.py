@@ -7,8 +7,22 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from platformdirs import user_cache_path
-from pydantic import Field, HttpUrl, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+class Wikibase(BaseModel):
+    """One Wikibase, or what is different in one that is known by its name already; see `loaders.wikibase.instances`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    base: str | None = None
+    data: str | None = None
+    media: str | None = None
+    license: str | None = None
+    concepts: bool | None = None
+    language: str | None = None
+    skos: dict[str, str] | None = None
 
 
 class Settings(BaseSettings):
@@ -46,6 +60,13 @@ class Settings(BaseSettings):
     concept_store_url: HttpUrl = Field(
         HttpUrl("https://climatepolicyradar.wikibase.cloud/query/sparql"),
         description="SPARQL endpoint of the concept store.",
+    )
+
+    wikibase: str = Field(
+        "wikidata", description="Wikibase that JSON and CSV without further word are of: a name, or its base address."
+    )
+    wikibases: dict[str, Wikibase] = Field(
+        {}, description="Further Wikibases by name, as JSON: their `base`, and what their properties mean in `skos`."
     )
 
     query_timeout_s: float = Field(10.0, gt=0, description="Deadline of a query, in seconds.")

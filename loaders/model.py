@@ -79,6 +79,32 @@ class SourceDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceGraph:
+    """One source record that is RDF in its source's own model already: a `SourceDocument` without text units."""
+
+    domain: str
+    key: tuple[str, ...]
+    iri: NamedNode
+    quads: Sequence[Quad]
+    """All of its graph, ``graph/src/{domain}/{key}``."""
+    origins: Sequence[Origin]
+    source_sha256: str
+    shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    context: Sequence[Origin] = ()
+    title: str = ""
+    units: Sequence[TextUnit] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A record of which its source says that it is no more."""
+
+    record: str
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rejection:
     """A record that could not become a graph, with what is wrong and where."""
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -16,9 +16,8 @@ from typing import Any, Final
 from pyoxigraph import NamedNode, Quad
 
 from kg import provenance
-from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import Agent, RecordOrigin, RowsOf, Run, SourceFile
+from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile
 from kg.search import healing
 from kg.search.healing import Healed, Progress, UnitFacts, index_units
 from kg.search.protocol import GraphUnits
@@ -26,38 +25,22 @@ from kg.store.protocol import Commit
 from kg.validation.gate import RecordGate
 from kg.validation.report import Violation
 from kg.vocabulary import KG, mint
-from loaders.climate_policy import documents as climate_policy
-from loaders.model import Notice, Rejection, Snapshot, SourceDocument
+from loaders import mentions
+from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal
 from loaders.quarantine import Quarantine
 from loaders.rdf import graph_of, quads
-from loaders.readers.locations import File, Located, find
+from loaders.readers.locations import Located, find
+from loaders.sources import LOADERS, Loader, loader
 
 log = logging.getLogger(__name__)
+
+__all__ = ["BATCH_QUADS", "LOADERS", "LoadReport", "Loader", "Loading", "heal", "load"]
 
 BATCH_QUADS: Final = 50_000
 """Quads that are checked, committed and indexed together; a larger record goes alone."""
 
 SHOWN_WARNINGS: Final = 20
 _KEPT_WARNINGS: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Loader:
-    """A source that can be loaded. A new `version` makes every record be read anew."""
-
-    domain: str
-    version: str
-    read: Callable[[Sequence[File]], Iterator[SourceDocument | Rejection | Notice]]
-
-    @property
-    def agent(self) -> Agent:
-        """How provenance names it."""
-        return Agent(f"loaders.{self.domain}", self.version)
-
-
-LOADERS: Final = {
-    "climate": Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read),
-}
 
 
 @dataclass(slots=True)
@@ -113,19 +96,21 @@ def load(
     on_progress: Progress | None = None,
     gate: bool = True,
     index: bool = True,
+    base: str | None = None,
 ) -> LoadReport:
     """Load the records of `source` from `locations` and return what happened to them.
 
     A record that did not change is skipped, one that breaks its shapes or cannot be read is kept out and described in
     the quarantine folder of the data directory; neither stops the load. With `prune`, records that an earlier load
     took from these locations and that are gone from there are removed. Without `gate` nothing is checked, without
-    `index` nothing is indexed: for measuring, and for a later `heal`.
+    `index` nothing is indexed: for measuring, and for a later `heal`. `base` says of which Wikibase the files are that
+    do not say it: its name in the settings, or its address.
 
     Raises InvalidInputError for a source that there is not, SourceError when a named file cannot be read.
     """
-    if source not in LOADERS:
-        raise InvalidInputError(f"no source {source!r} can be loaded; there are: {', '.join(LOADERS)}")
-    return Loading(kg, source, find(locations, kg.settings), on_progress, gate, index).run(prune)
+    chosen = loader(source, kg.settings, base)
+    located = find(locations, kg.settings, chosen.formats)
+    return Loading(kg, source, located, on_progress, gate, index, configured=chosen).run(prune)
 
 
 def heal(
@@ -141,11 +126,11 @@ def heal(
 
 @dataclass(slots=True)
 class _Batch:
-    documents: dict[NamedNode, SourceDocument] = field(default_factory=dict)
+    documents: dict[NamedNode, SourceDocument | SourceGraph] = field(default_factory=dict)
     candidates: dict[NamedNode, list[Quad]] = field(default_factory=dict)
     size: int = 0
 
-    def add(self, graph: NamedNode, document: SourceDocument, candidate: list[Quad]) -> None:
+    def add(self, graph: NamedNode, document: SourceDocument | SourceGraph, candidate: list[Quad]) -> None:
         self.documents[graph] = document
         self.candidates[graph] = candidate
         self.size += len(candidate)
@@ -163,17 +148,20 @@ class Loading:
         gate: bool = True,
         index: bool = True,
         config: Mapping[str, str] | None = None,
+        configured: Loader | None = None,
     ) -> None:
         self.kg = kg
-        self.loader = LOADERS[source]
+        self.loader = configured or loader(source, kg.settings)
         self.located = located
         self.on_progress = on_progress
         self.gate = _gate() if gate else None
         self.index = index
         self.report = LoadReport(source, warnings=list(located.warnings))
         sources = [_source_file(file.snapshot) for file in located.files]
-        self.prov_run: Final = Run(self.loader.agent, {"source": source, **(config or {})}, sources)
-        self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain)
+        self.prov_run: Final = Run(
+            self.loader.agent, {"source": source, **self.loader.config, **(config or {})}, sources
+        )
+        self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain, self.loader.cut)
         self.known = provenance.current(kg.store, self.loader.domain)
         self.seen: set[NamedNode] = set()
         self.batch = _Batch()
@@ -188,10 +176,12 @@ class Loading:
         """Take all that there is in the files."""
         with self.indexer, closing(self.loader.read(self.located.files)) as items:  # type: ignore[type-var]
             for item in items:
-                if isinstance(item, SourceDocument):
+                if isinstance(item, SourceDocument | SourceGraph):
                     self.take(item)
                 elif isinstance(item, Rejection):
                     self.reject(item)
+                elif isinstance(item, Withdrawal):
+                    self.withdraw(item)
                 else:
                     self.note(item)
             self.commit()
@@ -209,6 +199,9 @@ class Loading:
         if self.index:
             healing.heal(self.kg.store, self.kg.search)
             report.pending_vectors = self.kg.search.status().pending_vectors
+            mentions.refresh(self.kg, on_progress=self.on_progress)
+        if self.loader.afterwards is not None and report.run is not None:
+            report.warnings += self.loader.afterwards(self.kg.store)
         report.seconds = time.perf_counter() - self.started
         report.warnings += [f"{message} ({count} times)" for message, count in self.shape_warnings.items()]
         self.tell()
@@ -224,7 +217,20 @@ class Loading:
             self.report.layouts.append(notice.text)
             log.info("%s", notice.text)
 
-    def take(self, document: SourceDocument) -> None:
+    def withdraw(self, withdrawal: Withdrawal) -> None:
+        """Remove a record of which the source says that it is no more."""
+        graph = mint("graph", "src", self.loader.domain, *withdrawal.key)
+        self.commit()
+        self.report.layouts.append(f"{withdrawal.record} is no more")
+        if graph in self.known:
+            self.change({graph: ()}, {})
+            if self.index:
+                self.await_indexing()
+                self.kg.search.remove([graph.value])
+            self.report.removed += 1
+        self.quarantine.clear(graph)
+
+    def take(self, document: SourceDocument | SourceGraph) -> None:
         """Put a document into the batch, unless it is there already or has not changed."""
         graph = graph_of(document)
         if graph in self.seen:
@@ -290,7 +296,7 @@ class Loading:
             committed = {
                 graph: (digest, document)
                 for graph, document in batch.documents.items()
-                if (digest := hashes.get(graph)) is not None
+                if (digest := hashes.get(graph)) is not None and isinstance(document, SourceDocument)
             }
             self.indexing = self.indexer.submit(self.put_in_index, committed)
         self.progress()
@@ -351,7 +357,11 @@ class Loading:
         return self.change({**shared, **batch.candidates}, records)
 
     def change(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
-        """Commit graphs with their provenance."""
+        """Commit graphs with their provenance, and what is derived from them."""
+        if self.loader.derive is not None:
+            for graph, (derived, origin) in self.loader.derive(self.kg.store, replace).items():
+                replace[graph] = derived
+                records[graph] = RecordOrigin("", (), derived_from=(origin,))
         commit = self.kg.store.commit(replace, self.prov_run.describe(self.kg.store, records))
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
@@ -406,7 +416,7 @@ def _gate() -> RecordGate:
     return RecordGate()
 
 
-def _origin(document: SourceDocument, *, rows: bool = True) -> RecordOrigin:
+def _origin(document: SourceDocument | SourceGraph, *, rows: bool = True) -> RecordOrigin:
     return RecordOrigin(
         document.source_sha256,
         [RowsOf(_source_file(origin.snapshot), origin.rows if rows else ()) for origin in document.origins],

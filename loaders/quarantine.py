@@ -27,7 +27,7 @@ from kg.validation.writing import written
 from kg.vocabulary import sha256
 from loaders.model import Rejection, Snapshot
 from loaders.readers import excerpts
-from loaders.readers.locations import FORMATS, File, file_sha256
+from loaders.readers.locations import File, file_sha256
 
 RESULTS_KEPT: Final = 1_000
 """Results that a description holds one by one; the ``sh:ValidationReport`` beside it has them all."""
@@ -87,7 +87,8 @@ class Entry(BaseModel):
 class Quarantine:
     """The folder ``quarantine`` of a data directory, as one domain uses it (or, to read it, all)."""
 
-    def __init__(self, data_dir: Path, domain: str = "") -> None:
+    def __init__(self, data_dir: Path, domain: str = "", cut: excerpts.Cut = excerpts.cut) -> None:
+        self.cut: Final = cut
         self.folder: Final = data_dir / "quarantine"
         self.domain: Final = domain
         self.held = {path.stem for path in self.folder.glob(f"{domain}-*.json")} if domain else set()
@@ -202,7 +203,7 @@ class Quarantine:
                 continue
             with self._writing():
                 try:
-                    excerpts.cut(path, {target: parse_rows(place.excerpt_rows) for target, place in wanted.items()})
+                    self.cut(path, {target: parse_rows(place.excerpt_rows) for target, place in wanted.items()})
                     if file_sha256(path) != digest:
                         raise SourceError(f"{path}: the file was changed while it was loaded")
                 except SourceError as error:
@@ -287,11 +288,10 @@ class Quarantine:
         _replace(self.folder / f"{entry.name}.json", f"{text}\n".encode())
 
     def _excerpt(self, name: str, number: int, place: Place) -> Path:
-        ending = Path(place.file).suffix.lower()
-        return self.folder / f"{name}.{number}{ending if ending in FORMATS else FORMATS[0]}"
+        return self.folder / f"{name}.{number}{excerpts.ending(place.file)}"
 
     def _excerpts(self, name: str) -> Iterator[Path]:
-        return (path for path in self.folder.glob(f"{name}.*") if path.suffix in FORMATS)
+        return (path for path in self.folder.glob(f"{name}.*") if path.suffix in excerpts.ENDINGS)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

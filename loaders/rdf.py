@@ -7,16 +7,18 @@ from functools import lru_cache
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, mint, sha256
-from loaders.model import SourceDocument
+from loaders.model import SourceDocument, SourceGraph
 
 
-def graph_of(document: SourceDocument) -> NamedNode:
+def graph_of(document: SourceDocument | SourceGraph) -> NamedNode:
     """Return the name of the graph that holds the record: ``graph/src/{domain}/{key}``."""
     return mint("graph", "src", document.domain, *document.key)
 
 
-def quads(document: SourceDocument) -> list[Quad]:
+def quads(document: SourceDocument | SourceGraph) -> list[Quad]:
     """Return the quads of the record, without those of the graphs that it shares with others."""
+    if isinstance(document, SourceGraph):
+        return list(document.quads)
     graph = graph_of(document)
     iri = document.iri
     result = [Quad(iri, RDF.type, kind, graph) for kind in document.kinds]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
+from urllib.parse import unquote
 
 from pyoxigraph import NamedNode, Quad
 
@@ -13,13 +14,15 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import parse_rows
 from kg.search.healing import Progress
+from kg.settings import settings
 from kg.validation.report import Violation
-from kg.vocabulary import mint
-from loaders.model import Notice, Rejection, Snapshot, SourceDocument
+from kg.vocabulary import BASE, mint
+from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph
 from loaders.pipeline import LOADERS, Loader, Loading, LoadReport
 from loaders.quarantine import Entry, Quarantine, named, short_ids
 from loaders.rdf import graph_of, quads
 from loaders.readers.locations import File, Located, find
+from loaders.sources import loader
 
 LOADED: Final = "loaded"
 QUARANTINED: Final = "quarantined"
@@ -52,12 +55,12 @@ def retry(
         raise InvalidInputError("a correction takes the name of who gives it")
     shorts = short_ids(by_name)
     reports, outcomes = [], dict.fromkeys(names, "")
-    for domain in dict.fromkeys(by_name[name].domain for name in names):
-        chosen = [by_name[name] for name in names if by_name[name].domain == domain]
+    for domain, base in dict.fromkeys((by_name[name].domain, _base(by_name[name])) for name in names):
+        chosen = [each for name in names if ((each := by_name[name]).domain, _base(each)) == (domain, base)]
         if domain not in LOADERS:
             outcomes |= {each.name: f"no source {domain!r} can be loaded by this version" for each in chosen}
             continue
-        retrying = _Retry(kg, domain, chosen, _corrected(kg, correction, chosen[0], by), on_progress)
+        retrying = _Retry(kg, domain, chosen, _corrected(kg, correction, chosen[0], by), on_progress, base)
         reports.append(retrying.run().to_dict())
         outcomes |= retrying.reasons
     return {
@@ -103,10 +106,9 @@ QUARANTINE: Final = {"retry": retry, "drop": drop}
 
 def mapped(quarantine: Quarantine, entry: Entry) -> list[Quad]:
     """Return the record as its rows are mapped, unchecked. Raises RecordError when no record can be made of them."""
-    loader = LOADERS.get(entry.domain)
-    if loader is None:
+    if entry.domain not in LOADERS:
         raise RecordError(f"no source {entry.domain!r} can be loaded by this version")
-    for item in _read(loader, quarantine.files(entry)):
+    for item in _read(loader(entry.domain, settings(), _base(entry)), quarantine.files(entry)):
         if _is_of(item, entry):
             if isinstance(item, Rejection):
                 raise RecordError(item.reason)
@@ -135,6 +137,7 @@ class _Retry(Loading):
         entries: Sequence[Entry],
         correction: File | None,
         on_progress: Progress | None,
+        base: str | None = None,
     ) -> None:
         config = (
             {"from": "quarantine"}
@@ -145,7 +148,9 @@ class _Retry(Loading):
                 )
             }
         )
-        super().__init__(kg, source, Located((), ()), on_progress, config=config)
+        super().__init__(
+            kg, source, Located((), ()), on_progress, config=config, loader=loader(source, kg.settings, base)
+        )
         self.entries: Final = entries
         self.correction: Final = correction
         self.current: Entry = entries[0]
@@ -188,7 +193,7 @@ class _Retry(Loading):
             else:
                 self.take(item)
 
-    def take(self, document: SourceDocument) -> None:
+    def take(self, document: SourceDocument | SourceGraph) -> None:
         """Put it into the batch, unless it would replace another record than the one that was kept out."""
         graph = graph_of(document)
         expected = self.current.graph
@@ -203,7 +208,7 @@ class _Retry(Loading):
         self.homes[graph] = self.current
         super().take(document)
 
-    def _put_there(self, document: SourceDocument) -> bool:
+    def _put_there(self, document: SourceDocument | SourceGraph) -> bool:
         """Whether an earlier retry, which did not come to its end, has put this very record into the store."""
         graph = graph_of(document)
         places = provenance.locations(self.kg.store, [graph]).get(graph)
@@ -235,12 +240,19 @@ class _Retry(Loading):
         self.reasons[self.current.name] = reason
 
 
-def _read(loader: Loader, files: Sequence[File]) -> Iterator[SourceDocument | Rejection]:
+def _read(loader: Loader, files: Sequence[File]) -> Iterator[SourceDocument | SourceGraph | Rejection]:
     with closing(loader.read(files)) as items:  # type: ignore[type-var]
-        yield from (item for item in items if not isinstance(item, Notice))
+        yield from (item for item in items if isinstance(item, SourceDocument | SourceGraph | Rejection))
 
 
-def _is_of(item: SourceDocument | Rejection, entry: Entry) -> bool:
+def _base(entry: Entry) -> str | None:
+    """Of an entity the name of its Wikibase, which its graph says."""
+    start = BASE + "graph/src/wikibase/"
+    graph = entry.graph or ""
+    return unquote(graph[len(start) :].partition("/")[0]) if graph.startswith(start) else None
+
+
+def _is_of(item: SourceDocument | SourceGraph | Rejection, entry: Entry) -> bool:
     """Whether it was made of rows of the record, and not of those that were read along with them."""
     ours = {
         (place.file, row)

@@ -26,8 +26,15 @@ LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}
 COMPOSITION_ROOTS = {"kg/cli.py", "kg/server/app.py", "kg/quarantine_commands.py", "kg/validation_commands.py"}
 
 LOADERS_KNOW = {"kg.errors", "kg.settings", "kg.vocabulary"}
-PIPELINE_KNOWS = LOADERS_KNOW | {"kg.knowledge_graph", "kg.validation", "kg.provenance", "kg.store", "kg.search"}
-PIPELINE = {"pipeline", "quarantine", "retrying"}
+PIPELINE_KNOWS = LOADERS_KNOW | {
+    "kg.knowledge_graph",
+    "kg.validation",
+    "kg.provenance",
+    "kg.store",
+    "kg.search",
+    "kg.sparql",
+}
+PIPELINE = {"pipeline", "quarantine", "retrying", "deriving", "sources", "mentions"}
 READ_BY_SOURCES = {"model", "readers", "chunking", "extraction"}
 NOT_SOURCES = READ_BY_SOURCES | {"rdf", "__init__"} | PIPELINE
 

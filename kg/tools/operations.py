@@ -106,7 +106,14 @@ def explain(kg: KnowledgeGraph, on_progress: Progress, *, query: str) -> dict[st
 
 
 def load(
-    kg: KnowledgeGraph, on_progress: Progress, *, source: str, paths: Sequence[str], prune: bool, wait: bool
+    kg: KnowledgeGraph,
+    on_progress: Progress,
+    *,
+    source: str,
+    paths: Sequence[str],
+    prune: bool,
+    wait: bool,
+    base: str | None = None,
 ) -> dict[str, Any]:
     """Load a source as ``kg load`` does. Returns its ``report``, the reasons of its ``rejections``, its ``warnings``
     and ``layouts``, and in ``failure`` why the vectors that were waited for could not be made (None: all well).
@@ -114,7 +121,7 @@ def load(
     if kg.load is None:
         raise InvalidInputError("this process cannot load: its composition root gave it no loaders")
     with _alone(on_progress):
-        report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress)
+        report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress, base=base)
     failure = None
     if wait:
         try:
@@ -128,6 +135,16 @@ def load(
         "layouts": report.layouts,
         "failure": failure,
     }
+
+
+def mentions(kg: KnowledgeGraph, on_progress: Progress, *, full: bool) -> dict[str, Any]:
+    """Bring the mentions of concepts in line as ``kg mentions`` does; with `full`, search every text again."""
+    if kg.mention is None:
+        raise InvalidInputError("this process cannot find mentions: its composition root gave it nothing to do so")
+    with _alone(on_progress):
+        report = kg.mention(kg, full=full, on_progress=on_progress)
+    done: dict[str, Any] = report.to_dict()
+    return done
 
 
 def quarantine_retry(
@@ -200,7 +217,7 @@ def backup(kg: KnowledgeGraph, on_progress: Progress, *, target: str) -> dict[st
 
 OPERATIONS: Final[Mapping[str, Operation]] = {
     operation.__name__: operation
-    for operation in (search, status, why, explain, load, quarantine_retry, quarantine_drop, reindex, backup)
+    for operation in (search, status, why, explain, load, mentions, quarantine_retry, quarantine_drop, reindex, backup)
 }
 
 

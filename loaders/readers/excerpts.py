@@ -9,17 +9,33 @@ from __future__ import annotations
 import codecs
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 from kg.errors import SourceError
 from loaders.readers.formats import csv_rows, flat, text_of_cell, workbook_rows
+from loaders.readers.locations import FORMATS
 from loaders.readers.tables import copy_parquet, read_parquet
 
 ROWS_AT_ONCE: Final = 20_000
 """Rows that are held in memory while excerpts are written; for more the file is read again."""
+
+Cut = Callable[[Path, Mapping[Path, Sequence[int]]], None]
+"""What cuts a source's files, as `cut` does those that hold tables."""
+
+_LINES: Final = {".json": ".jsonl", ".ttl": ".nt", ".nt": ".nt", ".nq": ".nt"}
+
+
+def ending(path: str) -> str:
+    """Return how an excerpt of the file at `path` ends: as it does, or as the form of it that has a record a line."""
+    suffixes = [suffix for suffix in Path(path.lower()).suffixes if suffix not in (".gz", ".bz2")]
+    last = suffixes[-1] if suffixes else ""
+    return last if last in FORMATS else _LINES.get(last, FORMATS[0])
+
+
+ENDINGS: Final = frozenset({*FORMATS, *_LINES.values()})
 
 
 def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:

@@ -58,6 +58,7 @@ class Located:
 @dataclass(slots=True)
 class _Finder:
     settings: Settings
+    formats: Sequence[str] = FORMATS
     files: dict[str, File] = field(default_factory=dict)
     scopes: list[str | re.Pattern[str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -78,22 +79,22 @@ class _Finder:
         # os.path says of a name that no file can have, or that may not be looked at, just that there is no such file.
         path = Path(os.path.abspath(os.path.expanduser(location)))
         if os.path.isfile(path):
-            if path.suffix.lower() not in FORMATS:
-                raise SourceError(f"{location}: only files that end in {_or(FORMATS)} can be read")
+            if not _ends(path, self.formats):
+                raise SourceError(f"{location}: only files that end in {_or(self.formats)} can be read")
             self.scopes.append(path.as_posix())
             self.add(path, named=True)
         elif os.path.isdir(path):
             self.scopes.append(path.as_posix().rstrip("/") + "/")
-            found = list(_walk(path))
+            found = list(_walk(path, self.formats))
             if not found:
-                raise SourceError(f"{location}: the folder holds no file that ends in {_or(FORMATS)}")
+                raise SourceError(f"{location}: the folder holds no file that ends in {_or(self.formats)}")
             for each in found:
                 self.add(each, named=False)
         elif glob.has_magic(location):
             matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
-            found = [match for match in matches if match.is_file() and match.suffix.lower() in FORMATS]
+            found = [match for match in matches if match.is_file() and _ends(match, self.formats)]
             if not found:
-                raise SourceError(f"{location}: the pattern matches no file that ends in {_or(FORMATS)}")
+                raise SourceError(f"{location}: the pattern matches no file that ends in {_or(self.formats)}")
             self.scopes.append(_matcher(path.as_posix()))
             for each in found:
                 self.add(each, named=False)
@@ -111,23 +112,23 @@ class _Finder:
             self.warnings.append(f"hub:{repo}: {named} is not pinned; it is {commit} now: hub:{repo}@{commit}")
         scope = f"hub:{repo}/"
         self.scopes.append(scope)
-        found = list(_walk(folder))
+        found = list(_walk(folder, self.formats))
         if not found:
-            raise SourceError(f"hub:{repo}@{commit}: the dataset holds no file that ends in {_or(FORMATS)}")
+            raise SourceError(f"hub:{repo}@{commit}: the dataset holds no file that ends in {_or(self.formats)}")
         for each in found:
             self.add(each, named=False, source=scope + each.relative_to(folder).as_posix(), revision=commit)
 
 
-def find(locations: Sequence[str], settings: Settings) -> Located:
+def find(locations: Sequence[str], settings: Settings, formats: Sequence[str] = FORMATS) -> Located:
     """Return the files that `locations` stand for, each with its hash, in a fixed order.
 
     A location is a file, a folder (searched to any depth), a glob, ``hub`` (the dataset and revision of the settings)
-    or ``hub:OWNER/NAME@REVISION``. Raises SourceError where there is nothing to read, UpstreamError when the hub does
-    not answer.
+    or ``hub:OWNER/NAME@REVISION``; `formats` are the endings of the files that can be read. Raises SourceError where
+    there is nothing to read, UpstreamError when the hub does not answer.
     """
     if not locations or not all(locations):
         raise SourceError("no location: name a file, a folder, a pattern or hub:OWNER/NAME@REVISION")
-    finder = _Finder(settings)
+    finder = _Finder(settings, formats)
     for location in locations:
         if location == "hub" or location.startswith("hub:"):
             finder.hub(location)
@@ -145,12 +146,16 @@ def file_sha256(path: Path) -> str:
         raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _ends(path: Path, formats: Sequence[str]) -> bool:
+    return path.name.lower().endswith(tuple(formats))
+
+
+def _walk(folder: Path, formats: Sequence[str]) -> Iterator[Path]:
     found: list[Path] = []
     for inner, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += (Path(inner, name) for name in names if not name.startswith("."))
-    yield from (path for path in sorted(found) if path.suffix.lower() in FORMATS and path.is_file())
+    yield from (path for path in sorted(found) if _ends(path, formats) and path.is_file())
 
 
 def _refuse(error: OSError) -> None:

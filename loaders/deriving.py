@@ -1,0 +1,120 @@
+"""Graphs that are derived from those of a load, in the same commit: the SKOS views of Wikibase items."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.sparql.terms import bind
+from kg.store.protocol import Rows, Store
+from kg.vocabulary import BASE, OWL
+from loaders.wikibase.instances import Instance
+from loaders.wikibase.skos import circles, view
+
+REDIRECTS: Final = """
+SELECT ?old ?new WHERE { GRAPH ?g { ?old owl:sameAs ?new } FILTER(STRSTARTS(STR(?g), $prefix)) }"""
+
+REFERRERS: Final = """
+SELECT DISTINCT ?g WHERE { VALUES ?named { $named } GRAPH ?g { ?s ?p ?named } FILTER(STRSTARTS(STR(?g), $prefix)) }"""
+
+BROADER: Final = """
+SELECT ?below ?above WHERE {
+  { GRAPH ?g { ?below skos:broader ?above } } UNION { GRAPH ?g { ?above skos:narrower ?below } }
+  FILTER(STRSTARTS(STR(?g), $prefix))
+}"""
+
+_SOURCES: Final = BASE + "graph/src/wikibase/"
+_VIEWS: Final = BASE + "graph/der/skos/"
+
+
+class Views:
+    """The views of what is loaded from the Wikibases `known`, by name as it stands in an IRI."""
+
+    def __init__(self, known: dict[str, Instance]) -> None:
+        self.known = known
+        self.changed: set[str] = set()
+        """The names of the Wikibases of which views were made."""
+
+    def derive(
+        self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]
+    ) -> dict[NamedNode, tuple[Sequence[Quad], NamedNode]]:
+        """Return the views that go with a commit of entity graphs, each with the graph that it is made from.
+
+        With an item that starts or ceases to be merged into another, the views of those that link to it are made anew.
+        """
+        found: dict[NamedNode, tuple[Sequence[Quad], NamedNode]] = {}
+        by_name: dict[str, list[tuple[str, NamedNode]]] = defaultdict(list)
+        for graph in replace:
+            name, _, entity_id = graph.value.removeprefix(_SOURCES).rpartition("/")
+            if graph.value.startswith(_SOURCES) and entity_id.startswith("Q"):
+                by_name[name].append((entity_id, graph))
+        for name, graphs in by_name.items():
+            instance = self.known.get(name)
+            self.changed.add(name)
+            if instance is None:  # nothing of it is being loaded: it only loses entities
+                found |= {_view_of(graph): ((), graph) for _, graph in graphs}
+                continue
+            redirects = _redirects(store, name)
+            merged = self._merged(store, redirects, [(graph, replace[graph]) for _, graph in graphs])
+            quads = {graph: (entity_id, replace[graph]) for entity_id, graph in graphs}
+            for graph in self._referrers(store, name, merged) if merged else ():
+                entity_id = graph.value.rpartition("/")[2]
+                if entity_id.startswith("Q"):
+                    quads.setdefault(graph, (entity_id, store.graph(graph)))
+            for graph, (entity_id, said) in quads.items():
+                found[_view_of(graph)] = (view(instance, entity_id, said, redirects), graph)
+        return found
+
+    def _merged(
+        self, store: Store, redirects: dict[str, str], graphs: Iterable[tuple[NamedNode, Sequence[Quad]]]
+    ) -> set[str]:
+        """Bring `redirects` up to date and return the items that were, or are now, merged into another."""
+        changed = set()
+        for _, quads in graphs:
+            if not quads:
+                continue
+            old, new = quads[0].subject, quads[0].object
+            if quads[0].predicate == OWL.sameAs and isinstance(old, NamedNode) and isinstance(new, NamedNode):
+                if redirects.get(old.value) != new.value:
+                    redirects[old.value] = new.value
+                    changed.add(old.value)
+            elif isinstance(old, NamedNode) and redirects.pop(old.value, None) is not None:
+                changed.add(old.value)
+        return changed
+
+    def _referrers(self, store: Store, name: str, items: Iterable[str]) -> list[NamedNode]:
+        prefix = Literal(f"{_SOURCES}{name}/")
+        return [graph for (graph,) in _rows(store, bind(REFERRERS, named=[*map(NamedNode, items)], prefix=prefix))]
+
+    def cycles(self, store: Store) -> list[str]:
+        """Return, in words, the circles in the hierarchies that were changed: what is broader than itself."""
+        told = []
+        for name in sorted(self.changed):
+            above: dict[str, set[str]] = defaultdict(set)
+            for below, higher in _rows(store, bind(BROADER, prefix=Literal(f"{_VIEWS}{name}/"))):
+                above[below.value].add(higher.value)
+            for circle in circles(above):
+                told.append("broader goes in a circle: " + " -> ".join([*circle, circle[0]]))
+        return told
+
+
+def _redirects(store: Store, name: str) -> dict[str, str]:
+    found = _rows(store, bind(REDIRECTS, prefix=Literal(f"{_SOURCES}{name}/")))
+    return {old.value: new.value for old, new in found}
+
+
+def _rows(store: Store, query: str) -> Iterator[tuple[NamedNode, ...]]:
+    """The rows of a SELECT that consist of IRIs."""
+    found = store.query(query)
+    if isinstance(found, Rows):
+        for row in found.rows:
+            nodes = tuple(term for term in row if isinstance(term, NamedNode))
+            if len(nodes) == len(row):
+                yield nodes
+
+
+def _view_of(graph: NamedNode) -> NamedNode:
+    return NamedNode(_VIEWS + graph.value.removeprefix(_SOURCES))

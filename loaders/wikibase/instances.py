@@ -1,0 +1,229 @@
+"""Which Wikibase entities are of: its IRIs, and which of its properties mean what in SKOS."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Final
+from urllib.parse import urlsplit
+
+from pyoxigraph import NamedNode
+
+from kg.errors import InvalidInputError
+from kg.settings import Settings
+from kg.vocabulary import mint, sha256
+
+ROLES: Final = (
+    "broader", "narrower", "related", "definition", "altLabel", "exactMatch", "negativeLabel", "notToBeConfusedWith",
+)  # fmt: skip
+"""What a property may mean in the SKOS view."""
+
+PREDICATES: Final = {
+    "p": "", "ps": "statement/", "psv": "statement/value/", "psn": "statement/value-normalized/",
+    "pq": "qualifier/", "pqv": "qualifier/value/", "pqn": "qualifier/value-normalized/",
+    "pr": "reference/", "prv": "reference/value/", "prn": "reference/value-normalized/",
+    "wdt": "direct/", "wdtn": "direct-normalized/", "wdno": "novalue/",
+}  # fmt: skip
+"""Of each prefix that Wikibase gives properties, the path below ``prop/``."""
+
+_CC0: Final = "http://creativecommons.org/publicdomain/zero/1.0/"
+_ID: Final = re.compile(r"[QPLME][1-9][0-9]*(-[FS][1-9][0-9]*)?")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One Wikibase. Everything that it names starts with `base`, as in ``http://www.wikidata.org/entity/Q42``."""
+
+    name: str
+    """Short name: a part of the names of its graphs."""
+    base: str
+    data: str
+    """What the IRIs of its entity documents start with."""
+    media: str = ""
+    """What the IRIs of its media (M...) start with, where they are kept elsewhere."""
+    license: str = ""
+    """IRI of the licence of its data, if it is known."""
+    concepts: bool = False
+    """Whether its items are the concepts of the climate concept store, ``cpr://concept/{QID}``."""
+    language: str | None = None
+    """Language of its plain strings, where labels and definitions are such."""
+    skos: Mapping[str, str] = field(default_factory=dict)
+    """What its properties mean in SKOS (one of `ROLES`), by property id."""
+
+    def __post_init__(self) -> None:
+        for property_id, role in self.skos.items():
+            if role not in ROLES or not re.fullmatch("P[1-9][0-9]*", property_id):
+                raise InvalidInputError(
+                    f"Wikibase {self.name!r}: {property_id!r} -> {role!r}: a property id such as P279 goes to one of "
+                    + ", ".join(ROLES)
+                )
+        for iri in (self.base, self.data, self.media or self.base):
+            if not re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+/", iri):
+                raise InvalidInputError(
+                    f"Wikibase {self.name!r}: {iri!r} cannot start its IRIs: an http or https address that ends in /"
+                )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all that is configured: with another one its entities are made anew."""
+        return sha256(json.dumps(asdict(self), sort_keys=True))[:16]
+
+    @cached_property
+    def entity_base(self) -> str:
+        """What the IRIs of its entities start with."""
+        return self.base + "entity/"
+
+    @cached_property
+    def media_base(self) -> str:
+        """What the IRIs of its media start with."""
+        return self.media or self.entity_base
+
+    @cached_property
+    def _entities(self) -> dict[str, NamedNode]:
+        return {}
+
+    @cached_property
+    def _predicates(self) -> dict[tuple[str, str], NamedNode]:
+        return {}
+
+    def entity(self, entity_id: str) -> NamedNode:
+        """Return the IRI of an entity, form or sense."""
+        found = self._entities.get(entity_id)
+        if found is None:
+            if len(self._entities) > 200_000:
+                self._entities.clear()
+            start = self.media_base if entity_id.startswith("M") else self.entity_base
+            found = self._entities[entity_id] = NamedNode(start + entity_id)
+        return found
+
+    def statement(self, guid: str) -> NamedNode:
+        """Return the IRI of the statement with this GUID."""
+        start = self.media_base if guid[:1] in "Mm" else self.entity_base
+        return NamedNode(start + "statement/" + re.sub(r"[^\w-]", "-", guid, flags=re.ASCII))
+
+    def reference(self, digest: str) -> NamedNode:
+        """Return the IRI of the reference with this hash."""
+        return NamedNode(f"{self.base}reference/{digest}")
+
+    def value(self, digest: str) -> NamedNode:
+        """Return the IRI of the value node with this hash."""
+        return NamedNode(f"{self.base}value/{digest}")
+
+    def document(self, entity_id: str) -> NamedNode:
+        """Return the IRI of the document about an entity."""
+        return NamedNode(self.data + entity_id)
+
+    def predicate(self, prefix: str, property_id: str) -> NamedNode:
+        """Return what `prefix` (as in ``wdt``) and a property id name."""
+        found = self._predicates.get((prefix, property_id))
+        if found is None:
+            path = self.base + "prop/" + PREDICATES[prefix]
+            found = self._predicates[prefix, property_id] = NamedNode(path + property_id)
+        return found
+
+    def concept(self, entity_id: str) -> NamedNode:
+        """Return the concept that an item is."""
+        return mint("concept", entity_id) if self.concepts else self.entity(entity_id)
+
+    def graph(self, entity_id: str) -> NamedNode:
+        """Return the graph of an entity."""
+        return mint("graph", "src", "wikibase", self.name, entity_id)
+
+    def view(self, entity_id: str) -> NamedNode:
+        """Return the graph of the SKOS view of an item."""
+        return mint("graph", "der", "skos", self.name, entity_id)
+
+    def shared(self, kind: str, key: str) -> NamedNode:
+        """Return the graph of what entities share: a ``value``, a ``reference`` or a ``site``."""
+        return mint("graph", "ref", "wikibase", self.name, kind, key)
+
+    def id_of(self, iri: str) -> str | None:
+        """Return the id of an entity of this Wikibase, None for any other IRI."""
+        for start in (self.entity_base, self.media_base):
+            if iri.startswith(start) and _ID.fullmatch(iri, len(start)):
+                return iri[len(start) :]
+        return None
+
+
+WIKIDATA: Final = Instance(
+    "wikidata",
+    "http://www.wikidata.org/",
+    "https://www.wikidata.org/wiki/Special:EntityData/",
+    media="https://commons.wikimedia.org/entity/",
+    license=_CC0,
+    skos={
+        "P279": "broader", "P31": "broader", "P361": "broader", "P527": "narrower",
+        "P1889": "notToBeConfusedWith", "P2888": "exactMatch",
+    },
+)  # fmt: skip
+
+CLIMATE: Final = Instance(
+    "climate",
+    "https://climatepolicyradar.wikibase.cloud/",
+    "https://climatepolicyradar.wikibase.cloud/wiki/Special:EntityData/",
+    license=_CC0,
+    concepts=True,
+    language="en",
+    skos={
+        "P1": "narrower", "P2": "broader", "P3": "related", "P7": "definition", "P9": "negativeLabel",
+        "P11": "notToBeConfusedWith", "P13": "exactMatch",
+    },
+)  # fmt: skip
+
+
+def instances(settings: Settings) -> dict[str, Instance]:
+    """Return the Wikibases that are known by name: those built in, as the settings change them, and theirs."""
+    found = {each.name: each for each in (WIKIDATA, CLIMATE)}
+    for name, changes in settings.wikibases.items():
+        known = asdict(found[name]) if name in found else {}
+        given = changes.model_dump(exclude_none=True)
+        base = given.get("base") or known.get("base")
+        if not base:
+            raise InvalidInputError(f"Wikibase {name!r} has no `base`, such as https://wikibase.example.org/")
+        found[name] = Instance(**(asdict(at(base)) | known | given | {"name": name}))
+    return found
+
+
+def at(base: str) -> Instance:
+    """Return the Wikibase at an address of which nothing else is known.
+
+    The address may also be that of its entities. Raises InvalidInputError when it is no address.
+    """
+    base = base.strip()
+    base = base.rstrip("/").removesuffix("/entity") + "/"
+    place = urlsplit(base)
+    name = ("http:" if place.scheme == "http" else "") + (place.netloc + place.path).strip("/")
+    if place.scheme not in ("http", "https") or not place.netloc:
+        raise InvalidInputError(
+            f"no Wikibase {base.rstrip('/')!r}: name one of the settings, or its address, such as "
+            "https://wikibase.example.org/"
+        )
+    return Instance(name, base, base + "wiki/Special:EntityData/")
+
+
+def chosen(settings: Settings, name: str | None = None) -> Instance:
+    """Return the Wikibase called `name` (or that of the settings), or the one at that address.
+
+    Raises InvalidInputError for a name of none.
+    """
+    wanted = (name or settings.wikibase).strip()
+    known = instances(settings)
+    if wanted in known:
+        return known[wanted]
+    if "://" not in wanted and "." in wanted:  # the name of one that is known by its address alone
+        wanted = f"http://{wanted[5:]}" if wanted.startswith("http:") else f"https://{wanted}"
+    if "://" not in wanted:
+        raise InvalidInputError(f"no Wikibase {wanted!r}; there are {', '.join(known)}, and any by its address")
+    return with_base(settings, at(wanted).base)
+
+
+def with_base(settings: Settings, base: str) -> Instance:
+    """Return the Wikibase with this base: a known one, or else what its IRIs alone say."""
+    bare = base.partition("://")[2]
+    for each in instances(settings).values():
+        if bare in (each.base.partition("://")[2], each.media.removesuffix("entity/").partition("://")[2]):
+            return each
+    return at(base)

@@ -1,0 +1,187 @@
+"""The entities of a JSON file, one after the other: a dump of any size takes no more memory than its largest entity.
+
+An entity is known by its number in the file, from 1. A file is an array of entities, one entity a line (with or
+without the brackets and commas of an array), one entity, or the answer of ``Special:EntityData`` or ``wbgetentities``.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from kg.errors import SourceError
+
+BROKEN: Final = (EOFError, OSError, zlib.error)
+"""What reading a damaged compressed file raises."""
+
+LARGEST_ENTITY: Final = 256 << 20
+"""Characters that one entity may have; more are no entity."""
+
+_UNPACK: Final[Mapping[str, Callable[[Path], Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
+_CHUNK: Final = 1 << 20
+_LONGEST_LINE: Final = 64 << 20
+_MARKS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
+_SPACE: Final = " \t\r\n,"
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """What stands at one place of a file: an object, or what is wrong with it."""
+
+    number: int
+    text: str
+    value: Mapping[str, Any] | None
+    problem: str | None = None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, unpacked when it ends in .gz or .bz2. Raises SourceError when it cannot be opened."""
+    unpack = _UNPACK.get(path.suffix.lower())
+    try:
+        stream: Any = path.open("rb") if unpack is None else unpack(path)
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
+    with stream:
+        yield stream
+
+
+def elements(path: Path) -> Iterator[Element]:
+    """Yield the elements of a JSON file.
+
+    Where a file has one element a line, a line that is no JSON is one bad element. Raises SourceError where the file
+    ends or breaks before its end, after what could be read.
+    """
+    try:
+        with opened(path) as stream:
+            if stream.read(3) != codecs.BOM_UTF8:
+                stream.seek(0)
+            if _is_by_line(path):
+                yield from _lines(stream)
+            else:
+                yield from _values(path, stream)
+    except BROKEN as error:
+        raise SourceError(f"{path}: the file is damaged or cut off ({error})") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}: not UTF-8 ({error.reason})") from error
+
+
+def _is_by_line(path: Path) -> bool:
+    """Whether whole entities stand on lines of their own: two do, or the only line that holds anything."""
+    whole = broken = 0
+    with opened(path) as stream:
+        for _ in range(20):
+            line = stream.readline(_LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
+            if not line:
+                break
+            if line.strip() in (b"", b"[", b"]"):
+                continue
+            try:
+                value = json.loads(line.strip().rstrip(b",")) if line.startswith(b"{") else None
+            except (ValueError, RecursionError):
+                value = None
+            if isinstance(value, dict) and ("id" in value or "entities" in value):
+                whole += 1
+            else:
+                broken += 1
+            if whole == 2:
+                return True
+    return whole == 1 and not broken
+
+
+def _lines(stream: IO[bytes]) -> Iterator[Element]:
+    number = 0
+    for line in stream:
+        line = line.strip()
+        if line in (b"", b"[", b"]", b","):
+            continue
+        number += 1
+        line = line.rstrip(b",")
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            yield Element(number, line.decode(errors="backslashreplace"), None, f"is not UTF-8 (byte {error.start})")
+            continue
+        yield _element(number, text)
+
+
+def _element(number: int, text: str) -> Element:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Element(number, text, None, f"is not JSON ({error})")
+    if not isinstance(value, dict):
+        return Element(number, text, None, "is not a JSON object")
+    return Element(number, text, value)
+
+
+def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
+    """The objects of a top-level array, or those that follow each other, wherever their lines end."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    text, number, within, ended = "", 0, False, False
+    while True:
+        text = text.lstrip(_SPACE)
+        if not within and number == 0 and text.startswith("["):
+            text, within = text[1:], True
+            continue
+        if within and text.startswith("]"):
+            return
+        end = _end(text)
+        if end is not None:
+            number += 1
+            yield _element(number, text[:end])
+            text = text[end:]
+            continue
+        if ended:
+            if text or within:
+                raise SourceError(f"{path}: the JSON ends within element {number + 1}, or is none there: {text[:60]!r}")
+            return
+        if len(text) > LARGEST_ENTITY:
+            raise SourceError(f"{path}: element {number + 1} has more than {LARGEST_ENTITY:,} characters")
+        chunks = [text]
+        size = 0
+        while not ended and size < max(_CHUNK, len(text)):
+            chunk = stream.read(_CHUNK)
+            ended = not chunk
+            chunks.append(decoder.decode(chunk, final=ended))
+            size += len(chunk)
+        text = "".join(chunks)
+
+
+def _end(text: str) -> int | None:
+    """Where the object or array at the start of `text` ends, None where it does not end, or there is none."""
+    if not text or text[0] not in "{[":
+        return None
+    depth = 0
+    for match in _MARKS.finditer(text):
+        mark = match[0]
+        if mark == '"':
+            return None  # within a string
+        if mark in "{[":
+            depth += 1
+        elif mark in "}]":
+            depth -= 1
+            if depth == 0:
+                return match.end()
+    return None
+
+
+def entities_in(value: Mapping[str, Any]) -> Iterator[tuple[str | None, Any]]:
+    """Yield the entities of one element, each with the id that it was asked for by where that is known."""
+    within = value.get("entities")
+    if isinstance(within, dict):
+        yield from within.items()
+    elif isinstance(within, list):
+        for entity in within:
+            yield None, entity
+    else:
+        yield None, value

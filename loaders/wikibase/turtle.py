@@ -1,0 +1,277 @@
+"""Wikibase RDF cut into entities: what `entities` would write of each, and what only Wikibase itself can tell.
+
+A dump is a stream: each entity follows its document (``schema:about``). RDF without documents, such as the query
+service keeps, is taken as a whole. Of entities that are only named with their label nothing is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
+
+from kg.errors import RecordError, SourceError
+from kg.vocabulary import ONTOLEX, OWL, RDF, SCHEMA, WIKIBASE
+from loaders.wikibase.entities import Entity, kind_of, restriction, some_value, types_of
+from loaders.wikibase.instances import Instance
+from loaders.wikibase.languages import is_tag, tagged
+from loaders.wikibase.streams import BROKEN, opened
+
+FORMATS: Final = {".ttl": RdfFormat.TURTLE, ".nt": RdfFormat.N_TRIPLES, ".nq": RdfFormat.N_QUADS}
+MOST_TRIPLES: Final = 5_000_000
+"""Triples of RDF without documents that are held in memory."""
+
+_ENTITY: Final = re.compile(r"(https?://.*/)entity/((?:[QPME]|L)[1-9][0-9]*(?:-[FS][1-9][0-9]*)?)")
+_PREDICATE: Final = re.compile(r"prop/(?:(?:statement|qualifier|reference)/(?:value(?:-normalized)?/)?|direct(?:-normalized)?/|novalue/)?(P[1-9][0-9]*)")  # fmt: skip # noqa: E501
+_PART_OF: Final = frozenset({ONTOLEX.lexicalForm, ONTOLEX.sense})
+
+_VALUES: Final = {
+    WIKIBASE.timeValue: WIKIBASE.TimeValue,
+    WIKIBASE.quantityAmount: WIKIBASE.QuantityValue,
+    WIKIBASE.geoLatitude: WIKIBASE.GlobecoordinateValue,
+}
+_RANKED: Final = frozenset({WIKIBASE.BestRank})
+
+Term = NamedNode | Literal | BlankNode | Triple
+
+
+@dataclass(slots=True)
+class Block:
+    """The triples of one document, or of a whole file; `about` is what the document is about."""
+
+    about: NamedNode | None
+    triples: list[tuple[NamedNode | BlankNode, NamedNode, Term]] = field(default_factory=list)
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """Yield the documents of an RDF file in their order, or all of it where it has none.
+
+    Raises SourceError where the file breaks, after what could be read; what it says before its first document is of
+    the dump itself, and left out.
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    form = next((FORMATS[each] for each in reversed(suffixes) if each in FORMATS), None)
+    if form is None:
+        raise SourceError(f"{path}: RDF is read from files that end in {', '.join(FORMATS)}, or these with .gz or .bz2")
+    block = Block(None)
+    documents: set[object] = set()
+    try:
+        with opened(path) as stream:
+            for quad in parse(stream, form, lenient=True):
+                subject, predicate, value = quad.subject, quad.predicate, quad.object
+                if predicate == RDF.type and value == SCHEMA.Dataset and subject != WIKIBASE.Dump:
+                    if block.about is not None:
+                        yield block
+                        block = Block(None)
+                    elif not documents:
+                        block = Block(None)
+                    documents.add(subject)
+                elif predicate == SCHEMA.about and subject in documents and isinstance(value, NamedNode):
+                    block.about = value
+                if isinstance(subject, Triple):
+                    raise SourceError(f"{path}: Wikibase RDF has no triple terms")
+                block.triples.append((subject, predicate, value))
+                if not documents and len(block.triples) > MOST_TRIPLES:
+                    raise SourceError(f"{path}: more than {MOST_TRIPLES:,} triples, and no document (schema:Dataset)")
+    except SyntaxError as error:
+        raise SourceError(f"{path}: not {form.name} ({error})") from error
+    except BROKEN as error:
+        raise SourceError(f"{path}: the file is damaged or cut off ({error})") from error
+    except ValueError as error:
+        raise SourceError(f"{path}: not {form.name} ({error})") from error
+    if block.about is not None or not documents:
+        yield block
+
+
+def entities_of(block: Block, instance_at: Callable[[str], Instance]) -> Iterator[Entity | RecordError]:
+    """Yield the entities of a block, or why one is none. `instance_at` gives the Wikibase with a base address."""
+    found = base_of(block)
+    if found is None:
+        return
+    yield from _Cutting(block, instance_at(found)).cut()
+
+
+def base_of(block: Block) -> str | None:
+    """Return the base address of what the block is about, or of the entities that have statements."""
+    named: Iterable[Term] = [block.about] if block.about is not None else (subject for subject, *_ in block.triples)
+    for term in named:
+        if isinstance(term, NamedNode) and (match := _ENTITY.fullmatch(term.value)):
+            return match[1]
+    return None
+
+
+class _Cutting:
+    def __init__(self, block: Block, instance: Instance) -> None:
+        self.block = block
+        self.instance = instance
+        self.home: dict[object, str] = {}
+        """The entity that a subject belongs to."""
+        self.stubs: Counter[str] = Counter()
+        self.blank: dict[BlankNode, NamedNode] = {}
+        self.entities: dict[str, Entity] = {}
+
+    def cut(self) -> Iterator[Entity | RecordError]:
+        own = self._own()
+        if not own:
+            yield RecordError("its RDF holds no entity with a document, a type or statements")
+            return
+        self._homes(own)
+        self._name_blank_nodes()
+        shared: dict[NamedNode, list[Quad]] = defaultdict(list)
+        references: dict[str, set[NamedNode]] = defaultdict(set)
+        warnings: Counter[str] = Counter()
+        for subject, predicate, value in self.block.triples:
+            term, warning = self._term(value)
+            if warning:
+                warnings[warning] += 1
+            node = self.blank.get(subject) if isinstance(subject, BlankNode) else subject
+            if node is None:
+                self.stubs[str(subject)] += 1
+                continue
+            if (graph := self._shared(node, predicate)) is not None:
+                shared[graph].append(Quad(node, predicate, term, graph))
+                continue
+            owner = self.home.get(subject)
+            if owner is None:
+                self.stubs[node.value] += 1
+                continue
+            entity = self.entities[owner]
+            entity.say(node, predicate, term)
+            if isinstance(term, NamedNode) and (named := self._shared(term, predicate)) is not None:
+                references[owner].add(named)
+        self._type(shared)
+        self._share(shared, references)
+        for entity in self.entities.values():
+            entity.warnings.update(warnings)
+            yield entity
+
+    def _own(self) -> set[str]:
+        """The ids of the entities that the block is about, not only names."""
+        about = self.block.about
+        own: set[str] = set()
+        if about is not None:
+            if (entity_id := self.instance.id_of(about.value)) is not None:
+                own.add(entity_id)
+        else:
+            claims = self.instance.base + "prop/P"
+            for subject, predicate, value in self.block.triples:
+                if (
+                    predicate.value.startswith(claims)
+                    or (predicate == RDF.type and isinstance(value, NamedNode) and value.value.startswith(WIKIBASE.iri))
+                ) and (entity_id := self._id(subject)) is not None:
+                    own.add(entity_id)
+        for subject, predicate, value in self.block.triples:
+            if predicate == OWL.sameAs and self._id(value) is not None and (merged := self._id(subject)) is not None:
+                own.add(merged)
+            if predicate in _PART_OF and self._id(subject) in own and (part := self._id(value)) is not None:
+                own.add(part)
+        return own
+
+    def _homes(self, own: set[str]) -> None:
+        instance = self.instance
+        for entity_id in own:
+            self.entities[entity_id] = Entity(entity_id, instance.graph(entity_id))
+            self.home[instance.entity(entity_id)] = entity_id
+            if kind_of(entity_id) == "P":
+                for prefix in ("wdt", "wdtn", "p", "ps", "psv", "psn", "pq", "pqv", "pqn", "pr", "prv", "prn", "wdno"):
+                    self.home[instance.predicate(prefix, entity_id)] = entity_id
+        claims = instance.base + "prop/P"
+        for subject, predicate, value in self.block.triples:
+            if predicate == SCHEMA.about and (named := self._id(value)) in self.entities:
+                self.home[subject] = str(named)
+            elif predicate.value.startswith(claims) and (named := self._id(subject)) in self.entities:
+                self.home[value] = str(named)
+        for subject, predicate, value in self.block.triples:
+            if isinstance(value, BlankNode) and subject in self.home and predicate == OWL.complementOf:
+                self.home[value] = self.home[subject]
+
+    def _name_blank_nodes(self) -> None:
+        """Name blank nodes by where they stand, as `entities` does; of a statement's value before the direct one."""
+        direct: list[tuple[BlankNode, NamedNode, str]] = []
+        for subject, predicate, value in self.block.triples:
+            if not isinstance(value, BlankNode) or not isinstance(subject, NamedNode):
+                continue
+            match = _PREDICATE.search(predicate.value)
+            if predicate == OWL.complementOf:
+                if match := _PREDICATE.search(subject.value):
+                    self.blank[value] = restriction(self.instance, match[1])
+            elif match is None:
+                self.blank.setdefault(value, some_value(subject, predicate.value))
+            elif "/direct" in predicate.value:
+                direct.append((value, subject, match[1]))
+            else:
+                self.blank[value] = some_value(subject, match[1])
+        for value, subject, property_id in direct:
+            self.blank.setdefault(value, some_value(subject, property_id))
+
+    def _id(self, term: object) -> str | None:
+        return self.instance.id_of(term.value) if isinstance(term, NamedNode) else None
+
+    def _shared(self, node: NamedNode, predicate: NamedNode) -> NamedNode | None:
+        """The graph of a value, reference or site, None for what is an entity's own."""
+        instance = self.instance
+        for kind in ("value", "reference"):
+            start = f"{instance.base}{kind}/"
+            if node.value.startswith(start) and len(node.value) > len(start):
+                return instance.shared(kind, node.value[len(start) :])
+        if predicate in (WIKIBASE.wikiGroup, SCHEMA.isPartOf):
+            return instance.shared("site", node.value) if node not in self.home else None
+        return None
+
+    def _type(self, shared: dict[NamedNode, list[Quad]]) -> None:
+        """Say what kind of thing each node is, which the query service leaves out of what it keeps."""
+        for graph, quads in shared.items():
+            said = {quad.predicate for quad in quads}
+            if RDF.type in said or WIKIBASE.wikiGroup in said:
+                continue
+            kind = next((kind for predicate, kind in _VALUES.items() if predicate in said), WIKIBASE.Reference)
+            quads.append(Quad(quads[0].subject, RDF.type, kind, graph))
+        for entity in self.entities.values():
+            typed = {quad.subject for quad in entity.quads if quad.predicate == RDF.type and quad.object not in _RANKED}
+            claims = self.instance.base + "prop/P"
+            merged = any(quad.predicate == OWL.sameAs for quad in entity.quads)
+            if (own := self.instance.entity(entity.id)) not in typed and not merged:
+                for kind in types_of(entity.id):
+                    entity.say(own, RDF.type, kind)
+            for quad in list(entity.quads):
+                if quad.predicate.value.startswith(claims) and isinstance(node := quad.object, NamedNode):
+                    if node not in typed:
+                        entity.say(node, RDF.type, WIKIBASE.Statement)
+
+    def _share(self, shared: dict[NamedNode, list[Quad]], references: dict[str, set[NamedNode]]) -> None:
+        """Give each entity the shared graphs that it refers to, directly or through its references."""
+        for owner, wanted in references.items():
+            queue = sorted(wanted, key=lambda graph: graph.value)
+            taken = self.entities[owner].shared
+            while queue:
+                graph = queue.pop()
+                if graph in taken or graph not in shared:
+                    continue
+                taken[graph] = shared[graph]
+                for quad in shared[graph]:
+                    if (
+                        isinstance(quad.object, NamedNode)
+                        and (deeper := self._shared(quad.object, quad.predicate)) is not None
+                    ):
+                        queue.append(deeper)
+
+    def _term(self, value: Term) -> tuple[NamedNode | Literal, str | None]:
+        if isinstance(value, BlankNode):
+            return self.blank.get(value) or some_value(self.instance.entity("Q1"), value.value), None
+        if isinstance(value, Triple):
+            raise RecordError("Wikibase RDF has no triple terms")
+        if isinstance(value, Literal) and (code := value.language) is not None and not is_tag(code):
+            literal, warning = tagged(value.value, code)
+            return literal, warning or f"{code!r} is no language tag; its texts are marked {literal.language!r}"
+        return value, None
+
+
+def entity_text(entity: Entity) -> Sequence[str]:
+    """Return the triples of an entity and of what it shares, sorted: what its hash is made of."""
+    quads = [*entity.quads, *(quad for graph in entity.shared.values() for quad in graph)]
+    return sorted({f"{quad.subject} {quad.predicate} {quad.object} ." for quad in quads})

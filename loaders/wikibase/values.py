@@ -1,0 +1,287 @@
+"""What a snak says: a term, and for dates, quantities and places a value node, as Wikibase publishes them.
+
+The hash of a value node is the one that Wikibase itself gives it: the MD5 of its PHP serialization, which no JSON
+holds. Value nodes from JSON and from RDF are therefore the same nodes.
+"""
+
+from __future__ import annotations
+
+import calendar
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import quote
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import RecordError
+from kg.vocabulary import GEO, RDF, WIKIBASE, XSD
+from loaders.wikibase.instances import Instance
+from loaders.wikibase.languages import tagged
+
+Said = Sequence[tuple[NamedNode, NamedNode | Literal]]
+
+GREGORIAN: Final = "http://www.wikidata.org/entity/Q1985727"
+JULIAN: Final = "http://www.wikidata.org/entity/Q1985786"
+EARTH: Final = "http://www.wikidata.org/entity/Q2"
+UNITLESS: Final = "http://www.wikidata.org/entity/Q199"
+"""The item "1", which stands for no unit in every Wikibase."""
+
+_MEDIA: Final = "http://commons.wikimedia.org/wiki/Special:FilePath/"
+_COMMONS_DATA: Final = "http://commons.wikimedia.org/data/main/"
+_TIME: Final = re.compile(r"([+-])(\d+)-(\d\d)-(\d\d)(T\d\d:\d\d:\d\dZ)")
+_NOT_IN_IRI: Final = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ENTITY: Final = re.compile(r"[A-Z][1-9][0-9]*(-[A-Z][1-9][0-9]*)?")
+_LETTERS: Final = {"item": "Q", "property": "P", "lexeme": "L", "mediainfo": "M", "entity-schema": "E"}
+_YEAR, _MONTH, _DAY = 9, 10, 11
+
+OBJECTS: Final = frozenset(
+    {
+        "wikibase-item", "wikibase-property", "wikibase-lexeme", "wikibase-form", "wikibase-sense", "entity-schema",
+        "url", "commonsMedia", "geo-shape", "tabular-data",
+    }
+)  # fmt: skip
+"""Datatypes whose values are IRIs."""
+KNOWN: Final = OBJECTS | {
+    "string", "external-id", "time", "quantity", "globe-coordinate", "monolingualtext", "math", "musical-notation",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A simple value, and what its value node says where it has one."""
+
+    term: NamedNode | Literal
+    digest: str | None = None
+    node: Said = ()
+    warning: str | None = None
+
+
+def value_of(instance: Instance, datatype: str | None, datavalue: Mapping[str, Any]) -> Value:
+    """Return what the value of a snak says. An unknown `datatype` is taken by the type of the value, with a warning.
+
+    Raises RecordError for a value that is none of its type.
+    """
+    kind, value = datavalue["type"], datavalue["value"]
+    if kind == "wikibase-entityid":
+        return _entity(instance, datatype, value)
+    if kind == "string":
+        return _string(datatype, value)
+    if kind == "time":
+        return _time(
+            value["time"], value["timezone"], value["before"], value["after"], value["precision"],
+            value["calendarmodel"],
+        )  # fmt: skip
+    if kind == "quantity":
+        return _quantity(value["amount"], value["unit"], value.get("upperBound"), value.get("lowerBound"))
+    if kind == "globecoordinate":
+        return _globe(value["latitude"], value["longitude"], value.get("precision"), value["globe"])
+    if kind == "monolingualtext":
+        literal, warning = tagged(value["text"], value["language"])
+        return Value(literal, warning=warning)
+    raise RecordError(
+        f"the datatype {datatype!r} with values of type {kind!r} is not known: values are of type string, "
+        "wikibase-entityid, time, quantity, globecoordinate or monolingualtext"
+    )
+
+
+def _entity(instance: Instance, datatype: str | None, value: Mapping[str, Any]) -> Value:
+    named = value.get("id")
+    if named is None:
+        named = f"{_LETTERS[value['entity-type']]}{int(value['numeric-id'])}"
+    if not isinstance(named, str) or not _ENTITY.fullmatch(named):
+        raise RecordError(f"{named!r} is not the id of an entity, such as Q42, P31, L7, L7-F1 or L7-S1")
+    warning = None
+    if datatype == "wikibase-item" and named[0] == "P":
+        warning = f"the property {named} stands where an item should"
+    elif datatype == "wikibase-property" and named[0] == "Q":
+        warning = f"the item {named} stands where a property should"
+    elif datatype is not None and datatype not in KNOWN:
+        warning = f"the datatype {datatype!r} is not known; its value is taken for an entity"
+    return Value(instance.entity(named), warning=warning)
+
+
+def _string(datatype: str | None, value: str) -> Value:
+    if datatype == "url":
+        return Value(NamedNode(address(value)))
+    if datatype == "commonsMedia":
+        return Value(NamedNode(_MEDIA + quote(value, safe="~")))
+    if datatype in ("geo-shape", "tabular-data"):
+        return Value(NamedNode(_COMMONS_DATA + page_name(value)))
+    known = datatype is None or datatype in KNOWN
+    return Value(
+        _plain(value), warning=None if known else f"the datatype {datatype!r} is not known; its value is taken as text"
+    )
+
+
+@lru_cache(8192)
+def _plain(text: str) -> Literal:
+    return Literal(text)
+
+
+def address(text: str) -> str:
+    """Return `text` as an IRI, with what no IRI can hold percent-encoded. Raises RecordError when it has no scheme."""
+    found = _NOT_IN_IRI.sub(lambda match: quote(match[0], safe=""), text.strip())
+    if not _ABSOLUTE.match(found):
+        raise RecordError(f"{text!r} is not an absolute address such as https://example.org/")
+    return found
+
+
+def page_name(title: str) -> str:
+    """Return the title of a page as it stands in a web address of MediaWiki."""
+    return quote(title.replace(" ", "_"), safe="~;@$!*(),/:")
+
+
+@lru_cache(8192)
+def _time(time: str, timezone: int, before: int, after: int, precision: int, model: str) -> Value:
+    calendar_model = address(model)
+    iso = iso_time(time, precision, model)
+    term = Literal(time) if iso is None else Literal(iso, datatype=XSD.dateTime)
+    # PHP writes / with a backslash.
+    held = json.dumps([time, timezone, before, after, precision, model], separators=(",", ":")).replace("/", "\\/")
+    return Value(
+        term,
+        _digest(_php_object("DataValues\\TimeValue", held)),
+        (
+            (RDF.type, WIKIBASE.TimeValue),
+            (WIKIBASE.timeValue, term),
+            (WIKIBASE.timePrecision, _integer(precision)),
+            (WIKIBASE.timeTimezone, _integer(timezone)),
+            (WIKIBASE.timeCalendarModel, NamedNode(calendar_model)),
+        ),
+    )
+
+
+def iso_time(time: str, precision: int, model: str) -> str | None:
+    """Return a Wikibase time as the lexical form of an xsd:dateTime, in the Gregorian calendar; None for the year 0.
+
+    A month or a day that is not known, or finer than `precision`, is the first; a year before Christ is counted as
+    XSD 1.1 has it, where 1 BCE is 0000. Raises RecordError for what is no time.
+    """
+    match = _TIME.fullmatch(time)
+    if match is None:
+        raise RecordError(f"{time!r} is not a time such as +2030-01-31T00:00:00Z")
+    sign, digits, clock = match[1], match[2].lstrip("0"), match[5]
+    if not digits:
+        return None
+    year, month, day = int(digits) * (-1 if sign == "-" else 1), min(max(int(match[3]), 1), 12), max(int(match[4]), 1)
+    if model == JULIAN and precision >= _DAY and -4713 <= year <= 1_465_072:
+        year, month, day = _gregorian(year, month, day)
+    else:
+        if precision <= _YEAR:
+            month = day = 1
+        elif precision == _MONTH:
+            day = 1
+        day = min(day, _days(year, month))
+        if year < 0 and precision < _YEAR:
+            year -= 1  # such years are round numbers, and not moved
+    if year < 0:
+        year += 1
+    return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}{clock}"
+
+
+def _days(year: int, month: int) -> int:
+    astronomical = year + 1 if year < 0 else year
+    return 29 if month == 2 and calendar.isleap(astronomical) else calendar.monthrange(2001, month)[1]
+
+
+def _gregorian(year: int, month: int, day: int) -> tuple[int, int, int]:
+    """Turn a Julian date into a Gregorian one, by way of the Julian day number; there is no year 0 in either."""
+    astronomical = year + 1 if year < 0 else year
+    shift = (14 - month) // 12
+    years, months = astronomical + 4800 - shift, month + 12 * shift - 3
+    number = day + (153 * months + 2) // 5 + 365 * years + years // 4 - 32083
+    rest = number + 32044
+    centuries = (4 * rest + 3) // 146097
+    rest -= 146097 * centuries // 4
+    years = (4 * rest + 3) // 1461
+    rest -= 1461 * years // 4
+    months = (5 * rest + 2) // 153
+    found = 100 * centuries + years - 4800 + months // 10
+    return (found if found > 0 else found - 1, months + 3 - 12 * (months // 10), rest - (153 * months + 2) // 5 + 1)
+
+
+@lru_cache(8192)
+def _quantity(amount: str, unit: str, upper: str | None, lower: str | None) -> Value:
+    term = _decimal(amount)
+    bounded = upper is not None and lower is not None
+    parts = [_php_decimal(amount), _php_text(unit)]
+    node: list[tuple[NamedNode, NamedNode | Literal]] = [
+        (RDF.type, WIKIBASE.QuantityValue),
+        (WIKIBASE.quantityAmount, term),
+        (WIKIBASE.quantityUnit, NamedNode(UNITLESS if unit == "1" else address(unit))),
+    ]
+    if upper is not None and lower is not None:
+        parts += [_php_decimal(upper), _php_decimal(lower)]
+        node += [(WIKIBASE.quantityUpperBound, _decimal(upper)), (WIKIBASE.quantityLowerBound, _decimal(lower))]
+    held = f"a:{len(parts)}:{{{''.join(f'i:{number};{part}' for number, part in enumerate(parts))}}}"
+    name = "DataValues\\QuantityValue" if bounded else "DataValues\\UnboundedQuantityValue"
+    return Value(term, _digest(_php_object(name, held)), node)
+
+
+def _decimal(text: str) -> Literal:
+    try:
+        if not Decimal(text).is_finite():
+            raise InvalidOperation
+    except (InvalidOperation, TypeError):
+        raise RecordError(f"the amount {text!r} is not a decimal number such as +1.5") from None
+    return Literal(text, datatype=XSD.decimal)
+
+
+@lru_cache(8192)
+def _globe(latitude: float, longitude: float, precision: float | None, globe: str) -> Value:
+    if not -360 <= latitude <= 360 or not -360 <= longitude <= 360:
+        raise RecordError(f"latitude {latitude} and longitude {longitude} are not on a globe")
+    north, east = php_float(latitude), php_float(longitude)
+    point = f"Point({east} {north})"
+    if globe != EARTH:
+        point = f"<{address(globe)}> {point}"
+    exact = 1 / 3600 if precision is None else precision
+    node: list[tuple[NamedNode, NamedNode | Literal]] = [
+        (RDF.type, WIKIBASE.GlobecoordinateValue),
+        (WIKIBASE.geoLatitude, Literal(north, datatype=XSD.double)),
+        (WIKIBASE.geoLongitude, Literal(east, datatype=XSD.double)),
+        (WIKIBASE.geoPrecision, Literal(php_float(exact), datatype=XSD.double)),
+        (WIKIBASE.geoGlobe, NamedNode(address(globe))),
+    ]
+    if precision is None:
+        node.append((RDF.type, WIKIBASE.GeoAutoPrecision))
+    held = "|".join([north, east, "" if precision is None else php_float(precision), globe])
+    return Value(Literal(point, datatype=GEO.wktLiteral), _digest(held), node)
+
+
+def php_float(number: float) -> str:
+    """Return a number as PHP writes it: 14 significant digits, ``2.7777777777778E-5``."""
+    text = f"{number:.14G}"
+    mantissa, _, exponent = text.partition("E")
+    if not exponent:
+        return text
+    sign = "-" if exponent[0] == "-" else "+"
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{sign}{int(exponent[1:])}"
+
+
+@lru_cache(256)
+def _integer(number: int) -> Literal:
+    return Literal(number)
+
+
+def _php_object(name: str, held: str) -> str:
+    return f'C:{len(name)}:"{name}":{len(held.encode())}:{{{held}}}'
+
+
+def _php_text(text: str) -> str:
+    return f's:{len(text.encode())}:"{text}";'
+
+
+def _php_decimal(text: str) -> str:
+    return _php_object("DataValues\\DecimalValue", _php_text(text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
