@@ -149,7 +149,7 @@ class _Retry(Loading):
             }
         )
         super().__init__(
-            kg, source, Located((), ()), on_progress, config=config, loader=loader(source, kg.settings, base)
+            kg, source, Located((), ()), on_progress, config=config, configured=loader(source, kg.settings, base)
         )
         self.entries: Final = entries
         self.correction: Final = correction
