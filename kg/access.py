@@ -191,7 +191,8 @@ def opened(
     """Yield the graph in the data directory of `settings`: through the server that holds it, else opened here.
 
     Without `create` a directory that holds no graph is an error: a mistyped name must not make an empty one. `load`
-    is what loads sources where it is opened here, `mention` what finds mentions in them, `quarantine` what is done with the records that were kept out.
+    is what loads sources where it is opened here, `mention` what finds mentions in them, and `quarantine` what is done
+    with the records that were kept out.
     Raises StoreLockedError for a directory that a process which serves nothing holds.
     """
     # All that will be needed, before anything is opened: an interrupt that comes within an import can get lost.

@@ -149,6 +149,9 @@ def _portuguese(word: str) -> list[str]:
     return found
 
 
+IRREGULAR: Final = frozenset({*_ENGLISH_IRREGULAR, *_ENGLISH_SINGULAR})
+"""Words whose other number may have no more than the first letter in common with them."""
+
 FORMS: Final[dict[str, Forms]] = {"en": _english, "fr": _french, "es": _spanish, "pt": _portuguese}
 """By primary language tag. Names in other languages are looked for as they are given."""
 

@@ -7,14 +7,15 @@ name at once: a name begins and ends where words do, and the automaton sees a te
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ahocorasick_rs import AhoCorasick
 
 from kg.errors import InvalidInputError
+from loaders.extraction.inflection import AND, IRREGULAR
 from loaders.extraction.labels import Kind, Label, folded, is_pronounceable, patterns, primary, unfit
-from loaders.extraction.words import Span, bare, closed, compounds, token_spans, tokens
+from loaders.extraction.words import Span, bare, closed, compounds, fold, token_spans, tokens
 
 _UNKNOWN: Final = "\x01"
 _FIRST: Final = 2
@@ -49,6 +50,7 @@ class Matcher:
         self._confusable: Final = confusable or {}
         self._by_language: Final[dict[str, list[Label]]] = defaultdict(list)
         self._automata: Final[dict[str, _Automaton]] = {}
+        self._searching: Final[dict[tuple[str, ...], list[_Automaton]]] = {}
         for label in labels:
             language = primary(label.language)
             if reason := unfit(label.text, language):
@@ -62,20 +64,21 @@ class Matcher:
         Names count in `languages` (BCP 47, compared by their primary language), and those of no language in every text.
         Where no language is given, as of a text whose language nobody recorded, names of all languages count.
         """
-        wanted = {primary(tag) for tag in languages} - {""} or (self._by_language.keys() - {""})
         found: list[Match] = []
-        for language in sorted(wanted) or [""]:
-            found += self._automaton(language).find(text)
-        if len(found) < 2 and not any(match.kind == "negative" for match in found):
+        for automaton in self._searching.get(tuple(languages)) or self._automata_for(languages):
+            found += automaton.find(text)
+        if not found or (len(found) == 1 and found[0].kind != "negative"):
             return found
         return _longest(self._unsuppressed(found))
 
-    def _automaton(self, language: str) -> _Automaton:
-        known = language if language in self._by_language else ""
-        if known not in self._automata:
-            own = self._by_language.get(known, []) if known else []
-            self._automata[known] = _Automaton([*own, *self._by_language.get("", [])], known)
-        return self._automata[known]
+    def _automata_for(self, languages: Collection[str]) -> list[_Automaton]:
+        wanted = {primary(tag) for tag in languages} - {""} or (self._by_language.keys() - {""})
+        known = {language if language in self._by_language else "" for language in wanted} or {""}
+        for language in known - self._automata.keys():
+            own = self._by_language.get(language, []) if language else []
+            self._automata[language] = _Automaton([*own, *self._by_language.get("", [])], language)
+        found = self._searching[tuple(languages)] = [self._automata[language] for language in sorted(known)]
+        return found
 
     def _unsuppressed(self, found: Sequence[Match]) -> list[Match]:
         """Return what no negative name of the same concept, and no name of one it is confusable with, covers.
@@ -100,6 +103,24 @@ class Matcher:
             mutual = match.concept in self._confusable.get(rival.concept, ())
             return not mutual or rival.end - rival.start > match.end - match.start
         return rival.kind == "label"
+
+
+def possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[Label]:
+    """Yield those of `labels` that may stand in `texts`: of few texts, few, and only these need an automaton.
+
+    Whatever the number of a word, all but its last three letters stay; its first does in every form of it.
+    """
+    beginnings = {"", *AND.values()}
+    for text in texts:
+        for token in {*tokens(text), *(closed(text[start:end]) for start, end in compounds(text))}:
+            word = fold(token)
+            beginnings.update(word[:length] for length in range(1, len(word) + 1))
+    for label in labels:
+        words = tokens(label.text)
+        if not all(map(str.isalpha, words)) or "-" in label.text or not label.text.isascii():
+            words = words[:1]
+        if all(word[: 1 if word in IRREGULAR else max(len(word) - 3, 1)] in beginnings for word in map(fold, words)):
+            yield label
 
 
 def _longest(found: Sequence[Match]) -> list[Match]:
@@ -180,29 +201,31 @@ class _Automaton:
         if self._automaton is None:
             return found
         encoded = "".join(map(self._vocabulary.__getitem__, verbatim))
-        for number, first, end in self._automaton.find_matches_as_indexes(encoded, overlapping=True):
-            spans = spans or token_spans(text)
+        hits = self._automaton.find_matches_as_indexes(encoded, overlapping=True)
+        if hits and spans is None:
+            spans = token_spans(text, verbatim, hits[-1][2])  # they come in the order of their ends
+        for number, first, end in hits:
             for concept, kind, exact in self._entries[number]:
                 if exact is None or _is_written(verbatim[first:end], exact, text):
-                    found.append(Match(spans[first][0], spans[end - 1][1], concept, kind))
+                    found.append(Match(spans[first][0], spans[end - 1][1], concept, kind))  # type: ignore[index]
         return found
 
 
 def _joined(text: str, known: Sequence[Span]) -> tuple[list[Span], list[str]]:
     """Return the tokens of `text` where each compound in `known` is one, and these as they are compared."""
+    found = tokens(text)
     spans: list[Span] = []
-    compound = iter(known)
-    current = next(compound, None)
-    for span in token_spans(text):
-        while current is not None and current[1] <= span[0]:
-            current = next(compound, None)
-        if current is not None and current[0] <= span[0]:
-            if not spans or spans[-1] != current:
-                spans.append(current)
-        else:
+    rest = iter(known)
+    compound = next(rest, None)
+    for span in token_spans(text, found, len(found)):
+        while compound is not None and compound[1] <= span[0]:
+            compound = next(rest, None)
+        if compound is None or span[0] < compound[0]:
             spans.append(span)
+        elif not spans or spans[-1] != compound:
+            spans.append(compound)
     words = set(known)
-    return spans, [closed(text[span[0] : span[1]]) if span in words else text[span[0] : span[1]] for span in spans]
+    return spans, [closed(text[start:end]) if (start, end) in words else text[start:end] for start, end in spans]
 
 
 def _is_written(found: Sequence[str], exact: Sequence[str | None], text: str) -> bool:

@@ -9,8 +9,9 @@ so whatever is folded for comparison, what is found stands in the text exactly w
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -25,6 +26,8 @@ _UNSPACED: Final = (
     "\u0e01-\u0e33\u0e40-\u0e46\u0e81-\u0eb3\u0ebd-\u0ec6\u0edc-\u0edf\u1000-\u102a\u103f\u1050-\u1055\u1780-\u17b3"
     "\u2e80-\u2fdf\u3005-\u3007\u3041-\u3096\u309d-\u309f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
+_PUNCTUATION: Final = "".join(set(string.punctuation) - set("-'`"))
+_DOTTED: Final = re.compile(r"\.[0-9A-Za-z]\.")
 _LONGEST: Final = 200
 """Characters in which a compound ends: no word is longer, and text without spaces is not read twice."""
 _OTHER_SCRIPTS: Final = "\U00010000-\U0001efff"
@@ -74,16 +77,34 @@ Span = tuple[int, int]
 
 def tokens(text: str) -> list[str]:
     """Return the tokens of `text`, verbatim, in order."""
+    if text.isascii() and "-" not in text:
+        spaced = text.replace("\n", " ")
+        if spaced.isprintable():  # most text: three times as fast as the pattern, with the same result
+            for mark in _PUNCTUATION:
+                if mark in spaced:
+                    spaced = spaced.replace(mark, f" {mark} ")
+            return spaced.replace("'", " ").replace("`", " ").split()
     return _patterns()[0].findall(text)
 
 
-def token_spans(text: str) -> list[Span]:
-    """Return where the tokens of `text` stand."""
-    return [found.span() for found in _patterns()[0].finditer(text)]
+def token_spans(text: str, found: Sequence[str], count: int) -> list[Span]:
+    """Return where the first `count` of the tokens `found` of `text` stand.
+
+    What lies between two tokens is no part of a token, so each begins at the first place where it can.
+    """
+    spans = []
+    end = 0
+    for token in found[:count]:
+        start = text.index(token, end)
+        end = start + len(token)
+        spans.append((start, end))
+    return spans
 
 
 def compounds(text: str) -> Iterator[Span]:
     """Yield where words stand that may be one: joined by hyphens, broken at the end of a line, or ``U.S.A.``"""
+    if text.isascii() and "-" not in text and not _DOTTED.search(text):
+        return
     _, compound, joint, _ = _patterns()
     place = joint.search(text)
     while place is not None:

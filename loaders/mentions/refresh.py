@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -15,13 +17,13 @@ from kg.provenance import Agent, RecordOrigin, Run
 from kg.provenance.reading import iri_of, select
 from kg.search.healing import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import Commit, Store
+from kg.store.protocol import Store
 from kg.vocabulary import BASE, KG, OA, PROV_GRAPH, XSD, mention_of
-from loaders.extraction.labels import primary
-from loaders.extraction.matching import Match, Matcher
+from loaders.extraction.labels import Label, primary, unfit
+from loaders.extraction.matching import Match, Matcher, possible
 from loaders.mentions.ledger import Known, Ledger
 from loaders.mentions.table import Table, needles
-from loaders.mentions.texts import Unit, hashes, may_hold, texts, units
+from loaders.mentions.texts import Unit, hashes, holding, units
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,8 @@ NEEDLES: Final = 500
 """When more words than these have to be looked for, all texts are searched instead."""
 
 _GRAPHS_AT_ONCE: Final = 50
+_SMALL: Final = 500
+"""Graphs that are few enough to be read first: then only the names that may stand in them are made ready."""
 _SHOWN: Final = 20
 _ROOT: Final = BASE + "graph/"
 _EXTRACTED: Final = BASE + "graph/ext/mentions/"
@@ -59,7 +63,7 @@ class MentionReport:
     quads_removed: int = 0
     seconds: float = 0.0
     unfit: list[str] = field(default_factory=list)
-    """The names that text is not searched for, with the reasons."""
+    """The names, of those that are new, that text is not searched for, with the reasons."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``kg mentions --json`` prints."""
@@ -135,60 +139,44 @@ class _Refreshing:
         started = time.perf_counter()
         table, report = Table.read(self.store), self.report
         with Ledger(self.folder, VERSION) as ledger:
-            generation = self.store.statistics().generation
-            known = Known() if full else ledger.read(table, generation)
-            if not table.rows and not known.graphs and known.table is None and not any(_extracted(self.store)):
+            known = Known() if full else ledger.read(table, self.store.statistics().generation)
+            if not table.rows and known.table is None and not _extracted(self.store):
                 return report
             current = hashes(self.store)
-            self.prov_run = Run(Agent("loaders.mentions", VERSION), {"names": table.digest})
-            report.concepts = table.concepts
-            todo = self.todo(table, known, current)
+            report.concepts, report.labels = table.concepts, table.names
+            names = table.changed(known.table or Table())
+            todo = self.todo(table, names, known, current)
             gone = self.gone(known, current)
-            if todo or gone or known.table != table or known.doubtful or known.newer:
-                labels = table.labels()
-                report.labels = len(labels)
-                matcher = Matcher(labels, table.confusable())
-                report.unfit = [f"{label.text[:80]!r} of {label.concept} {why}" for label, why in matcher.unfit]
+            if todo or gone or names or known.doubtful or known.newer or known.graphs.keys() != current.keys():
+                self.prov_run = Run(Agent("loaders.mentions", VERSION), {"names": table.digest})
                 ledger.begin(table, known)
-                for start in range(0, len(gone), 500):
-                    self.write(dict.fromkeys(gone[start : start + 500], ()), {})
-                self.search(todo, matcher, current, ledger)
+                for start in range(0, len(gone), _GRAPHS_AT_ONCE):
+                    self.write(dict.fromkeys(gone[start : start + _GRAPHS_AT_ONCE], ()), {})
+                self.search(todo, table, current, ledger)
                 ledger.close(table, current, self.store.statistics().generation)
+            self.tell(table, names)
         report.seconds = time.perf_counter() - started
-        for line in report.unfit[:_SHOWN]:
-            log.warning("no text is searched for %s", line)
-        if (more := len(report.unfit) - _SHOWN) > 0:
-            log.warning("nor for %d more names", more)
         return report
 
-    def todo(self, table: Table, known: Known, current: Mapping[NamedNode, str]) -> list[NamedNode]:
-        """Return the graphs whose text has to be searched."""
-        if known.table is None:
-            return [graph for graph, digest in current.items() if known.newer.get(graph) != digest]
-        searched = [graph for graph, digest in current.items() if known.graphs.get(graph) == digest]
-        settled = {graph for graph in searched if graph not in known.doubtful}
+    def todo(
+        self, table: Table, names: Collection[tuple[str, str]], known: Known, current: Mapping[NamedNode, str]
+    ) -> dict[NamedNode, set[NamedNode] | None]:
+        """Return the graphs whose text has to be searched, with the text units where it is not all of them."""
         done = {graph for graph, digest in known.newer.items() if current.get(graph) == digest}
-        names = known.table.changed(table)
-        wanted: set[NamedNode] = set()
-        if names:
-            languages = {primary(tag) for _, _, tag, _ in table.rows} - {""}
-            words = needles(names, languages) if len(names) <= NEEDLES else None
-            candidates = [graph for graph in searched if graph in settled and graph not in done]
-            if words is None or len(words) > NEEDLES:
-                wanted.update(candidates)
-            else:
-                wanted.update(self.holding(candidates, words))
-        return [graph for graph in current if graph not in done and (graph not in settled or graph in wanted)]
-
-    def holding(self, graphs: Sequence[NamedNode], words: set[str]) -> Iterator[NamedNode]:
-        """Yield the graphs of which some text may hold one of the words."""
-        for start in range(0, len(graphs), _GRAPHS_AT_ONCE):
-            found: set[NamedNode] = set()
-            for graph, _, text in texts(self.store, graphs[start : start + _GRAPHS_AT_ONCE]):
-                if graph not in found and may_hold(text, words):
-                    found.add(graph)
-            yield from found
-            self.progress(start, len(graphs), "looking for what has changed")
+        settled = {graph for graph, digest in known.graphs.items() if current.get(graph) == digest}
+        settled -= known.doubtful | done
+        todo: dict[NamedNode, set[NamedNode] | None] = {
+            graph: None for graph in current if graph not in settled and graph not in done
+        }
+        if settled and names:
+            words = needles(names, table.languages) if len(names) <= NEEDLES else set()
+            if not 0 < len(words) <= NEEDLES:
+                return dict.fromkeys((graph for graph in current if graph not in done), None)
+            held: dict[NamedNode, set[NamedNode]] = defaultdict(set)
+            for graph, unit in holding(self.store, words):
+                held[graph].add(unit)
+            todo |= {graph: found for graph, found in held.items() if graph in settled}
+        return todo
 
     def gone(self, known: Known, current: Mapping[NamedNode, str]) -> list[NamedNode]:
         """Return the graphs of mentions whose text is gone."""
@@ -198,18 +186,38 @@ class _Refreshing:
         return [graph for graph in _extracted(self.store) if graph not in right]
 
     def search(
-        self, todo: Sequence[NamedNode], matcher: Matcher, current: Mapping[NamedNode, str], ledger: Ledger
+        self,
+        todo: Mapping[NamedNode, Collection[NamedNode] | None],
+        table: Table,
+        current: Mapping[NamedNode, str],
+        ledger: Ledger,
     ) -> None:
-        for start in range(0, len(todo), _GRAPHS_AT_ONCE):
-            for source, found in units(self.store, todo[start : start + _GRAPHS_AT_ONCE]).items():
-                graph = graph_of(source)
-                self.batch[source] = list(self.mentions(graph, found, matcher))
-                self.searched[source] = current[source]
-                self.size += len(self.batch[source])
-                if self.size >= BATCH_QUADS:
-                    self.commit(ledger)
-            self.progress(min(start + _GRAPHS_AT_ONCE, len(todo)), len(todo), "finding mentions")
+        """Find the mentions in the text of the graphs `todo`, and commit them in batches."""
+        read = self.read(todo)
+        labels: Iterable[Label] = table.labels()
+        first = list(islice(read, _SMALL))
+        if len(first) < _SMALL:
+            labels = possible(labels, (unit.text for _, found in first for unit in found))
+        matcher = Matcher(labels, table.confusable())
+        for done, (source, found) in enumerate(chain(first, read), start=1):
+            graph = graph_of(source)
+            kept = [] if todo[source] is None else _others(self.store, graph, {unit.iri for unit in found})
+            self.batch[source] = [*kept, *self.mentions(graph, found, matcher)]
+            self.searched[source] = current[source]
+            self.size += len(self.batch[source])
+            if self.size >= BATCH_QUADS:
+                self.commit(ledger)
+            if self.on_progress is not None:
+                self.on_progress(done, len(todo), "finding mentions")
         self.commit(ledger)
+
+    def read(self, todo: Mapping[NamedNode, Collection[NamedNode] | None]) -> Iterator[tuple[NamedNode, list[Unit]]]:
+        """Yield each graph with its text units that have to be searched."""
+        graphs = list(todo)
+        for start in range(0, len(graphs), _GRAPHS_AT_ONCE):
+            for source, found in units(self.store, graphs[start : start + _GRAPHS_AT_ONCE]).items():
+                only = todo[source]
+                yield source, found if only is None else [unit for unit in found if unit.iri in only]
 
     def mentions(self, graph: NamedNode, found: Sequence[Unit], matcher: Matcher) -> Iterator[Quad]:
         """Yield what `graph` is to say."""
@@ -236,12 +244,29 @@ class _Refreshing:
         ledger.settle()
 
     def write(self, replace: Mapping[NamedNode, Sequence[Quad]], origins: Mapping[NamedNode, RecordOrigin]) -> None:
-        commit: Commit = self.store.commit(replace, self.prov_run.describe(self.store, origins))
+        """Commit graphs with their provenance."""
+        commit = self.store.commit(replace, self.prov_run.describe(self.store, origins))
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
         self.report.quads_added += commit.added
         self.report.quads_removed += commit.removed
 
-    def progress(self, done: int, total: int, what: str) -> None:
-        if self.on_progress is not None:
-            self.on_progress(done, total, what)
+    def tell(self, table: Table, names: Collection[tuple[str, str]]) -> None:
+        """Say of which new names no text is searched for."""
+        new = [label for label in table.labels() if (label.text, label.language or "") in names] if names else []
+        for label in new:
+            if reason := unfit(label.text, primary(label.language)):
+                self.report.unfit.append(f"{label.text[:80]!r} of {label.concept}, which {reason}")
+        self.report.unfit.sort()
+        for line in self.report.unfit[:_SHOWN]:
+            log.warning("no text is searched for %s", line)
+        if (more := len(self.report.unfit) - _SHOWN) > 0:
+            log.warning("nor for %d more names", more)
+
+
+def _others(store: Store, graph: NamedNode, found: Collection[NamedNode]) -> list[Quad]:
+    """Return what `graph` says of the mentions in other text units than those in `found`."""
+    held = store.graph(graph)
+    going: set[object] = set(found)
+    going |= {quad.subject for quad in held if quad.predicate == OA.hasSource and quad.object in found}
+    return [quad for quad in held if quad.subject not in going]

@@ -21,6 +21,9 @@ SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER
 TEXTS: Final = """
 SELECT ?graph ?unit ?text WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:text ?text } }"""
 
+HOLDING: Final = """
+SELECT ?graph ?unit ?text WHERE { GRAPH ?graph { ?unit schema:text ?text } FILTER(REGEX(?text, $pattern, "i")) }"""
+
 LANGUAGES: Final = """
 SELECT ?thing ?language WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?thing schema:inLanguage ?language } }"""
 
@@ -76,6 +79,20 @@ def units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Uni
     for graph, unit, text in found:
         read[graph].append(Unit(unit, text, stated.get(unit, ())))
     return read
+
+
+def holding(store: Store, words: Collection[str]) -> Iterator[tuple[NamedNode, NamedNode]]:
+    """Yield the text units, each after its graph, that may hold one of these folded words.
+
+    The store leaves out the texts that surely do not: a tenth of the time that it takes to read them all.
+    """
+    plain = "|".join(re.escape(word) for word in words if word.isascii())
+    pattern = Literal((f"{plain}|" if plain else "") + "[^\\x00-\\x7F]|[a-z0-9]-\\s*[a-z0-9]|\\.[a-z0-9]\\.")
+    for graph, unit, text in _rows(store, bind(HOLDING, pattern=pattern)):
+        if not isinstance(graph, NamedNode) or not isinstance(unit, NamedNode) or not isinstance(text, Literal):
+            continue
+        if may_hold(text.value, words):
+            yield graph, unit
 
 
 def may_hold(text: str, words: Collection[str]) -> bool:
