@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -45,6 +46,9 @@ _HASH: Final = re.compile(r"[0-9a-f]{40}")
 _GUID: Final = re.compile(r"[A-Za-z][0-9]+(-[FS][0-9]+)?\$[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _PROPERTY: Final = re.compile(r"P[1-9][0-9]*")
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+_TYPE, _RANK, _STATEMENT_CLASS, _BEST = RDF.type, WIKIBASE.rank, WIKIBASE.Statement, WIKIBASE.BestRank
+_DERIVED: Final = PROV.wasDerivedFrom
 
 _LABEL: Final = (RDFS.label, SKOS.prefLabel, SCHEMA.name)
 _CAPTION: Final = (RDFS.label, SCHEMA.caption)
@@ -256,14 +260,14 @@ class _Writer:
             guid = self.guid(statement)
             node, rank, snak = self.instance.statement(guid), statement.get("rank", "normal"), statement["mainsnak"]
             self.out.say(self.subject, claim, node)
-            self.out.say(node, RDF.type, WIKIBASE.Statement)
-            self.out.say(node, WIKIBASE.rank, RANKS[rank])
+            self.out.say(node, _TYPE, _STATEMENT_CLASS)
+            self.out.say(node, _RANK, RANKS[rank])
             if snak["property"] != property_id:
                 raise RecordError(f"a statement of {snak['property']} stands among those of {property_id}")
             said = self.snak(node, snak, _STATEMENT)
             if rank == best:
-                self.out.say(node, RDF.type, WIKIBASE.BestRank)
-                direct = RDF.type if snak["snaktype"] == "novalue" else self.instance.predicate("wdt", property_id)
+                self.out.say(node, _TYPE, _BEST)
+                direct = _TYPE if snak["snaktype"] == "novalue" else self.instance.predicate("wdt", property_id)
                 self.out.say(self.subject, direct, said)
             if snak.get("datatype") == "external-id":
                 self.identifiers += 1
@@ -271,7 +275,7 @@ class _Writer:
                 for qualifier in qualifiers:
                     self.snak(node, qualifier, _QUALIFIER)
             for reference in statement.get("references") or ():
-                self.out.say(node, PROV.wasDerivedFrom, self.reference(reference))
+                self.out.say(node, _DERIVED, self.reference(reference))
 
     def guid(self, statement: Mapping[str, Any]) -> str:
         """The id of a statement; one made from what it says where it has none, or that of another statement."""
@@ -370,6 +374,7 @@ class _Writer:
             say(article, WIKIBASE.badge, self.instance.entity(badge))
 
 
+@lru_cache(65_536)
 def _property(text: str) -> str:
     if not _PROPERTY.fullmatch(text):
         raise RecordError(f"{text!r:.80} is not the id of a property, such as P31")

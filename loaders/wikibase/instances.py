@@ -102,7 +102,7 @@ class Instance:
     def statement(self, guid: str) -> NamedNode:
         """Return the IRI of the statement with this GUID."""
         start = self.media_base if guid[:1] in "Mm" else self.entity_base
-        return NamedNode(start + "statement/" + re.sub(r"[^\w-]", "-", guid, flags=re.ASCII))
+        return NamedNode(f"{start}statement/{guid.replace('$', '-')}")
 
     def reference(self, digest: str) -> NamedNode:
         """Return the IRI of the reference with this hash."""
@@ -128,16 +128,26 @@ class Instance:
         """Return the concept that an item is."""
         return mint("concept", entity_id) if self.concepts else self.entity(entity_id)
 
+    @cached_property
+    def _graphs(self) -> dict[str, str]:
+        """What the names of graphs start with: what follows is an id or a hash, which needs no encoding."""
+        starts: dict[str, tuple[str, ...]] = {"src": ("src", "wikibase", self.name), "der": ("der", "skos", self.name)}
+        for kind in ("value", "reference"):
+            starts[kind] = ("ref", "wikibase", self.name, kind)
+        return {kind: mint("graph", *parts).value + "/" for kind, parts in starts.items()}
+
     def graph(self, entity_id: str) -> NamedNode:
         """Return the graph of an entity."""
-        return mint("graph", "src", "wikibase", self.name, entity_id)
+        return NamedNode(self._graphs["src"] + entity_id)
 
     def view(self, entity_id: str) -> NamedNode:
         """Return the graph of the SKOS view of an item."""
-        return mint("graph", "der", "skos", self.name, entity_id)
+        return NamedNode(self._graphs["der"] + entity_id)
 
     def shared(self, kind: str, key: str) -> NamedNode:
         """Return the graph of what entities share: a ``value``, a ``reference`` or a ``site``."""
+        if kind in self._graphs and key.isalnum():
+            return NamedNode(self._graphs[kind] + key)
         return mint("graph", "ref", "wikibase", self.name, kind, key)
 
     def id_of(self, iri: str) -> str | None:

@@ -46,7 +46,7 @@ class Found:
     instance: Instance | None = None
     """The Wikibase that it says it is of."""
     text: str = ""
-    """What it is in the file, where it is no entity."""
+    """What stands in the file, where that is just this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,28 +134,20 @@ class Reading:
                 yield Withdrawal(entity_id, (instance.name, entity_id))
                 return
             entity_id = checked_id(entity)
-            yield self._made(instance, entity, origin)
+            text = found.text or json.dumps(entity, sort_keys=True)
+            yield self._made(instance, entity, text, origin)
             for part in parts(entity):
                 entity_id = checked_id(part)
-                yield self._made(instance, part, origin)
+                yield self._made(instance, part, json.dumps(part, sort_keys=True), origin)
         except RecordError as error:
             name = entity_id or found.asked or _named(origin)
             yield Rejection(name, str(error), (origin,), _key(instance, entity_id))
 
-    def _made(self, instance: Instance, entity: Mapping[str, Any], origin: Origin) -> SourceGraph:
-        own = (
-            {key: value for key, value in entity.items() if key not in ("forms", "senses")}
-            if ("forms" in entity or "senses" in entity)
-            else entity
-        )
-        named = [part.get("id") for part in parts(entity)] if own is not entity else []
+    def _made(self, instance: Instance, entity: Mapping[str, Any], text: str, origin: Origin) -> SourceGraph:
         try:
-            said = json.dumps([own, named], ensure_ascii=False, sort_keys=True)
-            return self._record(instance, entity_quads(instance, entity), sha256(said), origin)
+            return self._record(instance, entity_quads(instance, entity), sha256(text), origin)
         except UnicodeEncodeError as error:
-            raise RecordError(
-                f"{entity['id']}: a text holds a lone surrogate, which is no character ({error})"
-            ) from None
+            raise RecordError(f"{entity['id']}: a lone surrogate in it is not a character ({error})") from None
 
     def _record(self, instance: Instance, entity: Entity, digest: str, origin: Origin) -> SourceGraph:
         return SourceGraph(
@@ -210,7 +202,8 @@ def _json(path: Path) -> Iterator[Found]:
         for asked, entity in entities_in(element.value):
             number += 1
             if isinstance(entity, dict):
-                yield Found(number, entity, asked)
+                text = element.text if entity is element.value else ""
+                yield Found(number, entity, asked, text=text)
             else:
                 yield Found(number, RecordError(f"element {element.number} is not a JSON object"), asked, text="null")
 

@@ -37,37 +37,41 @@ def view(instance: Instance, entity_id: str, quads: Sequence[Quad], redirects: M
     if not quads or any(quad.predicate == OWL.sameAs for quad in quads[:2]):
         return []
     graph, subject, concept = instance.view(entity_id), instance.entity(entity_id), instance.concept(entity_id)
-    roles = {instance.predicate("wdt", property_id): role for property_id, role in instance.skos.items()}
+    roles = _roles(instance)
     found = {Quad(concept, RDF.type, SKOS.Concept, graph)}
     labels: set[object] = set()
     aliases: list[Literal] = []
     descriptions: list[Literal] = []
     own = concept != subject
-    for quad in quads:
-        if quad.subject != subject:
+    pref, alt, description = SKOS.prefLabel, SKOS.altLabel, SCHEMA.description
+    for node, predicate, value, _ in quads:
+        if node != subject:
             continue
-        predicate, value = quad.predicate, quad.object
         if (role := roles.get(predicate)) is not None:
             if (term := _said(instance, role, value, redirects)) is not None:
                 if role == "altLabel" and isinstance(term, Literal):
                     aliases.append(term)
                 else:
                     found.add(Quad(concept, TERMS[role], term, graph))
-        elif not isinstance(value, Literal):
+        elif not own or not isinstance(value, Literal):
             continue
-        elif own and predicate == SKOS.prefLabel:
+        elif predicate == pref:
             labels.add(value)
             found.add(Quad(concept, predicate, value, graph))
-        elif own and predicate == SKOS.altLabel:
+        elif predicate == alt:
             aliases.append(value)
-        elif own and predicate == SCHEMA.description:
+        elif predicate == description:
             descriptions.append(value)
-    found |= {Quad(concept, SKOS.altLabel, alias, graph) for alias in aliases if alias not in labels}
+    found |= {Quad(concept, alt, alias, graph) for alias in aliases if alias not in labels}
     if own:
         found.add(Quad(concept, KG.wikibaseEntity, subject, graph))
         if not any(quad.predicate == SKOS.definition for quad in found):
             found |= {Quad(concept, SKOS.definition, text, graph) for text in descriptions}
-    return sorted(found, key=str)
+    return list(found)
+
+
+def _roles(instance: Instance) -> Mapping[NamedNode, str]:
+    return {instance.predicate("wdt", property_id): role for property_id, role in instance.skos.items()}
 
 
 def _said(instance: Instance, role: str, value: object, redirects: Mapping[str, str]) -> NamedNode | Literal | None:

@@ -1,7 +1,7 @@
 """Wikibase RDF cut into entities: what `entities` would write of each, and what only Wikibase itself can tell.
 
-A dump is a stream: each entity follows its document (``schema:about``). RDF without documents, such as the query
-service keeps, is taken as a whole. Of entities that are only named with their label nothing is taken.
+A file is taken as a whole, in whatever order its triples are. A larger one is taken as the stream that a dump is, where
+each entity follows its document (``schema:about``). Of entities that are only named with their label nothing is taken.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +24,10 @@ from loaders.wikibase.languages import is_tag, tagged
 from loaders.wikibase.streams import BROKEN, opened
 
 FORMATS: Final = {".ttl": RdfFormat.TURTLE, ".nt": RdfFormat.N_TRIPLES, ".nq": RdfFormat.N_QUADS}
-MOST_TRIPLES: Final = 5_000_000
-"""Triples of RDF without documents that are held in memory."""
+WHOLE: Final = 300_000
+"""Triples of a file that is taken as a whole; of a larger one the order matters."""
 
+_LARGEST: Final = 2_000_000
 _ENTITY: Final = re.compile(r"(https?://.*/)entity/((?:[QPME]|L)[1-9][0-9]*(?:-[FS][1-9][0-9]*)?)")
 _PREDICATE: Final = re.compile(r"prop/(?:(?:statement|qualifier|reference)/(?:value(?:-normalized)?/)?|direct(?:-normalized)?/|novalue/)?(P[1-9][0-9]*)")  # fmt: skip # noqa: E501
 _PART_OF: Final = frozenset({ONTOLEX.lexicalForm, ONTOLEX.sense})
@@ -40,66 +42,83 @@ _RANKED: Final = frozenset({WIKIBASE.BestRank})
 Term = NamedNode | Literal | BlankNode | Triple
 
 
+Statement = tuple[NamedNode | BlankNode, NamedNode, Term]
+
+
 @dataclass(slots=True)
 class Block:
-    """The triples of one document, or of a whole file; `about` is what the document is about."""
+    """The triples of one document, or of a whole file; `about` are the entities that it has documents of."""
 
-    about: NamedNode | None
-    triples: list[tuple[NamedNode | BlankNode, NamedNode, Term]] = field(default_factory=list)
+    triples: Sequence[Statement]
+    about: Sequence[NamedNode] = ()
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """Yield the documents of an RDF file in their order, or all of it where it has none.
+    """Yield what an RDF file says, at once or document by document.
 
-    Raises SourceError where the file breaks, after what could be read; what it says before its first document is of
-    the dump itself, and left out.
+    Raises SourceError where the file breaks; of a large one after the documents before.
     """
+    stream = _triples(path)
+    start = list(islice(stream, WHOLE + 1))
+    if len(start) > WHOLE:
+        yield from _documents(path, chain(start, stream))
+        return
+    documents = {triple[0] for triple in start if _is_document(triple)}
+    about = [value for subject, predicate, value in start if predicate == SCHEMA.about and subject in documents]
+    yield Block(start, [value for value in about if isinstance(value, NamedNode)])
+
+
+def _triples(path: Path) -> Iterator[Statement]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     form = next((FORMATS[each] for each in reversed(suffixes) if each in FORMATS), None)
     if form is None:
         raise SourceError(f"{path}: RDF is read from files that end in {', '.join(FORMATS)}, or these with .gz or .bz2")
-    block = Block(None)
-    documents: set[object] = set()
     try:
         with opened(path) as stream:
             for quad in parse(stream, form, lenient=True):
-                subject, predicate, value = quad.subject, quad.predicate, quad.object
-                if predicate == RDF.type and value == SCHEMA.Dataset and subject != WIKIBASE.Dump:
-                    if block.about is not None:
-                        yield block
-                        block = Block(None)
-                    elif not documents:
-                        block = Block(None)
-                    documents.add(subject)
-                elif predicate == SCHEMA.about and subject in documents and isinstance(value, NamedNode):
-                    block.about = value
-                if isinstance(subject, Triple):
+                if isinstance(quad.subject, Triple):
                     raise SourceError(f"{path}: Wikibase RDF has no triple terms")
-                block.triples.append((subject, predicate, value))
-                if not documents and len(block.triples) > MOST_TRIPLES:
-                    raise SourceError(f"{path}: more than {MOST_TRIPLES:,} triples, and no document (schema:Dataset)")
+                yield quad.subject, quad.predicate, quad.object
     except SyntaxError as error:
         raise SourceError(f"{path}: not {form.name} ({error})") from error
     except BROKEN as error:
         raise SourceError(f"{path}: the file is damaged or cut off ({error})") from error
     except ValueError as error:
         raise SourceError(f"{path}: not {form.name} ({error})") from error
-    if block.about is not None or not documents:
-        yield block
+
+
+def _is_document(triple: Statement) -> bool:
+    return triple[1] == RDF.type and triple[2] == SCHEMA.Dataset and triple[0] != WIKIBASE.Dump
+
+
+def _documents(path: Path, triples: Iterable[Statement]) -> Iterator[Block]:
+    """Cut a stream where a document begins; what comes before the first is of the dump itself."""
+    current: list[Statement] = []
+    about: list[NamedNode] = []
+    for triple in triples:
+        if _is_document(triple):
+            if about:
+                yield Block(current, about)
+            current, about = [], []
+        elif triple[1] == SCHEMA.about and current and triple[0] == current[0][0] and isinstance(triple[2], NamedNode):
+            about.append(triple[2])
+        current.append(triple)
+        if len(current) > _LARGEST:
+            raise SourceError(f"{path}: {_LARGEST:,} triples without a document (schema:Dataset) that they are of")
+    if about:
+        yield Block(current, about)
 
 
 def entities_of(block: Block, instance_at: Callable[[str], Instance]) -> Iterator[Entity | RecordError]:
     """Yield the entities of a block, or why one is none. `instance_at` gives the Wikibase with a base address."""
     found = base_of(block)
-    if found is None:
-        return
-    yield from _Cutting(block, instance_at(found)).cut()
+    if found is not None:
+        yield from _Cutting(block, instance_at(found)).cut()
 
 
 def base_of(block: Block) -> str | None:
-    """Return the base address of what the block is about, or of the entities that have statements."""
-    named: Iterable[Term] = [block.about] if block.about is not None else (subject for subject, *_ in block.triples)
-    for term in named:
+    """Return the base address of what the block is about, or else of the first entity that it says anything of."""
+    for term in (*block.about, *(subject for subject, *_ in block.triples)):
         if isinstance(term, NamedNode) and (match := _ENTITY.fullmatch(term.value)):
             return match[1]
     return None
@@ -152,19 +171,15 @@ class _Cutting:
 
     def _own(self) -> set[str]:
         """The ids of the entities that the block is about, not only names."""
-        about = self.block.about
-        own: set[str] = set()
-        if about is not None:
-            if (entity_id := self.instance.id_of(about.value)) is not None:
-                own.add(entity_id)
-        else:
+        own = {named for about in self.block.about if (named := self._id(about)) is not None}
+        if not self.block.about:
             claims = self.instance.base + "prop/P"
             for subject, predicate, value in self.block.triples:
                 if (
                     predicate.value.startswith(claims)
                     or (predicate == RDF.type and isinstance(value, NamedNode) and value.value.startswith(WIKIBASE.iri))
-                ) and (entity_id := self._id(subject)) is not None:
-                    own.add(entity_id)
+                ) and (named := self._id(subject)) is not None:
+                    own.add(named)
         for subject, predicate, value in self.block.triples:
             if predicate == OWL.sameAs and self._id(value) is not None and (merged := self._id(subject)) is not None:
                 own.add(merged)
@@ -174,7 +189,7 @@ class _Cutting:
 
     def _homes(self, own: set[str]) -> None:
         instance = self.instance
-        for entity_id in own:
+        for entity_id in sorted(own, key=lambda each: (len(each), each)):
             self.entities[entity_id] = Entity(entity_id, instance.graph(entity_id))
             self.home[instance.entity(entity_id)] = entity_id
             if kind_of(entity_id) == "P":
@@ -187,7 +202,7 @@ class _Cutting:
             elif predicate.value.startswith(claims) and (named := self._id(subject)) in self.entities:
                 self.home[value] = str(named)
         for subject, predicate, value in self.block.triples:
-            if isinstance(value, BlankNode) and subject in self.home and predicate == OWL.complementOf:
+            if predicate == OWL.complementOf and subject in self.home:
                 self.home[value] = self.home[subject]
 
     def _name_blank_nodes(self) -> None:
@@ -238,10 +253,10 @@ class _Cutting:
             if (own := self.instance.entity(entity.id)) not in typed and not merged:
                 for kind in types_of(entity.id):
                     entity.say(own, RDF.type, kind)
-            for quad in list(entity.quads):
-                if quad.predicate.value.startswith(claims) and isinstance(node := quad.object, NamedNode):
-                    if node not in typed:
-                        entity.say(node, RDF.type, WIKIBASE.Statement)
+            claimed = [q.object for q in entity.quads if q.predicate.value.startswith(claims)]
+            for node in claimed:
+                if isinstance(node, NamedNode) and node not in typed:
+                    entity.say(node, RDF.type, WIKIBASE.Statement)
 
     def _share(self, shared: dict[NamedNode, list[Quad]], references: dict[str, set[NamedNode]]) -> None:
         """Give each entity the shared graphs that it refers to, directly or through its references."""

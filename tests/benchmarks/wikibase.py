@@ -39,13 +39,15 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     with tempfile.TemporaryDirectory(prefix="quadcite-bench-") as folder:
         source = Path(folder) / "dump.json.gz"
         write_dump(source, entities)
-        bare, gated = measure("bare", source), measure("gated", source)
+        bare = measure("bare", source)
         raw = measure("raw", Path(str(bare["dump"])))
+        gated = measure("gated", source)
     theirs = raw["quads"] / raw["seconds"]
     size = f"{entities:,} entities"
     yield Comparison.at_least(
         f"Wikibase JSON to committed quads ({size})", bare["quads"] / bare["seconds"], theirs, "quads/s", 0.35
     )
+    yield Comparison("the same by processor time", bare["quads"] / bare["cpu"], raw["quads"] / raw["cpu"], "quads/s")
     yield Comparison("the same through the gate", gated["quads"] / gated["seconds"], theirs, "quads/s")
     yield Comparison("entities", entities / bare["seconds"], None, "entities/s")
     yield Comparison.at_most("peak memory of the load", bare["mib"], "MiB", 1024, raw["mib"])
@@ -66,7 +68,7 @@ def write_dump(path: Path, entities: int) -> None:
                 "time",
                 "time",
                 {
-                    "time": f"+20{chance.randint(10, 40)}-{chance.randint(1, 12):02d}-{chance.randint(1, 28):02d}T00:00:00Z",
+                    "time": f"+20{chance.randint(10, 40)}-{chance.randint(1, 12):02d}-01T00:00:00Z",
                     "timezone": 0,
                     "before": 0,
                     "after": 0,
@@ -147,16 +149,16 @@ def loaded(source: Path, gate: bool) -> dict[str, Any]:
         settings = Settings(_env_file=None, data_dir=Path(folder) / "data")  # type: ignore[call-arg]
         with OxigraphStore(settings.data_dir) as store:
             kg = KnowledgeGraph(settings, store, cast(Any, NoIndex()), cast(Any, None))
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), time.process_time()
             report = load(kg, "wikibase", [str(source)], gate=gate, index=False)
-            seconds = time.perf_counter() - begun
+            seconds, cpu = time.perf_counter() - begun, time.process_time() - used
             assert not report.rejections, report.rejections[:3]
             mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             dump = source.with_suffix(".nq")
             if not gate:
                 with dump.open("wb") as output:
                     store.dump(output, pyoxigraph.RdfFormat.N_QUADS)
-            return {"seconds": seconds, "quads": report.quads_added, "mib": mib, "dump": str(dump)}
+            return {"seconds": seconds, "cpu": cpu, "quads": report.quads_added, "mib": mib, "dump": str(dump)}
 
 
 def extended(source: Path) -> dict[str, Any]:
@@ -164,13 +166,14 @@ def extended(source: Path) -> dict[str, Any]:
     quads = [quad for quad in pyoxigraph.parse(path=source) if quad.graph_name != PROV_GRAPH]
     with tempfile.TemporaryDirectory(prefix="quadcite-bench-") as folder:
         store = pyoxigraph.Store(folder)
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.process_time()
         for start in range(0, len(quads), 50_000):
             store.extend(quads[start : start + 50_000])
         store.flush()
-        seconds = time.perf_counter() - begun
+        seconds, cpu = time.perf_counter() - begun, time.process_time() - used
     return {
         "seconds": seconds,
+        "cpu": cpu,
         "quads": len(quads),
         "mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
