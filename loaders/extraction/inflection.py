@@ -58,7 +58,7 @@ def _english(word: str) -> list[str]:
 
 
 def _english_plural(word: str) -> list[str]:
-    if word in _ENGLISH_NOT_PLURAL and not word.endswith(_COUNTED):
+    if word.endswith("ics") or (word in _ENGLISH_NOT_PLURAL and not word.endswith(_COUNTED)):
         return []
     if word.endswith("is") and len(word) > 4:
         return [word[:-2] + "es"]

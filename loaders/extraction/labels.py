@@ -67,7 +67,7 @@ def unfit(label: str, language: str) -> str | None:
         return "has no letter"
     if sum(map(len, words)) < 2:
         return "is one character"
-    if all(is_stop_word(fold(word), language) and not is_acronym(word) for word in words):
+    if all(is_stop_word(fold(word), language) and not word.isupper() for word in words):
         return "consists of stop words"
     if len(words) == 1 and len(words[0]) == 2 and words[0].islower() and words[0].isascii():
         return "is a word of two letters"

@@ -6,6 +6,7 @@ name at once: a name begins and ends where words do, and the automaton sees a te
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -13,14 +14,17 @@ from typing import Final, NamedTuple
 from ahocorasick_rs import AhoCorasick
 
 from kg.errors import InvalidInputError
-from loaders.extraction.inflection import AND, IRREGULAR
+from loaders.extraction.inflection import AGREEING, AND, IRREGULAR, LINKS
 from loaders.extraction.labels import Kind, Label, folded, is_pronounceable, patterns, primary, unfit
 from loaders.extraction.words import Span, bare, closed, compounds, fold, token_spans, tokens
 
+_PLAIN: Final = re.compile("[A-Za-z ]*")
 _UNKNOWN: Final = "\x01"
 _FIRST: Final = 2
 _LAST: Final = 0x10FFFF
 _CACHED_TOKENS: Final = 300_000
+_DENYING: Final = frozenset({"non", "anti"})
+"""What is joined to a name by a hyphen and makes it another thing: ``non-renewable``."""
 
 
 class Match(NamedTuple):
@@ -108,18 +112,21 @@ class Matcher:
 def possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[Label]:
     """Yield those of `labels` that may stand in `texts`: of few texts, few, and only these need an automaton.
 
-    Whatever the number of a word, all but its last three letters stay; its first does in every form of it.
+    Whatever the number of a word, all but its last three letters stay, or its first in an irregular one.
     """
-    beginnings = {"", *AND.values()}
+    whole = set(AND.values())
     for text in texts:
-        for token in {*tokens(text), *(closed(text[start:end]) for start, end in compounds(text))}:
-            word = fold(token)
-            beginnings.update(word[:length] for length in range(1, len(word) + 1))
+        whole.update(map(fold, tokens(text)), (fold(closed(text[start:end])) for start, end in compounds(text)))
+    beginnings = {word[:length] for word in whole for length in range(1, len(word) + 1)}
     for label in labels:
-        words = tokens(label.text)
-        if not all(map(str.isalpha, words)) or "-" in label.text or not label.text.isascii():
+        language, words = primary(label.language), [fold(token) for token in tokens(label.text)]
+        if not all(map(str.isalpha, words)) or not _PLAIN.fullmatch(label.text):
             words = words[:1]
-        if all(word[: 1 if word in IRREGULAR else max(len(word) - 3, 1)] in beginnings for word in map(fold, words)):
+        elif language and language not in AGREEING and LINKS.get(language, whole).isdisjoint(words):
+            if not whole.issuperset(words[:-1]):
+                continue
+            words = words[-1:]
+        if all(word[: 1 if word in IRREGULAR else max(len(word) - 3, 1)] in beginnings for word in words):
             yield label
 
 
@@ -202,12 +209,16 @@ class _Automaton:
             return found
         encoded = "".join(map(self._vocabulary.__getitem__, verbatim))
         hits = self._automaton.find_matches_as_indexes(encoded, overlapping=True)
-        if hits and spans is None:
+        if not hits:
+            return found
+        if spans is None:
             spans = token_spans(text, verbatim, hits[-1][2])  # they come in the order of their ends
         for number, first, end in hits:
+            if first and fold(verbatim[first - 1]) in _DENYING and not text[spans[first - 1][1]].isspace():
+                continue
             for concept, kind, exact in self._entries[number]:
                 if exact is None or _is_written(verbatim[first:end], exact, text):
-                    found.append(Match(spans[first][0], spans[end - 1][1], concept, kind))  # type: ignore[index]
+                    found.append(Match(spans[first][0], spans[end - 1][1], concept, kind))
         return found
 
 

@@ -39,6 +39,15 @@ class Known:
     """Graphs of which it is not known what they were searched for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The last search that came to its end: for what, in which graphs, and the generation that it left."""
+
+    table: Table
+    graphs: Mapping[NamedNode, str]
+    generation: int
+
+
 class Ledger:
     """The ledger of one version of the extractor, open for one search."""
 
@@ -47,29 +56,39 @@ class Ledger:
         self._version: Final = version
         self._log: IO[str] | None = None
 
-    def read(self, table: Table, generation: int) -> Known:
-        """Return what is known of a store that stands at `generation` and is to be searched for `table`."""
+    def settled(self, generation: int) -> Settled | None:
+        """Return what was settled last of a store that stands at `generation`, if anything is known of it."""
         try:
             said = json.loads((self._folder / _SETTLED).read_text(encoding="utf-8"))
             # A store that is older than what was written of it is another one, restored from a copy.
             if said["version"] != self._version or said["generation"] > generation:
-                return Known()
-            settled = Table(frozenset(map(tuple, said["table"])))
-            graphs = {NamedNode(graph): str(digest) for graph, digest in said["graphs"].items()}
-        except FileNotFoundError:
-            settled, graphs = None, {}
+                return None
+            return Settled(
+                Table(frozenset(map(tuple, said["table"]))),
+                {NamedNode(graph): str(digest) for graph, digest in said["graphs"].items()},
+                int(said["generation"]),
+            )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return Known()
-        newer, announced, digest = self._searched()
-        if digest != table.digest:
-            return Known(settled, graphs, {}, frozenset({*newer, *announced}))
-        return Known(settled, graphs, newer, frozenset(announced))
+            return None
 
-    def _searched(self) -> tuple[dict[NamedNode, str], set[NamedNode], str]:
+    def known(self, settled: Settled | None, table: Table) -> Known:
+        """Return what is known where text is to be searched for `table`."""
+        searched = self._searched()
+        before, graphs = (settled.table, settled.graphs) if settled else (None, {})
+        if searched is None:
+            return Known(before, graphs)
+        newer, announced, digest = searched
+        if digest != table.digest:
+            return Known(before, graphs, {}, frozenset({*newer, *announced}))
+        return Known(before, graphs, newer, frozenset(announced))
+
+    def _searched(self) -> tuple[dict[NamedNode, str], set[NamedNode], str] | None:
         """Return the graphs that the log has as done, those only announced, and the digest of its table."""
         try:
             lines = (self._folder / _LOG).read_text(encoding="utf-8").split("\n")
             digest, version = lines[0].split(" ")
+        except FileNotFoundError:
+            return None
         except (OSError, ValueError):
             return {}, set(), ""
         done: dict[NamedNode, str] = {}

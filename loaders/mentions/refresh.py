@@ -23,7 +23,7 @@ from loaders.extraction.labels import Label, primary, unfit
 from loaders.extraction.matching import Match, Matcher, possible
 from loaders.mentions.ledger import Known, Ledger
 from loaders.mentions.table import Table, needles
-from loaders.mentions.texts import Unit, hashes, holding, units
+from loaders.mentions.texts import Unit, hashes, holding, units, with_languages
 
 log = logging.getLogger(__name__)
 
@@ -125,6 +125,10 @@ def _extracted(store: Store) -> list[NamedNode]:
     return [iri_of(row["graph"]) for row in found]
 
 
+Todo = Mapping[NamedNode, Mapping[NamedNode, str] | None]
+"""Graphs to be searched: of each the text units with their texts, None for all that it has."""
+
+
 class _Refreshing:
     def __init__(self, kg: KnowledgeGraph, on_progress: Progress | None) -> None:
         self.store: Final = kg.store
@@ -137,44 +141,53 @@ class _Refreshing:
 
     def run(self, full: bool) -> MentionReport:
         started = time.perf_counter()
-        table, report = Table.read(self.store), self.report
+        report, generation = self.report, self.store.statistics().generation
         with Ledger(self.folder, VERSION) as ledger:
-            known = Known() if full else ledger.read(table, self.store.statistics().generation)
+            settled = None if full else ledger.settled(generation)
+            table = settled.table.renewed(self.store, settled.generation) if settled else Table.read(self.store)
+            known = Known() if full else ledger.known(settled, table)
             if not table.rows and known.table is None and not _extracted(self.store):
                 return report
-            current = hashes(self.store)
             report.concepts, report.labels = table.concepts, table.names
-            names = table.changed(known.table or Table())
-            todo = self.todo(table, names, known, current)
-            gone = self.gone(known, current)
-            if todo or gone or names or known.doubtful or known.newer or known.graphs.keys() != current.keys():
-                self.prov_run = Run(Agent("loaders.mentions", VERSION), {"names": table.digest})
-                ledger.begin(table, known)
-                for start in range(0, len(gone), _GRAPHS_AT_ONCE):
-                    self.write(dict.fromkeys(gone[start : start + _GRAPHS_AT_ONCE], ()), {})
-                self.search(todo, table, current, ledger)
-                ledger.close(table, current, self.store.statistics().generation)
-            self.tell(table, names)
+            untouched = (
+                settled is not None and settled.generation == generation and not known.newer and not known.doubtful
+            )
+            if not untouched:
+                self.bring_in_line(table, known, ledger)
         report.seconds = time.perf_counter() - started
         return report
 
+    def bring_in_line(self, table: Table, known: Known, ledger: Ledger) -> None:
+        """Search what has to be searched, and settle that it was."""
+        current = hashes(self.store)
+        names = table.changed(known.table or Table())
+        todo, gone = self.todo(table, names, known, current), self.gone(known, current)
+        self.prov_run = Run(Agent("loaders.mentions", VERSION), {"names": table.digest})
+        if todo or gone or names or known.doubtful or known.newer:
+            ledger.begin(table, known)
+            for start in range(0, len(gone), _GRAPHS_AT_ONCE):
+                self.write(dict.fromkeys(gone[start : start + _GRAPHS_AT_ONCE], ()), {})
+            self.search(todo, table, current, ledger)
+        ledger.close(table, current, self.store.statistics().generation)
+        self.tell(table, names)
+
     def todo(
         self, table: Table, names: Collection[tuple[str, str]], known: Known, current: Mapping[NamedNode, str]
-    ) -> dict[NamedNode, set[NamedNode] | None]:
+    ) -> Todo:
         """Return the graphs whose text has to be searched, with the text units where it is not all of them."""
         done = {graph for graph, digest in known.newer.items() if current.get(graph) == digest}
         settled = {graph for graph, digest in known.graphs.items() if current.get(graph) == digest}
         settled -= known.doubtful | done
-        todo: dict[NamedNode, set[NamedNode] | None] = {
+        todo: dict[NamedNode, Mapping[NamedNode, str] | None] = {
             graph: None for graph in current if graph not in settled and graph not in done
         }
         if settled and names:
             words = needles(names, table.languages) if len(names) <= NEEDLES else set()
             if not 0 < len(words) <= NEEDLES:
                 return dict.fromkeys((graph for graph in current if graph not in done), None)
-            held: dict[NamedNode, set[NamedNode]] = defaultdict(set)
-            for graph, unit in holding(self.store, words):
-                held[graph].add(unit)
+            held: dict[NamedNode, dict[NamedNode, str]] = defaultdict(dict)
+            for graph, unit, text in holding(self.store, words):
+                held[graph][unit] = text
             todo |= {graph: found for graph, found in held.items() if graph in settled}
         return todo
 
@@ -187,7 +200,7 @@ class _Refreshing:
 
     def search(
         self,
-        todo: Mapping[NamedNode, Collection[NamedNode] | None],
+        todo: Todo,
         table: Table,
         current: Mapping[NamedNode, str],
         ledger: Ledger,
@@ -211,13 +224,14 @@ class _Refreshing:
                 self.on_progress(done, len(todo), "finding mentions")
         self.commit(ledger)
 
-    def read(self, todo: Mapping[NamedNode, Collection[NamedNode] | None]) -> Iterator[tuple[NamedNode, list[Unit]]]:
+    def read(self, todo: Todo) -> Iterator[tuple[NamedNode, list[Unit]]]:
         """Yield each graph with its text units that have to be searched."""
-        graphs = list(todo)
-        for start in range(0, len(graphs), _GRAPHS_AT_ONCE):
-            for source, found in units(self.store, graphs[start : start + _GRAPHS_AT_ONCE]).items():
-                only = todo[source]
-                yield source, found if only is None else [unit for unit in found if unit.iri in only]
+        whole = [graph for graph, held in todo.items() if held is None]
+        for start in range(0, len(whole), _GRAPHS_AT_ONCE):
+            yield from units(self.store, whole[start : start + _GRAPHS_AT_ONCE]).items()
+        for graph, held in todo.items():
+            if held is not None:
+                yield graph, with_languages(self.store, held)
 
     def mentions(self, graph: NamedNode, found: Sequence[Unit], matcher: Matcher) -> Iterator[Quad]:
         """Yield what `graph` is to say."""
@@ -253,10 +267,9 @@ class _Refreshing:
 
     def tell(self, table: Table, names: Collection[tuple[str, str]]) -> None:
         """Say of which new names no text is searched for."""
-        new = [label for label in table.labels() if (label.text, label.language or "") in names] if names else []
-        for label in new:
-            if reason := unfit(label.text, primary(label.language)):
-                self.report.unfit.append(f"{label.text[:80]!r} of {label.concept}, which {reason}")
+        for concept, kind, tag, text in table.rows if names else ():
+            if kind != "unlike" and (text, tag) in names and (reason := unfit(text, primary(tag))):
+                self.report.unfit.append(f"{text[:80]!r} of {concept}, which {reason}")
         self.report.unfit.sort()
         for line in self.report.unfit[:_SHOWN]:
             log.warning("no text is searched for %s", line)

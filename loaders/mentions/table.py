@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode
 from kg.errors import StoreError
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Store, Term
-from kg.vocabulary import BASE, KG, SKOS, sha256
+from kg.vocabulary import BASE, KG, PROV_GRAPH, SKOS, sha256
 from loaders.extraction.inflection import AND
 from loaders.extraction.labels import Kind, Label, patterns, primary
 from loaders.extraction.words import fold
@@ -30,12 +30,38 @@ SELECT ?concept ?value WHERE { ?concept $property ?value }"""
 CONCEPTS: Final = """
 SELECT ?concept WHERE { ?concept a skos:Concept }"""
 
+NAMES_OF: Final = """
+SELECT ?concept ?value WHERE { VALUES ?concept { $concepts } ?concept $property ?value }"""
+
+CONCEPTS_AMONG: Final = """
+SELECT ?concept WHERE { VALUES ?concept { $concepts } ?concept a skos:Concept }"""
+
+SUBJECTS: Final = """
+SELECT ?concept WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?concept $property ?value } }"""
+
+TYPED: Final = """
+SELECT ?concept WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?concept a skos:Concept } }"""
+
+COMMITS: Final = """
+SELECT ?number ?graph WHERE {
+  GRAPH $prov { ?commit kg:generation ?number ; kg:touched ?graph } FILTER(?number > $since)
+}"""
+
+REMOVED: Final = """
+SELECT ?commit ?count ?node WHERE {
+  GRAPH $prov { ?commit kg:generation ?number ; kg:removedCount ?count FILTER(?number > $since)
+                OPTIONAL { ?commit kg:removedNode ?node } }
+}"""
+
 _PROPERTIES: Final[dict[Saying, NamedNode]] = {
     "label": SKOS.prefLabel,
     "alias": SKOS.altLabel,
     "negative": KG.negativeLabel,
     "unlike": KG.notToBeConfusedWith,
 }
+_MANY: Final = 1_000
+"""When more graphs, or more nodes, than these have changed, everything is read anew."""
+_EXTRACTED: Final = BASE + "graph/ext/"
 _CODE_LISTS: Final = BASE + "vocab/"
 """The code lists of Quadcite itself are concepts too, but none that a text speaks of."""
 
@@ -49,19 +75,32 @@ class Table:
     @classmethod
     def read(cls, store: Store) -> Table:
         """Return what the store says now."""
-        rows: set[Row] = set()
         # Joined here, which takes half the time that it takes the store.
         concepts = {concept for (concept,) in _rows(store, CONCEPTS)}
-        for kind, predicate in _PROPERTIES.items() if concepts else ():
-            for concept, value in _rows(store, bind(NAMES, property=predicate)):
-                if concept not in concepts or not isinstance(concept, NamedNode):
-                    continue
-                if concept.value.startswith(_CODE_LISTS):
-                    continue
-                if isinstance(value, RdfLiteral) != (kind == "unlike") and isinstance(value, RdfLiteral | NamedNode):
-                    tag = value.language or "" if isinstance(value, RdfLiteral) else ""
-                    rows.add((concept.value, kind, tag, value.value))
-        return cls(frozenset(rows))
+        if not concepts:
+            return cls()
+        said = {kind: _rows(store, bind(NAMES, property=predicate)) for kind, predicate in _PROPERTIES.items()}
+        return cls(frozenset(_table_rows(concepts, said)))
+
+    def renewed(self, store: Store, since: int) -> Table:
+        """Return what the store says now, where this is what it said in generation `since`.
+
+        Only what was touched since then is read, if that is little and the records of the commits tell.
+        """
+        changed = _changed_since(store, since)
+        if changed is None:
+            return Table.read(store)
+        if not changed:
+            return self
+        named = list(changed)
+        concepts = {concept for (concept,) in _rows(store, bind(CONCEPTS_AMONG, concepts=named))}
+        said = {
+            kind: _rows(store, bind(NAMES_OF, concepts=named, property=predicate))
+            for kind, predicate in _PROPERTIES.items()
+        }
+        old = {node.value for node in changed}
+        kept = (row for row in self.rows if row[0] not in old)
+        return Table(frozenset((*kept, *_table_rows(concepts, said))))
 
     @cached_property
     def digest(self) -> str:
@@ -119,6 +158,44 @@ def needles(names: Iterable[tuple[str, str]], languages: Collection[str]) -> set
                 own = [word for word in words if word not in ands] or list(words)
                 found.add(max(own, key=lambda word: (len(fold(word)), word)))
     return found
+
+
+def _table_rows(
+    concepts: Collection[Term | None], said: Mapping[Saying, Sequence[tuple[Term | None, ...]]]
+) -> Iterator[Row]:
+    for kind, rows in said.items():
+        for concept, value in rows:
+            if concept not in concepts or not isinstance(concept, NamedNode) or concept.value.startswith(_CODE_LISTS):
+                continue
+            if kind == "unlike":
+                if isinstance(value, NamedNode):
+                    yield concept.value, kind, "", value.value
+            elif isinstance(value, RdfLiteral):
+                yield concept.value, kind, value.language or "", value.value
+
+
+def _changed_since(store: Store, since: int) -> set[NamedNode] | None:
+    """Return what may have another name, or be a concept or none, since `since`; None where that is not known."""
+    generations: set[int] = set()
+    graphs: set[NamedNode] = set()
+    for number, graph in _rows(store, bind(COMMITS, prov=PROV_GRAPH, since=since)):
+        if isinstance(number, RdfLiteral) and isinstance(graph, NamedNode):
+            generations.add(int(number.value))
+            if not graph.value.startswith(_EXTRACTED):
+                graphs.add(graph)
+    if len(generations) != store.statistics().generation - since or len(graphs) > _MANY:
+        return None
+    changed: set[NamedNode] = set()
+    for _, count, node in _rows(store, bind(REMOVED, prov=PROV_GRAPH, since=since)):
+        if isinstance(node, RdfLiteral):
+            changed.add(NamedNode(node.value))
+        elif not isinstance(count, RdfLiteral) or count.value != "0":
+            return None
+    if graphs:
+        asked = [bind(SUBJECTS, graphs=list(graphs), property=predicate) for predicate in _PROPERTIES.values()]
+        for query in (bind(TYPED, graphs=list(graphs)), *asked):
+            changed.update(subject for (subject,) in _rows(store, query) if isinstance(subject, NamedNode))
+    return changed if len(changed) <= _MANY else None
 
 
 def _rows(store: Store, query: str) -> Sequence[tuple[Term | None, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pyoxigraph import Literal, NamedNode
@@ -26,6 +26,9 @@ SELECT ?graph ?unit ?text WHERE { GRAPH ?graph { ?unit schema:text ?text } FILTE
 
 LANGUAGES: Final = """
 SELECT ?thing ?language WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?thing schema:inLanguage ?language } }"""
+
+LANGUAGES_OF: Final = """
+SELECT ?unit ?language WHERE { VALUES ?unit { $units } ?unit schema:inLanguage ?language }"""
 
 LANGUAGES_OF_PARENTS: Final = """
 SELECT ?unit ?language WHERE {
@@ -65,24 +68,34 @@ def texts(store: Store, graphs: Sequence[NamedNode]) -> Iterator[tuple[NamedNode
 
 def units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Unit]]:
     """Return the text units of each of `graphs`, with their languages."""
-    stated: dict[Term | None, list[str]] = defaultdict(list)
-    for thing, language in _rows(store, bind(LANGUAGES, graphs=graphs)):
-        if isinstance(language, Literal):
-            stated[thing].append(language.value)
     found = list(texts(store, graphs))
-    silent = [unit for _, unit, _ in found if unit not in stated]
-    if silent:
-        for unit, language in _rows(store, bind(LANGUAGES_OF_PARENTS, units=silent)):
-            if isinstance(language, Literal):
-                stated[unit].append(language.value)
+    stated = _languages(store, [unit for _, unit, _ in found], bind(LANGUAGES, graphs=graphs))
     read: dict[NamedNode, list[Unit]] = {graph: [] for graph in graphs}
     for graph, unit, text in found:
         read[graph].append(Unit(unit, text, stated.get(unit, ())))
     return read
 
 
-def holding(store: Store, words: Collection[str]) -> Iterator[tuple[NamedNode, NamedNode]]:
-    """Yield the text units, each after its graph, that may hold one of these folded words.
+def with_languages(store: Store, held: Mapping[NamedNode, str]) -> list[Unit]:
+    """Return text units, of which the texts are known, with their languages."""
+    stated = _languages(store, list(held), bind(LANGUAGES_OF, units=list(held)))
+    return [Unit(unit, text, stated.get(unit, ())) for unit, text in held.items()]
+
+
+def _languages(store: Store, named: Sequence[NamedNode], query: str) -> Mapping[Term | None, Sequence[str]]:
+    """Return the languages of text units: those that `query` states, else those of their documents."""
+    stated: dict[Term | None, list[str]] = defaultdict(list)
+    silent = list(named)
+    for question in (query, None):
+        for thing, language in _rows(store, question or bind(LANGUAGES_OF_PARENTS, units=silent)) if silent else ():
+            if isinstance(language, Literal):
+                stated[thing].append(language.value)
+        silent = [unit for unit in named if unit not in stated]
+    return stated
+
+
+def holding(store: Store, words: Collection[str]) -> Iterator[tuple[NamedNode, NamedNode, str]]:
+    """Yield the text units (graph, unit, text) that may hold one of these folded words.
 
     The store leaves out the texts that surely do not: a tenth of the time that it takes to read them all.
     """
@@ -92,7 +105,7 @@ def holding(store: Store, words: Collection[str]) -> Iterator[tuple[NamedNode, N
         if not isinstance(graph, NamedNode) or not isinstance(unit, NamedNode) or not isinstance(text, Literal):
             continue
         if may_hold(text.value, words):
-            yield graph, unit
+            yield graph, unit, text.value
 
 
 def may_hold(text: str, words: Collection[str]) -> bool:
