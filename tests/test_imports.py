@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"errors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"interruption"}, {"printing"},
+    {"errors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"interruption"}, {"printing"}, {"upstream"},
     {"sparql"},
     {"store"},
     {"search", "validation", "reasoning", "provenance"},
@@ -25,7 +25,7 @@ LAYERS = [
 LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}
 COMPOSITION_ROOTS = {"kg/cli.py", "kg/server/app.py", "kg/quarantine_commands.py", "kg/validation_commands.py"}
 
-LOADERS_KNOW = {"kg.errors", "kg.settings", "kg.vocabulary"}
+LOADERS_KNOW = {"kg.errors", "kg.settings", "kg.vocabulary", "kg.upstream"}
 PIPELINE_KNOWS = LOADERS_KNOW | {
     "kg.knowledge_graph",
     "kg.validation",

@@ -6,10 +6,10 @@ vector: nothing is cut off, whatever the length, and whoever searches takes the 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
@@ -20,6 +20,7 @@ from kg.errors import InvalidInputError, UpstreamError
 from kg.search import models
 from kg.search.model_sources import BUILT_IN
 from kg.settings import Settings
+from kg.upstream.http import Reply, insist
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -53,12 +54,6 @@ REMOTE_WINDOW, REMOTE_OVERLAP = 1_600, 200
 
 REMOTE_BATCH = 64
 """Inputs per request."""
-
-ATTEMPTS = 4
-"""Requests before an endpoint counts as unavailable."""
-
-LONGEST_WAIT_S = 60.0
-"""Longest Retry-After that is waited for, in seconds."""
 
 
 class Embedder(Protocol):
@@ -206,8 +201,7 @@ class LocalEmbedder:
 class RemoteEmbedder:
     """An OpenAI-compatible endpoint: ``POST {url}`` with ``{"model", "input"}`` answers ``{"data": [{"embedding"}]}``.
 
-    Every failure raises UpstreamError: no answer after `ATTEMPTS` tries (with the server's Retry-After respected up to
-    `LONGEST_WAIT_S`), a refusal, or an answer that is not one finite vector of the same length per input.
+    Every failure raises UpstreamError: no answer after several tries (see `kg.upstream.http.insist`), a refusal, or an answer that is not one finite vector of the same length per input.
     """
 
     def __init__(
@@ -269,9 +263,9 @@ class RemoteEmbedder:
         return _unit(row for answer in answers for row in answer)
 
     def _ask(self, batch: Sequence[str]) -> Vectors:
-        response = self._post({"model": self._model, "input": list(batch), "encoding_format": "float"})
+        reply = self._post({"model": self._model, "input": list(batch), "encoding_format": "float"})
         try:
-            data = sorted(response.json()["data"], key=lambda item: int(item["index"]))
+            data = sorted(json.loads(reply.body)["data"], key=lambda item: int(item["index"]))
             vectors = np.array([item["embedding"] for item in data], dtype=np.float32)
         except (ValueError, KeyError, TypeError) as error:
             raise UpstreamError(f"{self._url} did not answer with a list of embeddings: {error!r}") from error
@@ -283,26 +277,12 @@ class RemoteEmbedder:
         self._dimensions = vectors.shape[1]
         return vectors
 
-    def _post(self, body: dict[str, object]) -> httpx.Response:
-        problem = ""
-        for attempt in range(1, ATTEMPTS + 1):
-            wait = 0.5 * 2**attempt
-            try:
-                response = self._client.post(self._url, json=body)
-            except httpx.TransportError as error:
-                problem = f"{type(error).__name__}: {error}"
-            else:
-                if response.is_success:
-                    return response
-                problem = f"HTTP {response.status_code} {response.text[:300].strip()}"
-                if response.status_code not in (408, 429, 500, 502, 503, 504):
-                    raise UpstreamError(f"{self._url} refused to embed: {problem}")
-                wait = _retry_after(response.headers.get("Retry-After"), wait)
-                if wait > LONGEST_WAIT_S:
-                    raise UpstreamError(f"{self._url} asks to wait {wait:.0f} s before the next request: {problem}")
-            if attempt < ATTEMPTS:
-                self._sleep(wait)
-        raise UpstreamError(f"{self._url} did not embed after {ATTEMPTS} attempts: {problem}")
+    def _post(self, body: dict[str, object]) -> Reply:
+        def send() -> Reply:
+            response = self._client.post(self._url, json=body)
+            return Reply(response.status_code, response.headers, response.content)
+
+        return insist(send, self._url, "embed", sleep=self._sleep)
 
 
 def _embed_distinct(
@@ -357,17 +337,3 @@ def _check(text: str) -> None:
         raise InvalidInputError(
             f"the text has a lone surrogate at character {error.start}; send valid Unicode"
         ) from error
-
-
-def _retry_after(header: str | None, default: float) -> float:
-    """Return the seconds that a Retry-After header asks for, in either of its forms (RFC 9110, 10.2.3)."""
-    if header is None:
-        return default
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except ValueError:
-        return default

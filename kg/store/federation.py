@@ -7,15 +7,11 @@ never one built from the query: a clause only chooses among them.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
-import socket
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx
 from pydantic import HttpUrl
@@ -26,6 +22,7 @@ from kg.sparql.guard import position
 from kg.sparql.service import Clause, Prologue
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
+from kg.upstream.http import DeadlinePassedError, TooLargeError, address_of, exchange
 from kg.vocabulary import BASE, PREFIXES
 
 MAX_ROWS: Final = 10_000
@@ -37,29 +34,8 @@ EMPTY: Final = "{}"
 _JSON: Final = "application/sparql-results+json"
 _XML: Final = "application/sparql-results+xml"
 _FORMATS: Final = {_JSON: QueryResultsFormat.JSON, _XML: QueryResultsFormat.XML}
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _GENID: Final = BASE + ".well-known/genid/"
 _log = logging.getLogger(__name__)
-
-Address = tuple[str, str, int, str]
-
-
-def address_of(url: str) -> Address | None:
-    """Return scheme, host, port and path of `url`: what two addresses must share to be the same endpoint.
-
-    None for what is no address of an endpoint here: another scheme, user information, a query, a fragment, or any
-    character that programs are known to read differently.
-    """
-    if not url.isascii() or not url.isprintable() or any(character in url for character in " \\@?#"):
-        return None
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return None
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or port == 0:
-        return None
-    return parts.scheme, parts.hostname, port or _DEFAULT_PORTS[parts.scheme], parts.path or "/"
 
 
 class Federation:
@@ -131,76 +107,23 @@ class Federation:
         left_s = self._deadline - time.monotonic()
         if left_s <= 0:
             raise QueryTimeoutError(f"{where}: no time was left to ask it")
-        # Neither a proxy nor credentials from the environment, and no redirect: the address is the one in the setting.
-        with (
-            _Deadline(left_s) as deadline,
-            httpx.Client(trust_env=False, follow_redirects=False, timeout=httpx.Timeout(left_s), http2=False) as client,
-        ):
-            try:
-                with client.stream(
-                    "POST",
-                    url,
-                    data={"query": query},
-                    headers={"Accept": f"{_JSON}, {_XML};q=0.9", "User-Agent": "quadcite"},
-                    extensions={"trace": deadline.watch},
-                ) as response:
-                    answer = self._read(response, where)
-            except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-                if not deadline.passed:
-                    said = str(error) or type(error).__name__
-                    raise UpstreamError(f"{where}: it cannot be asked: {said}") from None
-            if deadline.passed:  # then an answer of no declared length only seems to have ended
-                raise QueryTimeoutError(f"{where}: it did not answer within the query's deadline")
-            return answer
-
-    def _read(self, response: httpx.Response, where: str) -> tuple[str, bytes]:
-        if response.is_redirect:
+        try:
+            reply = exchange(url, {"query": query}, f"{_JSON}, {_XML};q=0.9", left_s, MAX_BYTES)
+        except DeadlinePassedError:
+            raise QueryTimeoutError(f"{where}: it did not answer within the query's deadline") from None
+        except TooLargeError:
+            raise InvalidInputError(
+                f"{where}: its answer is larger than {MAX_BYTES // 1024**2} MiB; ask for less in the clause"
+            ) from None
+        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+            raise UpstreamError(f"{where}: it cannot be asked: {str(error) or type(error).__name__}") from None
+        if httpx.codes.is_redirect(reply.status):
             raise UpstreamError(f"{where}: it redirects elsewhere, which is not followed")
-        if response.status_code != httpx.codes.OK:
-            raise UpstreamError(f"{where}: it answered with status {response.status_code}")
-        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media_type not in _FORMATS:
-            raise UpstreamError(f"{where}: it answered with {media_type or 'no media type'}, not with {_JSON}")
-        body = bytearray()
-        for piece in response.iter_bytes(65_536):
-            body += piece
-            if len(body) > MAX_BYTES:
-                raise InvalidInputError(
-                    f"{where}: its answer is larger than {MAX_BYTES // 1024**2} MiB; ask for less in the clause"
-                )
-        return media_type, bytes(body)
-
-
-class _Deadline:
-    """Ends a connection after some seconds, whatever drips from it: a timeout of HTTP clients starts anew with each
-    packet.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.passed = False
-        self._socket: socket.socket | None = None
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
-
-    def watch(self, event: str, info: Mapping[str, Any]) -> None:
-        """Learn of the connection: an httpcore trace (https://www.encode.io/httpcore/extensions/#trace)."""
-        if event == "connection.connect_tcp.complete":
-            self._socket = info["return_value"].get_extra_info("socket")
-            if self.passed:
-                self._end()
-
-    def _end(self) -> None:
-        self.passed = True
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-    def __enter__(self) -> _Deadline:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+        if reply.status != httpx.codes.OK:
+            raise UpstreamError(f"{where}: it answered with status {reply.status}")
+        if reply.media_type not in _FORMATS:
+            raise UpstreamError(f"{where}: it answered with {reply.media_type or 'no media type'}, not with {_JSON}")
+        return reply.media_type, reply.body
 
 
 def _remote_query(clause: Clause, prologue: Prologue) -> str:

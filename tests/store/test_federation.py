@@ -20,7 +20,8 @@ from kg.settings import Settings
 from kg.sparql.guard import check_query
 from kg.sparql.service import clauses, prologue_of, replace
 from kg.store import federation
-from kg.store.federation import MAX_ROWS, Federation, address_of
+from kg.store.federation import MAX_ROWS, Federation
+from kg.upstream.http import address_of
 
 JSON = "application/sparql-results+json"
 Answer = Callable[[BaseHTTPRequestHandler, str], None]
