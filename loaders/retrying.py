@@ -119,7 +119,8 @@ def mapped(quarantine: Quarantine, entry: Entry) -> list[Quad]:
 def _corrected(kg: KnowledgeGraph, location: str | None, entry: Entry, by: str) -> File | None:
     if location is None:
         return None
-    files = find([location], kg.settings).files
+    formats = loader(entry.domain, kg.settings, _base(entry)).formats
+    files = find([location], kg.settings, formats).files
     if len(files) != 1 or not files[0].named:
         raise InvalidInputError(f"{location}: a correction is one file")
     path, digest = files[0].path, files[0].snapshot.sha256

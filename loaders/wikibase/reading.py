@@ -72,6 +72,7 @@ class Reading:
         for file in files:
             yield Notice(f"{file.path}: {_form(file.path)} of the Wikibase {self.instance.name}")
             try:
+                yield from self.unread(file.path)
                 for found in self.found(file.path):
                     number = file.rows[found.number - 1] if file.rows is not None else found.number
                     origin = Origin(file.snapshot, (number,))
@@ -80,6 +81,11 @@ class Reading:
                 yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
             except IndexError:
                 yield Rejection(file.path.name, "it has more entities than were kept", (Origin(file.snapshot),))
+
+    def unread(self, path: Path) -> Iterator[Notice]:
+        """Say which columns of a CSV mean nothing here."""
+        if _form(path) == "CSV" and (names := concepts.unread(path)):
+            yield Notice(f"{path}: columns that are not read: {', '.join(map(repr, names))}", warning=True)
 
     def found(self, path: Path) -> Iterator[Found]:
         """Yield what stands in one file. Raises SourceError where it cannot be read further."""

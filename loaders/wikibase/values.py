@@ -107,7 +107,9 @@ def _entity(instance: Instance, datatype: str | None, value: Mapping[str, Any]) 
     return Value(instance.entity(named), warning=warning)
 
 
-def _string(datatype: str | None, value: str) -> Value:
+def _string(datatype: str | None, value: Any) -> Value:
+    if not isinstance(value, str):
+        raise RecordError(f"{str(value)[:80]!r} is not a text, as the value of a string is")
     if datatype == "url":
         return Value(NamedNode(address(value)))
     if datatype == "commonsMedia":
@@ -128,9 +130,12 @@ def _plain(text: str) -> Literal:
 def address(text: str) -> str:
     """Return `text` as an IRI, with what no IRI can hold percent-encoded. Raises RecordError when it has no scheme."""
     found = _NOT_IN_IRI.sub(lambda match: quote(match[0], safe=""), text.strip())
-    if not _ABSOLUTE.match(found):
-        raise RecordError(f"{text!r} is not an absolute address such as https://example.org/")
-    return found
+    try:
+        if _ABSOLUTE.match(found) and NamedNode(found):
+            return found
+    except ValueError:
+        pass
+    raise RecordError(f"{text!r} is not an absolute address such as https://example.org/")
 
 
 def page_name(title: str) -> str:

@@ -81,9 +81,8 @@ def write(path: Path, *entities: Any) -> Path:
 
 
 def figures(kg: KnowledgeGraph) -> tuple[int, int, int, int]:
-    kinds = (
-        "VALUES ?k { wikibase:Item wikibase:Property wikibase:Lexeme wikibase:Form wikibase:Sense wikibase:Mediainfo }"
-    )
+    kinds = " ".join(f"wikibase:{kind}" for kind in ("Item", "Property", "Lexeme", "Form", "Sense", "Mediainfo"))
+    entities = asked(kg, f"SELECT DISTINCT ?e WHERE {{ ?e a ?k VALUES ?k {{ {kinds} }} }}")
     qualifiers = number(kg, '?s a wikibase:Statement ; ?p ?o FILTER(CONTAINS(STR(?p), "/prop/qualifier/P"))')
     classes = "FILTER(CONTAINS(STR(?c), '/prop/novalue/'))"
     none = number(kg, f"?s a wikibase:Statement ; a ?c {classes}")
