@@ -62,6 +62,25 @@ WIKIBASE: Final = Namespace("http://wikiba.se/ontology#")
 ONTOLEX: Final = Namespace("http://www.w3.org/ns/lemon/ontolex#")
 CC: Final = Namespace("http://creativecommons.org/ns#")
 
+_WIKIDATA: Final = "http://www.wikidata.org/"
+WD: Final = Namespace(_WIKIDATA + "entity/")
+WDS: Final = Namespace(_WIKIDATA + "entity/statement/")
+WDV: Final = Namespace(_WIKIDATA + "value/")
+WDREF: Final = Namespace(_WIKIDATA + "reference/")
+WDT: Final = Namespace(_WIKIDATA + "prop/direct/")
+WDTN: Final = Namespace(_WIKIDATA + "prop/direct-normalized/")
+WDNO: Final = Namespace(_WIKIDATA + "prop/novalue/")
+P: Final = Namespace(_WIKIDATA + "prop/")
+PS: Final = Namespace(_WIKIDATA + "prop/statement/")
+PSV: Final = Namespace(_WIKIDATA + "prop/statement/value/")
+PSN: Final = Namespace(_WIKIDATA + "prop/statement/value-normalized/")
+PQ: Final = Namespace(_WIKIDATA + "prop/qualifier/")
+PQV: Final = Namespace(_WIKIDATA + "prop/qualifier/value/")
+PQN: Final = Namespace(_WIKIDATA + "prop/qualifier/value-normalized/")
+PR: Final = Namespace(_WIKIDATA + "prop/reference/")
+PRV: Final = Namespace(_WIKIDATA + "prop/reference/value/")
+PRN: Final = Namespace(_WIKIDATA + "prop/reference/value-normalized/")
+
 PREFIXES: Final[dict[str, str]] = {
     "kg": KG.iri,
     "kgs": KGS.iri,
@@ -84,8 +103,25 @@ PREFIXES: Final[dict[str, str]] = {
     "wikibase": WIKIBASE.iri,
     "ontolex": ONTOLEX.iri,
     "cc": CC.iri,
+    "wd": WD.iri,
+    "wds": WDS.iri,
+    "wdv": WDV.iri,
+    "wdref": WDREF.iri,
+    "wdt": WDT.iri,
+    "wdtn": WDTN.iri,
+    "wdno": WDNO.iri,
+    "p": P.iri,
+    "ps": PS.iri,
+    "psv": PSV.iri,
+    "psn": PSN.iri,
+    "pq": PQ.iri,
+    "pqv": PQV.iri,
+    "pqn": PQN.iri,
+    "pr": PR.iri,
+    "prv": PRV.iri,
+    "prn": PRN.iri,
 }
-"""The prefixes that Quadcite writes and that its endpoint declares beforehand."""
+"""The prefixes that Quadcite writes and that its endpoint declares beforehand: those of Wikidata as its own does."""
 
 PROV_GRAPH: Final = NamedNode(BASE + "graph/prov")
 """The graph that says, of every other graph, where it came from."""

@@ -22,16 +22,10 @@ from tests.loaders.conftest import content
 from tests.loaders.wikibase_facts import counted, objects, turtle_statements
 
 GREGORIAN = "http://www.wikidata.org/entity/Q1985727"
-PREFIXES = """
-PREFIX wd: <http://www.wikidata.org/entity/> PREFIX wdt: <http://www.wikidata.org/prop/direct/>
-PREFIX p: <http://www.wikidata.org/prop/> PREFIX ps: <http://www.wikidata.org/prop/statement/>
-PREFIX psv: <http://www.wikidata.org/prop/statement/value/> PREFIX pq: <http://www.wikidata.org/prop/qualifier/>
-PREFIX pr: <http://www.wikidata.org/prop/reference/> PREFIX wdno: <http://www.wikidata.org/prop/novalue/>
-"""
 
 
 def asked(kg: KnowledgeGraph, query: str) -> list[tuple[str, ...]]:
-    found = kg.store.query(PREFIXES + query)
+    found = kg.store.query(query)
     assert isinstance(found, Rows)
     return [tuple("" if term is None else term.value for term in row) for row in found.rows]
 
