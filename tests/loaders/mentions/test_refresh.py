@@ -1,0 +1,351 @@
+"""Mentions follow the texts and the concepts of a store, whichever changes, and survive a kill."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg import provenance
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import RecordOrigin, Run
+from kg.provenance.recording import Agent
+from kg.settings import Settings
+from kg.store.oxigraph import OxigraphStore
+from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
+from loaders.mentions import MentionReport, ledger, refresh
+from loaders.mentions.refresh import graph_of
+from loaders.mentions.texts import may_hold
+
+MENTIONS = """
+SELECT ?mention ?graph ?unit ?concept ?start ?end ?kind ?text WHERE {
+  GRAPH ?graph { ?mention <http://www.w3.org/ns/oa#hasSource> ?unit ; kg:object ?concept ; kg:start ?start ;
+    kg:end ?end ; kg:matchType ?kind . ?unit kg:mentions ?concept }
+  ?unit schema:text ?text }"""
+
+
+def opened(folder: Path) -> KnowledgeGraph:
+    """A store with neither index nor workers, which finding mentions does not need."""
+    nothing: Any = None
+    chosen = Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
+    return KnowledgeGraph(chosen, OxigraphStore(folder), nothing, nothing)
+
+
+@pytest.fixture
+def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    graph = opened(tmp_path / "data")
+    yield graph
+    graph.store.close()
+
+
+def put_text(kg: KnowledgeGraph, slug: str, *texts: str, language: str | None = "en") -> NamedNode:
+    graph, document = mint("graph", "src", "climate", slug), mint("document", slug)
+    quads = [Quad(document, DCTERMS.title, Literal(slug), graph)] if texts else []
+    for index, text in enumerate(texts):
+        unit = mint("passage", slug, str(index))
+        quads += [Quad(unit, SCHEMA.text, Literal(text), graph), Quad(unit, DCTERMS.isPartOf, document, graph)]
+        if language is not None:
+            quads.append(Quad(unit, SCHEMA.inLanguage, Literal(language), graph))
+    put(kg, graph, quads)
+    return graph
+
+
+def put(kg: KnowledgeGraph, graph: NamedNode, quads: list[Quad]) -> None:
+    run = Run(Agent("loaders.test", "1"))
+    kg.store.commit({graph: quads}, run.describe(kg.store, {graph: RecordOrigin(sha256(graph.value), ())}))
+
+
+def put_concept(kg: KnowledgeGraph, qid: str, label: str | None, *, language: str = "en", **others: str) -> None:
+    """A concept with its label, and in `others` its alias, negative name, and what it is not to be confused with."""
+    graph, concept = mint("graph", "der", "skos", "climate", qid), mint("concept", qid)
+    quads = [Quad(concept, RDF.type, SKOS.Concept, graph)] if label else []
+    if label:
+        quads.append(Quad(concept, SKOS.prefLabel, Literal(label, language=language), graph))
+    for kind, predicate in (("alias", SKOS.altLabel), ("negative", KG.negativeLabel)):
+        if kind in others:
+            quads.append(Quad(concept, predicate, Literal(others[kind], language=language), graph))
+    if "unlike" in others:
+        quads.append(Quad(concept, KG.notToBeConfusedWith, mint("concept", others["unlike"]), graph))
+    put(kg, graph, quads)
+
+
+def rows(kg: KnowledgeGraph) -> list[Mapping[str, Any]]:
+    return [dict(row) for row in kg.store.query(MENTIONS)]  # type: ignore[union-attr,call-overload]
+
+
+def words(kg: KnowledgeGraph) -> list[tuple[str, str, str]]:
+    """Each mention as unit, concept and the words that stand at its offsets."""
+    return sorted(
+        (
+            row["unit"].value.removeprefix("cpr://doc/"),
+            row["concept"].value.removeprefix("cpr://concept/"),
+            row["text"].value[int(row["start"].value) : int(row["end"].value)],
+        )
+        for row in rows(kg)
+    )
+
+
+def test_a_mention_is_six_quads_in_the_graph_of_its_record(kg: KnowledgeGraph) -> None:
+    source = put_text(kg, "act", "On Solar energies.")
+    put_concept(kg, "Q1", "solar energy")
+    report = refresh(kg)
+    graph = graph_of(source)
+    assert graph == mint("graph", "ext", "mentions", "climate", "act")
+    assert report.quads_added == len(kg.store.graph(graph)) == 6
+    [row] = rows(kg)
+    assert row["mention"].value == "cpr://doc/act#p=0&char=3,17&q=Q1"
+    assert (row["graph"], row["start"].value, row["end"].value, row["kind"].value) == (graph, "3", "17", "label")
+
+
+def test_the_graph_says_where_it_comes_from_and_how(kg: KnowledgeGraph) -> None:
+    source = put_text(kg, "act", "Solar energy.")
+    put_concept(kg, "Q1", "solar energy")
+    report = refresh(kg)
+    [why] = provenance.why_iri(kg.store.query, NamedNode("cpr://doc/act#p=0&char=0,12&q=Q1"))
+    assert (why.kind, why.agent, why.run) == ("extracted", "loaders.mentions", report.run)
+    assert why.sources[0].locations == (source.value,)
+    said = {quad.predicate for quad in kg.store.graph(mint("graph", "prov")) if quad.subject == graph_of(source)}
+    assert {KG.method, KG.confidence} <= said
+
+
+def test_a_concept_of_another_wikibase_has_its_whole_iri_as_key(kg: KnowledgeGraph) -> None:
+    put_text(kg, "act", "Solar energy.")
+    put_concept(kg, "Q1", "solar energy")
+    other = NamedNode("http://www.wikidata.org/entity/Q1")
+    graph = mint("graph", "der", "skos", "wikidata", "Q1")
+    put(
+        kg,
+        graph,
+        [Quad(other, RDF.type, SKOS.Concept, graph), Quad(other, SKOS.altLabel, Literal("solar energy"), graph)],
+    )
+    refresh(kg)
+    assert {(row["mention"].value.partition("&q=")[2], row["kind"].value) for row in rows(kg)} == {
+        ("Q1", "label"),
+        ("http%3A%2F%2Fwww.wikidata.org%2Fentity%2FQ1", "alias"),
+    }
+
+
+def test_nothing_is_done_twice(kg: KnowledgeGraph) -> None:
+    put_text(kg, "act", "Solar energy.")
+    put_concept(kg, "Q1", "solar energy")
+    refresh(kg)
+    generation = kg.store.statistics().generation
+    assert refresh(kg).graphs == 0
+    assert refresh(kg, full=True).quads_added == 0
+    assert kg.store.statistics().generation == generation
+
+
+def test_a_store_without_concepts_is_left_alone(kg: KnowledgeGraph) -> None:
+    put_text(kg, "act", "Solar energy.")
+    assert refresh(kg) == MentionReport()
+    assert not (kg.settings.data_dir / "mentions").exists()
+
+
+def test_only_texts_that_may_hold_a_changed_name_are_searched_again(kg: KnowledgeGraph) -> None:
+    put_text(kg, "act", "Solar energy.", "Wind power.")
+    put_text(kg, "law", "Wind-\npower, tides.")
+    put_concept(kg, "Q1", "solar energy")
+    assert refresh(kg).text_units == 3
+    put_concept(kg, "Q2", "wind powers")
+    assert refresh(kg).text_units == 2
+    assert words(kg) == [
+        ("act#p=0", "Q1", "Solar energy"),
+        ("act#p=1", "Q2", "Wind power"),
+        ("law#p=0", "Q2", "Wind-\npower"),
+    ]
+    put_text(kg, "new", "Solar energy.")
+    assert refresh(kg).text_units == 1
+
+
+def test_mentions_go_with_their_text_and_with_their_concept(kg: KnowledgeGraph) -> None:
+    put_text(kg, "act", "Solar energy and tides.")
+    put_text(kg, "law", "Tides.")
+    put_concept(kg, "Q1", "solar energy")
+    put_concept(kg, "Q2", "tide")
+    refresh(kg)
+    put_text(kg, "law")
+    put_concept(kg, "Q1", None)
+    refresh(kg)
+    assert words(kg) == [("act#p=0", "Q2", "tides")]
+    assert graph_of(mint("graph", "src", "climate", "law")) not in kg.store.graphs()
+
+
+def test_a_longer_name_takes_the_words_of_a_shorter_one_and_gives_them_back(kg: KnowledgeGraph) -> None:
+    put_text(kg, "act", "Solar energy.")
+    put_concept(kg, "Q1", "energy")
+    refresh(kg)
+    put_concept(kg, "Q2", "solar energy")
+    refresh(kg)
+    assert words(kg) == [("act#p=0", "Q2", "Solar energy")]
+    put_concept(kg, "Q2", "lunar energy")
+    refresh(kg)
+    assert words(kg) == [("act#p=0", "Q1", "energy")]
+
+
+def test_what_a_concept_is_not_called_and_not_confused_with_counts_when_it_changes(kg: KnowledgeGraph) -> None:
+    put_text(kg, "act", "A power plant. Political power.")
+    put_concept(kg, "Q1", "plant")
+    put_concept(kg, "Q2", "power")
+    put_concept(kg, "Q3", "political power")
+    refresh(kg)
+    assert [concept for _, concept, _ in words(kg)] == ["Q1", "Q2", "Q3"]
+    put_concept(kg, "Q1", "plant", negative="power plant")
+    refresh(kg)
+    assert [concept for _, concept, _ in words(kg)] == ["Q2", "Q3"]
+    put_concept(kg, "Q3", "power")
+    put_concept(kg, "Q2", "power", unlike="Q3")
+    refresh(kg)
+    assert [concept for _, concept, _ in words(kg)] == ["Q3", "Q3"]
+
+
+def test_a_unit_without_language_has_that_of_its_document_else_any(kg: KnowledgeGraph) -> None:
+    source = put_text(kg, "act", "Gaz.", language=None)
+    put_concept(kg, "Q1", "gaz", language="fr")
+    refresh(kg)
+    assert len(words(kg)) == 1
+    document = Quad(mint("document", "act"), SCHEMA.inLanguage, Literal("en"), source)
+    put(kg, source, [*kg.store.graph(source), document])
+    refresh(kg)
+    assert words(kg) == []
+
+
+def test_names_that_are_not_searched_for_are_told_once(kg: KnowledgeGraph, caplog: pytest.LogCaptureFixture) -> None:
+    put_text(kg, "act", "Water.")
+    put_concept(kg, "Q1", "x", alias="water")
+    assert refresh(kg).unfit == ["'x' of cpr://concept/Q1, which is one character"]
+    assert "no text is searched for 'x'" in caplog.text
+    assert refresh(kg).unfit == []
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "not json", '{"version": "0", "generation": 0, "table": [], "graphs": {}}']
+)
+def test_a_ledger_that_cannot_be_used_costs_a_search_and_nothing_else(kg: KnowledgeGraph, content: str) -> None:
+    put_text(kg, "act", "Tides.")
+    put_text(kg, "law", "Tides.")
+    put_concept(kg, "Q1", "tide")
+    refresh(kg)
+    (kg.settings.data_dir / "mentions" / "settled.json").write_text(content)
+    put_text(kg, "law")
+    report = refresh(kg)
+    assert (report.graphs, report.quads_added) == (1, 0)
+    assert words(kg) == [("act#p=0", "Q1", "Tides")]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.loaders.mentions import test_refresh
+from loaders.mentions import refresh as refreshing
+import loaders.mentions.refresh
+sys.modules["loaders.mentions.refresh"].BATCH_QUADS = 60
+def advance(done, total, what):
+    if done == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+refreshing(test_refresh.opened(Path(sys.argv[1])), on_progress=advance)
+"""
+
+
+@pytest.mark.parametrize("after", [1, 12, 25])
+def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path, after: int) -> None:
+    kg = opened(tmp_path / "data")
+    for number in range(30):
+        put_text(kg, f"act-{number:02}", "Tides and solar energy.", "Tides.")
+    put_concept(kg, "Q1", "tide")
+    kg.store.close()
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "data"), str(after)], cwd=Path(__file__).parents[3], check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    kg = opened(tmp_path / "data")
+    report = refresh(kg)
+    assert len(words(kg)) == 60
+    assert 30 - after <= report.graphs <= 30 - after + 10
+    kg.store.close()
+
+
+def test_what_a_killed_search_left_is_searched_again_when_the_names_have_changed_since(tmp_path: Path) -> None:
+    kg = opened(tmp_path / "data")
+    put_text(kg, "act", "Tides and solar energy.")
+    put_concept(kg, "Q1", "tide")
+    refresh(kg)
+    put_concept(kg, "Q2", "solar energy")
+    book = kg.settings.data_dir / "mentions"
+    settled = (book / "settled.json").read_bytes()
+    refresh(kg)
+    # As if it had been killed between the commit and the note that it is done.
+    (book / "settled.json").write_bytes(settled)
+    (book / "searching.log").write_text(f"{'0' * 64} 1\n{mint('graph', 'src', 'climate', 'act').value} abc\n")
+    put_concept(kg, "Q2", None)
+    refresh(kg)
+    assert words(kg) == [("act#p=0", "Q1", "Tides")]
+    kg.store.close()
+
+
+def test_the_log_of_a_search_is_read_up_to_where_it_ends(tmp_path: Path) -> None:
+    book = ledger.Ledger(tmp_path, "1")
+    table = ledger.Table(frozenset({("c", "label", "en", "tide")}))
+    one, two = NamedNode("graph:1"), NamedNode("graph:2")
+    book.begin(table, ledger.Known())
+    book.announce({one: "a"})
+    book.settle()
+    book.announce({two: "b"})
+    known = book.known(None, table)
+    assert (known.newer, known.doubtful) == ({one: "a"}, {two})
+    assert book.known(None, ledger.Table()).doubtful == {one, two}
+    book.close(table, {one: "a"}, 7)
+    assert book.settled(7) == ledger.Settled(table, {one: "a"}, 7)
+    assert book.settled(6) is None
+    assert json.loads((tmp_path / "settled.json").read_text())["generation"] == 7
+
+
+NAMES = ("tide", "tidal power", "power", "bio-fuel", "CO2", "GHG")
+CONCEPTS = st.dictionaries(st.sampled_from(["Q1", "Q2", "Q3"]), st.sampled_from([None, *NAMES]), min_size=1)
+TEXTS = st.dictionaries(
+    st.sampled_from(["act", "law"]),
+    st.lists(
+        st.sampled_from(["Tides.", "Tidal-power, CO₂", "Biofuel and bio-\nfuels", "GHG powers", "None"]), max_size=3
+    ),
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(TEXTS, CONCEPTS), min_size=2, max_size=4))
+def test_step_by_step_gives_what_searching_everything_gives(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[dict[str, list[str]], dict[str, str | None]]]
+) -> None:
+    kg = opened(tmp_path_factory.mktemp("steps") / "data")
+    for texts, concepts in steps:
+        for slug, units in texts.items():
+            put_text(kg, slug, *units)
+        for qid, name in concepts.items():
+            put_concept(kg, qid, name)
+        refresh(kg)
+    found = words(kg)
+    report = refresh(kg, full=True)
+    assert (report.quads_added, report.quads_removed) == (0, 0)
+    assert words(kg) == found
+    kg.store.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "expected"),
+    [
+        ("bio-\nfuels", "biofuels", True),
+        ("the U.S.A.", "usa", True),
+        ("Énergie", "énergie", True),
+        ("re\u00adnew", "renew", True),
+        ("nothing here", "renew", False),
+    ],
+)
+def test_what_may_hold_a_word(text: str, word: str, expected: bool) -> None:
+    assert may_hold(text, {word}) is expected
