@@ -59,7 +59,11 @@ class Settings(BaseSettings):
     hub_token: SecretStr | None = Field(None, description="Token for the model hub.")
     concept_store_url: HttpUrl = Field(
         HttpUrl("https://climatepolicyradar.wikibase.cloud/query/sparql"),
-        description="SPARQL endpoint of the concept store.",
+        description="SPARQL endpoint of the concept store: what `kg load wikibase sparql@FILE` asks.",
+    )
+    answers_dir: Path = Field(
+        user_cache_path("quadcite") / "answers",
+        description="Folder of what live concept stores answered, at most 256 MiB.",
     )
 
     wikibase: str = Field(

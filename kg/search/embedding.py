@@ -201,7 +201,8 @@ class LocalEmbedder:
 class RemoteEmbedder:
     """An OpenAI-compatible endpoint: ``POST {url}`` with ``{"model", "input"}`` answers ``{"data": [{"embedding"}]}``.
 
-    Every failure raises UpstreamError: no answer after several tries (see `kg.upstream.http.insist`), a refusal, or an answer that is not one finite vector of the same length per input.
+    Every failure raises UpstreamError: no answer after several tries (`kg.upstream.http.insist`), a refusal, or an
+    answer that is not one finite vector of the same length per input.
     """
 
     def __init__(
