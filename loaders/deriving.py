@@ -58,8 +58,8 @@ class Views:
                 found |= {_view_of(graph): ((), graph) for _, graph in graphs}
                 continue
             redirects = _redirects(store, name)
-            merged = self._merged(store, redirects, [(graph, replace[graph]) for _, graph in graphs])
             quads = {graph: (entity_id, replace[graph]) for entity_id, graph in graphs}
+            merged = _merged(redirects, ((instance.entity(each).value, said) for each, said in quads.values()))
             for graph in self._referrers(store, name, merged) if merged else ():
                 entity_id = graph.value.rpartition("/")[2]
                 if entity_id.startswith("Q"):
@@ -67,23 +67,6 @@ class Views:
             for graph, (entity_id, said) in quads.items():
                 found[_view_of(graph)] = (view(instance, entity_id, said, redirects), graph)
         return found
-
-    def _merged(
-        self, store: Store, redirects: dict[str, str], graphs: Iterable[tuple[NamedNode, Sequence[Quad]]]
-    ) -> set[str]:
-        """Bring `redirects` up to date and return the items that were, or are now, merged into another."""
-        changed = set()
-        for _, quads in graphs:
-            if not quads:
-                continue
-            old, new = quads[0].subject, quads[0].object
-            if quads[0].predicate == OWL.sameAs and isinstance(old, NamedNode) and isinstance(new, NamedNode):
-                if redirects.get(old.value) != new.value:
-                    redirects[old.value] = new.value
-                    changed.add(old.value)
-            elif isinstance(old, NamedNode) and redirects.pop(old.value, None) is not None:
-                changed.add(old.value)
-        return changed
 
     def _referrers(self, store: Store, name: str, items: Iterable[str]) -> list[NamedNode]:
         prefix = Literal(f"{_SOURCES}{name}/")
@@ -118,3 +101,18 @@ def _rows(store: Store, query: str) -> Iterator[tuple[NamedNode, ...]]:
 
 def _view_of(graph: NamedNode) -> NamedNode:
     return NamedNode(_VIEWS + graph.value.removeprefix(_SOURCES))
+
+
+def _merged(redirects: dict[str, str], entities: Iterable[tuple[str, Sequence[Quad]]]) -> set[str]:
+    """Bring `redirects` up to date and return the items that were, or are now, merged into another, if by way of it."""
+    changed = set()
+    for entity, quads in entities:
+        target = quads[0].object if quads and quads[0].predicate == OWL.sameAs else None
+        if isinstance(target, NamedNode) and redirects.get(entity) != target.value:
+            redirects[entity] = target.value
+            changed.add(entity)
+        elif target is None and redirects.pop(entity, None) is not None:
+            changed.add(entity)
+    while changed and (behind := {old for old, new in redirects.items() if new in changed} - changed):
+        changed |= behind
+    return changed

@@ -156,6 +156,19 @@ def test_a_link_to_a_merged_item_is_one_to_what_it_was_merged_into(
     assert ("broader", "cpr://concept/Q2") in view(kg, 1)
 
 
+def test_a_merge_into_an_item_that_is_merged_itself_and_the_end_of_one_are_followed(
+    kg: KnowledgeGraph, tmp_path: Path
+) -> None:
+    loaded(kg, item(1, P2=[(2,)]), redirect(2, 3), folder=tmp_path)
+    path = tmp_path / "more.json"
+    path.write_text(json.dumps([redirect(3, 4)]))
+    load(kg, "wikibase", [str(path)], base="climate")
+    assert ("broader", "cpr://concept/Q4") in view(kg, 1)
+    path.write_text(json.dumps([item(9)]))
+    load(kg, "wikibase", [str(path)], base="climate", prune=True)
+    assert ("broader", "cpr://concept/Q3") in view(kg, 1)
+
+
 def test_redirects_are_known_in_each_of_their_forms(kg: KnowledgeGraph, tmp_path: Path) -> None:
     folder = tmp_path / "answers"
     folder.mkdir()
