@@ -70,7 +70,9 @@ class Reading:
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield the entities of `files`, each with what it shares with others; what is none is a Rejection."""
         for file in files:
-            yield Notice(f"{file.path}: {_form(file.path)} of the Wikibase {self.instance.name}")
+            form = _form(file.path)
+            whose = "" if form == "RDF" else f" of the Wikibase {self.instance.name}"
+            yield Notice(f"{file.path}: {form}{whose}")
             try:
                 yield from self.unread(file.path)
                 for found in self.found(file.path):
