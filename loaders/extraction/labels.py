@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Final, Literal, NamedTuple
 
@@ -29,8 +29,7 @@ _APOSTROPHE: Final = re.compile(r"(?<=\w)['\u2019](?=\w|\s)")
 _CONSONANTS: Final = re.compile(r"[^aeiouyAEIOUY\W\d_]{3}")
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(NamedTuple):
     """A name of `concept` in `language` (BCP 47; None or ``mul``: in every language)."""
 
     concept: str
@@ -46,6 +45,7 @@ class Pattern(NamedTuple):
     exact: tuple[str | None, ...] | None = None
 
 
+@lru_cache(maxsize=4096)
 def primary(tag: str | None) -> str:
     """Return the primary language of a BCP 47 tag, "" for none and for tags that name no language."""
     language = (tag or "").replace("_", "-").partition("-")[0].lower()

@@ -119,9 +119,10 @@ def possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[Label]:
         whole.update(map(fold, tokens(text)), (fold(closed(text[start:end])) for start, end in compounds(text)))
     beginnings = {word[:length] for word in whole for length in range(1, len(word) + 1)}
     for label in labels:
-        language, words = primary(label.language), [fold(token) for token in tokens(label.text)]
-        if not all(map(str.isalpha, words)) or not _PLAIN.fullmatch(label.text):
-            words = words[:1]
+        language = primary(label.language)
+        words = label.text.lower().split()
+        if not _PLAIN.fullmatch(label.text):
+            words = [fold(token) for token in tokens(label.text)][:1]
         elif language and language not in AGREEING and LINKS.get(language, whole).isdisjoint(words):
             if not whole.issuperset(words[:-1]):
                 continue

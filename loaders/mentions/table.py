@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +104,7 @@ class Table:
     @cached_property
     def digest(self) -> str:
         """What tells two tables apart."""
-        return sha256(json.dumps(sorted(self.rows), ensure_ascii=False))
+        return sha256("\n".join(map(repr, sorted(self.rows))))
 
     @property
     def concepts(self) -> int:
