@@ -39,7 +39,8 @@ log = logging.getLogger(__name__)
 INSTRUCTIONS: Final = """\
 A knowledge graph of climate laws and policies. Every passage comes with its document, page, source file and row: \
 cite them. Start with `search` (filters: iso3, language, corpus_type, family_slug), read with `fetch`; \
-`family_overview` and `list_resources` show what there is. For counts and joins write SPARQL: `describe_schema`, \
+`family_overview` and `list_resources` show what there is. A topic is a concept: `concept_find` gives its QID, \
+`concept_mentions` every passage that names it. For counts and joins write SPARQL: `describe_schema`, \
 `find_terms` and `sparql_examples` show how, `sparql` runs it. Results are pages: pass next_offset as offset for \
 more."""
 

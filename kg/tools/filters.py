@@ -14,9 +14,10 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.errors import InvalidInputError
+from kg.errors import NotFoundError
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
+from kg.tools.concept_names import Concept, check_item, concepts_of, one
 from kg.tools.hydration import code_of
 from kg.tools.model import SearchFilters
 from kg.tools.reading import Reader, iri_of, text_of
@@ -86,7 +87,7 @@ def scope_of(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
     on_unit: list[str] = []
     alone: list[str] = []
     terms: dict[str, Sequence[Terms]] = {}
-    notes = _concept_notes(filters.concept_qids)
+    notes: list[str] = []
     if filters.iso3:
         terms["places"] = _known(reader, "iso3", KG.jurisdiction, filters.iso3, notes)
         on_document.append(JURISDICTION)
@@ -103,15 +104,43 @@ def scope_of(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
     return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), notes
 
 
-def _concept_notes(qids: Sequence[str]) -> list[str]:
-    wrong = [qid for qid in qids if not re.fullmatch(r"Q[1-9][0-9]{0,18}", qid)]
-    if wrong:
-        raise InvalidInputError(
-            f"concept_qids: {', '.join(map(repr, wrong))} is not a QID; a QID is Q and a number, like Q1167"
-        )
-    if not qids:
-        return []
-    return [f"concept_qids had no effect: no concepts are loaded, so {', '.join(qids)} did not restrict the results."]
+def concepts_named(reader: Reader, qids: Sequence[str], notes: list[str]) -> list[Concept]:
+    """Return the concepts that the filter ``concept_qids`` names; add a note for each that there is not.
+
+    Raises InvalidInputError for what cannot be a concept.
+    """
+    concepts = concepts_of(reader.kg) if qids else None
+    found: dict[str, Concept] = {}
+    for qid in qids:
+        try:
+            if concepts is not None and not len(concepts):
+                check_item(concepts, "concept_qids", qid)
+                continue
+            concept = one(reader, "concept_qids", qid)
+            found[concept.iri] = concept
+        except NotFoundError as error:
+            notes.append(f"{error}.")
+    if concepts is not None and not len(concepts):
+        notes.append(f"concept_qids had no effect: no concepts are loaded, so {', '.join(qids)} changed nothing.")
+    return list(found.values())
+
+
+def place_of(reader: Reader, argument: str, code: str) -> NamedNode:
+    """Return the place that has a code. Raises NotFoundError that names the nearest."""
+    notes: list[str] = []
+    found = _known(reader, argument, KG.jurisdiction, [code], notes)
+    if not found or not isinstance(found[0], NamedNode):
+        raise NotFoundError(notes[0].rstrip("."))
+    return found[0]
+
+
+def family_of(reader: Reader, slug: str) -> NamedNode:
+    """Return the family that has a slug, or the id of which is given. Raises NotFoundError that names the nearest."""
+    notes: list[str] = []
+    found = _families(reader, [slug], notes)
+    if not found or not isinstance(found[0], NamedNode):
+        raise NotFoundError(notes[0].rstrip("."))
+    return found[0]
 
 
 def in_use(reader: Reader, name: NamedNode) -> dict[str, Terms]:

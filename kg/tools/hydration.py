@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
@@ -13,6 +13,7 @@ from pyoxigraph import NamedNode
 from kg.provenance import parse_rows, row_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
+from kg.tools.matches import matches_of
 from kg.tools.model import Document, Evidence, Passage, Provenance
 from kg.tools.reading import Reader, iri_of, text_of
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, slug_of
@@ -241,10 +242,16 @@ def _positions(reader: Reader, descriptions: Descriptions, graph: str) -> Mappin
     return known or {}
 
 
-def evidence_of(reader: Reader, units: Sequence[Unit], scores: Mapping[str, float] | None = None) -> list[Evidence]:
-    """Return the evidence for `units`, in their order."""
+def evidence_of(
+    reader: Reader,
+    units: Sequence[Unit],
+    scores: Mapping[str, float] | None = None,
+    mentioned: Collection[str] | None = None,
+) -> list[Evidence]:
+    """Return the evidence for `units`, in their order, with the concepts that they mention (only `mentioned` ones)."""
     if not units:
         return []
+    matches = matches_of(reader, {unit.iri: unit.text for unit in units}, mentioned)
     descriptions = describe(reader, {unit.document for unit in units}, {unit.graph for unit in units})
     documents = {iri: document_of(descriptions, iri) for iri in {unit.document for unit in units}}
     return [
@@ -252,6 +259,7 @@ def evidence_of(reader: Reader, units: Sequence[Unit], scores: Mapping[str, floa
             id=unit.iri,
             document=documents[unit.document],
             passage=Passage(index=unit.position, page_number=unit.page, type=unit.kind, text=unit.text),
+            concept_matches=matches.get(unit.iri, []),
             score=(scores or {}).get(unit.iri),
             provenance=origin_of(reader, descriptions, unit.graph, unit.position),
         )

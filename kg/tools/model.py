@@ -67,7 +67,7 @@ class SearchFilters(BaseModel):
     corpus_type: list[Name] = Field(default_factory=list, max_length=100)
     family_slug: list[Name] = Field(default_factory=list, max_length=300)
     concept_qids: list[Name] = Field(
-        default_factory=list, max_length=100, description="Concepts (Q...); no effect until concepts are loaded"
+        default_factory=list, max_length=50, description="QIDs of concept_find: what mentions them comes first"
     )
     max_passages_per_doc: Annotated[int, Field(ge=1, le=1_000)] | None = None
 
@@ -113,10 +113,22 @@ class Passage(BaseModel):
 class ConceptMatch(BaseModel):
     """A concept that a passage mentions, with where."""
 
-    qid: str
+    qid: str = Field(description="QID of a climate concept; IRI of any other")
     label: str
-    match_type: str
-    offsets: list[tuple[int, int]] = Field(default_factory=list)
+    match_type: str = Field(description="By its label or an alias")
+    offsets: list[tuple[int, int]] = Field(
+        default_factory=list, description="Characters of the text, from 0, end excluded"
+    )
+    words: list[str] = Field(default_factory=list, description="The words at each of the offsets")
+
+
+class TopConcept(BaseModel):
+    """A concept and how much mentions it."""
+
+    qid: str = Field(description="QID of a climate concept; IRI of any other")
+    label: str
+    passages: int = Field(description="A passage and its translation are two")
+    documents: int = Field(description="A document and its translation are one")
 
 
 class Evidence(BaseModel):
@@ -164,6 +176,7 @@ class Family(BaseModel):
     family_title: str
     doc_count: int
     sample_doc: SampleDocument
+    top_concepts: list[TopConcept] = Field(default_factory=list, description="With top_concepts: mentioned most")
     provenance: Provenance
 
 

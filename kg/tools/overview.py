@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -12,6 +13,7 @@ from kg import __version__
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
+from kg.tools.concept_names import concepts_of, known_concepts
 from kg.tools.filters import DOCUMENT_LANGUAGE, Scope, in_use, scope_of
 from kg.tools.hydration import code_of, describe, origin_of, title_of
 from kg.tools.model import (
@@ -27,10 +29,11 @@ from kg.tools.model import (
     ResourceResult,
     SampleDocument,
     SearchFilters,
+    TopConcept,
 )
 from kg.tools.passages import Explain
 from kg.tools.reading import Reader, bounded, iri_of, text_of
-from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, SCHEMA, slug_of
+from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, SCHEMA, SKOS, slug_of
 
 ENTITY_TRIPLES: Final = 2_000
 """Triples of one entity that are shown; the cut is announced."""
@@ -42,6 +45,13 @@ SELECT ?family ?title (COUNT(DISTINCT ?slug) AS ?documents) (MIN(STR(?document))
   ?document a kg:PolicyDocument ; kg:slug ?slug ; eli:is_member_of ?family .
   ?family dcterms:title ?title .
 } GROUP BY ?family ?title"""
+
+CONCEPTS_OF: Final = """
+SELECT ?family ?concept (COUNT(DISTINCT ?unit) AS ?passages) (COUNT(DISTINCT ?slug) AS ?documents) WHERE {
+  VALUES ?family { $shown } ?document eli:is_member_of ?family ; kg:slug ?slug .
+  #DOCUMENT
+  ?unit dcterms:isPartOf ?document . ?unit kg:mentions ?concept
+} GROUP BY ?family ?concept"""
 
 GRAPHS_OF: Final = """
 SELECT DISTINCT ?document ?graph WHERE {
@@ -72,6 +82,7 @@ def family_overview(
     iso3: Annotated[list[Iso3] | None, Field(max_length=300)] = None,
     language: Annotated[list[Language] | None, Field(max_length=100)] = None,
     corpus_type: Annotated[list[Name] | None, Field(max_length=100)] = None,
+    top_concepts: Annotated[int, Field(ge=0, le=20, description="Concepts to show of each family")] = 0,
     limit: Limit = 50,
     offset: Offset = 0,
     explain: Explain = False,
@@ -79,12 +90,14 @@ def family_overview(
     """List policy families (a law with its amendments, a plan with its annexes) by title, with their document counts.
 
     Use to see what a country has before searching. Returns families: id, family_title, doc_count,
-    sample_doc{id, slug, title}, provenance. Only documents that pass the filters count.
+    sample_doc{id, slug, title}, top_concepts{qid, label, passages, documents}, provenance. Only documents that pass
+    the filters count.
     Example: family_overview(iso3=["BRA"], language=["en"]).
     Next: `fetch` a family or sample_doc id, or `search` with filters.family_slug.
     """
     bounded("limit", limit, 1, 200)
     bounded("offset", offset, 0, 100_000)
+    bounded("top_concepts", top_concepts, 0, 20)
     reader = Reader(kg)
     scope, notes = scope_of(
         reader, SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
@@ -99,6 +112,8 @@ def family_overview(
     rows.sort()
     page = rows[offset : offset + limit]
     families = _families(reader, page)
+    if top_concepts:
+        _add_concepts(reader, scope, families, top_concepts)
     following = offset + limit if len(rows) > offset + limit else None
     return reader.finish(
         FamilyResult(families=families, notes=notes), total=len(rows), next_offset=following, explain=explain
@@ -125,6 +140,24 @@ def _families(reader: Reader, page: Sequence[tuple[str, str, int, str]]) -> list
         for title, family, count, sample in page
         if sample in graphs
     ]
+
+
+def _add_concepts(reader: Reader, scope: Scope, families: Sequence[Family], most: int) -> None:
+    """Name the concepts that the documents of each family mention in most passages."""
+    concepts = concepts_of(reader.kg)
+    if not families or not len(concepts):
+        return
+    found: dict[str, list[TopConcept]] = defaultdict(list)
+    nodes = [NamedNode(family.id) for family in families]
+    for row in reader.rows("concepts of families", scope.compile(CONCEPTS_OF, shown=nodes)):
+        concept = concepts.at(iri_of(row["concept"])) if "concept" in row else None
+        if concept is not None:
+            passages, documents = int(text_of(row["passages"])), int(text_of(row["documents"]))
+            top = TopConcept(qid=concept.qid, label=concept.label, passages=passages, documents=documents)
+            found[iri_of(row["family"])].append(top)
+    for family in families:
+        ranked = sorted(found[family.id], key=lambda top: (-top.passages, -top.documents, top.label, top.qid))
+        family.top_concepts = ranked[:most]
 
 
 def list_resources(
@@ -154,6 +187,7 @@ def list_resources(
             )
         ),
         Resource(uri=KG.Passage.value, title="Passages", kind="class", count=kg.search.status().units),
+        *_concepts(reader),
         Resource(uri="/sparql", title="SPARQL 1.1 query endpoint", kind="endpoint", count=kg.store.statistics().quads),
         Resource(uri="cpr://status", title="State of the server", kind="resource"),
         Resource(uri="cpr://dataset/revision", title="Source files with their hashes", kind="resource"),
@@ -179,6 +213,11 @@ def _filter(reader: Reader, name: str, term: NamedNode) -> Resource:
     return Resource(
         uri=term.value, title=f"Filter {name}: values in use", kind="filter", count=len(values), values=sorted(values)
     )
+
+
+def _concepts(reader: Reader) -> list[Resource]:
+    count = len(concepts_of(reader.kg))
+    return [Resource(uri=SKOS.Concept.value, title="Concepts to find mentions of", kind="class", count=count)]
 
 
 def sources(reader: Reader) -> list[Resource]:
@@ -222,12 +261,19 @@ def health(kg: KnowledgeGraph) -> Health:
         model=index.model,
         dataset=kg.settings.dataset_repo,
         dataset_revision=kg.settings.dataset_revision,
-        concepts="none are loaded",
+        concepts=_state_of_concepts(kg),
         dataset_shapes=None if kg.dataset_check is None else kg.dataset_check(),
         problems=problems,
     )
     result.meta.snapshot = counted.generation
     return result
+
+
+def _state_of_concepts(kg: KnowledgeGraph) -> str:
+    concepts = known_concepts(kg)
+    if concepts is None:
+        return "not read yet: the first question about concepts reads them"
+    return f"{len(concepts):,} concepts, as of generation {concepts.generation}" if len(concepts) else "none are loaded"
 
 
 class Said(BaseModel):

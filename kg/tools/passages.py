@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -14,7 +15,8 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
-from kg.tools.filters import scope_of
+from kg.tools.concept_names import Concept
+from kg.tools.filters import concepts_named, scope_of
 from kg.tools.hydration import (
     Unit,
     describe,
@@ -41,6 +43,8 @@ from kg.vocabulary import mint, slug_of
 
 QUERY_CHARACTERS: Final = 2_000
 SNIPPET_CHARACTERS: Final = 240
+NAMES_ADDED: Final = 20
+"""Names of concepts that widen a query at most."""
 TEXT_CHARACTERS: Final = 200_000
 """Characters of text that one fetch of a document returns at most; the cut is announced."""
 MANY_IDS: Final = 200
@@ -85,7 +89,8 @@ def search(
     """Find passages of laws and policies by meaning and words, best first.
 
     Use when you need evidence on a topic. Narrow by `filters`: iso3 (["BRA"]), language, corpus_type, family_slug,
-    max_passages_per_doc. Each result: id, title, url, snippet, score, provenance (graph, source file, sha256, row).
+    max_passages_per_doc; concept_qids puts first what mentions these concepts. Each result: id, title, url, snippet,
+    score, provenance (graph, source file, sha256, row).
     A result takes about 800 characters: a small limit, then next_offset, saves tokens.
     Example: search(query="geothermal exploration licences", filters={"iso3": ["DJI"]}, limit=5).
     Next: `fetch` the ids worth reading for the exact words; `list_resources` shows the valid filter values.
@@ -96,8 +101,18 @@ def search(
     filters = filters or SearchFilters()
     reader = Reader(kg)
     scope, notes = scope_of(reader, filters)
+    concepts = concepts_named(reader, filters.concept_qids, notes)
     reader.ran.clear()
-    found = retrieve(reader, words, scope, limit=limit, offset=offset, per_document=filters.max_passages_per_doc)
+    asked = widened(words, concepts)
+    found = retrieve(
+        reader,
+        asked,
+        scope,
+        limit=limit,
+        offset=offset,
+        per_document=filters.max_passages_per_doc,
+        concepts=[NamedNode(concept.iri) for concept in concepts],
+    )
     units = read_units(reader, [unit.iri for unit in found.units])
     descriptions = (
         describe(reader, {unit.document for unit in units.values()}, {unit.graph for unit in units.values()})
@@ -109,7 +124,7 @@ def search(
             id=unit.iri,
             title=title_of(descriptions, unit.document),
             url=url_of(descriptions, unit.document),
-            snippet=snippet_of(units[unit.iri].text, words),
+            snippet=snippet_of(units[unit.iri].text, asked),
             score=unit.score,
             provenance=origin_of(reader, descriptions, units[unit.iri].graph, units[unit.iri].position),
         )
@@ -137,6 +152,14 @@ def search(
         completeness=found.completeness,
         explain=explain,
     )
+
+
+def widened(query: str, concepts: Sequence[Concept]) -> str:
+    """Return `query` with the names of `concepts` that it lacks, as far as there is room, each one's in turn."""
+    said = query.casefold()
+    names = [name for turn in zip_longest(*(concept.names for concept in concepts)) for name in turn if name]
+    added = [name for name in dict.fromkeys(names) if name.casefold() not in said][:NAMES_ADDED]
+    return "; ".join([query, *added])[:QUERY_CHARACTERS]
 
 
 def snippet_of(text: str, query: str) -> str:

@@ -13,7 +13,21 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools import examples, finding, overview, passages, querying, research, schema_levels, validating
+from kg.tools import (
+    concepts,
+    examples,
+    finding,
+    jurisdictions,
+    lineage,
+    mentions,
+    neighborhood,
+    overview,
+    passages,
+    querying,
+    research,
+    schema_levels,
+    validating,
+)
 from kg.tools.model import Result, SearchFilters
 
 CORE: Final = "core"
@@ -106,7 +120,14 @@ def content_of(result: Result) -> dict[str, Any]:
 TOOLS: Final[tuple[Tool, ...]] = (
     Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE})),
     Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE})),
+    Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE})),
+    Tool(neighborhood.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
+    Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),
+    Tool(mentions.concept_mentions, "Mentions of concepts", frozenset({CORE, CLIMATE})),
     Tool(overview.family_overview, "Policy families", frozenset({CORE, CLIMATE})),
+    Tool(jurisdictions.jurisdiction_overview, "One country", frozenset({CLIMATE})),
+    Tool(jurisdictions.compare_jurisdictions, "Two countries", frozenset({CLIMATE})),
+    Tool(lineage.policy_lineage, "History of a family", frozenset({CLIMATE})),
     Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE})),
     Tool(finding.find_terms, "Find terms", frozenset({CORE})),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Final
 
@@ -53,6 +53,17 @@ SELECT DISTINCT ?unit ?document WHERE {
   #UNIT
 }"""
 
+MENTIONS_IN_SCOPE: Final = """
+SELECT DISTINCT ?unit ?document WHERE {
+  { SELECT DISTINCT ?unit WHERE { VALUES ?concept { $concepts } ?unit kg:mentions ?concept } }
+  ?unit dcterms:isPartOf ?document .
+  #DOCUMENT
+  #UNIT
+} LIMIT $most"""
+
+MENTIONING: Final = """
+SELECT DISTINCT ?unit WHERE { VALUES ?unit { $units } VALUES ?concept { $concepts } ?unit kg:mentions ?concept }"""
+
 TIE_BREAKERS: Final = """
 SELECT DISTINCT ?unit ?key ?value WHERE {
   {
@@ -93,17 +104,26 @@ class Retrieved:
 
 
 def retrieve(
-    reader: Reader, query: str, scope: Scope, *, limit: int, offset: int = 0, per_document: int | None = None
+    reader: Reader,
+    query: str,
+    scope: Scope,
+    *,
+    limit: int,
+    offset: int = 0,
+    per_document: int | None = None,
+    concepts: Sequence[NamedNode] = (),
 ) -> Retrieved:
     """Return the units in `scope` that fit `query` best, from `offset` on, at most `per_document` of one document.
 
     The order is by fused score; equal scores go by date (newest first), family title, document title, and position.
-    Units that share no word with the query and have no vector yet are left out.
+    Units that share no word with the query and have no vector yet are left out. With `concepts`, the units that mention
+    one of them come before all others.
     """
+    favoured = _Favoured(reader, scope, concepts) if concepts else None
     units = _listed(reader, scope)
     if units is not None:
         scored = reader.kg.search.rank(query, units=list(units), limit=len(units)).candidates if units else []
-        candidates = _kept(scored)
+        candidates = _kept(scored) if favoured is None else favoured.first(scored)
         pending = _pending(scored)
         total = _count(Counter(_work(units[candidate.iri]) for candidate in candidates), per_document)
         stream = _capped(_ordered(reader, candidates, units, offset + limit), per_document, Counter())
@@ -112,7 +132,40 @@ def retrieve(
         if pending:
             return Retrieved(page, "approximate", None, following, pending)
         return Retrieved(page, "complete", total, following)
-    return _proposed(reader, query, scope, limit, offset, per_document)
+    return _proposed(reader, query, scope, limit, offset, per_document, favoured)
+
+
+class _Favoured:
+    """The units that mention one of some concepts."""
+
+    def __init__(self, reader: Reader, scope: Scope, concepts: Sequence[NamedNode]) -> None:
+        self._reader = reader
+        self._concepts = list(concepts)
+        query = scope.compile(MENTIONS_IN_SCOPE, concepts=self._concepts, most=NARROW + 1)
+        self._units: Mapping[str, str] = reader.kept(
+            "passages that mention the concepts",
+            query,
+            lambda rows: {iri_of(row["unit"]): iri_of(row["document"]) for row in rows},
+        )
+
+    @property
+    def units(self) -> Mapping[str, str] | None:
+        """All of them in the scope with their documents, or None when there are more than `NARROW`."""
+        return self._units if len(self._units) <= NARROW else None
+
+    def first(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return those for which anything speaks: the upper half of the scores is for those that mention a concept."""
+        mentioning = self._mentioning([candidate.iri for candidate in candidates])
+        kept = [each for each in candidates if each.iri in mentioning or _speaks(each)]
+        return [replace(each, score=(each.score + (each.iri in mentioning)) / 2) for each in kept]
+
+    def _mentioning(self, iris: Sequence[str]) -> set[str]:
+        if self.units is not None:
+            return {iri for iri in iris if iri in self._units}
+        if not iris:
+            return set()
+        query = bind(MENTIONING, units=[NamedNode(iri) for iri in iris], concepts=self._concepts)
+        return {iri_of(row["unit"]) for row in self._reader.rows("proposals that mention the concepts", query)}
 
 
 def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
@@ -131,7 +184,15 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
     return listed
 
 
-def _proposed(reader: Reader, query: str, scope: Scope, limit: int, offset: int, per_document: int | None) -> Retrieved:
+def _proposed(
+    reader: Reader,
+    query: str,
+    scope: Scope,
+    limit: int,
+    offset: int,
+    per_document: int | None,
+    favoured: _Favoured | None,
+) -> Retrieved:
     parents = _parents(reader, scope)
     seen: set[str] = set()
     taken: Counter[str] = Counter()
@@ -140,6 +201,14 @@ def _proposed(reader: Reader, query: str, scope: Scope, limit: int, offset: int,
     counts: Counter[str] = Counter()
     depth = FIRST_BLOCK
     pending = 0
+    if favoured is not None and favoured.units:
+        # A block of their own, before any that the index proposes.
+        scored = reader.kg.search.rank(query, units=list(favoured.units), limit=len(favoured.units)).candidates
+        seen.update(favoured.units)
+        pending += _pending(scored)
+        block = favoured.first(scored)
+        counts.update(_work(favoured.units[candidate.iri]) for candidate in block)
+        found.extend(islice(_capped(_ordered(reader, block, favoured.units, wanted), per_document, taken), wanted))
     while True:
         ranking = reader.kg.search.rank(query, parents=parents, limit=depth)
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
@@ -147,7 +216,8 @@ def _proposed(reader: Reader, query: str, scope: Scope, limit: int, offset: int,
         allowed = _allowed(reader, scope, [candidate.iri for candidate in fresh])
         proposed = [candidate for candidate in fresh if candidate.iri in allowed]
         pending += _pending(proposed)
-        block = _kept(_rescored(proposed))
+        rescored = _rescored(proposed)
+        block = _kept(rescored) if favoured is None else favoured.first(rescored)
         counts.update(_work(allowed[candidate.iri]) for candidate in block)
         left = wanted - len(found)
         found.extend(islice(_capped(_ordered(reader, block, allowed, left), per_document, taken), left))
@@ -190,7 +260,11 @@ def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str
 
 def _kept(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return those candidates for which anything speaks."""
-    return [candidate for candidate in candidates if candidate.bm25 > 0 or candidate.cosine is not None]
+    return [candidate for candidate in candidates if _speaks(candidate)]
+
+
+def _speaks(candidate: Candidate) -> bool:
+    return candidate.bm25 > 0 or candidate.cosine is not None
 
 
 def _pending(candidates: Iterable[Candidate]) -> int:
