@@ -241,4 +241,7 @@ def server_of(data_dir: Path) -> Served | None:
 
 def as_seen_by_a_server(path: str) -> str:
     """Return a location as a process with another working folder finds it; `hub` locations stay."""
+    endpoint, at, query = path.partition("@")
+    if at and (endpoint == "sparql" or endpoint.startswith("sparql:")):
+        return f"{endpoint}@{os.path.abspath(query)}"
     return path if path == "hub" or path.startswith("hub:") else os.path.abspath(path)

@@ -90,7 +90,10 @@ def load(
     ],
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH", help="Files, globs or folders; `hub` for the dataset on the model hub."),
+        typer.Argument(
+            metavar="PATH",
+            help="Files, globs or folders; `hub` for the dataset on the model hub, `sparql:URL@FILE` for a query.",
+        ),
     ],
     data_dir: DataDir = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until every passage has its vector.")] = False,

@@ -109,7 +109,7 @@ def load(
     Raises InvalidInputError for a source that there is not, SourceError when a named file cannot be read.
     """
     chosen = loader(source, kg.settings, base)
-    located = find(locations, kg.settings, chosen.formats)
+    located = find(locations, kg.settings, chosen.formats, chosen.fetches)
     return Loading(kg, source, located, on_progress, gate, index, configured=chosen).run(prune)
 
 

@@ -16,8 +16,9 @@ from loaders.climate_policy import documents as climate_policy
 from loaders.deriving import Views
 from loaders.model import Notice, Rejection, SourceDocument, SourceGraph, Withdrawal
 from loaders.readers import excerpts
-from loaders.readers.locations import FORMATS, File
+from loaders.readers.locations import FORMATS, Fetch, File
 from loaders.wikibase import reading as wikibase
+from loaders.wikibase import remote
 
 Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Derived = Mapping[NamedNode, tuple[Sequence[Quad], NamedNode]]
@@ -39,6 +40,8 @@ class Loader:
     """Of graphs that are about to be replaced, the derived ones that go with them in the same commit."""
     afterwards: Callable[[Store], Sequence[str]] | None = None
     """What is unusual in the store after a load, in words."""
+    fetches: Mapping[str, Fetch] = field(default_factory=dict)
+    """What fetches its locations that are no files, by how they start: ``sparql`` for ``sparql:URL@FILE``."""
     cut: excerpts.Cut = excerpts.cut
     """What keeps the rows of rejected records."""
     configure: Callable[[Settings, str | None], Loader] | None = None
@@ -61,6 +64,7 @@ def _wikibase(given: Settings, base: str | None) -> Loader:
         reading.config,
         views.derive,
         views.cycles,
+        {remote.SCHEME: remote.fetch},
         reading.cut,
     )
 

@@ -28,7 +28,7 @@ RULES: Final = 10_000
 """How many rules are told apart; beyond them, one without a shape's name is named by its component alone."""
 
 _LEVELS: Final = {"Violation": "error", "Warning": "warning", "Info": "note"}
-_URL: Final = re.compile(r"hub:|[A-Za-z][A-Za-z0-9+.\-]*://")
+_URL: Final = re.compile(r"hub:|sparql:|[A-Za-z][A-Za-z0-9+.\-]*://")
 _LOOSE_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _LINK: Final = re.compile(r"\[(?=[^\[\]]*\]\()")
 

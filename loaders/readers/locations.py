@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -53,6 +53,22 @@ class Located:
             else source == scope or (scope.endswith("/") and source.startswith(scope))
             for scope in self.scopes
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What was fetched from elsewhere: files by the `Snapshot.source` of each, which all start with `scope`."""
+
+    files: Mapping[str, Path]
+    scope: str
+    """Ends in ``/``: all that lies there, now or once."""
+    revision: str
+    """How that was then, or when."""
+    warnings: Sequence[str] = ()
+
+
+Fetch = Callable[[str, Settings, Path], Fetched]
+"""Fetches a location with these settings into this folder."""
 
 
 @dataclass(slots=True)
@@ -118,13 +134,25 @@ class _Finder:
         for each in found:
             self.add(each, named=False, source=scope + each.relative_to(folder).as_posix(), revision=commit)
 
+    def fetched(self, fetched: Fetched) -> None:
+        self.scopes.append(fetched.scope)
+        self.warnings += fetched.warnings
+        for source, path in fetched.files.items():
+            self.add(path, named=True, source=source, revision=fetched.revision)
 
-def find(locations: Sequence[str], settings: Settings, formats: Sequence[str] = FORMATS) -> Located:
+
+def find(
+    locations: Sequence[str],
+    settings: Settings,
+    formats: Sequence[str] = FORMATS,
+    fetches: Mapping[str, Fetch] | None = None,
+) -> Located:
     """Return the files that `locations` stand for, each with its hash, in a fixed order.
 
     A location is a file, a folder (searched to any depth), a glob, ``hub`` (the dataset and revision of the settings)
-    or ``hub:OWNER/NAME@REVISION``; `formats` are the endings of the files that can be read. Raises SourceError where
-    there is nothing to read, UpstreamError when the hub does not answer.
+    or ``hub:OWNER/NAME@REVISION``; `formats` are the endings of the files that can be read, and `fetches` what fetches
+    locations that start with a scheme of the source's own, as in ``sparql:``. Raises SourceError where there is nothing
+    to read, UpstreamError when the hub, or what is fetched from, does not answer.
     """
     if not locations or not all(locations):
         raise SourceError("no location: name a file, a folder, a pattern or hub:OWNER/NAME@REVISION")
@@ -132,6 +160,8 @@ def find(locations: Sequence[str], settings: Settings, formats: Sequence[str] = 
     for location in locations:
         if location == "hub" or location.startswith("hub:"):
             finder.hub(location)
+        elif (fetch := (fetches or {}).get(re.split("[:@]", location, maxsplit=1)[0])) is not None:
+            finder.fetched(fetch(location, settings, settings.data_dir / "fetched"))
         else:
             finder.local(location)
     return Located(tuple(finder.files.values()), tuple(finder.scopes), tuple(finder.warnings))

@@ -5,6 +5,7 @@
 * `concepts`: rows of a CSV as entities
 * `values`: what a snak says, as a term and as a value node
 * `entities`: an entity as quads
+* `remote`: the items that a query selects at a live SPARQL endpoint
 * `turtle`: Wikibase RDF cut into entities
 * `skos`: the view of concepts in ``graph/der/skos``
 * `reading`: all of that as the loader ``wikibase``

@@ -242,12 +242,13 @@ class _Cutting:
         """Say what kind of thing each node is, which the query service leaves out of what it keeps."""
         for graph, quads in shared.items():
             said = {quad.predicate for quad in quads}
-            if RDF.type in said or WIKIBASE.wikiGroup in said:
+            if WIKIBASE.wikiGroup in said or any(quad.predicate == RDF.type and not self._none(quad) for quad in quads):
                 continue
             kind = next((kind for predicate, kind in _VALUES.items() if predicate in said), WIKIBASE.Reference)
             quads.append(Quad(quads[0].subject, RDF.type, kind, graph))
         for entity in self.entities.values():
-            typed = {quad.subject for quad in entity.quads if quad.predicate == RDF.type and quad.object not in _RANKED}
+            kinds = (quad for quad in entity.quads if quad.predicate == RDF.type and not self._none(quad))
+            typed = {quad.subject for quad in kinds if quad.object not in _RANKED}
             claims = self.instance.base + "prop/P"
             merged = any(quad.predicate == OWL.sameAs for quad in entity.quads)
             if (own := self.instance.entity(entity.id)) not in typed and not merged:
@@ -257,6 +258,11 @@ class _Cutting:
             for node in claimed:
                 if isinstance(node, NamedNode) and node not in typed:
                     entity.say(node, RDF.type, WIKIBASE.Statement)
+
+    def _none(self, quad: Quad) -> bool:
+        """Whether it says that a property has no value, which Wikibase does with a type."""
+        none = self.instance.base + "prop/novalue/"
+        return isinstance(quad.object, NamedNode) and quad.object.value.startswith(none)
 
     def _share(self, shared: dict[NamedNode, list[Quad]], references: dict[str, set[NamedNode]]) -> None:
         """Give each entity the shared graphs that it refers to, directly or through its references."""
