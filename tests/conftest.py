@@ -32,4 +32,5 @@ def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGrap
     settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder / "data", settings) as opened:
         load(opened, "climate", [str(bundle.folder("fixtures") / "climate")])
+        load(opened, "wikibase", [str(bundle.folder("fixtures") / "wikibase")], base="climate")
         yield opened

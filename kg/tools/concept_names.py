@@ -33,7 +33,7 @@ _AT_ONCE: Final = 2_000
 
 _CONCEPT_ROOT: Final = "cpr://concept/"
 _CODE_LISTS: Final = BASE + "vocab/"
-_ID: Final = re.compile(r"[QPLM][1-9][0-9]*")
+_ID: Final = re.compile(r"[QPLM][1-9][0-9]{0,18}")
 
 CONCEPTS: Final = """
 SELECT ?concept WHERE { ?concept a skos:Concept }"""
@@ -130,14 +130,14 @@ class Concepts:
         concept = self.at(wanted)
         if concept is not None:
             return [concept]
-        own = self.by_iri.get(_CONCEPT_ROOT + wanted.upper())
-        return [own] if own else self._by_id.get(wanted.upper(), ())
+        own = self.by_iri.get(_CONCEPT_ROOT + wanted)
+        return [own] if own else self._by_id.get(wanted, ())
 
     def entities_called(self, text: str) -> list[NamedNode]:
         """Return the nodes that a QID or an IRI may be of, in all Wikibases that there are."""
         wanted = text.strip().removeprefix("<").removesuffix(">")
-        if _ID.fullmatch(wanted.upper()):
-            return [NamedNode(base + wanted.upper()) for base in self._entity_bases]
+        if _ID.fullmatch(wanted):
+            return [NamedNode(base + wanted) for base in self._entity_bases]
         wanted = wanted.removeprefix(_CONCEPT_ROOT)
         return [NamedNode(wanted)] if re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+", wanted) else []
 
@@ -146,9 +146,9 @@ class Concepts:
         if not self.by_iri:
             return "no concepts are loaded"
         wanted = text.strip().rpartition("/")[2]
-        if _ID.fullmatch(wanted.upper()):
-            alike = [each for each in self._by_id if each[:2] == wanted.upper()[:2]] or list(self._by_id)
-            ids = difflib.get_close_matches(wanted.upper(), alike[:_AT_ONCE], n=NEAR, cutoff=0.0)
+        if _ID.fullmatch(wanted):
+            alike = [each for each in self._by_id if each[:2] == wanted[:2]] or list(self._by_id)
+            ids = difflib.get_close_matches(wanted, alike[:_AT_ONCE], n=NEAR, cutoff=0.0)
             close = [concept for each in ids for concept in self._by_id[each]]
         else:
             close = [concept for _, concept in self.like(wanted.replace("_", " "), NEAR)]
@@ -280,7 +280,7 @@ def one(reader: Reader, argument: str, text: str) -> Concept:
 def check_item(concepts: Concepts, argument: str, text: str) -> None:
     """Raise InvalidInputError unless `text` is a QID or an IRI."""
     wanted = text.strip().removeprefix("<").removesuffix(">")
-    last = wanted.rpartition("/")[2].upper()
+    last = wanted.rpartition("/")[2]
     if last.startswith("P") and _ID.fullmatch(last):
         raise InvalidInputError(
             f"{argument}: {last} is a property, not an item; concept_properties says how often it is used, and "
@@ -288,7 +288,7 @@ def check_item(concepts: Concepts, argument: str, text: str) -> None:
         )
     if last[:1] in ("L", "M") and _ID.fullmatch(last):
         raise InvalidInputError(f"{argument}: {last} is no item; an item has a QID, like Q1167")
-    if not _ID.fullmatch(wanted.upper()) and not re.match(r"[a-z][a-z0-9+.-]*://", wanted, re.IGNORECASE):
+    if not _ID.fullmatch(wanted) and not re.match(r"[a-z][a-z0-9+.-]*://", wanted, re.IGNORECASE):
         raise InvalidInputError(
             f"{argument}: {text[:100]!r} is not a QID; a QID is Q and a number, like Q1167, and the concept of "
             f"another Wikibase is given by its IRI; {concepts.near(wanted)}"

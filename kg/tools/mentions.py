@@ -119,16 +119,14 @@ def concept_mentions(
     )
 
 
-def count_mentions(
-    reader: Reader, families: Mapping[str, set[str]], scope: Scope, most: int = CONSIDERED
-) -> list[Mentioning]:
-    """Return the passages in `scope` that mention one of the concepts, at most one more than `most`, best first.
+def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scope) -> list[Mentioning]:
+    """Return the passages in `scope` that mention one of the concepts, at most one more than `CONSIDERED`, best first.
 
     `families` are the concepts asked for, each with those that count as it. Each adds half of its share of the score
     at its first mention, half of the rest at the second, and so on.
     """
     wanted = sorted({iri for family in families.values() for iri in family})
-    query = scope.compile(MENTIONING, concepts=[NamedNode(iri) for iri in wanted], most=most + 1)
+    query = scope.compile(MENTIONING, concepts=[NamedNode(iri) for iri in wanted], most=CONSIDERED + 1)
 
     def read(rows: list[dict[str, Term]]) -> list[Mentioning]:
         counts: dict[tuple[str, str, int], dict[str, int]] = defaultdict(dict)

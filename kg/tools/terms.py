@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
@@ -16,6 +17,7 @@ from kg.sparql.schema import Schema
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
 from kg.tools import declared
+from kg.tools.concept_names import preference
 from kg.tools.declared import local_name, short, words_of
 from kg.tools.measuring import measured
 from kg.tools.reading import iri_of, text_of
@@ -222,15 +224,19 @@ def _individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], int, 
     if not isinstance(answer.result, Rows):
         raise TypeError("a SELECT gave no rows")
     ranks = {name.value: rank for rank, name in enumerate(NAMING)}
-    names: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    names: dict[str, list[tuple[int, tuple[int, str, str], str]]] = defaultdict(list)
     of: dict[str, set[str]] = defaultdict(set)
     for row in answer.result:
         if isinstance(row["thing"], NamedNode):
             iri = row["thing"].value
-            names[iri].append((ranks[iri_of(row["property"])], text_of(row["name"])))
+            name = row["name"]
+            rank = preference(name) if isinstance(name, RdfLiteral) else (0, "", "")
+            names[iri].append((ranks[iri_of(row["property"])], rank, text_of(name)))
             of[iri].add(iri_of(row["class"]))
     entries = [
-        Entry(iri, "individual", tuple(dict.fromkeys(name for _, name in sorted(named))), None, tuple(sorted(of[iri])))
+        Entry(
+            iri, "individual", tuple(dict.fromkeys(name for _, _, name in sorted(named))), None, tuple(sorted(of[iri]))
+        )
         for iri, named in names.items()
     ]
     return entries, answer.generation, answer.truncated

@@ -15,7 +15,7 @@ from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
 from kg.store.sandbox import QueryPool
 from kg.vocabulary import PROV_GRAPH
-from tests.tools.made_up import Made, WordIndex, make_passages, quads_of
+from tests.tools.made_up import Made, WordIndex, concept_quads, make_passages, quads_of
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +40,8 @@ def kg(tmp_path_factory: pytest.TempPathFactory, corpus: list[list[Made]]) -> It
                 graphs.setdefault(quad.graph_name, []).append(quad)
         row += len(made)
         index.units.update({passage.iri: (passage.document, passage.text) for passage in made})
+    for quad in concept_quads(corpus):
+        graphs.setdefault(quad.graph_name, []).append(quad)
     store.commit(graphs, lambda changes: Patch(add=frozenset(origins)))
     with KnowledgeGraph(settings, store, index, QueryPool(store, settings)) as graph:
         yield graph

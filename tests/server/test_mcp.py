@@ -20,7 +20,11 @@ from kg.server.app import create_app
 from kg.server.mcp import BUSY_THREADS, build_mcp
 from kg.tools.registry import TOOLS
 
-CLIMATE_TOOLS = ["search", "fetch", "family_overview", "list_resources", "health"]
+SHARED_TOOLS = ["search", "fetch", "concept_find", "concept_mentions", "family_overview", "list_resources", "health"]
+CLIMATE_TOOLS = [
+    *SHARED_TOOLS, "concept_neighbors", "concept_properties", "jurisdiction_overview", "compare_jurisdictions",
+    "policy_lineage",
+]  # fmt: skip
 SCHEMA_TOOLS = ["describe_schema", "find_terms", "sparql_examples", "sparql", "validate"]
 
 
@@ -42,7 +46,7 @@ def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: An
 @pytest.mark.parametrize(
     ("path", "names"),
     [
-        ("/mcp", [*CLIMATE_TOOLS, *SCHEMA_TOOLS]),
+        ("/mcp", [*SHARED_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/climate", CLIMATE_TOOLS),
         ("/mcp/all", [*CLIMATE_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/research", ["search", "fetch"]),
@@ -70,7 +74,7 @@ def test_a_listing_is_lean(kg):
     tools = ask(kg, work)
     read = sum(len(tool.name + tool.description + json.dumps(tool.input_schema)) for tool in tools)
     assert read / 3.5 < 4_000
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools) < 30_000
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools) < 38_000
 
 
 def test_the_research_pair_is_the_deep_research_contract(kg):
@@ -255,7 +259,10 @@ def test_an_entity_that_is_not_there_is_an_error_and_no_path(kg, iri):
 
 def test_every_tool_is_mounted_somewhere():
     mounted = {
-        tool.name for tags in (frozenset({"core"}), frozenset({"research"})) for tool in TOOLS if tool.tags & tags
+        tool.name
+        for tags in (frozenset({"core"}), frozenset({"climate"}), frozenset({"research"}))
+        for tool in TOOLS
+        if tool.tags & tags
     }
     assert mounted == {tool.name for tool in TOOLS}
 

@@ -6,6 +6,7 @@ All names and sentences are fictional.
 from __future__ import annotations
 
 import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,23 @@ from kg.search.protocol import Candidate, GraphUnits, IndexStatus, Ranking
 from kg.settings import Settings
 from kg.store.protocol import Commit, GraphChange, Patch, Rows, Snapshot, Statistics
 from kg.store.sandbox import Answer, Cancellation
-from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PREFIXES, PROV, PROV_GRAPH, RDF, SCHEMA, SKOS, mint
+from kg.vocabulary import (
+    DCTERMS,
+    ELI,
+    FOAF,
+    KG,
+    OA,
+    PREFIXES,
+    PROV,
+    PROV_GRAPH,
+    RDF,
+    RDFS,
+    SCHEMA,
+    SKOS,
+    mention_of,
+    mint,
+)
+from kg.vocabulary import WIKIBASE as WB
 
 SHA256 = "ab" * 32
 WORDS = ("geothermal", "solar", "tariff", "licence", "forest", "carbon", "levy", "grid", "harbour", "rainwater")
@@ -266,9 +283,55 @@ def make_passages(documents: int = 24, seed: int = 7) -> list[list[Made]]:
     return corpus
 
 
-def open_graph(corpus: Sequence[Sequence[Made]]) -> KnowledgeGraph:
-    """Return a knowledge graph over stand-ins that holds `corpus`."""
+WIKIBASE = "https://climatepolicyradar.wikibase.cloud/"
+TOPICS = {
+    "Q1001": ("climate", "Q1012"),  # below its own grandchild: a circle
+    "Q1009": ("renewable", "Q1001"),
+    "Q1010": ("solar", "Q1009"),
+    "Q1012": ("geothermal", "Q1009"),
+    "Q1030": ("forest", "Q1001"),
+}
+"""Concepts: the word that names one, and the concept above it."""
+
+
+def concept_quads(corpus: Sequence[Sequence[Made]]) -> Iterator[Quad]:
+    """Yield the concepts of `TOPICS`, as a load of their Wikibase leaves them, with their mentions in `corpus`."""
+    broader = NamedNode(f"{WIKIBASE}prop/direct/P2")
+    named = NamedNode(f"{WIKIBASE}entity/P2")
+    graph = mint("graph", "src", "wikibase", "climate", "P2")
+    yield Quad(named, RDF.type, WB.Property, graph)
+    yield Quad(named, WB.directClaim, broader, graph)
+    yield Quad(named, RDFS.label, Literal("subconcept of", language="en"), graph)
+    for qid, (word, above) in TOPICS.items():
+        concept, entity = mint("concept", qid), NamedNode(f"{WIKIBASE}entity/{qid}")
+        graph, view = mint("graph", "src", "wikibase", "climate", qid), mint("graph", "der", "skos", "climate", qid)
+        yield Quad(entity, RDF.type, WB.Item, graph)
+        yield Quad(entity, broader, NamedNode(f"{WIKIBASE}entity/{above}"), graph)
+        yield Quad(concept, RDF.type, SKOS.Concept, view)
+        yield Quad(concept, SKOS.prefLabel, Literal(f"{word} topic", language="en"), view)
+        yield Quad(concept, SKOS.altLabel, Literal(word, language="en"), view)
+        yield Quad(concept, SKOS.broader, mint("concept", above), view)
+        yield Quad(concept, KG.wikibaseEntity, entity, view)
+        for passage in (passage for made in corpus for passage in made):
+            unit = NamedNode(passage.iri)
+            found = mint("graph", "ext", "mentions", "climate", passage.slug)
+            places = [match.span() for match in re.finditer(rf"\b{word}\b", passage.text)]
+            if places:
+                yield Quad(unit, KG.mentions, concept, found)
+            for start, end in places:
+                mention = mention_of(unit, start, end, concept)
+                yield Quad(mention, OA.hasSource, unit, found)
+                yield Quad(mention, KG.object, concept, found)
+                yield Quad(mention, KG.start, Literal(start), found)
+                yield Quad(mention, KG.end, Literal(end), found)
+                yield Quad(mention, KG.matchType, Literal("alias"), found)
+
+
+def open_graph(corpus: Sequence[Sequence[Made]], *, concepts: bool = False) -> KnowledgeGraph:
+    """Return a knowledge graph over stand-ins that holds `corpus`, and with `concepts` those of `TOPICS`."""
     store, index = MemoryStore(), WordIndex()
+    if concepts:
+        store.inner.extend(concept_quads(corpus))
     row = 0
     for made in corpus:
         store.inner.extend(quads_of(made, row))

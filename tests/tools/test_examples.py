@@ -10,7 +10,20 @@ import pytest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.tools.registry import TOOLS, Tool, content_of
 
-LISTS = ("results", "evidence", "families", "resources", "properties", "terms", "examples", "rows")
+LISTS = (
+    "results",
+    "evidence",
+    "families",
+    "resources",
+    "properties",
+    "terms",
+    "examples",
+    "rows",
+    "concepts",
+    "by_predicate",
+    "bins",
+    "documents",
+)
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}")
