@@ -82,7 +82,7 @@ def exchange(url: str, form: Mapping[str, str], accept: str, seconds: float, max
     """Post `form` to exactly `url` and return the whole answer, whatever its status; of one other than 200 the start.
 
     Raises DeadlinePassedError after `seconds`, however the answer drips, TooLargeError beyond `max_bytes`, and
-    httpx.HTTPError, httpx.StreamError or OSError where there is no whole answer.
+    httpx.HTTPError, httpx.StreamError or OSError where there is no whole answer, or no such host.
     """
     # Neither a proxy nor credentials from the environment: the address is the one that was named.
     with (
@@ -107,6 +107,8 @@ def exchange(url: str, form: Mapping[str, str], accept: str, seconds: float, max
         except (httpx.HTTPError, httpx.StreamError, OSError):
             if not deadline.passed:
                 raise
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise OSError(f"no host can be called that: {error}") from None
         if deadline.passed:  # then an answer of no declared length only seems to have ended
             raise DeadlinePassedError
         return Reply(response.status_code, response.headers, bytes(body))
@@ -171,22 +173,27 @@ class _Deadline:
 
     def __init__(self, seconds: float) -> None:
         self.passed = False
-        self._socket: socket.socket | None = None
+        self._sockets: list[socket.socket] = []
+        self._lock = threading.Lock()
         self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
 
     def watch(self, event: str, info: Mapping[str, Any]) -> None:
         """Learn of the connection: an httpcore trace (https://www.encode.io/httpcore/extensions/#trace)."""
         if event == "connection.connect_tcp.complete":
-            self._socket = info["return_value"].get_extra_info("socket")
+            # A duplicate: TLS takes the socket itself over, and whoever still has it cannot end the connection.
+            connected: socket.socket = info["return_value"].get_extra_info("socket").dup()
+            with self._lock:
+                self._sockets.append(connected)
             if self.passed:
                 self._end()
 
     def _end(self) -> None:
         self.passed = True
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            for each in self._sockets:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> _Deadline:
         self._timer.start()
@@ -194,3 +201,6 @@ class _Deadline:
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
+        with self._lock:
+            while self._sockets:
+                self._sockets.pop().close()

@@ -44,6 +44,7 @@ class LiveStore:
     times: list[float] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     release: threading.Event = field(default_factory=threading.Event)
+    server: ThreadingHTTPServer | None = None
 
     @property
     def url(self) -> str:
@@ -89,6 +90,7 @@ def serving() -> Iterator[LiveStore]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    state.server = server
     state.address = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

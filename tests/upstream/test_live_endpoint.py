@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
+from functools import partial
 from http.server import BaseHTTPRequestHandler
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from kg.errors import InvalidInputError, UpstreamError
 from kg.upstream import http
@@ -150,6 +159,59 @@ def test_it_is_not_waited_for_longer_than_the_timeout_however_it_drips(
         endpoint(timeout_s=0.3).select(QUERY)
     assert time.monotonic() - started < 4 * 0.3 + 2
     assert len(live.asked) == http.ATTEMPTS
+
+
+def certificate(folder: Path) -> Path:
+    """Write a certificate for 127.0.0.1, and its key, into one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    path = folder / "certificate.pem"
+    path.write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + signed.public_bytes(pem)
+    )
+    return path
+
+
+def test_the_timeout_holds_over_tls_too(
+    live: LiveStore, endpoint: Callable[..., Endpoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = certificate(tmp_path)
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(path)
+    assert live.server is not None
+    live.server.socket = theirs.wrap_socket(live.server.socket, server_side=True)
+    trusted = ssl.create_default_context(cafile=str(path))
+    monkeypatch.setattr(httpx, "Client", partial(httpx.Client, verify=trusted))
+    url = live.url.replace("http:", "https:")
+    live.data.update("INSERT DATA { <e:a> <e:p> 1 }")
+    assert found(endpoint(url=url).select(QUERY)) == ["e:a"]
+    live.always(
+        lambda handler, query: drips(handler, live, f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\n\r\n".encode())
+    )
+    started = time.monotonic()
+    with pytest.raises(UpstreamError, match="did not end in time"):
+        endpoint(url=url, timeout_s=0.3, folder=None).select(QUERY)
+    assert time.monotonic() - started < 4 * 0.3 + 3
+
+
+@pytest.mark.parametrize("host", ["no..such", "a" * 70])
+def test_a_host_that_there_cannot_be_is_an_upstream_error(endpoint: Callable[..., Endpoint], host: str) -> None:
+    with pytest.raises(UpstreamError, match="did not answer"):
+        endpoint(url=f"http://{host}/sparql").select(QUERY)
 
 
 def test_all_attempts_together_take_no_longer_than_the_patience(
