@@ -112,16 +112,24 @@ def _parts(location: str, settings: Settings) -> tuple[str, str]:
 
 
 def _write(path: Path, lines: Iterator[str]) -> bool:
-    """Write a file, in the place of the one before once it is whole, and return whether there was anything to write."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file, in the place of the one before once it is whole, and return whether there was anything to write.
+
+    Raises SourceError when it cannot be written.
+    """
     partial = path.with_suffix(".partial")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("w", encoding="utf-8", newline="\n") as stream:
             size = sum(stream.write(line) for line in lines)
         if size:
             partial.replace(path)
-    finally:
+        else:
+            partial.unlink()
+    except OSError as error:
+        raise SourceError(f"{path}: what was fetched cannot be written ({error.strerror})") from error
+    except BaseException:
         partial.unlink(missing_ok=True)
+        raise
     return size > 0
 
 

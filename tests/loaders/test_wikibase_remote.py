@@ -324,6 +324,17 @@ def test_a_location_that_is_none_is_refused_with_what_would_be(
     assert raised.value.__class__.__name__ in ("SourceError", "InvalidInputError")
 
 
+def test_that_what_is_fetched_cannot_be_written_is_said(
+    graph: Callable[[str], KnowledgeGraph], live: LiveStore, tmp_path: Path
+) -> None:
+    theirs, ours = graph("theirs"), graph("ours")
+    load(theirs, "wikibase", [str(dump(tmp_path / "a.json", item("Q1")))])
+    publish(live, theirs)
+    (ours.settings.data_dir / "fetched").write_bytes(b"")
+    with pytest.raises(SourceError, match="cannot be written"):
+        fetched(ours, live, query(tmp_path))
+
+
 def test_only_a_wikibase_is_read_from_an_endpoint(graph: Callable[[str], KnowledgeGraph], tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file"):
         load(graph("ours"), "climate", [f"sparql:http://127.0.0.1:1/x@{query(tmp_path)}"])
