@@ -11,6 +11,7 @@ import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -123,13 +124,11 @@ def _write(path: Path, lines: Iterator[str]) -> bool:
             size = sum(stream.write(line) for line in lines)
         if size:
             partial.replace(path)
-        else:
-            partial.unlink()
     except OSError as error:
         raise SourceError(f"{path}: what was fetched cannot be written ({error.strerror})") from error
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
     return size > 0
 
 
