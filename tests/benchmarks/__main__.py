@@ -14,7 +14,18 @@ from rich.console import Console
 
 from tests.benchmarks.comparison import Comparison, table
 
-BENCHMARKS = ("loading", "validation", "embedding", "search", "ranking", "repair", "endpoint", "adversarial", "wikibase", "mentions")
+BENCHMARKS = (
+    "loading",
+    "validation",
+    "embedding",
+    "search",
+    "ranking",
+    "repair",
+    "endpoint",
+    "adversarial",
+    "wikibase",
+    "mentions",
+)
 
 
 def main(arguments: Sequence[str]) -> int:
