@@ -8,6 +8,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.provenance import Rule
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Store
 from kg.vocabulary import BASE, OWL
@@ -25,6 +26,8 @@ SELECT ?below ?above WHERE {
   { GRAPH ?g { ?below skos:broader ?above } } UNION { GRAPH ?g { ?above skos:narrower ?below } }
   FILTER(STRSTARTS(STR(?g), $prefix))
 }"""
+
+VIEW: Final = Rule("skos", "1", "the SKOS view of an item, from its labels and its best-ranked statements")
 
 _SOURCES: Final = BASE + "graph/src/wikibase/"
 _VIEWS: Final = BASE + "graph/der/skos/"

@@ -361,7 +361,7 @@ class Loading:
         if self.loader.derive is not None:
             for graph, (derived, origin) in self.loader.derive(self.kg.store, replace).items():
                 replace[graph] = derived
-                records[graph] = RecordOrigin("", (), derived_from=(origin,))
+                records[graph] = RecordOrigin("", (), (origin,), self.loader.rule)
         commit = self.kg.store.commit(replace, self.prov_run.describe(self.kg.store, records))
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value

@@ -9,11 +9,11 @@ from typing import Final
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError
-from kg.provenance import Agent
+from kg.provenance import Agent, Rule
 from kg.settings import Settings, settings
 from kg.store.protocol import Store
 from loaders.climate_policy import documents as climate_policy
-from loaders.deriving import Views
+from loaders.deriving import VIEW, Views
 from loaders.model import Notice, Rejection, SourceDocument, SourceGraph, Withdrawal
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File
@@ -38,6 +38,8 @@ class Loader:
     """What a run says of how it was configured."""
     derive: Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived] | None = None
     """Of graphs that are about to be replaced, the derived ones that go with them in the same commit."""
+    rule: Rule | None = None
+    """By what they are derived."""
     afterwards: Callable[[Store], Sequence[str]] | None = None
     """What is unusual in the store after a load, in words."""
     fetches: Mapping[str, Fetch] = field(default_factory=dict)
@@ -63,6 +65,7 @@ def _wikibase(given: Settings, base: str | None) -> Loader:
         wikibase.FORMATS,
         reading.config,
         views.derive,
+        VIEW,
         views.cycles,
         {remote.SCHEME: remote.fetch},
         reading.cut,

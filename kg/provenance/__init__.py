@@ -8,7 +8,7 @@ explains, its description goes too.
 
 from kg.provenance.explanation import Explanation, Source, why_iri, why_triple
 from kg.provenance.reading import Query
-from kg.provenance.recording import Agent, RecordOrigin, RowsOf, Run, SourceFile, current, locations
+from kg.provenance.recording import Agent, RecordOrigin, RowsOf, Rule, Run, SourceFile, current, locations
 from kg.provenance.rows import format_rows, parse_rows, row_of
 from kg.provenance.writing import Write
 
@@ -18,6 +18,7 @@ __all__ = [
     "Query",
     "RecordOrigin",
     "RowsOf",
+    "Rule",
     "Run",
     "Source",
     "SourceFile",

@@ -63,6 +63,20 @@ class RowsOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """By what a graph is computed from others, in one version."""
+
+    name: str
+    version: str
+    label: str
+
+    @property
+    def iri(self) -> NamedNode:
+        """Its node in ``graph/prov``."""
+        return NamedNode(f"{mint('rule', self.name).value}@{self.version}")
+
+
+@dataclass(frozen=True, slots=True)
 class RecordOrigin:
     """What one graph was read from. When it spans files, the rows of its parts together follow the order of units."""
 
@@ -71,6 +85,8 @@ class RecordOrigin:
     parts: Sequence[RowsOf]
     derived_from: Sequence[NamedNode] = ()
     """The graphs that it was computed from, where it is no record of a source."""
+    rule: Rule | None = None
+    """By what it was computed from them."""
     said: Sequence[tuple[NamedNode, Literal]] = ()
     """What else holds for the whole of it, such as by which method it was extracted."""
 
@@ -117,6 +133,7 @@ class Run:
 
 _GRAPHS: Final = BASE + "graph/"
 _EXTRACTED: Final = BASE + "graph/ext/"
+_RULES: Final = BASE + "id/rule/"
 
 EXPLAINED_BY: Final = """
 SELECT ?s WHERE { GRAPH $prov { ?s $relation $node } } LIMIT $enough"""
@@ -197,6 +214,10 @@ class _Revision:
         if origin.derived_from:
             for source in origin.derived_from:
                 self._say(graph, PROV.wasDerivedFrom, source)
+            if origin.rule is not None:
+                self._say(self.run.iri, PROV.used, origin.rule.iri)
+                self._say(origin.rule.iri, RDF.type, KG.Rule)
+                self._say(origin.rule.iri, RDFS.label, Literal(origin.rule.label, language="en"))
             for predicate, value in origin.said:
                 self._say(graph, predicate, value)
             return
@@ -301,6 +322,7 @@ class _Revision:
         snapshots = [node for node in explained if not node.value.startswith(_GRAPHS)]
         self._drop([*runs, *snapshots])
         self._drop(self._unneeded(PROV.wasAssociatedWith, runs, set(runs)))
+        self._drop([used for used in self._unneeded(PROV.used, runs, set(runs)) if used.value.startswith(_RULES)])
         senders = self._unneeded(PROV.wasAttributedTo, snapshots, set(snapshots))
         self._drop([each for each in senders if not self._explains_others(each, PROV.wasAssociatedWith, set(runs))])
         for snapshot in snapshots:

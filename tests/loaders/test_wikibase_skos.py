@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import Literal, NamedNode, Store
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings, Wikibase
+from kg.validation.data import Data
+from kg.validation.shapes import Shapes
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, SKOS
 from loaders.pipeline import LoadReport, load
 from loaders.wikibase.skos import circles
@@ -223,12 +225,32 @@ def test_a_view_says_what_it_is_made_from_and_goes_with_it(kg: KnowledgeGraph, t
     subjects = {quad.subject for quad in kg.store.graph(PROV_GRAPH)}
     assert graph not in subjects
     assert NamedNode(BASE + "graph/src/wikibase/climate/Q2") in subjects
+    rule = NamedNode(BASE + "id/rule/skos@1")
+    assert (KG.Rule, 1) == (one_of(kg, rule), len({q.subject for q in kg.store.graph(PROV_GRAPH) if q.object == rule}))
     # A changed view leaves what is said of the item's graph as it is.
     loaded(kg, item(2, P2=[(1,)]), folder=tmp_path)
     kept = {
         quad.predicate for quad in kg.store.graph(PROV_GRAPH) if quad.subject.value.endswith("src/wikibase/climate/Q2")
     }
     assert {PROV.wasDerivedFrom, KG.contentSha256, KG.sourceSha256, RDF.type} <= kept
+    path.write_text("[]")
+    load(kg, "wikibase", [str(path)], base="climate", prune=True)
+    assert rule not in {quad.subject for quad in kg.store.graph(PROV_GRAPH)}
+
+
+def one_of(kg: KnowledgeGraph, rule: NamedNode) -> object:
+    [kind] = [quad.object for quad in kg.store.graph(PROV_GRAPH) if quad.subject == rule and quad.predicate == RDF.type]
+    return kind
+
+
+def test_what_is_loaded_and_found_in_text_conforms_as_a_whole(kg: KnowledgeGraph) -> None:
+    """By the dataset shapes: provenance with the rule of the views, SKOS, mentions with their offsets."""
+    load(kg, "wikibase", [str(CONCEPTS)], base="climate")
+    load(kg, "climate", [str(CONCEPTS.parent / "climate")])
+    assert any(graph.value.startswith(BASE + "graph/ext/mentions/") for graph in kg.store.graphs())
+    with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
+        data = Data.stored(Store.read_only(str(snapshot.path)))
+        assert [str(result.message) for result in Shapes.dataset().results(data)] == []
 
 
 def test_odd_labels_are_labels_and_a_hundred_thousand_of_them_load(kg: KnowledgeGraph, tmp_path: Path) -> None:
