@@ -104,7 +104,10 @@ def jurisdiction_overview(
         families=int(text_of(totals["families"])),
         corpus_types=[CorpusCount(corpus_type=name, documents=count) for name, count in corpus_types],
         languages=[LanguageCount(language=name, documents=count) for name, count in languages],
-        top_concepts=top[offset : offset + limit],
+        top_concepts=[
+            TopConcept(qid=concept.qid, label=concept.label, passages=passages, documents=documents)
+            for concept, passages, documents in top[offset : offset + limit]
+        ],
     )
     if not top:
         result.notes.append(NO_MENTIONS)
@@ -139,8 +142,8 @@ def compare_jurisdictions(
     counts: list[Mapping[str, int]]
     if by == "concept":
         tops = [top_concepts(reader, place) for place in places]
-        labels = {top.qid: top.label for tops_of in tops for top in tops_of}
-        counts = [{top.qid: top.passages for top in tops_of} for tops_of in tops]
+        labels = {concept.qid: concept.label for of in tops for concept, _, _ in of}
+        counts = [{concept.qid: passages for concept, passages, _ in of} for of in tops]
     else:
         counts = [_counts(reader, place, by) for place in places]
     both: dict[str, int] = defaultdict(int)
@@ -162,8 +165,8 @@ def compare_jurisdictions(
     return reader.finish(result, total=len(ranked), next_offset=page_of(ranked, offset, limit), explain=explain)
 
 
-def top_concepts(reader: Reader, place: NamedNode) -> list[TopConcept]:
-    """Return the concepts that the documents of a place mention: those in most passages first."""
+def top_concepts(reader: Reader, place: NamedNode) -> list[tuple[Concept, int, int]]:
+    """Return the concepts that a place's documents mention, each with its passages and documents, most first."""
     concepts = concepts_of(reader.kg)
     if not len(concepts):
         return []
@@ -178,12 +181,7 @@ def top_concepts(reader: Reader, place: NamedNode) -> list[TopConcept]:
 
     counted = reader.kept("concepts that they mention", bind(CONCEPTS_BY, place=place), read)
     known = [(concepts.at(iri), passages, documents) for iri, passages, documents in counted]
-    return [top_of(concept, passages, documents) for concept, passages, documents in known if concept is not None]
-
-
-def top_of(concept: Concept, passages: int, documents: int) -> TopConcept:
-    """Return a concept with its counts."""
-    return TopConcept(qid=concept.qid, label=concept.label, passages=passages, documents=documents)
+    return [(concept, passages, documents) for concept, passages, documents in known if concept is not None]
 
 
 def _counts(reader: Reader, place: NamedNode, by: str) -> Mapping[str, int]:

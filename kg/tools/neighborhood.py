@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -12,7 +12,7 @@ from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.sparql.terms import bind
+from kg.sparql.terms import Bindable, bind
 from kg.tools.budget import Lean
 from kg.tools.concept_names import Concepts, concepts_of, one
 from kg.tools.model import Identifier, Limit, Offset, Result
@@ -20,31 +20,22 @@ from kg.tools.passages import Explain
 from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
 from kg.tools.statements import HIERARCHY, direct_start, pid_of, predicate_of, property_labels, wikibase_of
 
-EDGES_READ: Final = 5_000
+EDGES_READ: Final = 10_000
 """Edges of one step that are followed at most; the cut is announced."""
 FOLLOWED: Final = 1_000
 """Concepts of the first step from which the second one starts at most; the cut is announced."""
 
 # The nodes are looked up one by one; what is no link to an entity is left out behind that.
-OUT: Final = """
-SELECT DISTINCT ?subject ?predicate ?object WHERE {
-  VALUES ?subject { $nodes } ?subject ?predicate ?object
-  FILTER(STRSTARTS(STR(?predicate), $start) && isIRI(?object) && STRSTARTS(STR(?object), $entities))
-} LIMIT $most"""
+OUT: Final = """VALUES ?subject { $nodes } ?subject ?predicate ?object
+  FILTER(STRSTARTS(STR(?predicate), $start) && isIRI(?object) && STRSTARTS(STR(?object), $entities))"""
+IN: Final = "VALUES ?object { $nodes } ?subject ?predicate ?object FILTER(STRSTARTS(STR(?predicate), $start))"
+OUT_BY: Final = """VALUES ?subject { $nodes } VALUES ?predicate { $predicates }
+  ?subject ?predicate ?object FILTER(isIRI(?object))"""
+IN_BY: Final = "VALUES ?object { $nodes } VALUES ?predicate { $predicates } ?subject ?predicate ?object"
 
-IN: Final = """
+LINKS: Final = """
 SELECT DISTINCT ?subject ?predicate ?object WHERE {
-  VALUES ?object { $nodes } ?subject ?predicate ?object FILTER(STRSTARTS(STR(?predicate), $start))
-} LIMIT $most"""
-
-OUT_BY: Final = """
-SELECT DISTINCT ?subject ?predicate ?object WHERE {
-  VALUES ?subject { $nodes } VALUES ?predicate { $predicates } ?subject ?predicate ?object FILTER(isIRI(?object))
-} LIMIT $most"""
-
-IN_BY: Final = """
-SELECT DISTINCT ?subject ?predicate ?object WHERE {
-  VALUES ?object { $nodes } VALUES ?predicate { $predicates } ?subject ?predicate ?object
+  #WAYS
 } LIMIT $most"""
 
 MENTIONED: Final = """
@@ -139,14 +130,13 @@ def concept_neighbors(
     edges = steps.walk(concept.entity, hops)
     labels = property_labels(reader, {edge.predicate for edge in edges})
     used = Counter(edge.predicate for edge in edges)
-    edges.sort(key=lambda edge: _order(edge, concepts, used))
-    page = edges[offset : offset + limit]
+    page = _page(edges, concepts, used, offset, limit)
     mentioned = _mentioned(reader, concepts, page) if counts else None
     if not edges:
         notes.append(
-            f"Nothing is linked to {concept.shown} this way; "
-            + ("try without predicates, or " if predicates else "")
-            + 'direction="both", and concept_properties shows what statements it has.'
+            f"Nothing is linked to {concept.shown} this way"
+            + ('; direction="both" also follows the other way' if direction != "both" else "")
+            + "; concept_properties shows what statements it has."
         )
     result = NeighborResult(
         edges=[_shown(edge, concepts, labels, mentioned) for edge in page],
@@ -201,30 +191,47 @@ class _Steps:
         return list(found.values())
 
     def _step(self, nodes: Sequence[str]) -> Iterable[tuple[str, str, str]]:
-        terms: dict[str, object] = {"nodes": [NamedNode(iri) for iri in nodes], "most": EDGES_READ + 1}
-        if self._predicates:
-            terms["predicates"] = list(self._predicates)
-        else:
-            terms["start"] = RdfLiteral(direct_start(self._wikibase or ""))
-        for way, query in (("out", OUT_BY if self._predicates else OUT), ("in", IN_BY if self._predicates else IN)):
-            if self._direction not in ("both", way):
-                continue
-            given = terms | ({"entities": RdfLiteral(f"{self._wikibase}entity/")} if query is OUT else {})
-            rows = self._reader.rows(f"links {way}", bind(query, **given))  # type: ignore[arg-type]
-            if len(rows) > EDGES_READ:
-                self._say(f"More than {EDGES_READ} links lead {way}: these are some of them; name predicates.")
-            for row in rows[:EDGES_READ]:
-                yield iri_of(row["subject"]), iri_of(row["predicate"]), iri_of(row["object"])
+        ways = {"out": OUT_BY, "in": IN_BY} if self._predicates else {"out": OUT, "in": IN}
+        taken = [pattern for way, pattern in ways.items() if self._direction in ("both", way)]
+        query = LINKS.replace("#WAYS", " UNION ".join(f"{{ {pattern} }}" for pattern in taken))
+        terms: dict[str, Bindable | Sequence[Bindable]] = {
+            "nodes": [NamedNode(iri) for iri in nodes],
+            "predicates": list(self._predicates),
+            "start": RdfLiteral(direct_start(self._wikibase or "")),
+            "entities": RdfLiteral(f"{self._wikibase}entity/"),
+            "most": EDGES_READ + 1,
+        }
+        given = {name: value for name, value in terms.items() if f"${name}" in query}
+        rows = self._reader.rows("links", bind(query, **given))
+        if len(rows) > EDGES_READ:
+            self._say(f"There are more than {EDGES_READ} links: these are some of them; name predicates.")
+        for row in rows[:EDGES_READ]:
+            yield iri_of(row["subject"]), iri_of(row["predicate"]), iri_of(row["object"])
 
     def _say(self, note: str) -> None:
         self.cut = True
         self._notes.append(note)
 
 
-def _order(edge: _Edge, concepts: Concepts, used: Mapping[str, int]) -> tuple[object, ...]:
-    names = [concepts.label_of(iri) for iri in (edge.subject, edge.object)]
-    key = [(name is None, name or "") for name in names]
-    return edge.hop, -used[edge.predicate], edge.predicate, key, edge.subject, edge.object
+def _page(edges: Sequence[_Edge], concepts: Concepts, used: Mapping[str, int], offset: int, limit: int) -> list[_Edge]:
+    """Return one page: the nearest first, then by the commonest predicate, then by the names of the ends."""
+
+    def by_name(edge: _Edge) -> tuple[object, ...]:
+        names = [concepts.label_of(iri) for iri in (edge.subject, edge.object)]
+        return [(name is None, name or "") for name in names], edge.subject, edge.object
+
+    groups: dict[tuple[int, int, str], list[_Edge]] = defaultdict(list)
+    for edge in edges:
+        groups[edge.hop, -used[edge.predicate], edge.predicate].append(edge)
+    found: list[_Edge] = []
+    at = 0
+    for key in sorted(groups):
+        group = groups[key]
+        start, end = max(offset - at, 0), offset + limit - at
+        if start < len(group) and end > 0:
+            found.extend(sorted(group, key=by_name)[start:end])
+        at += len(group)
+    return found
 
 
 def _shown(

@@ -15,17 +15,7 @@ from rich.console import Console
 from tests.benchmarks.comparison import Comparison, table
 
 BENCHMARKS = (
-    "loading",
-    "validation",
-    "embedding",
-    "search",
-    "ranking",
-    "repair",
-    "endpoint",
-    "adversarial",
-    "wikibase",
-    "mentions",
-)
+BENCHMARKS = ("loading", "validation", "embedding", "search", "ranking", "repair", "endpoint", "adversarial", "wikibase", "mentions", "concepts",)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -122,16 +122,52 @@ def test_every_core_tool_keeps_its_output_schema(kg, corpus):
         ("family_overview", {"iso3": ["BRA"], "explain": True}),
         ("list_resources", {"limit": 3}),
         ("health", {}),
+        ("concept_find", {"q": "solar", "limit": 2}),
+        ("concept_find", {"qid": "Q1010", "explain": True}),
+        ("concept_neighbors", {"qid": "Q1010", "direction": "out", "predicates": ["P2"], "hops": 2, "counts": True}),
+        ("concept_properties", {"qid": "Q1010"}),
+        ("concept_properties", {}),
+        ("concept_mentions", {"qids": ["Q1010", "Q1012"], "iso3": ["BRA"], "narrower": True, "limit": 2}),
+        ("family_overview", {"iso3": ["BRA"], "top_concepts": 2}),
+        ("jurisdiction_overview", {"iso3": "BRA"}),
+        ("compare_jurisdictions", {"iso3_a": "BRA", "iso3_b": "DJI", "by": "language"}),
+        ("compare_jurisdictions", {"iso3_a": "BRA", "iso3_b": "DJI", "by": "concept", "limit": 1}),
+        ("policy_lineage", {"family_slug": "family-1", "include_docs": True}),
     ]
 
     async def work(client):
         return [await client.call_tool(name, arguments) for name, arguments in calls]
 
-    for answer in ask(kg, work):
+    for answer in ask(kg, work, "/mcp/all"):
         assert not answer.is_error
         assert any(isinstance(value, list) for value in answer.structured_content.values()) or "status" in (
             answer.structured_content
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("concept_neighbors", {"qid": "P2"}, "invalid_input: qid: P2 is a property, not an item"),
+        ("concept_neighbors", {"qid": "Q1010", "predicates": ["Q1012"]}, "Q1012 is an item"),
+        (
+            "concept_mentions",
+            {"qids": ["Q10100"]},
+            "not_found: qids: there is no concept 'Q10100'; near it are Q1010 (",
+        ),
+        ("concept_mentions", {"qids": []}, "qids"),
+        ("jurisdiction_overview", {"iso3": "BRX"}, "BRA"),
+        ("compare_jurisdictions", {"iso3_a": "BRA", "iso3_b": "DJI", "by": "colour"}, "by"),
+        ("policy_lineage", {"family_slug": "family-99"}, "near it are family-"),
+    ],
+)
+def test_an_error_about_concepts_and_countries_teaches(kg, name, arguments, says):
+    async def work(client):
+        return await client.call_tool(name, arguments, raise_on_error=False)
+
+    answer = ask(kg, work, "/mcp/climate")
+    assert answer.is_error
+    assert says in answer.content[0].text
 
 
 def test_the_sparql_of_an_answer_gives_the_same_rows_at_the_endpoint(kg):

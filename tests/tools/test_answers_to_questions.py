@@ -33,6 +33,6 @@ def test_a_question_has_its_answer(fixtures: KnowledgeGraph, answer: dict[str, A
     assert answer["rows"]
 
 
-def test_every_question_about_climate_and_its_codes_has_an_answer() -> None:
-    asked = {name for name in QUERIES if name.startswith(("climate/", "codes/"))}
+def test_every_question_about_climate_its_codes_and_concepts_has_an_answer() -> None:
+    asked = {name for name in QUERIES if name.startswith(("climate/", "codes/", "concepts/"))}
     assert asked - {answer["to"] for answer in ANSWERS} == set(NO_ONE_ANSWER)

@@ -39,7 +39,8 @@ def test_there_are_examples_of_each_kind():
     assert len(names) == len(set(names)) >= 20
     assert len([example for example in examples() if "SERVICE kg:search" in example.query]) >= 3
     assert all(example.question.endswith("?") and example.keywords for example in examples())
-    assert {name.partition("/")[0] for name in names} == {"climate", "codes", "provenance", "schema", "search"}
+    kinds = {"climate", "codes", "concepts", "provenance", "schema", "search"}
+    assert {name.partition("/")[0] for name in names} == kinds
 
 
 def test_counts_over_several_patterns_are_of_distinct_things():
