@@ -24,7 +24,7 @@ SELECT DISTINCT ?root ?concept WHERE {
   VALUES ?root { $roots } ?concept (skos:broader|^skos:narrower)* ?root
 } LIMIT $most"""
 
-NARROWER_READ: Final = 5_000
+NARROWER_READ: Final = 500
 """Concepts that are taken for narrower ones at most; the cut is announced."""
 
 
@@ -58,13 +58,14 @@ def matches_of(
     return found
 
 
-def narrower_of(reader: Reader, roots: Collection[str], notes: list[str]) -> dict[str, set[str]]:
-    """Return, of each concept, itself and all that are narrower, however deep; circles end where they began."""
+def narrower_of(reader: Reader, roots: Collection[str]) -> tuple[dict[str, set[str]], bool]:
+    """Return, of each concept, itself and all that are narrower, however deep, and whether there are even more.
+
+    Circles end where they began.
+    """
     query = bind(NARROWER, roots=[NamedNode(iri) for iri in sorted(roots)], most=NARROWER_READ + 1)
     rows = reader.rows("narrower concepts", query)
-    if len(rows) > NARROWER_READ:
-        notes.append(f"There are more than {NARROWER_READ} narrower concepts; only some of them count.")
     found = {root: {root} for root in roots}
     for row in rows[:NARROWER_READ]:
         found[iri_of(row["root"])].add(iri_of(row["concept"]))
-    return found
+    return found, len(rows) > NARROWER_READ

@@ -17,7 +17,7 @@ from kg.store.protocol import Term
 from kg.tools.concept_names import chosen
 from kg.tools.filters import Scope, scope_of
 from kg.tools.hydration import evidence_of, read_units
-from kg.tools.matches import narrower_of
+from kg.tools.matches import NARROWER_READ, narrower_of
 from kg.tools.model import Evidence, Identifier, Iso3, Language, Limit, Name, Offset, Result, SearchFilters
 from kg.tools.passages import Explain
 from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
@@ -25,15 +25,16 @@ from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
 CONSIDERED: Final = 10_000
 """Passages that are put in order at most, those with most mentions; the cut is announced."""
 
+# The mentions first, in a SELECT of their own: else Oxigraph begins with all passages of a country (37 ms, not 1,200).
 MENTIONING: Final = """
-SELECT ?unit ?document ?position ?concept ?count WHERE {
-  { SELECT ?unit ?concept (COUNT(DISTINCT ?mention) AS ?count) WHERE {
+SELECT ?unit ?document ?position ?concept (COUNT(DISTINCT ?mention) AS ?count) WHERE {
+  { SELECT DISTINCT ?unit ?document ?position ?concept ?mention WHERE {
     VALUES ?concept { $concepts } ?mention kg:object ?concept ; oa:hasSource ?unit .
-  } GROUP BY ?unit ?concept }
-  ?unit dcterms:isPartOf ?document ; schema:position ?position .
+    ?unit dcterms:isPartOf ?document ; schema:position ?position
+  } }
   #DOCUMENT
   #UNIT
-} ORDER BY DESC(?count) LIMIT $most"""
+} GROUP BY ?unit ?document ?position ?concept ORDER BY DESC(?count) LIMIT $most"""
 
 ORDER_KEYS: Final = """
 SELECT DISTINCT ?document ?key ?value WHERE {
@@ -93,7 +94,12 @@ def concept_mentions(
         reader, SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
     )
     reader.ran.clear()
-    families = narrower_of(reader, asked, notes) if narrower else {iri: {iri} for iri in asked}
+    families = {iri: {iri} for iri in asked}
+    wide = False
+    if narrower:
+        families, wide = narrower_of(reader, asked)
+        if wide:
+            notes.append(f"There are more than {NARROWER_READ} narrower concepts; only some count: name one of them.")
     counted = count_mentions(reader, families, scope)
     cut = len(counted) > CONSIDERED
     if cut:
@@ -112,9 +118,9 @@ def concept_mentions(
         notes.append(f"No passage mentions them by label or alias{more}; `search` finds passages by meaning.")
     return reader.finish(
         MentionResult(evidence=found, notes=notes),
-        total=None if cut else len(counted),
+        total=None if cut or wide else len(counted),
         next_offset=page_of(counted[:CONSIDERED], offset, limit),
-        completeness="truncated" if cut else "complete",
+        completeness="truncated" if cut or wide else "complete",
         explain=explain,
     )
 

@@ -55,8 +55,9 @@ SELECT DISTINCT ?unit ?document WHERE {
 
 MENTIONS_IN_SCOPE: Final = """
 SELECT DISTINCT ?unit ?document WHERE {
-  { SELECT DISTINCT ?unit WHERE { VALUES ?concept { $concepts } ?unit kg:mentions ?concept } }
-  ?unit dcterms:isPartOf ?document .
+  { SELECT DISTINCT ?unit ?document WHERE {
+    VALUES ?concept { $concepts } ?unit kg:mentions ?concept . ?unit dcterms:isPartOf ?document
+  } }
   #DOCUMENT
   #UNIT
 } LIMIT $most"""

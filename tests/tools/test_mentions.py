@@ -90,6 +90,14 @@ def test_narrower_concepts_count_as_the_one_they_are_under_even_in_a_circle(topi
     assert {match.qid for e in found for match in e.concept_matches} == {"Q1010", "Q1012", "Q1030"}
 
 
+def test_a_hierarchy_that_is_too_wide_is_cut_and_said_to_be(topical, monkeypatch):
+    monkeypatch.setattr("kg.tools.matches.NARROWER_READ", 2)
+    found = concept_mentions(topical, ["Q1012"], narrower=True)
+    assert "name one of them" in found.notes[0]
+    assert (found.meta.completeness, found.meta.total) == ("truncated", None)
+    assert any(match.qid == "Q1012" for match in found.evidence[0].concept_matches)
+
+
 def test_nothing_found_says_what_to_do(topical):
     found = concept_mentions(topical, ["Q1009"])
     assert "narrower=true" in found.notes[0]
