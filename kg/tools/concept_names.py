@@ -57,7 +57,7 @@ SELECT DISTINCT ?from ?to WHERE { VALUES ?from { $entities } ?from owl:sameAs ?t
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A concept with its names: the one to show, then the others in the languages of the texts and in English."""
+    """A concept with its names: the one to show, then the others, English first, then in the languages of the texts."""
 
     iri: str
     label: str
@@ -225,9 +225,9 @@ def _read(kg: KnowledgeGraph) -> Concepts:
     concepts = []
     for iri in sorted(found):
         own = sorted(labels.get(iri, ()), key=preference)
-        others = sorted(aliases.get(iri, ()), key=preference)
-        names = tuple(dict.fromkeys(name.value for name in (*own, *others)))
-        label = names[0] if names else iri.rpartition("/")[2]
+        others = sorted((*own[1:], *aliases.get(iri, ())), key=preference)
+        names = tuple(dict.fromkeys(name.value for name in (*own[:1], *others)))
+        label = names[0] if own else iri.rpartition("/")[2]
         concepts.append(Concept(iri, label, names, entities.get(iri, iri)))
     return Concepts(concepts, reading.generation, truncated=reading.truncated)
 

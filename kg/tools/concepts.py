@@ -21,7 +21,7 @@ from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_
 from kg.tools.statements import direct_start, pid_of, property_labels, wikibase_of
 
 TEXT_CHARACTERS: Final = 300
-ALIASES_SHOWN: Final = 20
+ALIASES_SHOWN: Final = 12
 LINKS_SHOWN: Final = 20
 DESCRIPTION_CHARACTERS: Final = 400
 INSTANCE_OF: Final = "instance of"

@@ -38,7 +38,10 @@ FAMILIES_PRESENT: Final = """
 SELECT DISTINCT ?family WHERE { VALUES ?family { $families } ?family a kg:PolicyFamily }"""
 
 FAMILIES_LIKE: Final = """
-SELECT DISTINCT ?family WHERE { ?family a kg:PolicyFamily FILTER(CONTAINS(STR(?family), $fragment)) } LIMIT 200"""
+SELECT DISTINCT ?family WHERE {
+  ?family a kg:PolicyFamily OPTIONAL { ?family dcterms:title ?title }
+  FILTER(CONTAINS(STR(?family), $fragment) || CONTAINS(LCASE(COALESCE(?title, "")), $fragment))
+} LIMIT 200"""
 
 JURISDICTION: Final = "VALUES ?place { $places } ?document kg:jurisdiction ?place ."
 CORPUS_TYPE: Final = "VALUES ?corpusType { $corpus_types } ?document kg:corpusType ?corpusType ."

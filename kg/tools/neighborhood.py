@@ -198,15 +198,18 @@ class _Steps:
             "nodes": [NamedNode(iri) for iri in nodes],
             "predicates": list(self._predicates),
             "start": RdfLiteral(direct_start(self._wikibase or "")),
-            "entities": RdfLiteral(f"{self._wikibase}entity/"),
+            "entities": RdfLiteral(f"{self._wikibase}entity/Q"),
             "most": EDGES_READ + 1,
         }
         given = {name: value for name, value in terms.items() if f"${name}" in query}
         rows = self._reader.rows("links", bind(query, **given))
         if len(rows) > EDGES_READ:
             self._say(f"There are more than {EDGES_READ} links: these are some of them; name predicates.")
+        items = f"{self._wikibase}entity/Q" if self._wikibase else ""
         for row in rows[:EDGES_READ]:
-            yield iri_of(row["subject"]), iri_of(row["predicate"]), iri_of(row["object"])
+            subject, target = iri_of(row["subject"]), iri_of(row["object"])
+            if subject.startswith(items) and target.startswith(items):
+                yield subject, iri_of(row["predicate"]), target
 
     def _say(self, note: str) -> None:
         self.cut = True

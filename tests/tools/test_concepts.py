@@ -282,6 +282,24 @@ def test_links_of_another_wikibase_say_what_their_ids_belong_to(topical):
     assert concept_neighbors(topical, "Q1010").entity_base is None
 
 
+def test_properties_are_no_neighbours(topical):
+    graph, direct = mint("graph", "src", "wikibase", "climate", "P2"), NamedNode(f"{BASE}prop/direct/P9")
+    add(
+        topical,
+        Quad(entity("P2"), direct, entity("Q1010"), graph),
+        Quad(entity("Q1010"), direct, entity("P2"), graph),
+        Quad(entity("Q1010"), direct, Literal("Q1012"), graph),
+    )
+    for predicates in (None, ["P9", "P2"]):
+        found = concept_neighbors(topical, "Q1010", predicates=predicates)
+        assert links(found) == {edge for edge in ABOVE if "Q1010" in edge}
+
+
+def test_english_names_come_before_those_in_other_languages(fixtures):
+    [solar] = concept_find(fixtures, qid="Q1010").concepts
+    assert solar.aliases == ["PV", "photovoltaics", "solar energy", "energia solar", "fotovoltaica"]
+
+
 def test_mentions_of_a_concept_are_no_links_of_it(topical):
     assert all(edge.predicate_pid.startswith("P") for edge in concept_neighbors(topical, "Q1010", direction="in").edges)
     assert KG.mentions.value not in concept_neighbors(topical, "Q1010").model_dump_json()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pyoxigraph import NamedNode, Quad
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import NotFoundError
 from kg.tools.lineage import policy_lineage
-from kg.vocabulary import ELI, mint
+from kg.vocabulary import DCTERMS, ELI, KG, RDF, mint
 
 
 def test_documents_come_oldest_first_and_the_undated_last(kg, made):
@@ -54,6 +54,18 @@ def test_relations_are_read_forwards_whichever_way_they_are_said(kg):
     [amending] = [edge for edge in found.edges if edge.relation == "amends"]
     assert (amending.subject_title, amending.object_title) == (titles[second], titles[first])
     assert found.notes == []
+
+
+def test_a_family_named_by_a_word_of_its_title_is_not_there_but_near(pair, made):
+    graph, family = mint("graph", "ref", "family", "f7"), mint("family", "f7")
+    pair.store.inner.extend(
+        [
+            Quad(family, RDF.type, KG.PolicyFamily, graph),
+            Quad(family, DCTERMS.title, Literal("Fictional Quorvex Act"), graph),
+        ]
+    )
+    with pytest.raises(NotFoundError, match="near it are f7"):
+        policy_lineage(pair, "quorvex")
 
 
 def test_a_family_that_is_not_there_is_an_error_with_those_like_it(kg):
