@@ -15,7 +15,9 @@ from rich.console import Console
 from tests.benchmarks.comparison import Comparison, table
 
 BENCHMARKS = (
-BENCHMARKS = ("loading", "validation", "embedding", "search", "ranking", "repair", "endpoint", "adversarial", "wikibase", "mentions", "concepts",)
+    "loading", "validation", "embedding", "search", "ranking", "repair", "endpoint", "adversarial", "wikibase",
+    "mentions", "concepts",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> int:
