@@ -104,12 +104,12 @@ def concept_find(
     offset: Offset = 0,
     explain: Explain = False,
 ) -> ConceptResult:
-    """Find concepts (climate topics, instruments, ...) by label, alias or QID; misspellings are forgiven.
+    """Find concepts by label, alias or QID; misspellings are forgiven.
 
-    Use to get the QID that the other concept tools and `search` filters.concept_qids take. Returns concepts: qid,
-    preferred_label, aliases, description, instance_of, broader, narrower ({qid, label} each), score.
+    Use to get the QID that concept tools and `search` filters.concept_qids take. Returns concepts: qid,
+    preferred_label, aliases, description, instance_of, broader, narrower, score.
     Example: concept_find(q="solar energy").
-    Next: `concept_mentions` for passages that name it, `concept_neighbors` for what is linked to it.
+    Next: `concept_mentions` for passages that name it.
     """
     bounded("limit", limit, 1, 200)
     bounded("offset", offset, 0, 100_000)

@@ -78,11 +78,10 @@ def concept_mentions(
     offset: Offset = 0,
     explain: Explain = False,
 ) -> MentionResult:
-    """List the passages that name concepts by label or alias, word for word, with the offsets of each mention.
+    """List the passages that name concepts by label or alias, with the offsets of each mention.
 
-    Use for citable evidence on a topic with a QID. Returns evidence: id, document, passage, score (how many of the
-    concepts it names and how often; most first, then newest), provenance, concept_matches{qid, label, match_type,
-    offsets, words}; offsets are characters of passage.text.
+    Use for citable evidence on a topic. Returns evidence: id, document, passage, score, provenance,
+    concept_matches{qid, label, match_type, offsets, words}.
     Example: concept_mentions(qids=["Q1012"], limit=5).
     Next: `fetch` the document id for what stands around it.
     """

@@ -101,14 +101,12 @@ def validate(
     max_results: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="Examples in all")] = 20,
     max_tokens: MaxTokens = 4_000,
 ) -> ValidationResult:
-    """Validate one graph, document or pasted Turtle with SHACL.
+    """Validate a graph, a document or pasted Turtle with SHACL.
 
-    Use before writing data, or to tell whether data found are sound. Give exactly one of graph, document, turtle, and
-    shapes of your own or a suite; the suite is `record` (closed for what loaders wrote, open for the rest) unless
-    graph is union, which takes `dataset`. Returns conforms, counts, and findings by shape and cause, each with examples
-    and their source rows.
+    Use before writing data. Give one of graph, document, turtle; and shapes, or a suite (else record; dataset for
+    union). Returns conforms, counts, findings with examples.
     Example: validate(document="cpr://doc/fictional-transport-decarbonisation-act_de01").
-    Next: `fetch` a focus node, or mend the Turtle and validate again.
+    Next: `fetch` a focus node.
     """
     bounded("max_results", max_results, 1, MAX_RESULTS)
     bounded("max_tokens", max_tokens, 200, 50_000)

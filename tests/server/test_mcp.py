@@ -73,7 +73,7 @@ def test_a_listing_is_lean(kg):
 
     tools = ask(kg, work)
     read = sum(len(tool.name + tool.description + json.dumps(tool.input_schema)) for tool in tools)
-    assert read / 3.5 < 4_000
+    assert read / 3.5 < 4_000, read
     assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools) < 38_000
 
 
