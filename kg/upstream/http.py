@@ -104,6 +104,8 @@ def exchange(url: str, form: Mapping[str, str], accept: str, seconds: float, max
                         break
                     if len(body) > max_bytes:
                         raise TooLargeError
+        except httpx.TimeoutException:  # which has the same limit, and may be first to notice
+            raise DeadlinePassedError from None
         except (httpx.HTTPError, httpx.StreamError, OSError):
             if not deadline.passed:
                 raise

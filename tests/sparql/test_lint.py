@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent.parent
 def schema(tmp_path_factory: pytest.TempPathFactory) -> Schema:
     folder = tmp_path_factory.mktemp("data")
     with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as kg:
+        load(kg, "wikibase", [str(ROOT / "fixtures" / "wikibase")], base="climate")
         load(kg, "climate", [str(ROOT / "fixtures" / "climate")])
         return measure(kg)
 
