@@ -213,7 +213,7 @@ class _Names:
         fit = {name for of in classes for name in lexicon.schema.classes[of].properties}
         near = lexicon.nearest("property", iri, fit=fit)
         links = [step for of in classes for step in lexicon.links(of, iri)]
-        if weak and not near and not links:
+        if weak and not links and not any(lexicon.spelt_alike(iri, name) for name in near):
             return  # a term of another vocabulary, that these data do without
         is_class = iri in lexicon.known["class"]
         what = f"{node.text} is a class, not a property" if is_class else f"there is no property {node.text}"
