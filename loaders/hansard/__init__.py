@@ -1,0 +1,1 @@
+"""Hansard: official XML of sitting days, and speeches in tables."""

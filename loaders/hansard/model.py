@@ -1,0 +1,136 @@
+"""What the parsers of Hansard files yield, whatever the form of the file: a sitting, or single speeches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, time
+from typing import Literal
+
+UtteranceKind = Literal["turn", "continuation", "interjection"]
+SpeechKind = Literal["speech", "question", "answer", "writtenQuestion", "writtenAnswer"]
+VoteValue = Literal["aye", "no", "pair"]
+
+
+@dataclass(frozen=True, slots=True)
+class Talker:
+    """Who spoke, as the source has it; every field is the recorded form."""
+
+    name: str
+    """As displayed ("Mr ABBOTT"), or the only form that there is."""
+    full_name: str | None = None
+    """The metadata form ("Abbott, Tony, MP")."""
+    name_id: str | None = None
+    electorate: str | None = None
+    party: str | None = None
+    state: str | None = None
+    role: str | None = None
+    in_government: bool | None = None
+    first_speech: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """Words of one person: the code points [start, end) of the speech's text."""
+
+    kind: UtteranceKind
+    start: int
+    end: int
+    talker: Talker | None = None
+    time: time | None = None
+    page: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """One turn of one speaker, with what others threw in."""
+
+    ordinal: int
+    """Of the turn in its file, from 1."""
+    kind: SpeechKind
+    talker: Talker
+    text: str
+    utterances: Sequence[Utterance]
+    """In the order of the text, which they cover whole."""
+    debate: tuple[int, ...] = ()
+    """Path of its debate: (3, 1) is the first sub-debate of the third debate; () is none."""
+    title: str | None = None
+    time: time | None = None
+    page: str | None = None
+    answers: int | None = None
+    """Ordinal of the question that it answers."""
+    lines: tuple[int, int] | None = None
+    """First and last line in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Debate:
+    """A heading of the day with what belongs under it."""
+
+    path: tuple[int, ...]
+    title: str
+    kind: str | None = None
+    """As recorded: Bills, Questions Without Notice."""
+    page: str | None = None
+    bills: Sequence[str] = ()
+    """Titles of the bills that it is about, as recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """Text of the record that nobody is said to have spoken."""
+
+    text: str
+    ordinal: int
+    """Its place among the turns: after the turn with this ordinal (0: before all)."""
+    debate: tuple[int, ...] = ()
+    page: str | None = None
+    lines: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One name in a division."""
+
+    value: VoteValue
+    name: str
+    teller: bool = False
+    name_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """A vote by names."""
+
+    debate: tuple[int, ...]
+    header: str
+    """What was said of it before the names, verbatim."""
+    votes: Sequence[Vote]
+    ayes: int | None = None
+    """As counted by the source."""
+    noes: int | None = None
+    result: str | None = None
+    ordinal: int = 0
+    """After the turn with this ordinal."""
+    time: time | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """One chamber's record of one day, in the order of its file."""
+
+    chamber: str
+    """As recorded."""
+    date: date
+    parliament: str | None = None
+    session: str | None = None
+    period: str | None = None
+    page: str | None = None
+    proof: bool | None = None
+    schema_version: str | None = None
+    debates: Sequence[Debate] = ()
+    speeches: Sequence[Speech] = ()
+    procedures: Sequence[Procedure] = ()
+    divisions: Sequence[Division] = ()
+    warnings: Sequence[str] = field(default_factory=tuple)
+    """What was repaired or is missing, each with its place."""
