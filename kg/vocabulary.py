@@ -130,6 +130,7 @@ Kind = Literal[
     "document", "passage", "family", "concept",
     "place", "agent", "run", "source", "snapshot", "derivation", "commit", "cession", "rule",
     "graph", "code",
+    "speech", "sitting", "debate", "division", "bill", "person", "party", "chamber", "electorate",
 ]  # fmt: skip
 
 _INDEX: Final = re.compile("0|[1-9][0-9]*")
@@ -148,6 +149,15 @@ _ROOTS: Final[dict[str, str]] = {
     "rule": BASE + "id/rule/",
     "graph": BASE + "graph/",
     "code": BASE + "vocab/",
+    "speech": BASE + "id/speech/",
+    "sitting": BASE + "id/sitting/",
+    "debate": BASE + "id/debate/",
+    "division": BASE + "id/division/",
+    "bill": BASE + "id/bill/",
+    "person": BASE + "id/person/",
+    "party": BASE + "id/party/",
+    "chamber": BASE + "id/chamber/",
+    "electorate": BASE + "id/electorate/",
 }
 
 
@@ -196,6 +206,13 @@ def mint(kind: Kind, *parts: str, lang: str | None = None) -> NamedNode:
 def span_of(unit: NamedNode, start: int, end: int) -> NamedNode:
     """Return the IRI of the characters `start` to `end` (exclusive) of a text unit (RFC 5147)."""
     return NamedNode(f"{unit.value}{'&' if '#' in unit.value else '#'}char={start},{end}")
+
+
+def part_of(whole: NamedNode, kind: Literal["utterance", "vote", "text"], number: int) -> NamedNode:
+    """Return the IRI of a numbered part of a record, from 0: an utterance of a speech, a vote of a division, a
+    procedural text of a sitting.
+    """
+    return NamedNode(f"{whole.value}#{kind}={number}")
 
 
 def mention_of(unit: NamedNode, start: int, end: int, thing: NamedNode) -> NamedNode:
