@@ -18,7 +18,7 @@ import sentencex
 SIZE: Final = 800
 """Code points that a chunk has at most."""
 OVERLAP: Final = 150
-"""Code points at most that a chunk repeats of the one before: whole sentences, or words of one that fits in no chunk."""
+"""Code points at most that a chunk repeats of the one before: whole sentences, or words of one that fits in none."""
 
 Span = tuple[int, int]
 
