@@ -13,20 +13,12 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, mint, segment, sha256
-from loaders.climate_policy.fields import (
-    iso_date,
-    items,
-    place_codes,
-    present,
-    slug_from,
-    truth,
-    web_address,
-    whole_number,
-)
+from loaders.climate_policy.fields import iso_date, place_codes
 from loaders.climate_policy.languages import language_code
 from loaders.climate_policy.layouts import BODY, FLAT, HEAD, LAWS, detect
 from loaders.climate_policy.markup import blocks
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
+from loaders.readers.cells import items, present, slug_from, truth, web_address, whole_number
 from loaders.readers.locations import File
 from loaders.readers.tables import BodyRow, Group, Tables
 

@@ -7,18 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.errors import RecordError
-from loaders.climate_policy.fields import (
-    iso_date,
-    items,
-    place_codes,
-    present,
-    slug_from,
-    truth,
-    web_address,
-    whole_number,
-)
+from loaders.climate_policy.fields import iso_date, place_codes
 from loaders.climate_policy.languages import language_code
 from loaders.climate_policy.markup import Block, blocks
+from loaders.readers.cells import items, present, slug_from, truth, web_address, whole_number
 
 
 @pytest.mark.parametrize("text", [None, "", " ", "nan", "NaN", "None", "null", "[]", "<NA>"])
