@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from datetime import date, time
 from typing import Literal
 
-UtteranceKind = Literal["turn", "continuation", "interjection"]
-SpeechKind = Literal["speech", "question", "answer", "writtenQuestion", "writtenAnswer"]
+UtteranceKind = Literal["turn", "continuation", "interjection", "remark"]
+"""A remark is the record's own within a turn ("Opposition members interjecting—"): its ``talker`` is None."""
+SpeechKind = Literal["speech", "question", "answer", "writtenQuestion", "writtenAnswer", "interjection", "motion"]
+"""An interjection is a speech where it stands in no turn (the chair between two speeches); a motion is one moved without
+a speech, whose mover the record only names."""
 VoteValue = Literal["aye", "no", "pair"]
 
 
@@ -27,11 +30,13 @@ class Talker:
     role: str | None = None
     in_government: bool | None = None
     first_speech: bool | None = None
+    holder_id: str | None = None
+    """The ``name_id`` of whoever held the office then, where ``name_id`` is an office's (10000) and the source says it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Words of one person: the code points [start, end) of the speech's text."""
+    """Words of one person: the code points [start, end) of the speech's text; none, where the words are not recorded."""
 
     kind: UtteranceKind
     start: int
@@ -74,6 +79,14 @@ class Debate:
     page: str | None = None
     bills: Sequence[str] = ()
     """Titles of the bills that it is about, as recorded."""
+    bill_ids: Sequence[str | None] = ()
+    """Their numbers in the source's register (R1359), in the same order."""
+    venue: str | None = None
+    """Where a part of the chamber met apart: "Main Committee", "Federation Chamber"."""
+    presenters: Sequence[Talker] = ()
+    """Of a petition."""
+    signatures: int | None = None
+    """Of a petition, as recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +99,7 @@ class Procedure:
     debate: tuple[int, ...] = ()
     page: str | None = None
     lines: tuple[int, int] | None = None
+    venue: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
