@@ -17,7 +17,8 @@ The tree (each leaf names the problem of whoever has to act on it)::
     ├── StoreError                   the data directory cannot be used as asked
     │   ├── StoreLockedError         another process holds it
     │   ├── StoreVersionError        a newer version wrote it
-    │   └── StoreReadOnlyError       it cannot be written to
+    │   ├── StoreReadOnlyError       it cannot be written to
+    │   └── StoreDamagedError        what it holds is not what was written
     ├── QueryLimitError              a query hit a limit and was stopped
     │   ├── QueryTimeoutError
     │   ├── QueryMemoryError
@@ -148,6 +149,13 @@ class StoreReadOnlyError(StoreError):
     """The data directory cannot be written to."""
 
     code = "store_read_only"
+
+
+class StoreDamagedError(StoreError):
+    """What is stored is not what was written: a text does not have the length or the hash that it was stored with."""
+
+    code = "store_damaged"
+    http_status = 500
 
 
 class QueryLimitError(QuadciteError):
