@@ -86,7 +86,7 @@ def _opened(
 @console.reported
 def load(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="climate or wikibase (later: hansard, zoning, files).")
+        str, typer.Argument(metavar="SOURCE", help="climate, wikibase or hansard (later: zoning, files).")
     ],
     paths: Annotated[
         list[str],
@@ -104,6 +104,13 @@ def load(
         str | None,
         typer.Option("--base", metavar="WIKIBASE", help="Wikibase that entities are of: wikidata, climate, a URL."),
     ] = None,
+    chamber: Annotated[
+        str | None,
+        typer.Option("--chamber", metavar="CHAMBER", help="Chamber of speeches that do not say it: House or Senate."),
+    ] = None,
+    date: Annotated[
+        str | None, typer.Option("--date", metavar="DATE", help="Date of speeches that do not say it: YYYY-MM-DD.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Load a source: read, check against the shapes, commit, index. What has not changed is skipped."""
@@ -120,9 +127,8 @@ def load(
         raise typer.BadParameter(f"{source} cannot be loaded yet; so far only {available} can", param_hint="SOURCE")
     with _opened(data_dir, create=True, load=pipeline.load) as graph, console.progress(f"loading {source}") as advance:
         places = paths if graph.here else [as_seen_by_a_server(path) for path in paths]
-        done = graph.run(
-            "load", {"source": source, "paths": places, "prune": prune, "wait": wait, "base": base}, advance
-        )
+        asked = {"source": source, "paths": places, "prune": prune, "wait": wait}
+        done = graph.run("load", asked | {"base": base, "chamber": chamber, "date": date}, advance)
         if not graph.here:  # what the load logged, it logged in the server
             for line in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
                 console.say(f"kg: {line}")

@@ -80,19 +80,22 @@ class SourceDocument:
 
 @dataclass(frozen=True, slots=True)
 class SourceGraph:
-    """One source record that is RDF in its source's own model already: a `SourceDocument` without text units."""
+    """One source record that is no single document: RDF in its source's own model, or many documents together.
+
+    `units` are the text units of all the documents in it, each of its own parent; the title of a document is among
+    `quads`.
+    """
 
     domain: str
     key: tuple[str, ...]
     iri: NamedNode
     quads: Sequence[Quad]
-    """All of its graph, ``graph/src/{domain}/{key}``."""
+    """All of its graph, ``graph/src/{domain}/{key}``, but for what `units` say."""
     origins: Sequence[Origin]
     source_sha256: str
     shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     context: Sequence[Origin] = ()
-    title: str = ""
     units: Sequence[TextUnit] = ()
 
 

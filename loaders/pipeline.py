@@ -17,19 +17,20 @@ from pyoxigraph import NamedNode, Quad
 
 from kg import provenance
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile
+from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile, format_rows
 from kg.search import healing
 from kg.search.healing import Healed, Progress, UnitFacts, index_units
 from kg.search.protocol import GraphUnits
 from kg.store.protocol import Commit
 from kg.validation.gate import RecordGate
 from kg.validation.report import Violation
-from kg.vocabulary import KG, mint
+from kg.vocabulary import BASE, DCTERMS, KG, mint
 from loaders import mentions
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal
-from loaders.quarantine import Quarantine
+from loaders.quarantine import CORRECTION, Quarantine
 from loaders.rdf import graph_of, quads
 from loaders.readers.locations import Located, find
+from loaders.reports import LoadReport
 from loaders.sources import LOADERS, Loader, loader
 
 log = logging.getLogger(__name__)
@@ -43,50 +44,6 @@ SHOWN_WARNINGS: Final = 20
 _KEPT_WARNINGS: Final = 1_000
 
 
-@dataclass(slots=True)
-class LoadReport:
-    """What a load did. `run` is the IRI of its run in ``graph/prov``, None when nothing had to be committed."""
-
-    source: str
-    run: str | None = None
-    loaded: int = 0
-    skipped: int = 0
-    removed: int = 0
-    text_units: int = 0
-    """Text units of the records loaded."""
-    quads_added: int = 0
-    quads_removed: int = 0
-    pending_vectors: int = 0
-    seconds: float = 0.0
-    rejections: list[Rejection] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    """What was unusual, in words; of very many the first."""
-    layouts: list[str] = field(default_factory=list)
-    """Of each file read, its layout, in words."""
-
-    @property
-    def rejected(self) -> int:
-        """Records (and files) that could not be loaded."""
-        return len(self.rejections)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``kg load --json`` prints."""
-        return {
-            "source": self.source,
-            "run": self.run,
-            "loaded": self.loaded,
-            "skipped": self.skipped,
-            "rejected": self.rejected,
-            "removed": self.removed,
-            "text_units": self.text_units,
-            "quads_added": self.quads_added,
-            "quads_removed": self.quads_removed,
-            "pending_vectors": self.pending_vectors,
-            "seconds": round(self.seconds, 3),
-            "rejections": [{"record": each.record, "reason": each.reason} for each in self.rejections],
-        }
-
-
 def load(
     kg: KnowledgeGraph,
     source: str,
@@ -96,19 +53,20 @@ def load(
     on_progress: Progress | None = None,
     gate: bool = True,
     index: bool = True,
-    base: str | None = None,
+    **options: str | None,
 ) -> LoadReport:
     """Load the records of `source` from `locations` and return what happened to them.
 
     A record that did not change is skipped, one that breaks its shapes or cannot be read is kept out and described in
     the quarantine folder of the data directory; neither stops the load. With `prune`, records that an earlier load
     took from these locations and that are gone from there are removed. Without `gate` nothing is checked, without
-    `index` nothing is indexed: for measuring, and for a later `heal`. `base` says of which Wikibase the files are that
-    do not say it: its name in the settings, or its address.
+    `index` nothing is indexed: for measuring, and for a later `heal`. `options` are those of the source, as
+    `loaders.sources.Options` describes them; None is as if not given.
 
-    Raises InvalidInputError for a source that there is not, SourceError when a named file cannot be read.
+    Raises InvalidInputError for a source, or an option of it, that there is not, SourceError when a named file cannot
+    be read.
     """
-    chosen = loader(source, kg.settings, base)
+    chosen = loader(source, kg.settings, {name: value for name, value in options.items() if value is not None})
     located = find(locations, kg.settings, chosen.formats, chosen.fetches)
     return Loading(kg, source, located, on_progress, gate, index, configured=chosen).run(prune)
 
@@ -163,7 +121,8 @@ class Loading:
         )
         self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain, self.loader.cut)
         self.known = provenance.current(kg.store, self.loader.domain)
-        self.seen: set[NamedNode] = set()
+        self.seen: dict[NamedNode, tuple[str, str]] = {}
+        """The graphs of this load, each with the hash of its record and where that stands."""
         self.batch = _Batch()
         self.started = time.perf_counter()
         self.shape_warnings: Counter[str] = Counter()
@@ -233,16 +192,22 @@ class Loading:
     def take(self, document: SourceDocument | SourceGraph) -> None:
         """Put a document into the batch, unless it is there already or has not changed."""
         graph = graph_of(document)
-        if graph in self.seen:
-            reason = f"another record of this load has the same identifier {document.iri.value}; they are never merged"
-            self.reject(Rejection(" ".join(document.key), reason, document.origins, context=document.context))
-            return
-        self.seen.add(graph)
         self.rows += len({row for origin in document.origins for row in origin.rows}) or 1
+        if graph in self.seen:
+            self.again(document, *self.seen[graph])
+            return
+        self.seen[graph] = document.source_sha256, _standing(document)
         if self.known.get(graph) == (document.source_sha256, self.loader.version):
             self.report.skipped += 1
             self.is_in(graph)
             self.progress()
+            return
+        if (other := self.other(graph, document)) is not None:
+            reason = (
+                f"{other} has a record with the same identifier {document.iri.value} that says something else, and it "
+                f"stays; to have this one instead, remove that from there and load it with --prune"
+            )
+            self.reject(Rejection(_named(document), reason, document.origins, document.key, document.context))
             return
         if len(self.report.warnings) < _KEPT_WARNINGS:
             self.report.warnings += document.warnings
@@ -250,6 +215,31 @@ class Loading:
         if self.batch.size + len(candidate) > BATCH_QUADS:
             self.commit()
         self.batch.add(graph, document, candidate)
+
+    def again(self, document: SourceDocument | SourceGraph, digest: str, standing: str) -> None:
+        """Pass over or reject a record whose identifier this load has met before."""
+        if self.loader.exclusive and digest == document.source_sha256:
+            self.report.skipped += 1
+            self.progress()
+            return
+        reason = f"another record of this load has the same identifier {document.iri.value}; they are never merged"
+        if self.loader.exclusive:
+            reason = (
+                f"{_standing(document)}: the same identifier {document.iri.value} has another record, in {standing}, "
+                f"and they differ; they are never merged"
+            )
+        self.reject(Rejection(_named(document), reason, document.origins, context=document.context))
+
+    def other(self, graph: NamedNode, document: SourceDocument | SourceGraph) -> str | None:
+        """Return the source whose other record has this graph, where that keeps `document` out."""
+        known = self.known.get(graph)
+        if not self.loader.exclusive or known is None or known[0] == document.source_sha256:
+            return None
+        ours = {origin.snapshot.source for origin in document.origins}
+        theirs = provenance.locations(self.kg.store, [graph]).get(graph, set())
+        # A person's correction of a record gives way to the source, once that has it right.
+        corrected = any(f"{CORRECTION}{place} rows" in each for each in theirs for place in ours)
+        return None if ours & theirs or corrected else ", ".join(sorted(theirs)) or "what was loaded before"
 
     def is_in(self, graph: NamedNode) -> None:
         """Note that a record is in the store as its source has it."""
@@ -260,8 +250,8 @@ class Loading:
         self.report.rejections.append(rejection)
         graph = mint("graph", "src", self.loader.domain, *rejection.key) if rejection.key else None
         if graph is not None:
-            self.seen.add(graph)
-        self.quarantine.put(graph, rejection, self.prov_run, violations)
+            self.seen.setdefault(graph, ("", rejection.source or ""))
+        self.quarantine.put(graph, rejection, self.prov_run, violations, self.loader.said)
 
     def commit(self) -> None:
         """Check, commit and index the batch."""
@@ -273,7 +263,7 @@ class Loading:
             document = batch.documents.pop(graph)
             del batch.candidates[graph]
             rejection = Rejection(
-                document.iri.value.removeprefix("cpr://doc/"),
+                _named(document),
                 "; ".join(dict.fromkeys(violation.message for violation in violations if violation.blocks)),
                 document.origins,
                 document.key,
@@ -296,12 +286,13 @@ class Loading:
             committed = {
                 graph: (digest, document)
                 for graph, document in batch.documents.items()
-                if (digest := hashes.get(graph)) is not None and isinstance(document, SourceDocument)
+                if (digest := hashes.get(graph)) is not None
+                and (isinstance(document, SourceDocument) or document.units)
             }
             self.indexing = self.indexer.submit(self.put_in_index, committed)
         self.progress()
 
-    def put_in_index(self, committed: Mapping[NamedNode, tuple[str, SourceDocument]]) -> None:
+    def put_in_index(self, committed: Mapping[NamedNode, tuple[str, SourceDocument | SourceGraph]]) -> None:
         """Index one batch: in a thread of its own, since the index process works while the next one is committed."""
         self.kg.search.replace(
             {
@@ -319,10 +310,13 @@ class Loading:
     def shared(self, batch: _Batch) -> dict[NamedNode, Sequence[Quad]]:
         """The shared graphs to write: those that say more than what is stored, or something else."""
         wanted: dict[NamedNode, Sequence[Quad]] = {}
+        merge = self.loader.merge
         for document in batch.documents.values():
             for graph, candidate in document.shared.items():
+                if merge is not None and graph not in wanted:
+                    wanted[graph] = list(self.kg.store.graph(graph))
                 if not set(candidate) <= set(wanted.get(graph, ())):
-                    wanted[graph] = candidate
+                    wanted[graph] = candidate if merge is None else merge(wanted[graph], candidate)
         return {
             graph: candidate
             for graph, candidate in wanted.items()
@@ -416,6 +410,20 @@ def _gate() -> RecordGate:
     return RecordGate()
 
 
+def _named(document: SourceDocument | SourceGraph) -> str:
+    """What a record is called where it is spoken of."""
+    return document.iri.value.removeprefix("cpr://doc/").removeprefix(BASE + "id/")
+
+
+def _standing(document: SourceDocument | SourceGraph) -> str:
+    """Where a record stands, in words."""
+    places = [
+        (f"row {format_rows(sorted(set(origin.rows)))} of " if origin.rows else "") + origin.snapshot.source
+        for origin in document.origins
+    ]
+    return " and ".join(places)
+
+
 def _origin(document: SourceDocument | SourceGraph, *, rows: bool = True) -> RecordOrigin:
     return RecordOrigin(
         document.source_sha256,
@@ -427,8 +435,12 @@ def _source_file(snapshot: Snapshot) -> SourceFile:
     return SourceFile(snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by)
 
 
-def _indexed(graph: NamedNode, document: SourceDocument) -> list[Any]:
-    block_type = KG.blockType
+def _indexed(graph: NamedNode, document: SourceDocument | SourceGraph) -> list[Any]:
+    block_type, title = KG.blockType, DCTERMS.title
+    if isinstance(document, SourceDocument):
+        titles = {document.iri.value: document.title}
+    else:
+        titles = {quad.subject.value: quad.object.value for quad in document.quads if quad.predicate == title}
     facts = (
         UnitFacts(
             unit.iri.value,
@@ -440,4 +452,4 @@ def _indexed(graph: NamedNode, document: SourceDocument) -> list[Any]:
         )
         for unit in document.units
     )
-    return index_units(graph.value, {document.iri.value: document.title}, facts)
+    return index_units(graph.value, titles, facts)

@@ -32,6 +32,9 @@ from loaders.readers.locations import File, file_sha256
 RESULTS_KEPT: Final = 1_000
 """Results that a description holds one by one; the ``sh:ValidationReport`` beside it has them all."""
 
+CORRECTION: Final = ", a correction of "
+"""Stands, in the name of a file that corrects a record, between the file and what it corrects."""
+
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{24}")
 _LARGEST_BYTES: Final = 64_000_000
 _HASH: Final = 24
@@ -77,6 +80,8 @@ class Entry(BaseModel):
     """What the shapes found, in words."""
     results: list[dict[str, Any]]
     places: list[Place]
+    options: dict[str, str] = {}
+    """What whoever loaded it said of its files."""
     name: str = Field("", exclude=True)
 
     def key(self) -> str:
@@ -129,8 +134,17 @@ class Quarantine:
         entry.name = path.stem
         return entry
 
-    def put(self, graph: NamedNode | None, rejection: Rejection, run: Run, violations: Sequence[Violation] = ()) -> str:
+    def put(
+        self,
+        graph: NamedNode | None,
+        rejection: Rejection,
+        run: Run,
+        violations: Sequence[Violation] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> str:
         """Describe a record that `run` rejected and return its name; what was said of it before is replaced.
+
+        `options` are what whoever loads said of its files, for another try.
 
         Raises StoreError.
         """
@@ -148,6 +162,7 @@ class Quarantine:
             report=_text(written(violations, "text", checked=rejection.record).rstrip()) if violations else "",
             results=json.loads(_text(json.dumps(results, ensure_ascii=False))),
             places=_places(rejection, run.started),
+            options=dict(options or {}),
         )
         entry.name = _name(self.domain, entry.key())
         with self._writing():

@@ -19,10 +19,10 @@ from kg.validation.report import Violation
 from kg.vocabulary import BASE, mint
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph
 from loaders.pipeline import LOADERS, Loader, Loading, LoadReport
-from loaders.quarantine import Entry, Quarantine, named, short_ids
+from loaders.quarantine import CORRECTION, Entry, Quarantine, named, short_ids
 from loaders.rdf import graph_of, quads
 from loaders.readers.locations import File, Located, find
-from loaders.sources import loader
+from loaders.sources import Options, loader
 
 LOADED: Final = "loaded"
 QUARANTINED: Final = "quarantined"
@@ -55,12 +55,14 @@ def retry(
         raise InvalidInputError("a correction takes the name of who gives it")
     shorts = short_ids(by_name)
     reports, outcomes = [], dict.fromkeys(names, "")
-    for domain, base in dict.fromkeys((by_name[name].domain, _base(by_name[name])) for name in names):
-        chosen = [each for name in names if ((each := by_name[name]).domain, _base(each)) == (domain, base)]
+    kinds = {name: (by_name[name].domain, tuple(sorted(_options(by_name[name]).items()))) for name in names}
+    for kind in dict.fromkeys(kinds.values()):
+        domain, options = kind
+        chosen = [by_name[name] for name in names if kinds[name] == kind]
         if domain not in LOADERS:
             outcomes |= {each.name: f"no source {domain!r} can be loaded by this version" for each in chosen}
             continue
-        retrying = _Retry(kg, domain, chosen, _corrected(kg, correction, chosen[0], by), on_progress, base)
+        retrying = _Retry(kg, domain, chosen, _corrected(kg, correction, chosen[0], by), on_progress, dict(options))
         reports.append(retrying.run().to_dict())
         outcomes |= retrying.reasons
     return {
@@ -108,7 +110,7 @@ def mapped(quarantine: Quarantine, entry: Entry) -> list[Quad]:
     """Return the record as its rows are mapped, unchecked. Raises RecordError when no record can be made of them."""
     if entry.domain not in LOADERS:
         raise RecordError(f"no source {entry.domain!r} can be loaded by this version")
-    for item in _read(loader(entry.domain, settings(), _base(entry)), quarantine.files(entry)):
+    for item in _read(loader(entry.domain, settings(), _options(entry)), quarantine.files(entry)):
         if _is_of(item, entry):
             if isinstance(item, Rejection):
                 raise RecordError(item.reason)
@@ -119,13 +121,13 @@ def mapped(quarantine: Quarantine, entry: Entry) -> list[Quad]:
 def _corrected(kg: KnowledgeGraph, location: str | None, entry: Entry, by: str) -> File | None:
     if location is None:
         return None
-    formats = loader(entry.domain, kg.settings, _base(entry)).formats
+    formats = loader(entry.domain, kg.settings, _options(entry)).formats
     files = find([location], kg.settings, formats).files
     if len(files) != 1 or not files[0].named:
         raise InvalidInputError(f"{location}: a correction is one file")
     path, digest = files[0].path, files[0].snapshot.sha256
     corrected = "; ".join(f"{place.file} rows {place.rows}" for place in entry.places)
-    return File(path, Snapshot(digest, f"{path.as_posix()}, a correction of {corrected}", sent_by=by), named=True)
+    return File(path, Snapshot(digest, f"{path.as_posix()}{CORRECTION}{corrected}", sent_by=by), named=True)
 
 
 class _Retry(Loading):
@@ -138,7 +140,7 @@ class _Retry(Loading):
         entries: Sequence[Entry],
         correction: File | None,
         on_progress: Progress | None,
-        base: str | None = None,
+        options: Options | None = None,
     ) -> None:
         config = (
             {"from": "quarantine"}
@@ -150,7 +152,7 @@ class _Retry(Loading):
             }
         )
         super().__init__(
-            kg, source, Located((), ()), on_progress, config=config, configured=loader(source, kg.settings, base)
+            kg, source, Located((), ()), on_progress, config=config, configured=loader(source, kg.settings, options)
         )
         self.entries: Final = entries
         self.correction: Final = correction
@@ -232,7 +234,8 @@ class _Retry(Loading):
         self.reasons[entry.name] = rejection.reason
         if self.correction is not None:
             return
-        if self.quarantine.put(graph, rejection, self.prov_run, violations) != entry.name:
+        name = self.quarantine.put(graph, rejection, self.prov_run, violations, self.loader.said)
+        if name != entry.name:
             self.quarantine.remove(entry.name)
 
     def stays(self, reason: str) -> None:
@@ -246,11 +249,11 @@ def _read(loader: Loader, files: Sequence[File]) -> Iterator[SourceDocument | So
         yield from (item for item in items if isinstance(item, SourceDocument | SourceGraph | Rejection))
 
 
-def _base(entry: Entry) -> str | None:
-    """Of an entity the name of its Wikibase, which its graph says."""
+def _options(entry: Entry) -> Options:
+    """What was said of its files; of an entity the name of its Wikibase, which its graph says."""
     start = BASE + "graph/src/wikibase/"
     graph = entry.graph or ""
-    return unquote(graph[len(start) :].partition("/")[0]) if graph.startswith(start) else None
+    return {"base": unquote(graph[len(start) :].partition("/")[0])} if graph.startswith(start) else entry.options
 
 
 def _is_of(item: SourceDocument | SourceGraph | Rejection, entry: Entry) -> bool:

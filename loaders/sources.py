@@ -21,6 +21,10 @@ from loaders.wikibase import reading as wikibase
 from loaders.wikibase import remote
 
 Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
+Options = Mapping[str, str]
+"""What whoever loads says of the files: ``base``, the Wikibase that they are of, by name or address; ``chamber`` and
+``date``, of speeches that do not say them.
+"""
 Derived = Mapping[NamedNode, tuple[Sequence[Quad], NamedNode]]
 """Quads of graphs below ``graph/der/``, each with the graph that it is made from."""
 
@@ -46,8 +50,18 @@ class Loader:
     """What fetches its locations that are no files, by how they start: ``sparql`` for ``sparql:URL@FILE``."""
     cut: excerpts.Cut = excerpts.cut
     """What keeps the rows of rejected records."""
-    configure: Callable[[Settings, str | None], Loader] | None = None
-    """What makes it fit the settings and, of a Wikibase, its name or base address where that is given."""
+    configure: Callable[[Settings, Options], Loader] | None = None
+    """What makes it fit the settings and the options."""
+    options: Sequence[str] = ()
+    """The options that it takes."""
+    said: Options = field(default_factory=dict)
+    """The options that whoever loads gave, where a record in quarantine takes them for another try."""
+    exclusive: bool = False
+    """Whether a record that is read from two sources which differ stays as the first has it, and of the other is
+    rejected; what says the same again is passed over.
+    """
+    merge: Callable[[Sequence[Quad], Sequence[Quad]], Sequence[Quad]] | None = None
+    """What a graph that records share says once more is said of it; without it the last that is said holds."""
 
     @property
     def agent(self) -> Agent:
@@ -55,8 +69,8 @@ class Loader:
         return Agent(f"loaders.{self.domain}", self.version)
 
 
-def _wikibase(given: Settings, base: str | None) -> Loader:
-    reading = wikibase.Reading.of(given, base)
+def _wikibase(given: Settings, options: Options) -> Loader:
+    reading = wikibase.Reading.of(given, options.get("base"))
     views = Views(reading.known)
     return Loader(
         wikibase.DOMAIN,
@@ -69,6 +83,7 @@ def _wikibase(given: Settings, base: str | None) -> Loader:
         views.cycles,
         {remote.SCHEME: remote.fetch},
         reading.cut,
+        options=("base",),
     )
 
 
@@ -78,15 +93,22 @@ def _as_set(files: Sequence[File]) -> Iterator[Item]:
 
 LOADERS: Final = {
     "climate": Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read),
-    "wikibase": Loader(wikibase.DOMAIN, wikibase.VERSION, _as_set, wikibase.FORMATS, configure=_wikibase),
+    "wikibase": Loader(
+        wikibase.DOMAIN, wikibase.VERSION, _as_set, wikibase.FORMATS, configure=_wikibase, options=("base",)
+    ),
 }
 
 
-def loader(source: str, given: Settings, base: str | None = None) -> Loader:
-    """Return what loads `source`. Raises InvalidInputError for a source that there is not."""
+def loader(source: str, given: Settings, options: Options | None = None) -> Loader:
+    """Return what loads `source`. Raises InvalidInputError for a source, or an option of it, that there is not."""
     found = LOADERS.get(source)
     if found is None:
         raise InvalidInputError(f"no source {source!r} can be loaded; there are: {', '.join(LOADERS)}")
-    if base is not None and found.configure is None:
-        raise InvalidInputError(f"only a Wikibase has a base address, not {source}")
-    return found if found.configure is None else found.configure(given, base)
+    for name in options or ():
+        if name not in found.options:
+            takers = [each for each, other in LOADERS.items() if name in other.options]
+            own = ", ".join(f"--{each}" for each in found.options) or "no option"
+            raise InvalidInputError(
+                f"{source} takes no --{name}, which is for {' and '.join(takers) or 'no source'}; {source} takes {own}"
+            )
+    return found if found.configure is None else found.configure(given, options or {})

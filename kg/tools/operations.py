@@ -113,7 +113,7 @@ def load(
     paths: Sequence[str],
     prune: bool,
     wait: bool,
-    base: str | None = None,
+    **options: str | None,
 ) -> dict[str, Any]:
     """Load a source as ``kg load`` does. Returns its ``report``, the reasons of its ``rejections``, its ``warnings``
     and ``layouts``, and in ``failure`` why the vectors that were waited for could not be made (None: all well).
@@ -121,7 +121,7 @@ def load(
     if kg.load is None:
         raise InvalidInputError("this process cannot load: its composition root gave it no loaders")
     with _alone(on_progress):
-        report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress, base=base)
+        report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress, **options)
     failure = None
     if wait:
         try:
