@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from pyoxigraph import NamedNode, Quad
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import provenance
 from kg.knowledge_graph import KnowledgeGraph
@@ -228,7 +228,7 @@ class Loading:
                 f"{_standing(document)}: the same identifier {document.iri.value} has another record, in {standing}, "
                 f"and they differ; they are never merged"
             )
-        self.reject(Rejection(_named(document), reason, document.origins, context=document.context))
+        self.reject(Rejection(" ".join(document.key), reason, document.origins, context=document.context))
 
     def other(self, graph: NamedNode, document: SourceDocument | SourceGraph) -> str | None:
         """Return the source whose other record has this graph, where that keeps `document` out."""
@@ -440,7 +440,12 @@ def _indexed(graph: NamedNode, document: SourceDocument | SourceGraph) -> list[A
     if isinstance(document, SourceDocument):
         titles = {document.iri.value: document.title}
     else:
-        titles = {quad.subject.value: quad.object.value for quad in document.quads if quad.predicate == title}
+        named = ((quad.subject, quad.object) for quad in document.quads if quad.predicate == title)
+        titles = {
+            thing.value: name.value
+            for thing, name in named
+            if isinstance(thing, NamedNode) and isinstance(name, Literal)
+        }
     facts = (
         UnitFacts(
             unit.iri.value,
