@@ -121,7 +121,7 @@ def test_identifiers_have_the_forms_that_the_ontology_fixes() -> None:
         ("passage", ("a", "1", "2"), None, "slug and a decimal index"),
         ("passage", ("a", "1"), "", "empty part"),
         ("place", ("DJI",), "en", "only a document or a passage"),
-        ("sandwich", ("a",), None, "no identifiers of kind 'sandwich'; the kinds are agent, cession, code"),
+        ("sandwich", ("a",), None, "no identifiers of kind 'sandwich'; the kinds are agent, bill, cession"),
     ],
 )
 def test_what_is_no_identifier_is_refused(kind: Kind, parts: tuple[str, ...], lang: str | None, message: str) -> None:
