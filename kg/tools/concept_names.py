@@ -19,7 +19,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
 from kg.tools.reading import Reader, iri_of
 from kg.tools.spelling import Likeness, Names
-from kg.vocabulary import BASE, KG, SKOS
+from kg.vocabulary import BASE, KG, PREFIXES, SKOS
 
 NAMES_READ: Final = 400_000
 """Names of concepts that are read at most; the cut is announced."""
@@ -126,7 +126,7 @@ class Concepts:
 
         A QID that the climate concept store has is that concept alone.
         """
-        wanted = text.strip().removeprefix("<").removesuffix(">")
+        wanted = plain_id(text)
         concept = self.at(wanted)
         if concept is not None:
             return [concept]
@@ -135,7 +135,7 @@ class Concepts:
 
     def entities_called(self, text: str) -> list[NamedNode]:
         """Return the nodes that a QID or an IRI may be of, in all Wikibases that there are."""
-        wanted = text.strip().removeprefix("<").removesuffix(">")
+        wanted = plain_id(text)
         if _ID.fullmatch(wanted):
             return [NamedNode(base + wanted) for base in self._entity_bases]
         wanted = wanted.removeprefix(_CONCEPT_ROOT)
@@ -277,9 +277,16 @@ def one(reader: Reader, argument: str, text: str) -> Concept:
     return candidates[0]
 
 
+def plain_id(text: str) -> str:
+    """Return an id as the graph has it: an IRI without its brackets, and in the place of a prefixed name (wd:Q42)."""
+    wanted = text.strip().removeprefix("<").removesuffix(">")
+    prefix, colon, local = wanted.partition(":")
+    return PREFIXES[prefix] + local if colon and prefix in PREFIXES and not local.startswith("//") else wanted
+
+
 def check_item(concepts: Concepts, argument: str, text: str) -> None:
     """Raise InvalidInputError unless `text` is a QID or an IRI."""
-    wanted = text.strip().removeprefix("<").removesuffix(">")
+    wanted = plain_id(text)
     last = wanted.rpartition("/")[2]
     if last.startswith("P") and _ID.fullmatch(last):
         raise InvalidInputError(

@@ -14,7 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.budget import Lean, clipped
-from kg.tools.concept_names import Concept, Concepts, concepts_of, one, preference
+from kg.tools.concept_names import Concept, Concepts, concepts_of, one, plain_id, preference
 from kg.tools.model import Identifier, Limit, Offset, Result
 from kg.tools.passages import Explain
 from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
@@ -114,13 +114,17 @@ def concept_find(
     bounded("limit", limit, 1, 200)
     bounded("offset", offset, 0, 100_000)
     if (q is None) == (qid is None):
-        raise InvalidInputError('give q (a label or alias, as in q="solar") or qid (as in qid="Q1167"), not both')
+        raise InvalidInputError(
+            'give either q (a label or alias, as in q="solar") or qid (as in qid="Q1167"), not both'
+        )
+    if q is not None and concepts_of(kg).named(q):
+        qid = q
     reader = Reader(kg)
     notes: list[str] = []
     if qid is not None:
         scored: list[_Scored] = [(one(reader, "qid", qid), None, None)]
         concepts = concepts_of(kg)
-        if qid.strip() not in (scored[0][0].qid, scored[0][0].iri):
+        if plain_id(qid) not in (scored[0][0].qid, scored[0][0].iri):
             notes.append(f"{qid.strip()} is {scored[0][0].qid} here.")
     else:
         concepts, scored = _like(kg, clean_text("q", q or "", TEXT_CHARACTERS), offset + limit + 1)

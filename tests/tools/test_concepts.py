@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools.concept_names import concepts_of
+from kg.tools.concept_names import concepts_of, plain_id
 from kg.tools.concepts import concept_find, concept_properties
 from kg.tools.neighborhood import EDGES_READ, concept_neighbors
 from kg.tools.overview import health, list_resources
@@ -71,6 +71,18 @@ def test_a_concept_comes_with_its_names_definition_and_hierarchy(fixtures):
     assert [(link.qid, link.label) for link in solar.narrower or ()] == [("Q1016", "rooftop solar")]
 
 
+@pytest.mark.parametrize("q", ["Q1010", " cpr://concept/Q1010", f"<{BASE}entity/Q1010>"])
+def test_an_id_in_place_of_a_name_is_taken_as_the_id(fixtures, q):
+    [solar] = concept_find(fixtures, q=q).concepts
+    assert (solar.preferred_label, solar.score) == ("solar power", None)
+
+
+def test_a_prefixed_name_is_the_iri_that_it_stands_for():
+    assert plain_id("wd:Q42") == "http://www.wikidata.org/entity/Q42"
+    assert plain_id("skos://Q42") == "skos://Q42"
+    assert plain_id("<cpr://concept/Q42>") == "cpr://concept/Q42"
+
+
 def test_what_is_unknown_is_not_sent(fixtures):
     [shown] = json.loads(concept_find(fixtures, qid="Q1016").model_dump_json())["concepts"]
     assert not {"narrower", "instance_of", "matched", "score"} & shown.keys()
@@ -108,7 +120,7 @@ def test_what_an_item_is_comes_from_the_property_that_is_called_instance_of(topi
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        ({}, InvalidInputError, "give q"),
+        ({}, InvalidInputError, "give either q"),
         ({"q": "solar", "qid": "Q1010"}, InvalidInputError, "not both"),
         ({"qid": "P2"}, InvalidInputError, "P2 is a property, not an item"),
         ({"qid": f"{BASE}entity/P2"}, InvalidInputError, "P2 is a property, not an item"),
