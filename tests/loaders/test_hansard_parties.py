@@ -255,13 +255,12 @@ def recorded(shared: Path) -> Iterator[tuple[str, str, date]]:
                 yield "flag", row["senate_flag"], day
 
 
+def known(kind: str, form: str, day: date) -> bool:
+    if kind == "party":
+        return party(form, day) is not None
+    return {"chamber": chamber, "state": state, "flag": chamber_of_flag}[kind](form) is not None
+
+
 def test_every_form_in_the_real_files_is_known(shared: Path) -> None:
-    unknown: Counter[tuple[str, str, int]] = Counter()
-    for kind, form, day in recorded(shared):
-        if is_nothing(form):
-            continue
-        known = {"party": lambda f, d: party(f, d), "chamber": lambda f, _: chamber(f), "state": lambda f, _: state(f),
-                 "flag": lambda f, _: chamber_of_flag(f)}[kind](form, day)  # fmt: skip
-        if known is None:
-            unknown[kind, form, day.year] += 1
-    assert unknown == Counter()
+    found = [each for each in recorded(shared) if not is_nothing(each[1])]
+    assert Counter(each for each in found if not known(*each)) == Counter()
