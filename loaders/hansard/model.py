@@ -10,8 +10,8 @@ from typing import Literal
 UtteranceKind = Literal["turn", "continuation", "interjection", "remark"]
 """A remark is the record's own within a turn ("Opposition members interjecting—"): its ``talker`` is None."""
 SpeechKind = Literal["speech", "question", "answer", "writtenQuestion", "writtenAnswer", "interjection", "motion"]
-"""An interjection is a speech where it stands in no turn (the chair between two speeches); a motion is one moved without
-a speech, whose mover the record only names."""
+"""An interjection is a speech where it stands in no turn (the chair between two speeches); a motion is moved without a
+speech, by somebody whom the record only names."""
 VoteValue = Literal["aye", "no", "pair"]
 
 
@@ -31,12 +31,12 @@ class Talker:
     in_government: bool | None = None
     first_speech: bool | None = None
     holder_id: str | None = None
-    """The ``name_id`` of whoever held the office then, where ``name_id`` is an office's (10000) and the source says it."""
+    """The ``name_id`` of who held the office, where ``name_id`` is the office's own (10000) and the source says it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Words of one person: the code points [start, end) of the speech's text; none, where the words are not recorded."""
+    """Words of one person: the code points [start, end) of the speech's text; none, where they are not recorded."""
 
     kind: UtteranceKind
     start: int
