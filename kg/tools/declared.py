@@ -237,6 +237,15 @@ def short(iri: str) -> str:
     return curie(iri)
 
 
+def foreign(iri: str, label: str) -> str:
+    """Return what to say of a class or property that the ontology does not define."""
+    if "/prop/novalue/" in iri:
+        return f"items with a statement that they have no value of {local_name(iri)}"
+    name = short(iri)
+    whose = "another vocabulary" if name.startswith("<") else f"{name.partition(':')[0]}:"
+    return f"{label}, as {whose} defines it"
+
+
 def is_literal_type(iri: str) -> bool:
     """Return whether an IRI names a datatype of literals."""
     return iri.startswith((XSD.iri, f"{RDF.iri}langString"))

@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
 from kg.tools.budget import Lean, clipped
-from kg.tools.declared import local_name, short, words_of
+from kg.tools.declared import foreign, local_name, short, words_of
 from kg.tools.meaning import WITHOUT_MODEL, closeness, overlap
 from kg.tools.model import Offset, Result
 from kg.tools.reading import Reader, bounded, clean_text, iri_of, text_of
@@ -156,7 +156,7 @@ def _shown(reader: Reader, page: Sequence[tuple[float, Entry, str]]) -> list[Fou
 
 def _context(entry: Entry, texts: Mapping[str, str]) -> str:
     if entry.kind != "individual":
-        return entry.about or f"{entry.label}, as {short(entry.iri).partition(':')[0]}: defines it"
+        return entry.about or foreign(entry.iri, entry.label)
     scheme = scheme_of(entry.iri)
     if entry.about:
         return entry.about

@@ -11,7 +11,7 @@ from typing import Literal as OneOf
 from pydantic import BaseModel, Field
 from pyoxigraph import RdfFormat, Triple, serialize
 
-from kg.errors import InvalidInputError, QuadciteError, QueryTimeoutError
+from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, QueryTimeoutError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
 from kg.sparql.lint import Hint, check
 from kg.store import replies
@@ -155,6 +155,8 @@ def _ask(
 def _with_hints(error: QuadciteError, hints: Sequence[HintLine]) -> QuadciteError:
     """Return `error` with what looks wrong in the query, in the words for whoever wrote it."""
     said = str(error)
+    if isinstance(error, QueryForbiddenError):  # what a refused clause would have declared or bound is not missing
+        hints = [hint for hint in hints if hint.code not in ("undeclared_prefix", "unbound_variable")]
     for hint in hints:
         at, _, problem = hint.message.partition(": ")
         # The parser says the same of a prefix, with less help.

@@ -16,7 +16,7 @@ from kg.sparql.terms import bind
 from kg.tools import declared
 from kg.tools.budget import Lean, MaxTokens, clipped, tokens_of
 from kg.tools.cells import written
-from kg.tools.declared import Constraint, local_name, short, words_of
+from kg.tools.declared import Constraint, foreign, local_name, short, words_of
 from kg.tools.model import Completeness, Identifier, Offset, Result
 from kg.tools.reading import Reader, bounded, text_of
 from kg.tools.terms import Terms, terms_of
@@ -133,8 +133,7 @@ def _domains(schema: Schema) -> SchemaResult:
     for iri, use in schema.classes.items():
         term = schema.terms.get(iri)
         about = clipped(
-            (term.definition if term else None)
-            or f"{words_of(local_name(iri))}, as {short(iri).partition(':')[0]}: defines it",
+            (term.definition if term else None) or foreign(iri, words_of(local_name(iri))),
             ABOUT_CHARACTERS,
         )
         line = ClassLine(name=short(iri), things=use.entities, about=about)

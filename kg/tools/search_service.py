@@ -25,7 +25,7 @@ from kg.sparql.service import Clause, Prologue, replace
 from kg.sparql.terms import Bindable, bind
 from kg.store.apart import clauses_of
 from kg.store.federation import Federation
-from kg.vocabulary import KG
+from kg.vocabulary import KG, WIKIBASE
 
 FORM: Final = 'SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }'
 DEFAULT_HITS: Final = 50
@@ -33,6 +33,10 @@ MAX_HITS: Final = 1_000
 _PARTS: Final = ("matches", "score", "rank", "limit", "mode")
 _MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _DECIMALS: Final = 6
+_LABELLED: Final = {"AltLabel": "skos:altLabel", "Label": "rdfs:label", "Description": "schema:description"}
+"""What Wikidata's label service binds variables to, by how their names end; the longest ending first."""
+_LANGUAGES: Final = re.compile(r"[\"']([^\"']*)[\"']")
+_SHOWN: Final = 5
 
 
 def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> str:
@@ -82,12 +86,34 @@ def _searches(query: str, found: Sequence[Clause], prologue: Prologue, federatio
 
 def _unanswered(query: str, clause: Clause, federation: Federation) -> QueryForbiddenError:
     line, column = position(query, clause.start)
+    if clause.endpoint == WIKIBASE.label.value:
+        return QueryForbiddenError(
+            f"SERVICE at line {line}, column {column}: wikibase:label is answered at Wikidata alone; here "
+            f"labels are triples. In its place write {_labels(query, clause)}"
+        )
     answered = "kg:search" + "".join(f", <{endpoint}>" for endpoint in federation.endpoints)
     asked = "a variable" if clause.endpoint is None else f"<{clause.endpoint}>"
     return QueryForbiddenError(
         f"SERVICE at line {line}, column {column}: {asked} is not asked from here; this server answers {answered} "
         "(its setting QUADCITE_SERVICE_ENDPOINTS names others). Load the data, or query the other server yourself"
     )
+
+
+def _labels(query: str, clause: Clause) -> str:
+    """Return the patterns that bind what `clause`, of Wikidata's label service, would bind."""
+    asked = _LANGUAGES.search(clause.inner)
+    tags = [tag.strip() for tag in (asked[1] if asked else "").split(",")]
+    tag = next((tag for tag in tags if re.fullmatch(r"[A-Za-z]+(-[A-Za-z0-9]+)*", tag)), "en")
+    names = dict.fromkeys(re.findall(r"[?$](\w+)", query))
+    patterns = []
+    for name in names:
+        ending = next((each for each in _LABELLED if name.endswith(each)), "")
+        if ending and name.removesuffix(ending) in names:
+            item = name.removesuffix(ending)
+            patterns.append(f'OPTIONAL {{ ?{item} {_LABELLED[ending]} ?{name} FILTER(LANG(?{name}) = "{tag}") }}')
+    if not patterns:
+        patterns = [f'OPTIONAL {{ ?item rdfs:label ?itemLabel FILTER(LANG(?itemLabel) = "{tag}") }}']
+    return " ".join(patterns[:_SHOWN])
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import pytest
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.tools.budget import tokens_of
-from kg.tools.declared import code_lists, modules, shapes
+from kg.tools.declared import code_lists, foreign, modules, shapes
 from kg.tools.registry import content_of
 from kg.tools.schema_levels import describe_schema
 from kg.vocabulary import KG
@@ -102,3 +102,11 @@ def test_the_shapes_and_the_ontology_are_read_whole():
     assert of_document.properties[KG.corpusType.value].scheme == "https://w3id.org/quadcite/vocab/corpusType"
     assert of_document.properties["http://purl.org/dc/terms/title"].cardinality == "exactly 1"
     assert next(iter(modules())) == "core"
+
+
+def test_a_class_that_the_ontology_lacks_is_said_to_be_of_its_vocabulary():
+    assert foreign("http://wikiba.se/ontology#Item", "item") == "item, as wikibase: defines it"
+    assert foreign("https://x.example/Thing", "thing") == "thing, as another vocabulary defines it"
+    own = foreign("https://wb.example/prop/novalue/P16", "p16")
+    assert own == foreign("http://www.wikidata.org/prop/novalue/P16", "p16")
+    assert own == "items with a statement that they have no value of P16"

@@ -203,3 +203,19 @@ def test_nothing_is_searched_when_any_clause_is_wrong(kg: KnowledgeGraph) -> Non
     with pytest.raises(InvalidInputError):
         expand(kg, 'SELECT * { SERVICE kg:search { ?u kg:matches "x" } SERVICE kg:search { ?u kg:matches ?x } }')
     assert index.asked == []
+
+
+@pytest.mark.parametrize(
+    ("languages", "tag"), [('"[AUTO_LANGUAGE],pt,en"', "pt"), ("'[AUTO_LANGUAGE]'", "en"), ('"pt-BR"', "pt-BR")]
+)
+def test_in_place_of_wikidatas_label_service_comes_what_binds_the_same(kg: KnowledgeGraph, languages, tag) -> None:
+    clause = f"SERVICE wikibase:label {{ bd:serviceParam wikibase:language {languages} . }}"
+    query = f"SELECT ?item ?itemLabel ?itemAltLabel ?noLabel WHERE {{ ?item wdt:P31 ?kind {clause} }}"
+    with pytest.raises(QueryForbiddenError, match="wikibase:label") as refused:
+        expand(kg, query)
+    patterns = str(refused.value).partition("In its place write ")[2]
+    assert patterns == (
+        f'OPTIONAL {{ ?item rdfs:label ?itemLabel FILTER(LANG(?itemLabel) = "{tag}") }} '
+        f'OPTIONAL {{ ?item skos:altLabel ?itemAltLabel FILTER(LANG(?itemAltLabel) = "{tag}") }}'
+    )
+    assert rows(kg, query.replace(clause, patterns)) == []
