@@ -23,11 +23,12 @@ from loaders.extraction.labels import Label, primary, unfit
 from loaders.extraction.matching import Match, Matcher, possible
 from loaders.mentions.ledger import Known, Ledger
 from loaders.mentions.table import Table, needles
-from loaders.mentions.texts import Unit, hashes, holding, units, with_languages
+from loaders.mentions.texts import Unit, hashes, holding, holding_in, units, with_languages
+from loaders.mentions.vocabularies import Vocabularies
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "1"
+VERSION: Final = "2"
 """A new one makes every text be searched anew. It stands in ``graph/prov`` with the run of each graph of mentions."""
 METHOD: Final = "label-match"
 CONFIDENCE: Final = Literal("0.9", datatype=XSD.decimal)
@@ -41,6 +42,9 @@ NEEDLES: Final = 500
 _GRAPHS_AT_ONCE: Final = 50
 _SMALL: Final = 500
 """Graphs that are few enough to be read first: then only the names that may stand in them are made ready."""
+_FEW: Final = 4
+"""Texts are read graph by graph where one graph of so many may hold a name, or fewer: else the store looks through all.
+"""
 _SHOWN: Final = 20
 _ROOT: Final = BASE + "graph/"
 _EXTRACTED: Final = BASE + "graph/ext/mentions/"
@@ -142,7 +146,7 @@ class _Refreshing:
     def run(self, full: bool) -> MentionReport:
         started = time.perf_counter()
         report, generation = self.report, self.store.statistics().generation
-        with Ledger(self.folder, VERSION) as ledger:
+        with Ledger(self.folder, VERSION) as ledger, Vocabularies(self.folder, VERSION, anew=full) as self.vocabularies:
             settled = None if full else ledger.settled(generation)
             table = settled.table.renewed(self.store, settled.generation) if settled else Table.read(self.store)
             known = Known() if full else ledger.known(settled, table)
@@ -168,6 +172,7 @@ class _Refreshing:
             for start in range(0, len(gone), _GRAPHS_AT_ONCE):
                 self.write(dict.fromkeys(gone[start : start + _GRAPHS_AT_ONCE], ()), {})
             self.search(todo, table, current, ledger)
+        self.vocabularies.tidy(current)
         ledger.close(table, current, self.store.statistics().generation)
         self.tell(table, names)
 
@@ -186,7 +191,9 @@ class _Refreshing:
             if not 0 < len(words) <= NEEDLES:
                 return dict.fromkeys((graph for graph in current if graph not in done), None)
             held: dict[NamedNode, dict[NamedNode, str]] = defaultdict(dict)
-            for graph, unit, text in holding(self.store, words):
+            maybe = settled - self.vocabularies.lacking(words, {graph: current[graph] for graph in settled})
+            few = len(maybe) * _FEW <= len(settled)
+            for graph, unit, text in holding_in(self.store, maybe, words) if few else holding(self.store, words):
                 held[graph][unit] = text
             todo |= {graph: found for graph, found in held.items() if graph in settled}
         return todo
@@ -214,7 +221,11 @@ class _Refreshing:
         matcher = Matcher(labels, table.confusable())
         for done, (source, found) in enumerate(chain(first, read), start=1):
             graph = graph_of(source)
-            kept = [] if todo[source] is None else _others(self.store, graph, {unit.iri for unit in found})
+            if todo[source] is None:
+                self.vocabularies.add(source, current[source], (unit.text for unit in found))
+                kept = []
+            else:
+                kept = _others(self.store, graph, {unit.iri for unit in found})
             self.batch[source] = [*kept, *self.mentions(graph, found, matcher)]
             self.searched[source] = current[source]
             self.size += len(self.batch[source])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from typing import Final, Literal
 
 from pyoxigraph import Literal as RdfLiteral
@@ -14,7 +15,7 @@ from pyoxigraph import NamedNode
 from kg.errors import StoreError
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Store, Term
-from kg.vocabulary import BASE, KG, PROV_GRAPH, SKOS, sha256
+from kg.vocabulary import BASE, KG, PROV_GRAPH, SKOS
 from loaders.extraction.inflection import AND
 from loaders.extraction.labels import Kind, Label, patterns, primary
 from loaders.extraction.words import fold
@@ -70,6 +71,8 @@ class Table:
     """All names of all concepts, negative ones too, and which concepts are not to be confused with which."""
 
     rows: frozenset[Row] = frozenset()
+    known_digest: str | None = field(default=None, compare=False, repr=False)
+    """Its digest, where whoever made it has it already."""
 
     @classmethod
     def read(cls, store: Store) -> Table:
@@ -98,13 +101,15 @@ class Table:
             for kind, predicate in _PROPERTIES.items()
         }
         old = {node.value for node in changed}
-        kept = (row for row in self.rows if row[0] not in old)
-        return Table(frozenset((*kept, *_table_rows(concepts, said))))
+        before = {row for row in self.rows if row[0] in old}
+        after = set(_table_rows(concepts, said))
+        rows = (self.rows - before) | after
+        return Table(rows, _shifted(self.digest, before - after, after - before))
 
     @cached_property
     def digest(self) -> str:
-        """What tells two tables apart."""
-        return sha256("\n".join(map(repr, sorted(self.rows))))
+        """What tells two tables apart: the sum of the hashes of the rows, so that it follows a change of a few."""
+        return self.known_digest or _shifted("0", (), self.rows)
 
     @property
     def concepts(self) -> int:
@@ -171,6 +176,16 @@ def _table_rows(
                     yield concept.value, kind, "", value.value
             elif isinstance(value, RdfLiteral):
                 yield concept.value, kind, value.language or "", value.value
+
+
+def _shifted(digest: str, gone: Iterable[Row], come: Iterable[Row]) -> str:
+    """Return the digest of a table without some rows and with others."""
+    total = int(digest, 16) + sum(map(_row_hash, come)) - sum(map(_row_hash, gone))
+    return f"{total % (1 << 256):064x}"
+
+
+def _row_hash(row: Row) -> int:
+    return int.from_bytes(sha256(repr(row).encode(errors="surrogatepass")).digest(), "big")
 
 
 def _changed_since(store: Store, since: int) -> set[NamedNode] | None:

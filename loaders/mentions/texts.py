@@ -37,6 +37,7 @@ SELECT ?unit ?language WHERE {
 
 _FAMILIES: Final = ("src", "user", "cur")
 """The families of graphs that text units stand in."""
+_GRAPHS_AT_ONCE: Final = 50
 _HYPHENS: Final = re.compile("[-\u2010\u2011]\\s*|\\.")
 
 
@@ -106,6 +107,17 @@ def holding(store: Store, words: Collection[str]) -> Iterator[tuple[NamedNode, N
             continue
         if may_hold(text.value, words):
             yield graph, unit, text.value
+
+
+def holding_in(
+    store: Store, graphs: Collection[NamedNode], words: Collection[str]
+) -> Iterator[tuple[NamedNode, NamedNode, str]]:
+    """Yield the text units of `graphs` that may hold one of these folded words, as `holding` does."""
+    named = sorted(graphs, key=str)
+    for start in range(0, len(named), _GRAPHS_AT_ONCE):
+        for graph, unit, text in texts(store, named[start : start + _GRAPHS_AT_ONCE]):
+            if may_hold(text, words):
+                yield graph, unit, text
 
 
 def may_hold(text: str, words: Collection[str]) -> bool:

@@ -26,6 +26,8 @@ from loaders.mentions import MentionReport, ledger, refresh
 from loaders.mentions.refresh import graph_of
 from loaders.mentions.texts import may_hold
 
+refreshing = sys.modules["loaders.mentions.refresh"]  # where the package has its function of the same name
+
 MENTIONS = """
 SELECT ?mention ?graph ?unit ?concept ?start ?end ?kind ?text WHERE {
   GRAPH ?graph { ?mention <http://www.w3.org/ns/oa#hasSource> ?unit ; kg:object ?concept ; kg:start ?start ;
@@ -319,10 +321,14 @@ TEXTS = st.dictionaries(
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.tuples(TEXTS, CONCEPTS), min_size=2, max_size=4))
+@given(st.lists(st.tuples(TEXTS, CONCEPTS), min_size=2, max_size=4), st.sampled_from([0, 1, 4]))
 def test_step_by_step_gives_what_searching_everything_gives(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[dict[str, list[str]], dict[str, str | None]]]
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: list[tuple[dict[str, list[str]], dict[str, str | None]]],
+    few: int,
 ) -> None:
+    monkeypatch.setattr(refreshing, "_FEW", few)  # 0: always graph by graph
     kg = opened(tmp_path_factory.mktemp("steps") / "data")
     for texts, concepts in steps:
         for slug, units in texts.items():
