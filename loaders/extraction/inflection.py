@@ -79,10 +79,15 @@ def _english_singular(word: str) -> list[str]:
     if word.endswith("ies"):
         return [word[:-3] + "y", word[:-1]] if len(word) > 4 else [word[:-1]]
     if word.endswith("ses"):
-        return [word[:-1], *([word[:-2]] if len(word) > 5 else []), *([word[:-2] + "is"] if len(word) > 5 else [])]
+        return [word[:-1], *([word[:-2], word[:-2] + "is"] if len(word) > 4 else [])]
     if word.endswith(("xes", "zes", "ches", "shes", "oes")):
         return [word[:-1], *([word[:-2]] if len(word) > 4 else [])]
     return [word[:-1]]
+
+
+def is_plural(word: str) -> bool:
+    """Say whether a folded English word that ends in ``s`` is the plural of another one."""
+    return bool(_english_singular(word))
 
 
 def _french(word: str) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from typing import Final, Literal, NamedTuple
 
-from loaders.extraction.inflection import AGREEING, AND, FORMS, LINKS, is_stop_word
+from loaders.extraction.inflection import AGREEING, AND, FORMS, LINKS, is_plural, is_stop_word
 from loaders.extraction.words import bare, closed, compounds, fold, tokens
 
 Kind = Literal["label", "alias", "negative"]
@@ -22,7 +22,7 @@ MAX_ACRONYM: Final = 8
 _MAX_PHRASES: Final = 3
 Exact = tuple[str | None, ...] | None
 
-_AMPERSAND: Final = "&"
+AMPERSAND: Final = "&"
 _ANY_LANGUAGE: Final = frozenset({"", "mul", "und", "zxx", "mis"})
 _LETTERS_AND_DIGITS: Final = re.compile(r"([A-Za-z]{1,6})(\d+)([a-z]?)")
 _APOSTROPHE: Final = re.compile(r"(?<=\w)['\u2019](?=\w|\s)")
@@ -54,7 +54,7 @@ def primary(tag: str | None) -> str:
 
 def folded(token: str, language: str) -> str:
     """Return what a token is compared by in a language: that of `words.fold`, with ``&`` as the word it stands for."""
-    return AND.get(language, token) if token == _AMPERSAND else fold(token)
+    return AND.get(language, token) if token == AMPERSAND else fold(token)
 
 
 def unfit(label: str, language: str) -> str | None:
@@ -94,8 +94,9 @@ def is_pronounceable(words: Sequence[str]) -> bool:
 def patterns(label: str, language: str) -> Iterator[Pattern]:
     """Yield the token sequences that a name may stand in text as, itself first; none twice.
 
-    These are the name, its other number, its compounds in one word, and for ``CO2`` the same with a space. A hyphen, a
-    dash, an apostrophe or a line break between two words makes no difference to their tokens.
+    These are the name, its other number, English ones also with their modifiers in the singular (``emission trading``
+    for ``emissions trading``), its compounds in one word, and for ``CO2`` the same with a space. A hyphen, a dash, an
+    apostrophe or a line break between two words makes no difference to their tokens.
     """
     spellings = _spellings(label)
     several = len(spellings) > 1
@@ -147,8 +148,13 @@ def _exact(found: Sequence[str]) -> Exact:
 def _inflected(words: tuple[str, ...], exact: Exact, language: str) -> Iterator[Pattern]:
     """Yield the patterns in which some noun has its other number."""
     options: list[list[dict[int, tuple[str, str | None]]]] = []
-    for phrase in _phrases(words, language):
-        others = {number: found for number in phrase if (found := _other_number(words, exact, number, language))}
+    groups = [
+        {number: found for number in phrase if (found := _other_number(words, exact, number, language))}
+        for phrase in _phrases(words, language)
+    ]
+    if language == "en" and len(words) > 1:
+        groups += _modifiers(words, exact)
+    for others in groups:
         if others:
             ways = max(map(len, others.values()))
             options.append(
@@ -174,6 +180,18 @@ def _phrases(words: Sequence[str], language: str) -> list[list[int]]:
             phrases[-1].append(number)
     found = [phrase if language in AGREEING else phrase[-1:] for phrase in phrases if phrase]
     return found if len(found) <= _MAX_PHRASES else [found[0], found[-1]]
+
+
+def _modifiers(words: Sequence[str], exact: Exact) -> list[dict[int, Sequence[tuple[str, str | None]]]]:
+    """Return the singulars of the plurals before another noun: what is traded are ``emissions`` or ``emission``."""
+    found: list[dict[int, Sequence[tuple[str, str | None]]]] = []
+    links = LINKS["en"]
+    for number, (word, following) in enumerate(pairwise(words)):
+        capitals = exact[number] if exact else None
+        plural = capitals[-1] == "s" if capitals else word[-1:] == "s" and is_plural(word)
+        if plural and following not in links:
+            found.append({number: _other_number(words, exact, number, "en")})
+    return found[:_MAX_PHRASES]
 
 
 def _other_number(words: Sequence[str], exact: Exact, number: int, language: str) -> Sequence[tuple[str, str | None]]:

@@ -15,7 +15,7 @@ from ahocorasick_rs import AhoCorasick
 
 from kg.errors import InvalidInputError
 from loaders.extraction.inflection import AGREEING, AND, IRREGULAR, LINKS
-from loaders.extraction.labels import Kind, Label, folded, is_pronounceable, patterns, primary, unfit
+from loaders.extraction.labels import AMPERSAND, Kind, Label, folded, is_pronounceable, patterns, primary, unfit
 from loaders.extraction.words import Span, bare, closed, compounds, fold, token_spans, tokens
 
 _PLAIN: Final = re.compile("[A-Za-z ]*")
@@ -109,6 +109,17 @@ class Matcher:
         return rival.kind == "label"
 
 
+def words_of(text: str) -> Iterator[str]:
+    """Yield the folded words that a name in `text` may consist of; some more than once."""
+    for word in map(fold, tokens(text)):
+        if word == AMPERSAND:
+            yield from AND.values()
+        else:
+            yield word
+    for start, end in compounds(text):
+        yield fold(closed(text[start:end]))
+
+
 def possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[Label]:
     """Yield those of `labels` that may stand in `texts`: of few texts, few, and only these need an automaton.
 
@@ -116,7 +127,7 @@ def possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[Label]:
     """
     whole = set(AND.values())
     for text in texts:
-        whole.update(map(fold, tokens(text)), (fold(closed(text[start:end])) for start, end in compounds(text)))
+        whole.update(words_of(text))
     beginnings = {word[:length] for word in whole for length in range(1, len(word) + 1)}
     for label in labels:
         language = primary(label.language)
@@ -124,9 +135,9 @@ def possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[Label]:
         if not _PLAIN.fullmatch(label.text):
             words = [fold(token) for token in tokens(label.text)][:1]
         elif language and language not in AGREEING and LINKS.get(language, whole).isdisjoint(words):
-            if not whole.issuperset(words[:-1]):
+            if not whole.issuperset(word for word in words[:-1] if not word.endswith("s")):
                 continue
-            words = words[-1:]
+            words = [word for word in words[:-1] if word.endswith("s")] + words[-1:]
         if all(word[: 1 if word in IRREGULAR else max(len(word) - 3, 1)] in beginnings for word in words):
             yield label
 

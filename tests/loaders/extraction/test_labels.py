@@ -17,6 +17,7 @@ def spelled(label: str, language: str) -> set[str]:
         ("policy", "en", {"policy", "policies"}),
         ("policies", "en", {"policies", "policy", "policie"}),
         ("gas", "en", {"gas", "gases"}),
+        ("gases", "en", {"gases", "gas", "gase", "gasis"}),
         ("emissions", "en", {"emissions", "emission"}),
         ("news", "en", {"news"}),
         ("economics", "en", {"economics"}),
@@ -36,6 +37,18 @@ def test_the_spellings_of_a_name(label: str, language: str, expected: set[str]) 
 
 def test_each_noun_phrase_has_its_own_number() -> None:
     assert spelled("source of energy", "en") >= {"source of energy", "sources of energy", "sources of energies"}
+
+
+def test_plurals_before_a_noun_may_stand_in_the_singular() -> None:
+    assert spelled("emissions reduction", "en") == {
+        "emissions reduction", "emission reduction", "emissions reductions", "emission reductions",
+    }  # fmt: skip
+    assert "greenhouse gas emissions target" in spelled("greenhouse gases emissions target", "en")
+    assert spelled("customs office", "en") == {"customs office", "customs offices"}
+    assert {pattern.words: pattern.exact for pattern in patterns("EVs charging", "en")}[("ev", "charging")] == (
+        "EV",
+        None,
+    )
 
 
 def test_an_acronym_may_be_written_apart_from_its_digits_and_in_the_plural() -> None:

@@ -230,6 +230,13 @@ def test_leaving_out_names_that_cannot_stand_in_a_text_loses_nothing(text: str, 
     assert Matcher(possible(names, [text])).find(text, languages) == Matcher(names).find(text, languages)
 
 
+def test_a_name_whose_modifier_is_in_the_singular_is_not_left_out() -> None:
+    names = [label(name) for name in ("emissions reduction", "resources policies", "EVs charging points")]
+    text = "Emission reductions, resource policy, an EV charging point."
+    assert len(Matcher(names).find(text, ["en"])) == 3
+    assert Matcher(possible(names, [text])).find(text, ["en"]) == Matcher(names).find(text, ["en"])
+
+
 def test_names_that_cannot_stand_in_a_text_are_left_out() -> None:
     words = ["".join(random.Random(number).choices("abcdefghij", k=8)) for number in range(2_000)]
     names = [label(f"{first} {second}") for first, second in pairwise(words)]
