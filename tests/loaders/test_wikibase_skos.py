@@ -262,3 +262,40 @@ def test_odd_labels_are_labels_and_a_hundred_thousand_of_them_load(kg: Knowledge
     said = view(kg, 1)
     assert {("prefLabel", ".*"), ("negativeLabel", "x"), ("negativeLabel", "(a+)+$")} <= said
     assert sum(name == "altLabel" for name, _ in said) == 100_000
+
+
+def test_no_alias_of_the_fixtures_is_a_word_that_names_other_things_too() -> None:
+    """A word that ends the name of a concept which is not a kind of it, as ``zone`` does ``flood zone``, is none."""
+    lines = (CONCEPTS / "concepts.json").read_text(encoding="utf-8").splitlines()
+    entities = [json.loads(line.rstrip(",")) for line in lines if line.startswith("{")]
+    items = {each["id"]: each for each in entities if each.get("type") == "item" and each.get("labels")}
+    broader = {
+        qid: {
+            each["mainsnak"]["datavalue"]["value"]["id"]
+            for each in item["claims"].get("P2", ())
+            if each["mainsnak"]["snaktype"] == "value"
+        }
+        for qid, item in items.items()
+    }
+
+    def kinds_of(qid: str) -> set[str]:
+        found, queue = {qid}, [qid]
+        while queue:
+            wider = queue.pop()
+            queue += (new := {each for each, above in broader.items() if wider in above} - found)
+            found |= new
+        return found
+
+    def names(item: dict[str, Any]) -> list[str]:
+        aliases = item.get("aliases", {}).get("en", ())
+        return [each["value"].casefold() for each in (item["labels"]["en"], *aliases)]
+
+    ambiguous = {
+        (alias["value"], name)
+        for qid, item in items.items()
+        for alias in item.get("aliases", {}).get("en", ())
+        for other in items.keys() - kinds_of(qid)
+        for name in names(items[other])
+        if name.split()[-1:] == [alias["value"].casefold()]
+    }
+    assert not ambiguous
