@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -96,6 +97,15 @@ class Settings(BaseSettings):
     service_endpoints: Annotated[tuple[HttpUrl, ...], NoDecode] = Field(
         (), description="SPARQL endpoints that SERVICE may ask: URLs, separated by spaces. Every other one is refused."
     )
+    ingest_folders: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (),
+        description="Folders that the tool `ingest_speech` may read, separated by colons; without any it reads none.",
+    )
+
+    @field_validator("ingest_folders", mode="before")
+    @classmethod
+    def _folders(cls, value: Any) -> Any:
+        return [folder for folder in value.split(os.pathsep) if folder] if isinstance(value, str) else value
 
     @field_validator("service_endpoints", mode="before")
     @classmethod

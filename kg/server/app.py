@@ -46,7 +46,7 @@ from kg.settings import Settings
 from kg.store.lock import holder
 from kg.store.sandbox import QueryPool
 from kg.tools.dataset_checks import DatasetChecks
-from kg.tools.registry import CLIMATE, CORE, RESEARCH
+from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH
 from kg.tools.search_service import expand
 from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG
@@ -59,6 +59,7 @@ log = logging.getLogger(__name__)
 MOUNTS: Final[dict[str, frozenset[str] | None]] = {
     "/mcp": frozenset({CORE}),
     "/mcp/climate": frozenset({CLIMATE}),
+    "/mcp/parliament": frozenset({PARLIAMENT}),
     "/mcp/all": None,
     "/mcp/research": frozenset({RESEARCH}),
 }
@@ -114,10 +115,10 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     }
     endpoint = endpoint_of(kg, pool, token, checks)
     routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: what is asked most first
-    routes += [Route(path, StopsWithClient(app)) for path, app in apps.items()]
+    routes += [Route(path, StopsWithClient(app, endpoint.actor)) for path, app in apps.items()]
     routes += [health.route(kg, threads), *queries.routes(endpoint)]
     routes += [*graph_store.routes(endpoint), *commands.routes(kg, endpoint)]
-    routes += [*tool_routes.routes(kg, threads), *check.routes(kg, threads)]
+    routes += [*tool_routes.routes(kg, threads, endpoint.actor), *check.routes(kg, threads)]
     routes += shacl.routes(kg, endpoint, threads)
     routes += [*description.routes(kg, endpoint), *pages.routes(kg)]
     return Starlette(

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -43,6 +45,9 @@ class Actor:
 
 EVERYONE: Final = Actor("local", frozenset({READ, WRITE}))
 HOLDER: Final = Actor("local-admin", frozenset({READ, WRITE, ADMIN}))
+
+ACTOR: Final[ContextVar[Callable[[], Actor]]] = ContextVar("actor", default=lambda: EVERYONE)
+"""Says who makes the call in progress; raises UnauthorizedError for wrong credentials. Set where a request arrives."""
 
 
 class LocalToken:

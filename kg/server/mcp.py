@@ -20,17 +20,19 @@ from fastmcp.tools import Tool as McpTool
 from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams, TextContent, ToolAnnotations
 from pydantic import PrivateAttr
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
 from kg.errors import QuadciteError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
+from kg.server.auth import ACTOR, EVERYONE, READ, Actor
 from kg.server.problems import fault
 from kg.server.turns import Turns
 from kg.store.sandbox import Cancellation
 from kg.tools import overview
 from kg.tools.reading import Reader
-from kg.tools.registry import RESEARCH, TOOLS, Kind, Tool, content_of
+from kg.tools.registry import PARLIAMENT, RESEARCH, TOOLS, Kind, Tool, content_of
 
 T = TypeVar("T")
 
@@ -44,9 +46,20 @@ cite them. Start with `search` (filters: iso3, language, corpus_type, family_slu
 `find_terms` and `sparql_examples` show how, `sparql` runs it. Results are pages: pass next_offset as offset for \
 more."""
 
+PARLIAMENT_INSTRUCTIONS: Final = """\
+Speeches in parliament, word for word. Start with `search_speeches` (filters: speaker, party, chamber, date_from, \
+date_to, topics, state), read with `get_speech`, and cite the hansard_reference. `list_speakers` gives the names to \
+filter by, `speech_stats` counts who spoke how often on what and when; `concept_mentions` lists the passages that name \
+a concept of `concept_find`."""
+
 RESEARCH_INSTRUCTIONS: Final = """\
-A knowledge graph of climate laws and policies. `search` with a question, then `fetch` the ids worth reading; \
-cite their url."""
+A knowledge graph of climate laws and policies, and of speeches in parliament. `search` with a question, then `fetch` \
+the ids worth reading; cite their url and title."""
+
+_INSTRUCTIONS: Final[dict[frozenset[str] | None, str]] = {
+    frozenset({PARLIAMENT}): PARLIAMENT_INSTRUCTIONS,
+    frozenset({RESEARCH}): RESEARCH_INSTRUCTIONS,
+}
 
 BUSY_THREADS: Final = 32
 """Tool calls that run at the same time; more wait for their turn."""
@@ -89,8 +102,9 @@ class Threads:
 class StopsWithClient:
     """An MCP application whose calls end when the client that asked hangs up: by itself it never looks."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, actor: Callable[[Request], Actor] = lambda request: EVERYONE) -> None:
         self._app = app
+        self._actor = actor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; the session that it is handed to runs in a copy of this context."""
@@ -111,11 +125,13 @@ class StopsWithClient:
 
         token = CANCELLATION.set(cancellation)
         caller = CALLER.set(f"tools@{(scope.get('client') or ['nowhere'])[0]}")
+        actor = ACTOR.set(partial(self._actor, Request(scope)))
         watching = asyncio.create_task(watch())
         try:
             await self._app(scope, reading, send)
         finally:
             watching.cancel()
+            ACTOR.reset(actor)
             CALLER.reset(caller)
             CANCELLATION.reset(token)
 
@@ -145,6 +161,7 @@ class GraphTool(McpTool):
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the function in a worker thread; what goes wrong becomes an error result that the model can act on."""
         try:
+            permit(self._tool)
             result = await self._threads.run(partial(self._tool.call, self._kg, arguments), kind=self._tool.kind)
         except QuadciteError as error:
             return failure(error.code, str(error), error.retryable)
@@ -156,6 +173,12 @@ class GraphTool(McpTool):
             structured_content=content,
             meta=result.meta.model_dump(mode="json"),
         )
+
+
+def permit(tool: Tool) -> None:
+    """Raise ForbiddenError unless whoever makes the call in progress may call `tool`."""
+    if tool.scope != READ:
+        ACTOR.get()().require(tool.scope, f"the tool {tool.name!r}")
 
 
 def failure(code: str, message: str, retryable: bool) -> ToolResult:
@@ -233,7 +256,7 @@ def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: T
     research = tags == frozenset({RESEARCH})
     server: FastMCP = FastMCP(
         "Quadcite",
-        instructions=RESEARCH_INSTRUCTIONS if research else INSTRUCTIONS,
+        instructions=_INSTRUCTIONS.get(tags, INSTRUCTIONS),
         version=__version__,
         tools=[GraphTool.of(tool, kg, threads) for tool in tools],
         middleware=[UnknownTools([tool.name for tool in tools])],

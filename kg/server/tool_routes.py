@@ -7,6 +7,7 @@ name (the deep-research pair), ``?tag=research`` means the one with that tag; wi
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +18,8 @@ from starlette.routing import Route, request_response
 from kg.errors import NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import bodies
-from kg.server.mcp import StopsWithClient, Threads, lean_schema, output_schema
+from kg.server.auth import EVERYONE, Actor
+from kg.server.mcp import StopsWithClient, Threads, lean_schema, output_schema, permit
 from kg.server.problems import HttpError, answering, fault, method_not_allowed
 from kg.tools.registry import TOOLS, Tool, content_of
 
@@ -26,8 +28,13 @@ log = logging.getLogger(__name__)
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
-def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
-    """Return the routes of all tools over `kg`; calls run in `threads`, and stop when the client hangs up."""
+def routes(
+    kg: KnowledgeGraph, threads: Threads, actor: Callable[[Request], Actor] = lambda request: EVERYONE
+) -> list[Route]:
+    """Return the routes of all tools over `kg`; calls run in `threads`, and stop when the client hangs up.
+
+    `actor` says who sent a request.
+    """
 
     async def listing(request: Request) -> Response:
         tools = _with_tag(request)
@@ -37,6 +44,7 @@ def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
         if request.method != "POST":
             raise method_not_allowed(request, "POST")
         tool = _named(request)
+        permit(tool)
         arguments = bodies.arguments_in(await bodies.read(request, kg.settings.max_body_bytes))
         try:
             result = await threads.run(partial(tool.call, kg, arguments), kind=tool.kind)
@@ -50,7 +58,7 @@ def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     return [
         Route("/tools", answering(listing), methods=["GET"], name="tools"),
-        Route("/tools/{name}", StopsWithClient(request_response(answering(call))), methods=methods, name="tool"),
+        Route("/tools/{name}", StopsWithClient(request_response(answering(call)), actor), methods=methods, name="tool"),
     ]
 
 

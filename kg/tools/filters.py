@@ -26,7 +26,7 @@ from kg.vocabulary import KG, SCHEMA, mint
 Terms = NamedNode | Literal
 
 VALUES_IN_USE: Final = """
-SELECT DISTINCT ?value WHERE { ?document a kg:PolicyDocument ; $property ?value }"""
+SELECT DISTINCT ?value WHERE { VALUES ?kind { kg:PolicyDocument kg:Speech } ?document a ?kind ; $property ?value }"""
 
 NAMES: Final = """
 SELECT ?value ?name WHERE { VALUES ?value { $values } ?value skos:prefLabel ?name }"""

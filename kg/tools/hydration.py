@@ -32,7 +32,8 @@ SELECT DISTINCT ?of ?subject ?property ?value WHERE {
   {
     VALUES ?of { $documents } ?of ?property ?value
     FILTER(?property IN (dcterms:title, kg:slug, dcterms:identifier, kg:jurisdiction, schema:inLanguage,
-                         eli:is_member_of, foaf:page, dcterms:source))
+                         eli:is_member_of, foaf:page, dcterms:source,
+                         kg:speakerAsRecorded, dcterms:date, kg:hansardReference))
     BIND(?of AS ?subject)
   } UNION {
     VALUES ?of { $documents }
@@ -111,7 +112,7 @@ def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
             document=document,
             position=int(position),
             text=text,
-            page=None if page is None else int(page),
+            page=int(page) if page is not None and page.isdecimal() else None,
             kind=code_of(values[KG.blockType.value]) if KG.blockType.value in values else None,
         )
     return units
@@ -158,8 +159,23 @@ def url_of(descriptions: Descriptions, document: str) -> str:
 
 
 def title_of(descriptions: Descriptions, document: str) -> str:
-    """Return the title of a document; its slug if it has none."""
-    return descriptions.one(document, DCTERMS.title) or slug_of(document)
+    """Return the title of a document, with the citation of a speech; its slug or key if it has none."""
+    title = descriptions.one(document, DCTERMS.title) or _key_of(document)
+    citation = citation_of(descriptions, document)
+    return f"{title} ({citation})" if citation else title
+
+
+def citation_of(descriptions: Descriptions, document: str) -> str | None:
+    """Return what to cite a speech by: who spoke, the day, the Hansard reference. None for what has no reference."""
+    reference = descriptions.one(document, KG.hansardReference)
+    if reference is None:
+        return None
+    parts = (descriptions.one(document, KG.speakerAsRecorded), descriptions.one(document, DCTERMS.date), reference)
+    return ", ".join(part for part in parts if part)
+
+
+def _key_of(document: str) -> str:
+    return slug_of(document) if document.startswith("cpr://") else code_of(document)
 
 
 def family_of(descriptions: Descriptions, document: str) -> str | None:
@@ -171,13 +187,14 @@ def family_of(descriptions: Descriptions, document: str) -> str | None:
 def document_of(descriptions: Descriptions, document: str) -> Document:
     """Return a document as evidence names it."""
     return Document(
-        slug=descriptions.one(document, KG.slug) or slug_of(document),
+        slug=descriptions.one(document, KG.slug) or _key_of(document),
         document_id=descriptions.one(document, DCTERMS.identifier),
         title=title_of(descriptions, document),
         family_title=family_of(descriptions, document),
         geographies=[code_of(iri) for iri in descriptions.all(document, KG.jurisdiction)],
         languages=descriptions.all(document, SCHEMA.inLanguage),
         url=url_of(descriptions, document),
+        citation=citation_of(descriptions, document),
     )
 
 

@@ -40,6 +40,7 @@ ORDER_KEYS: Final = """
 SELECT DISTINCT ?document ?key ?value WHERE {
   { VALUES ?document { $documents } ?document dcterms:title ?value BIND("title" AS ?key) }
   UNION { VALUES ?document { $documents } ?document eli:date_document ?value BIND("date" AS ?key) }
+  UNION { VALUES ?document { $documents } ?document dcterms:date ?value BIND("date" AS ?key) }
   UNION {
     VALUES ?document { $documents } ?document eli:is_member_of ?family . ?family dcterms:title ?value
     BIND("family" AS ?key)

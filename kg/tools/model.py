@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -38,6 +38,9 @@ class Meta(BaseModel):
 
 class Result(BaseModel):
     """The common part of all results: an object with a list inside, and notes where there is something to know."""
+
+    shown: ClassVar[frozenset[str]] = frozenset()
+    """Fields of the whole that are shown even where they are null."""
 
     notes: list[str] = Field(default_factory=list, description="What the caller should know about this answer")
     next_offset: int | None = Field(None, description="Offset of the next page; absent on the last one")
@@ -99,6 +102,9 @@ class Document(BaseModel):
     geographies: list[str] = Field(default_factory=list)
     languages: list[str] = Field(default_factory=list)
     url: str
+    citation: str | None = Field(
+        None, description="Of a speech: who, when, Hansard reference", exclude_if=lambda value: value is None
+    )
 
 
 class Passage(BaseModel):

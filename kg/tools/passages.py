@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Annotated, Final
+from urllib.parse import unquote
 
 from pydantic import Field
 from pyoxigraph import Literal, NamedNode
@@ -16,6 +17,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
 from kg.tools.concept_names import Concept
+from kg.tools.excerpts import densest
 from kg.tools.filters import concepts_named, scope_of
 from kg.tools.hydration import (
     Unit,
@@ -39,7 +41,8 @@ from kg.tools.model import (
 )
 from kg.tools.reading import Reader, bounded, clean_text, iri_of, text_of
 from kg.tools.retrieval import retrieve
-from kg.vocabulary import mint, slug_of
+from kg.tools.speeches import is_speech, near_speeches, speech_text
+from kg.vocabulary import BASE, mint, slug_of
 
 QUERY_CHARACTERS: Final = 2_000
 SNIPPET_CHARACTERS: Final = 240
@@ -60,7 +63,9 @@ SELECT DISTINCT ?unit ?document ?position WHERE {
 }"""
 
 DOCUMENTS_PRESENT: Final = """
-SELECT DISTINCT ?document WHERE { VALUES ?document { $documents } ?document a kg:PolicyDocument }"""
+SELECT DISTINCT ?document WHERE {
+  VALUES ?document { $documents } ?document a ?kind FILTER(?kind IN (kg:PolicyDocument, kg:Speech))
+}"""
 
 MEMBERS: Final = """
 SELECT DISTINCT ?family ?document WHERE { VALUES ?family { $families } ?document eli:is_member_of ?family }"""
@@ -86,7 +91,7 @@ def search(
     offset: Offset = 0,
     explain: Explain = False,
 ) -> SearchResult:
-    """Find passages of laws and policies by meaning and words, best first.
+    """Find passages of laws, policies and speeches by meaning and words, best first.
 
     Use when you need evidence on a topic. Narrow by `filters`: iso3 (["BRA"]), language, corpus_type, family_slug,
     max_passages_per_doc; concept_qids puts first what mentions these concepts. Each result: id, title, url, snippet,
@@ -167,11 +172,9 @@ def snippet_of(text: str, query: str) -> str:
     line = " ".join(text.split())
     if len(line) <= SNIPPET_CHARACTERS:
         return line
-    stems = {word[:6] for word in re.findall(r"\w{3,}", query.casefold())}
-    places = [match.start() for match in re.finditer(r"\w{3,}", line.casefold()) if match.group()[:6] in stems]
     width = SNIPPET_CHARACTERS - 2
-    best = max(places, key=lambda at: (sum(at <= other < at + width for other in places[:400]), -at), default=0)
-    start = max(0, min(best - 40, len(line) - width))
+    place = densest(line, query, width)
+    start = max(0, min((place[0] if place else 0) - 40, len(line) - width))
     end = min(len(line), start + width)
     return ("…" if start else "") + line[start:end].strip() + ("…" if end < len(line) else "")
 
@@ -241,6 +244,7 @@ class _Resolved:
 
 _DOCUMENT = re.compile(r"cpr://doc/(?P<slug>[^#]+)(?:#(?:p=(?P<index>\d{1,18}))?(?:&?lang=(?P<lang>[^&]+))?)?")
 _FAMILY = re.compile(r"cpr://family/(?P<slug>[^#]+)")
+_OWN = re.compile(re.escape(f"{BASE}id/") + r"[^#]+(?P<part>#.+)?")
 
 
 def _node(name: str) -> tuple[str, NamedNode] | None:
@@ -253,7 +257,9 @@ def _node(name: str) -> tuple[str, NamedNode] | None:
             if match["index"] is not None:
                 return "passage", mint("passage", slug, match["index"], lang=lang)
             return "document", mint("document", slug, lang=lang)
-    except InvalidInputError:
+        if match := _OWN.fullmatch(name.strip()):
+            return "passage" if match["part"] else "document", NamedNode(name.strip())
+    except (InvalidInputError, ValueError):
         return None
     return None
 
@@ -347,10 +353,15 @@ def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: _Res
         result.title = (document.family_title or document.title) if family else document.title
         result.url = document.url
         result.text, kept = _joined([evidence.passage.text for evidence in result.evidence])
+        if is_speech(whole[0]):  # its chunks overlap
+            result.text = speech_text(reader, whole[0])
+            kept = len(result.evidence) if len(result.text) <= TEXT_CHARACTERS else 0
+            result.text = result.text[:TEXT_CHARACTERS]
         metadata["documents"] = " ".join(whole)
         metadata["passages"] = str(len(resolved.found[name]))
         if kept < len(result.evidence):
-            result.notes.append(f"text holds the first {kept} passages of this page; evidence holds all of them.")
+            held = f"the first {kept} passages of this page" if kept else f"the first {TEXT_CHARACTERS:,} characters"
+            result.notes.append(f"text holds {held}; evidence holds all of them.")
         if next_offset is not None:
             metadata["next_offset"] = str(next_offset)
             result.notes.append(
@@ -360,6 +371,7 @@ def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: _Res
     metadata["geographies"] = ", ".join(document.geographies)
     metadata["languages"] = ", ".join(document.languages)
     metadata["family_title"] = document.family_title or ""
+    metadata["citation"] = document.citation or ""
     result.metadata = {key: value for key, value in metadata.items() if value}
 
 
@@ -380,6 +392,10 @@ def _hint(reader: Reader, name: str) -> str:
     if known is None:
         return "ids look like cpr://doc/{slug}#p={index}, cpr://doc/{slug} or cpr://family/{slug}; search gives them"
     kind, node = known
+    if is_speech(node.value):
+        return near_speeches(reader, unquote(node.value.partition("#")[0].rpartition("/")[2]))
+    if node.value.startswith(BASE):
+        return "nothing with words has it; search gives the ids that there are"
     slug = slug_of(node.value)
     if kind == "passage":
         document = mint("document", slug)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, get_type_hints
 
@@ -17,6 +17,7 @@ from kg.tools import (
     concepts,
     examples,
     finding,
+    ingesting,
     jurisdictions,
     lineage,
     mentions,
@@ -26,16 +27,20 @@ from kg.tools import (
     querying,
     research,
     schema_levels,
+    speakers,
+    speech_search,
+    speeches,
     validating,
 )
 from kg.tools.model import Result, SearchFilters
 
 CORE: Final = "core"
 CLIMATE: Final = "climate"
+PARLIAMENT: Final = "parliament"
 RESEARCH: Final = "research"
 
-
 Kind = Literal["own", "light", "raw"]
+Scope = Literal["read", "write"]
 
 
 @dataclass(frozen=True)
@@ -47,14 +52,14 @@ class Tool:
     title: str
     tags: frozenset[str]
     kind: Kind = "own"
-    annotations: Mapping[str, bool] = field(
-        default_factory=lambda: {
-            "readOnlyHint": True,
-            "idempotentHint": True,
-            "destructiveHint": False,
-            "openWorldHint": False,
-        }
-    )
+    scope: Scope = "read"
+    """What whoever calls it must be allowed to do."""
+
+    @property
+    def annotations(self) -> Mapping[str, bool]:
+        """What clients are told of its effects: one that writes may replace what is there."""
+        reads = self.scope == "read"
+        return {"readOnlyHint": reads, "idempotentHint": True, "destructiveHint": not reads, "openWorldHint": False}
 
     @property
     def name(self) -> str:
@@ -108,33 +113,46 @@ def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
 
 
 def content_of(result: Result) -> dict[str, Any]:
-    """Return `result` as JSON types, without what is absent: optional fields of the whole, and empty notes."""
+    """Return `result` as JSON types, without what is absent: optional fields of the whole, and empty notes.
+
+    Those that a result always shows stay, as null.
+    """
     content: dict[str, Any] = result.model_dump(mode="json")
     return {
         name: value
         for name, value in content.items()
-        if value is not None and not (name in ("notes", "explain") and not value)
+        if (value is not None or name in result.shown) and not (name in ("notes", "explain") and not value)
     }
 
 
 TOOLS: Final[tuple[Tool, ...]] = (
     Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE})),
     Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE})),
-    Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE})),
+    Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE, PARLIAMENT})),
     Tool(neighborhood.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
     Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),
-    Tool(mentions.concept_mentions, "Mentions of concepts", frozenset({CORE, CLIMATE})),
+    Tool(mentions.concept_mentions, "Mentions of concepts", frozenset({CORE, CLIMATE, PARLIAMENT})),
     Tool(overview.family_overview, "Policy families", frozenset({CORE, CLIMATE})),
     Tool(jurisdictions.jurisdiction_overview, "One country", frozenset({CLIMATE})),
     Tool(jurisdictions.compare_jurisdictions, "Two countries", frozenset({CLIMATE})),
     Tool(lineage.policy_lineage, "History of a family", frozenset({CLIMATE})),
-    Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE})),
+    Tool(speech_search.search_speeches, "Search speeches", frozenset({PARLIAMENT, "search", "rag", "stable"})),
+    Tool(speeches.get_speech, "Read a speech", frozenset({PARLIAMENT, "retrieve", "rag", "stable"})),
+    Tool(speakers.list_speakers, "Speakers", frozenset({PARLIAMENT})),
+    Tool(speakers.speech_stats, "Speech statistics", frozenset({PARLIAMENT})),
+    Tool(
+        ingesting.ingest_speech,
+        "Ingest speeches",
+        frozenset({PARLIAMENT, "ingestion", "admin", "stable"}),
+        scope="write",
+    ),
+    Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE, PARLIAMENT})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE})),
     Tool(finding.find_terms, "Find terms", frozenset({CORE})),
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE})),
     Tool(querying.sparql, "SPARQL", frozenset({CORE}), kind="raw"),
     Tool(validating.validate, "Validate with SHACL", frozenset({CORE}), kind="raw"),
-    Tool(overview.health, "Health", frozenset({CORE, CLIMATE}), kind="light"),
+    Tool(overview.health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH})),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH})),
 )

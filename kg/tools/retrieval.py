@@ -39,6 +39,7 @@ SELECT DISTINCT ?unit ?document WHERE {
   #DOCUMENT
   ?unit dcterms:isPartOf ?document .
   #BEGIN
+  FILTER EXISTS { ?unit schema:text ?words }
 } LIMIT $most"""
 
 DOCUMENTS_IN_SCOPE: Final = """
@@ -75,6 +76,9 @@ SELECT DISTINCT ?unit ?key ?value WHERE {
   } UNION {
     VALUES ?unit { $units }
     ?unit dcterms:isPartOf ?document . ?document eli:date_document ?value BIND("date" AS ?key)
+  } UNION {
+    VALUES ?unit { $units }
+    ?unit dcterms:isPartOf ?document . ?document dcterms:date ?value BIND("date" AS ?key)
   } UNION {
     VALUES ?unit { $units }
     ?unit dcterms:isPartOf ?document . ?document eli:is_member_of ?family . ?family dcterms:title ?value
@@ -134,6 +138,39 @@ def retrieve(
             return Retrieved(page, "approximate", None, following, pending)
         return Retrieved(page, "complete", total, following)
     return _proposed(reader, query, scope, limit, offset, per_document, favoured)
+
+
+def best_of_each(reader: Reader, query: str, scope: Scope, *, limit: int) -> Retrieved:
+    """Return the best unit of each of the `limit` documents in `scope` that fit `query` best; there is no next page.
+
+    All scores are of one set, whether SPARQL lists it or the index proposes it.
+    """
+    if _listed(reader, scope) is not None:
+        reader.ran.pop()  # asked again there
+        return retrieve(reader, query, scope, limit=limit, per_document=1)
+    parents = _parents(reader, scope)
+    allowed: dict[str, str] = {}
+    proposed: list[Candidate] = []
+    seen: set[str] = set()
+    depth = max(FIRST_BLOCK, 4 * limit)
+    while True:
+        ranking = reader.kg.search.rank(query, parents=parents, limit=depth)
+        fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
+        seen.update(candidate.iri for candidate in fresh)
+        allowed |= _allowed(reader, scope, [candidate.iri for candidate in fresh])
+        proposed += [candidate for candidate in fresh if candidate.iri in allowed]
+        done = ranking.exhaustive or len(ranking.candidates) < depth
+        if done or depth >= DEEPEST or len({allowed[each.iri] for each in proposed}) >= limit:
+            break
+        depth *= 4
+    candidates = _kept(_rescored(proposed))
+    page = list(islice(_capped(_ordered(reader, candidates, allowed, limit), 1, Counter()), limit))
+    pending = _pending(proposed)
+    documents = len({allowed[each.iri] for each in candidates})
+    if done and ranking.exhaustive and not pending:
+        return Retrieved(page, "complete", documents, None)
+    completeness: Completeness = "approximate" if len(page) == limit or done else "truncated"
+    return Retrieved(page, completeness, None, None, pending)
 
 
 class _Favoured:

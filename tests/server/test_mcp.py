@@ -25,6 +25,7 @@ CLIMATE_TOOLS = [
     *SHARED_TOOLS, "concept_neighbors", "concept_properties", "jurisdiction_overview", "compare_jurisdictions",
     "policy_lineage",
 ]  # fmt: skip
+PARLIAMENT_TOOLS = ["search_speeches", "get_speech", "list_speakers", "speech_stats", "ingest_speech"]
 SCHEMA_TOOLS = ["describe_schema", "find_terms", "sparql_examples", "sparql", "validate"]
 
 
@@ -48,7 +49,8 @@ def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: An
     [
         ("/mcp", [*SHARED_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/climate", CLIMATE_TOOLS),
-        ("/mcp/all", [*CLIMATE_TOOLS, *SCHEMA_TOOLS]),
+        ("/mcp/parliament", [*PARLIAMENT_TOOLS, "concept_find", "concept_mentions", "list_resources", "health"]),
+        ("/mcp/all", [*CLIMATE_TOOLS, *PARLIAMENT_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/research", ["search", "fetch"]),
     ],
 )
@@ -59,22 +61,23 @@ def test_each_mount_serves_the_tools_of_its_tags(kg, path, names):
     tools = ask(kg, work, path)
     assert sorted(tool.name for tool in tools) == sorted(names)
     for tool in tools:
-        assert tool.annotations.read_only_hint is True
+        assert tool.annotations.read_only_hint is (tool.name != "ingest_speech")
         assert tool.title
         assert tool.output_schema["type"] == "object"
         assert tool.input_schema["additionalProperties"] is False
 
 
-def test_a_listing_is_lean(kg):
-    """What a model reads of the tools is about 4,000 tokens at most; the schemas of results are for programs."""
+@pytest.mark.parametrize(("path", "tokens"), [("/mcp", 4_000), ("/mcp/parliament", 2_500)])
+def test_a_listing_is_lean(kg, path, tokens):
+    """What a model reads of the tools has about so many tokens at most; the schemas of results are for programs."""
 
     async def work(client):
         return await client.list_tools()
 
-    tools = ask(kg, work)
+    tools = ask(kg, work, path)
     sent = [tool.name + tool.description + json.dumps(tool.input_schema, separators=(",", ":")) for tool in tools]
     read = sum(map(len, sent))
-    assert read / 3.5 < 4_000, read
+    assert read / 3.5 < tokens, read
     assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools) < 40_000
 
 
@@ -297,7 +300,7 @@ def test_an_entity_that_is_not_there_is_an_error_and_no_path(kg, iri):
 def test_every_tool_is_mounted_somewhere():
     mounted = {
         tool.name
-        for tags in (frozenset({"core"}), frozenset({"climate"}), frozenset({"research"}))
+        for tags in map(frozenset, (["core"], ["climate"], ["parliament"], ["research"]))
         for tool in TOOLS
         if tool.tags & tags
     }

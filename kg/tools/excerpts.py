@@ -1,0 +1,62 @@
+"""Which part of a text to show for a query: around the densest run of its words, on word boundaries. Pure."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import Final
+
+STEM: Final = 6
+"""Letters by which a word of the query and one of the text count as forms of one."""
+CONSIDERED: Final = 400
+"""Places of matching words that are weighed against each other."""
+
+
+def densest(text: str, query: str, width: int) -> tuple[int, int] | None:
+    """Return where the `width` characters of `text` with most words of `query` have their first and last of these.
+
+    Different words count first, then their number; of equals the first. None where `text` has none of the words.
+    """
+    stems = {word[:STEM] for word in re.findall(r"\w{3,}", query.casefold())}
+    places = []
+    for match in re.finditer(r"\w{3,}", text):
+        stem = match.group().casefold()[:STEM]
+        if stem in stems:
+            places.append((match.start(), match.end(), stem))
+            if len(places) == CONSIDERED:
+                break
+    best: tuple[int, int, int] | None = None
+    found: tuple[int, int] | None = None
+    ends = [end for _, end, _ in places]
+    for number, (start, _, _) in enumerate(places):
+        inside = places[number : max(number + 1, bisect_left(ends, start + width + 1))]
+        rank = (len({stem for _, _, stem in inside}), len(inside), -start)
+        if best is None or rank > best:
+            best, found = rank, (start, inside[-1][1])
+    return found
+
+
+def window(low: int, high: int, first: int, last: int, width: int) -> tuple[int, int]:
+    """Return the `width` characters between `low` and `high` in the middle of which `first` to `last` stand."""
+    start = (first + last - width) // 2
+    start = max(low, min(start, high - width))
+    return start, min(high, start + width)
+
+
+def on_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return `start` and `end` moved inwards so that no word of `text` is cut, and no blanks are at the edges.
+
+    Where that would leave nothing, as inside one very long word, they are left as they are.
+    """
+    first, last = start, end
+    if first and not text[first - 1].isspace():
+        while first < last and not text[first].isspace():
+            first += 1
+    if last < len(text) and not text[last].isspace():
+        while last > first and not text[last - 1].isspace():
+            last -= 1
+    while first < last and text[first].isspace():
+        first += 1
+    while last > first and text[last - 1].isspace():
+        last -= 1
+    return (first, last) if first < last else (start, end)
