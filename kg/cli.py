@@ -102,7 +102,7 @@ def load(
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option("--base", metavar="WIKIBASE", help="Wikibase that entities are of: wikidata, climate, a URL."),
+        typer.Option("--base", metavar="WIKIBASE", help="Wikibase whose items these are: climate, wikidata, a URL."),
     ] = None,
     chamber: Annotated[
         str | None,
@@ -294,7 +294,14 @@ def find_mentions(
 
     with _opened(data_dir, mention=refresh) as graph, console.progress("finding mentions") as advance:
         document = graph.run("mentions", {"full": full}, advance)
-    console.answer(document, as_json)
+    if as_json:
+        console.put_json(document)
+        return
+    console.show(document)
+    if not document["concepts"]:
+        console.say("kg: there are no concepts to look for; kg load wikibase brings some")
+    elif not document["graphs"]:
+        console.say("kg: no text and no name has changed since the last search; --full searches everything again")
 
 
 @app.command()

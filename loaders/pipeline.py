@@ -158,7 +158,7 @@ class Loading:
         if self.index:
             healing.heal(self.kg.store, self.kg.search)
             report.pending_vectors = self.kg.search.status().pending_vectors
-            mentions.refresh(self.kg, on_progress=self.on_progress)
+            report.mentions = mentions.refresh(self.kg, on_progress=self.on_progress).mentions
         if self.loader.afterwards is not None and report.run is not None:
             report.warnings += self.loader.afterwards(self.kg.store)
         report.seconds = time.perf_counter() - self.started
@@ -181,12 +181,13 @@ class Loading:
         graph = mint("graph", "src", self.loader.domain, *withdrawal.key)
         self.commit()
         self.report.layouts.append(f"{withdrawal.record} is no more")
-        if graph in self.known:
-            self.change({graph: ()}, {})
+        # What comes after this is compared with what is left, also where it is the same record again.
+        if self.known.pop(graph, None) is not None or graph in self.seen:
+            gone = self.change({graph: ()}, {}).removed > 0
             if self.index:
                 self.await_indexing()
                 self.kg.search.remove([graph.value])
-            self.report.removed += 1
+            self.report.removed += gone
         self.quarantine.clear(graph)
 
     def take(self, document: SourceDocument | SourceGraph) -> None:

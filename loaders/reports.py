@@ -19,6 +19,8 @@ class LoadReport:
     removed: int = 0
     text_units: int = 0
     """Text units of the records loaded."""
+    mentions: int = 0
+    """Mentions of concepts in the texts that were searched: those that are new, or hold a new name."""
     quads_added: int = 0
     quads_removed: int = 0
     pending_vectors: int = 0
@@ -44,6 +46,7 @@ class LoadReport:
             "rejected": self.rejected,
             "removed": self.removed,
             "text_units": self.text_units,
+            "mentions": self.mentions,
             "quads_added": self.quads_added,
             "quads_removed": self.quads_removed,
             "pending_vectors": self.pending_vectors,

@@ -40,8 +40,8 @@ MALFORMED = bundle.folder("fixtures") / "malformed" / "climate"
 ROOT = Path(__file__).parent.parent
 KG = [sys.executable, "-m", "kg.cli"]
 REPORT = {
-    "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "quads_added", "quads_removed",
-    "pending_vectors", "seconds", "rejections",
+    "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "mentions",
+    "quads_added", "quads_removed", "pending_vectors", "seconds", "rejections",
 }  # fmt: skip
 
 

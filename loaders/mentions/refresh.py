@@ -281,7 +281,7 @@ class _Refreshing:
         for concept, kind, tag, text in table.rows if names else ():
             if kind != "unlike" and (text, tag) in names and (reason := unfit(text, primary(tag))):
                 self.report.unfit.append(f"{text[:80]!r} of {concept}, which {reason}")
-        self.report.unfit.sort()
+        self.report.unfit = sorted({*self.report.unfit})  # the same word is a name in several languages
         for line in self.report.unfit[:_SHOWN]:
             log.warning("no text is searched for %s", line)
         if (more := len(self.report.unfit) - _SHOWN) > 0:

@@ -75,6 +75,8 @@ Fetch = Callable[[str, Settings, Path], Fetched]
 class _Finder:
     settings: Settings
     formats: Sequence[str] = FORMATS
+    remote: Sequence[str] = ()
+    """How locations start that are no files."""
     files: dict[str, File] = field(default_factory=dict)
     scopes: list[str | re.Pattern[str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -115,7 +117,7 @@ class _Finder:
             for each in found:
                 self.add(each, named=False)
         else:
-            raise SourceError(f"{location}: no such file or folder (nor a pattern, nor hub:OWNER/NAME@REVISION)")
+            raise SourceError(f"{location}: no such file or folder (nor {', nor '.join(('a pattern', *self.remote))})")
 
     def hub(self, location: str) -> None:
         repo, _, revision = location.removeprefix("hub").removeprefix(":").partition("@")
@@ -156,9 +158,14 @@ def find(
     """
     if not locations or not all(locations):
         raise SourceError("no location: name a file, a folder, a pattern or hub:OWNER/NAME@REVISION")
-    finder = _Finder(settings, formats)
+    # Of a dataset on the hub only tables are downloaded.
+    tables = set(FORMATS) <= set(formats)
+    remote = [f"{scheme}:..." for scheme in fetches or ()]
+    finder = _Finder(settings, formats, ["hub:OWNER/NAME@REVISION", *remote] if tables else remote)
     for location in locations:
         if location == "hub" or location.startswith("hub:"):
+            if not tables:
+                raise SourceError(f"{location}: of this source there are no datasets on the hub; name files or folders")
             finder.hub(location)
         elif (fetch := (fetches or {}).get(re.split("[:@]", location, maxsplit=1)[0])) is not None:
             finder.fetched(fetch(location, settings, settings.data_dir / "fetched"))

@@ -229,3 +229,13 @@ def test_a_revision_that_is_not_pinned_is_resolved_recorded_and_said(location: s
 def test_what_the_hub_refuses_is_said(location: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         find([location], SETTINGS)
+
+
+def test_a_source_that_is_no_table_has_no_dataset_on_the_hub_and_says_what_else_there_is(tmp_path: Path) -> None:
+    fetches = {"sparql": lambda location, settings, folder: pytest.fail("it was asked")}
+    with pytest.raises(SourceError, match="no datasets on the hub"):
+        find(["hub"], SETTINGS, (".json", ".csv"), fetches)
+    with pytest.raises(SourceError, match=r"nor a pattern, nor sparql:\.\.\.\)$"):
+        find([str(tmp_path / "none.json")], SETTINGS, (".json", ".csv"), fetches)
+    with pytest.raises(SourceError, match=r"nor a pattern, nor hub:OWNER/NAME@REVISION\)$"):
+        find([str(tmp_path / "none.csv")], SETTINGS)

@@ -58,8 +58,8 @@ def test_the_fixtures_load_whole_and_a_second_time_nothing_changes(kg: Knowledge
 def test_the_report_has_exactly_the_keys_that_the_command_prints(kg: KnowledgeGraph) -> None:
     report = load(kg, "climate", [str(CLIMATE / "laws.csv")]).to_dict()
     assert list(report) == [
-        "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "quads_added", "quads_removed",
-        "pending_vectors", "seconds", "rejections",
+        "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "mentions",
+        "quads_added", "quads_removed", "pending_vectors", "seconds", "rejections",
     ]  # fmt: skip
     assert json.loads(json.dumps(report))["source"] == "climate"
 

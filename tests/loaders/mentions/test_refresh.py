@@ -222,7 +222,9 @@ def test_a_unit_without_language_has_that_of_its_document_else_any(kg: Knowledge
 
 def test_names_that_are_not_searched_for_are_told_once(kg: KnowledgeGraph, caplog: pytest.LogCaptureFixture) -> None:
     put_text(kg, "act", "Water.")
-    put_concept(kg, "Q1", "x", alias="water")
+    graph, concept = mint("graph", "der", "skos", "climate", "Q1"), mint("concept", "Q1")
+    names = [Quad(concept, SKOS.prefLabel, Literal("x", language=tag), graph) for tag in ("en", "fr")]
+    put(kg, graph, [Quad(concept, RDF.type, SKOS.Concept, graph), *names])
     assert refresh(kg).unfit == ["'x' of cpr://concept/Q1, which is one character"]
     assert "no text is searched for 'x'" in caplog.text
     assert refresh(kg).unfit == []
