@@ -26,6 +26,7 @@ LONGEST_WAIT_S: Final = 60.0
 """Longest Retry-After that is waited for, in seconds."""
 
 _BUSY: Final = frozenset({408, 429, 500, 502, 503, 504})
+_CODINGS: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _TOLD: Final = 300
 
@@ -94,9 +95,12 @@ def exchange(url: str, form: Mapping[str, str], accept: str, seconds: float, max
                 "POST",
                 url,
                 data=form,
-                headers={"Accept": accept, "User-Agent": "quadcite"},
+                headers={"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": "quadcite"},
                 extensions={"trace": deadline.watch},
             ) as response:
+                # Of one in another, a few bytes can unpack to more than there is memory, before any can be counted.
+                if (coding := response.headers.get("Content-Encoding", "identity").strip().lower()) not in _CODINGS:
+                    raise httpx.DecodingError(f"it is encoded as {coding!r:.80}, which was not asked for")
                 body = bytearray()
                 for piece in response.iter_bytes(65_536):
                     body += piece

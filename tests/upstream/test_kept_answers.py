@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -42,6 +43,16 @@ def test_a_file_that_is_damaged_or_of_another_question_counts_as_none(tmp_path: 
     assert kept.get("e", "other") is None
     kept.put("e", "other", Kept(b"good", 2))
     assert kept.get("e", "other") == Kept(b"good", 2)
+
+
+@pytest.mark.parametrize("time", [1e300, -1e300, -1.0, float("nan"), float("inf"), "yesterday", None])
+def test_an_answer_of_no_possible_time_counts_as_none(tmp_path: Path, time: object) -> None:
+    kept = Answers(tmp_path)
+    kept.put("e", "q", Kept(b"body", 1))
+    [path] = tmp_path.iterdir()
+    head, _, body = path.read_bytes().partition(b"\n")
+    path.write_bytes(json.dumps(json.loads(head) | {"time": time}).encode() + b"\n" + body)
+    assert kept.get("e", "q") is None
 
 
 def test_the_oldest_go_when_there_are_too_many_bytes_or_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

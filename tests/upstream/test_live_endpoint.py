@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import ssl
 import threading
@@ -241,6 +242,18 @@ def test_an_endless_body_is_not_read_beyond_the_largest_and_is_no_fault_of_the_e
         endpoint(max_bytes=1 << 20).select(QUERY)
     assert sent < 50_000_000
     assert len(live.asked) == 1
+
+
+@pytest.mark.parametrize("coding", ["gzip, gzip", "deflate,gzip", "br", "zstd"])
+def test_an_answer_that_is_packed_in_another_way_than_asked_is_not_unpacked(
+    live: LiveStore, endpoint: Callable[..., Endpoint], monkeypatch: pytest.MonkeyPatch, coding: str
+) -> None:
+    monkeypatch.setattr(http, "ATTEMPTS", 1)
+    bomb = gzip.compress(gzip.compress(b" " * 50_000_000))
+    live.always(status(200, bomb, JSON, Content_Encoding=coding))
+    with pytest.raises(UpstreamError, match="which was not asked for"):
+        endpoint().select(QUERY)
+    assert live.headers[-1]["accept-encoding"] == "gzip"
 
 
 def test_a_query_that_is_refused_is_the_asker_s_fault_and_is_not_repeated(
