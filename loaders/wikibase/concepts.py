@@ -97,7 +97,7 @@ def listed(cell: str) -> list[str]:
     if cell.startswith("["):
         try:
             values = json.loads(cell)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RecordError(f"{cell[:80]!r} is not a list in JSON ({error})") from None
         if not all(isinstance(value, str) for value in values):
             raise RecordError(f"{cell[:80]!r} is not a list of text")

@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
@@ -42,10 +43,11 @@ _TYPES: Final = {
     "M": ("mediainfo", (WIKIBASE.Mediainfo, SCHEMA.MediaObject)),
 }
 _ID: Final = re.compile(r"[QPM][1-9][0-9]*|L[1-9][0-9]*(-[FS][1-9][0-9]*)?")
+_PARTS: Final = {"forms": "F", "senses": "S"}
 _HASH: Final = re.compile(r"[0-9a-f]{40}")
 _GUID: Final = re.compile(r"[A-Za-z][0-9]+(-[FS][0-9]+)?\$[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _PROPERTY: Final = re.compile(r"P[1-9][0-9]*")
-_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 _TYPE, _RANK, _STATEMENT_CLASS, _BEST = RDF.type, WIKIBASE.rank, WIKIBASE.Statement, WIKIBASE.BestRank
 _DERIVED: Final = PROV.wasDerivedFrom
@@ -86,7 +88,7 @@ def types_of(entity_id: str) -> tuple[NamedNode, ...]:
 
 def checked_id(entity: Mapping[str, Any]) -> str:
     """Return the id of an entity, if it has one that agrees with its type. Raises RecordError."""
-    found = entity.get("id")
+    found = entity.get("id") if isinstance(entity, dict) else entity
     if not isinstance(found, str) or not _ID.fullmatch(found):
         raise RecordError(f"it has no id of an entity, such as Q42, P31, L7, L7-F1 or M7, but {found!r:.80}")
     expected, stated = _TYPES[kind_of(found)][0], entity.get("type", None)
@@ -105,7 +107,7 @@ def entity_quads(instance: Instance, entity: Mapping[str, Any]) -> Entity:
         return _Writer(instance, found, entity).written()
     except RecordError as error:
         raise RecordError(f"{found}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise RecordError(f"{found}: it is not as Wikibase writes an entity: {_told(error)}") from error
 
 
@@ -133,6 +135,8 @@ class _Writer:
             self.lexeme()
         elif kind in "FS":
             self.part(kind)
+        if kind != "L" and (unread := [key for key in _PARTS if self.entity.get(key)]):
+            self.out.warnings[f"only a lexeme has {' and '.join(unread)}; these are not read"] += 1
         count = 0
         for property_id, group in self.map("claims" if "claims" in self.entity else "statements").items():
             count += len(group)
@@ -166,7 +170,7 @@ class _Writer:
         if (revision := entity.get("lastrevid")) is not None:
             say(document, SCHEMA.version, Literal(int(revision)))
         if (modified := entity.get("modified")) is not None:
-            if not _TIMESTAMP.fullmatch(modified):
+            if not _TIMESTAMP.fullmatch(modified) or not _is_time(modified):
                 raise RecordError(f"it was modified at {modified!r}, which is no time such as 2030-01-31T09:00:00Z")
             say(document, SCHEMA.dateModified, Literal(modified, datatype=XSD.dateTime))
         say(document, WIKIBASE.statements, Literal(statements))
@@ -202,10 +206,13 @@ class _Writer:
             say(subject, RDFS.label, literal)
         for key, predicate in (("language", DCTERMS.language), ("lexicalCategory", WIKIBASE.lexicalCategory)):
             if named := self.entity.get(key):
-                say(subject, predicate, self.instance.entity(named))
+                say(subject, predicate, self.named(named))
         for key, predicate in (("forms", ONTOLEX.lexicalForm), ("senses", ONTOLEX.sense)):
             for part in self.entity.get(key) or ():
-                say(subject, predicate, self.instance.entity(checked_id(part)))
+                part_id = checked_id(part)
+                if not part_id.startswith(f"{self.out.id}-{_PARTS[key]}"):
+                    raise RecordError(f"{part_id} stands among its {key}, and is by its id none of them")
+                say(subject, predicate, self.instance.entity(part_id))
 
     def part(self, kind: str) -> None:
         say, subject = self.out.say, self.subject
@@ -215,7 +222,11 @@ class _Writer:
             say(subject, predicate, literal)
             say(subject, RDFS.label, literal)
         for feature in self.entity.get("grammaticalFeatures") or ():
-            say(subject, WIKIBASE.grammaticalFeature, self.instance.entity(feature))
+            say(subject, WIKIBASE.grammaticalFeature, self.named(feature))
+
+    def named(self, entity_id: Any) -> NamedNode:
+        """The entity with an id that stands in another one."""
+        return self.instance.entity(checked_id({"id": entity_id}))
 
     def property(self) -> None:
         say, subject, instance, own = self.out.say, self.subject, self.instance, self.out.id
@@ -291,8 +302,8 @@ class _Writer:
             copy += 1
         self.guids.add(made)
         wrong = "without an id" if stated is None else f"with the id of another, {stated}"
-        if isinstance(stated, str) and not _GUID.fullmatch(stated):
-            wrong = f"with the id {stated:.80}, which is no GUID"
+        if stated is not None and stated not in self.guids:
+            wrong = f"with the id {stated!r:.80}, which is no GUID"
         self.out.warnings[f"a statement {wrong}, has an id made from what it says: {made}"] += 1
         return made
 
@@ -371,7 +382,7 @@ class _Writer:
             graph = self.instance.shared("site", site.home)
             self.out.shared.setdefault(graph, [Quad(home, WIKIBASE.wikiGroup, Literal(site.group), graph)])
         for badge in link.get("badges") or ():
-            say(article, WIKIBASE.badge, self.instance.entity(badge))
+            say(article, WIKIBASE.badge, self.named(badge))
 
 
 @lru_cache(65_536)
@@ -391,7 +402,14 @@ def restriction(instance: Instance, property_id: str) -> NamedNode:
     return some_value(instance.predicate("wdno", property_id), property_id)
 
 
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text) is not None
+    except ValueError:
+        return False
+
+
 def parts(entity: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the forms and senses of a lexeme, which are entities of their own."""
-    for key in ("forms", "senses"):
+    """Yield the forms and senses of a lexeme, which are entities of their own; of what is none nothing."""
+    for key in _PARTS if kind_of(checked_id(entity)) == "L" else ():
         yield from entity.get(key) or ()

@@ -14,6 +14,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
 from kg.settings import Settings
+from kg.sparql.terms import is_iri
 from kg.vocabulary import mint, sha256
 
 ROLES: Final = (
@@ -30,7 +31,8 @@ PREDICATES: Final = {
 """Of each prefix that Wikibase gives properties, the path below ``prop/``."""
 
 _CC0: Final = "http://creativecommons.org/publicdomain/zero/1.0/"
-_ID: Final = re.compile(r"[QPLME][1-9][0-9]*(-[FS][1-9][0-9]*)?")
+_BASE: Final = re.compile(r"https?://[^\s<>\"{}|\\^`?#@]+/")
+_ID: Final = re.compile(r"[QPM][1-9][0-9]*|L[1-9][0-9]*(-[FS][1-9][0-9]*)?")
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,10 @@ class Instance:
                     + ", ".join(ROLES)
                 )
         for iri in (self.base, self.data, self.media or self.base):
-            if not re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+/", iri):
+            if not _BASE.fullmatch(iri) or not is_iri(iri):
                 raise InvalidInputError(
-                    f"Wikibase {self.name!r}: {iri!r} cannot start its IRIs: an http or https address that ends in /"
+                    f"Wikibase {self.name!r}: {iri!r} cannot start its IRIs: an http or https address that ends in /, "
+                    "without user, query and fragment"
                 )
 
     @cached_property
@@ -204,7 +207,10 @@ def at(base: str) -> Instance:
     """
     base = base.strip()
     base = base.rstrip("/").removesuffix("/entity") + "/"
-    place = urlsplit(base)
+    try:
+        place = urlsplit(base)
+    except ValueError:
+        place = urlsplit("")
     name = ("http:" if place.scheme == "http" else "") + (place.netloc + place.path).strip("/")
     if place.scheme not in ("http", "https") or not place.netloc:
         raise InvalidInputError(

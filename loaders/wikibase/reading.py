@@ -104,9 +104,9 @@ class Reading:
         number, fault = 0, None
         try:
             for block in turtle.blocks(path):
-                for entity in turtle.entities_of(block, self.at):
+                for instance, entity in turtle.entities_of(block, self.at):
                     number += 1
-                    yield Found(number, entity, instance=self.at(turtle.base_of(block) or self.instance.base))
+                    yield Found(number, entity, instance=instance)
         except SourceError as error:
             fault = error
         if fault is not None:

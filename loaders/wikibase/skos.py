@@ -15,6 +15,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.errors import RecordError
 from kg.vocabulary import BASE, KG, OWL, RDF, SCHEMA, SKOS
 from loaders.wikibase.instances import WIKIDATA, Instance
 from loaders.wikibase.values import address
@@ -95,7 +96,10 @@ def _said(instance: Instance, role: str, value: object, redirects: Mapping[str, 
 
 
 def _address(text: str) -> NamedNode | None:
-    return NamedNode(address(text)) if text.startswith(("http://", "https://")) else None
+    try:
+        return NamedNode(address(text)) if text.startswith(("http://", "https://")) else None
+    except RecordError:
+        return None
 
 
 def _resolved(iri: str, redirects: Mapping[str, str]) -> str:

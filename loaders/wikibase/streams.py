@@ -30,7 +30,7 @@ _UNPACK: Final[Mapping[str, Callable[[Path], Any]]] = {".gz": gzip.open, ".bz2":
 _CHUNK: Final = 1 << 20
 _LONGEST_LINE: Final = 64 << 20
 _MARKS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
-_SPACE: Final = " \t\r\n,"
+_SPACE: Final = re.compile(r"[ \t\r\n,]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def elements(path: Path) -> Iterator[Element]:
             if stream.read(3) != codecs.BOM_UTF8:
                 stream.seek(0)
             if _is_by_line(path):
-                yield from _lines(stream)
+                yield from _lines(path, stream)
             else:
                 yield from _values(path, stream)
     except BROKEN as error:
@@ -98,9 +98,11 @@ def _is_by_line(path: Path) -> bool:
     return whole == 1 and not broken
 
 
-def _lines(stream: IO[bytes]) -> Iterator[Element]:
+def _lines(path: Path, stream: IO[bytes]) -> Iterator[Element]:
     number = 0
-    for line in stream:
+    while line := stream.readline(LARGEST_ENTITY + 1):
+        if len(line) > LARGEST_ENTITY:
+            raise SourceError(f"{path}: element {number + 1} has more than {LARGEST_ENTITY:,} bytes")
         line = line.strip()
         if line in (b"", b"[", b"]", b","):
             continue
@@ -127,20 +129,21 @@ def _element(number: int, text: str) -> Element:
 def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
     """The objects of a top-level array, or those that follow each other, wherever their lines end."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    text, number, within, ended = "", 0, False, False
+    text, at, number, within, ended = "", 0, 0, False, False
     while True:
-        text = text.lstrip(_SPACE)
-        if not within and number == 0 and text.startswith("["):
-            text, within = text[1:], True
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]  # what may be nothing is always there
+        if not within and number == 0 and text.startswith("[", at):
+            at, within = at + 1, True
             continue
-        if within and text.startswith("]"):
+        if within and text.startswith("]", at):
             return
-        end = _end(text)
+        end = _end(text, at)
         if end is not None:
             number += 1
-            yield _element(number, text[:end])
-            text = text[end:]
+            yield _element(number, text[at:end])
+            at = end
             continue
+        text, at = text[at:], 0
         if ended:
             if text or within:
                 raise SourceError(f"{path}: the JSON ends within element {number + 1}, or is none there: {text[:60]!r}")
@@ -149,7 +152,8 @@ def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
             raise SourceError(f"{path}: element {number + 1} has more than {LARGEST_ENTITY:,} characters")
         chunks = [text]
         size = 0
-        while not ended and size < max(_CHUNK, len(text)):
+        wanted = min(max(_CHUNK, len(text)), LARGEST_ENTITY + 1 - len(text))
+        while not ended and size < wanted:
             chunk = stream.read(_CHUNK)
             ended = not chunk
             chunks.append(decoder.decode(chunk, final=ended))
@@ -157,12 +161,12 @@ def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
         text = "".join(chunks)
 
 
-def _end(text: str) -> int | None:
-    """Where the object or array at the start of `text` ends, None where it does not end, or there is none."""
-    if not text or text[0] not in "{[":
+def _end(text: str, at: int) -> int | None:
+    """Where the object or array that begins at a place of `text` ends, None where it does not end, or there is none."""
+    if not text.startswith(("{", "["), at):
         return None
     depth = 0
-    for match in _MARKS.finditer(text):
+    for match in _MARKS.finditer(text, at):
         mark = match[0]
         if mark == '"':
             return None  # within a string

@@ -10,18 +10,20 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
-from kg.errors import RecordError, SourceError
+from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.vocabulary import ONTOLEX, OWL, RDF, SCHEMA, WIKIBASE
 from loaders.wikibase.entities import Entity, kind_of, restriction, some_value, types_of
 from loaders.wikibase.instances import Instance
 from loaders.wikibase.languages import is_tag, tagged
 from loaders.wikibase.streams import BROKEN, opened
+from loaders.wikibase.values import address
 
 FORMATS: Final = {".ttl": RdfFormat.TURTLE, ".nt": RdfFormat.N_TRIPLES, ".nq": RdfFormat.N_QUADS}
 WHOLE: Final = 300_000
@@ -37,9 +39,10 @@ _VALUES: Final = {
     WIKIBASE.quantityAmount: WIKIBASE.QuantityValue,
     WIKIBASE.geoLatitude: WIKIBASE.GlobecoordinateValue,
 }
+_NO_IRI: Final = "<{}> is no IRI; what is said with it is left out"
 _RANKED: Final = frozenset({WIKIBASE.BestRank})
 
-Term = NamedNode | Literal | BlankNode | Triple
+Term = NamedNode | Literal | BlankNode
 
 
 Statement = tuple[NamedNode | BlankNode, NamedNode, Term]
@@ -76,8 +79,8 @@ def _triples(path: Path) -> Iterator[Statement]:
     try:
         with opened(path) as stream:
             for quad in parse(stream, form, lenient=True):
-                if isinstance(quad.subject, Triple):
-                    raise SourceError(f"{path}: Wikibase RDF has no triple terms")
+                if isinstance(quad.subject, Triple) or isinstance(quad.object, Triple):
+                    raise SourceError(f"{path}: it has triple terms, which Wikibase RDF has not")
                 yield quad.subject, quad.predicate, quad.object
     except SyntaxError as error:
         raise SourceError(f"{path}: not {form.name} ({error})") from error
@@ -109,11 +112,23 @@ def _documents(path: Path, triples: Iterable[Statement]) -> Iterator[Block]:
         yield Block(current, about)
 
 
-def entities_of(block: Block, instance_at: Callable[[str], Instance]) -> Iterator[Entity | RecordError]:
-    """Yield the entities of a block, or why one is none. `instance_at` gives the Wikibase with a base address."""
+def entities_of(
+    block: Block, instance_at: Callable[[str], Instance]
+) -> Iterator[tuple[Instance | None, Entity | RecordError]]:
+    """Yield the entities of a block with their Wikibase, or why one is none.
+
+    `instance_at` gives the Wikibase with a base address, or raises InvalidInputError where there can be none.
+    """
     found = base_of(block)
-    if found is not None:
-        yield from _Cutting(block, instance_at(found)).cut()
+    if found is None:
+        return
+    try:
+        instance = instance_at(found)
+    except InvalidInputError as error:
+        yield None, RecordError(str(error))
+        return
+    for entity in _Cutting(block, instance).cut():
+        yield instance, entity
 
 
 def base_of(block: Block) -> str | None:
@@ -148,19 +163,23 @@ class _Cutting:
             term, warning = self._term(value)
             if warning:
                 warnings[warning] += 1
-            node = self.blank.get(subject) if isinstance(subject, BlankNode) else subject
+            if (says := _sound(predicate)) is None:
+                warnings[_NO_IRI.format(predicate.value[:80])] += 1
+            if term is None or says is None:
+                continue
+            node = self.blank.get(subject) if isinstance(subject, BlankNode) else _sound(subject)
             if node is None:
                 self.stubs[str(subject)] += 1
                 continue
             if (graph := self._shared(node, predicate)) is not None:
-                shared[graph].append(Quad(node, predicate, term, graph))
+                shared[graph].append(Quad(node, says, term, graph))
                 continue
             owner = self.home.get(subject)
             if owner is None:
                 self.stubs[node.value] += 1
                 continue
             entity = self.entities[owner]
-            entity.say(node, predicate, term)
+            entity.say(node, says, term)
             if isinstance(term, NamedNode) and (named := self._shared(term, predicate)) is not None:
                 references[owner].add(named)
         self._type(shared)
@@ -281,15 +300,30 @@ class _Cutting:
                     ):
                         queue.append(deeper)
 
-    def _term(self, value: Term) -> tuple[NamedNode | Literal, str | None]:
+    def _term(self, value: Term) -> tuple[NamedNode | Literal | None, str | None]:
+        """The term to write, None where no RDF can have it, and what is wrong with the one that stands there."""
         if isinstance(value, BlankNode):
             return self.blank.get(value) or some_value(self.instance.entity("Q1"), value.value), None
-        if isinstance(value, Triple):
-            raise RecordError("Wikibase RDF has no triple terms")
-        if isinstance(value, Literal) and (code := value.language) is not None and not is_tag(code):
+        if isinstance(value, NamedNode):
+            sound = _sound(value)
+            if sound is None:
+                return None, _NO_IRI.format(value.value[:80])
+            return sound, None if sound == value else f"<{value.value[:80]}> is no IRI; it is written <{sound.value}>"
+        if _sound(value.datatype) != value.datatype:
+            return Literal(value.value), f"<{value.datatype.value[:80]}> is no IRI of a datatype; its value is a text"
+        if (code := value.language) is not None and not is_tag(code):
             literal, warning = tagged(value.value, code)
             return literal, warning or f"{code!r} is no language tag; its texts are marked {literal.language!r}"
         return value, None
+
+
+@lru_cache(65_536)
+def _sound(node: NamedNode) -> NamedNode | None:
+    """The IRI, with what none may hold percent-encoded, None where it is none at all: the parser takes any."""
+    try:
+        return NamedNode(address(node.value))
+    except RecordError:
+        return None
 
 
 def entity_text(entity: Entity) -> Sequence[str]:

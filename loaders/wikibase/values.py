@@ -12,8 +12,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from math import isfinite
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -34,7 +34,10 @@ UNITLESS: Final = "http://www.wikidata.org/entity/Q199"
 
 _MEDIA: Final = "http://commons.wikimedia.org/wiki/Special:FilePath/"
 _COMMONS_DATA: Final = "http://commons.wikimedia.org/data/main/"
-_TIME: Final = re.compile(r"([+-])(\d+)-(\d\d)-(\d\d)(T\d\d:\d\d:\d\dZ)")
+_TIME: Final = re.compile(
+    r"([+-])([0-9]+)-(0[0-9]|1[0-2])-([0-2][0-9]|3[01])(T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)"
+)
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _NOT_IN_IRI: Final = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ENTITY: Final = re.compile(r"[A-Z][1-9][0-9]*(-[A-Z][1-9][0-9]*)?")
@@ -94,7 +97,7 @@ def value_of(instance: Instance, datatype: str | None, datavalue: Mapping[str, A
 def _entity(instance: Instance, datatype: str | None, value: Mapping[str, Any]) -> Value:
     named = value.get("id")
     if named is None:
-        named = f"{_LETTERS[value['entity-type']]}{int(value['numeric-id'])}"
+        named = f"{_LETTERS[value['entity-type']]}{value['numeric-id']}"
     if not isinstance(named, str) or not _ENTITY.fullmatch(named):
         raise RecordError(f"{named!r} is not the id of an entity, such as Q42, P31, L7, L7-F1 or L7-S1")
     warning = None
@@ -143,8 +146,11 @@ def page_name(title: str) -> str:
     return quote(title.replace(" ", "_"), safe="~;@$!*(),/:")
 
 
-@lru_cache(8192)
+@lru_cache(8192, typed=True)
 def _time(time: str, timezone: int, before: int, after: int, precision: int, model: str) -> Value:
+    for number in (timezone, before, after, precision):
+        if type(number) is not int:
+            raise RecordError(f"{number!r:.80} is not a whole number, as timezone, before, after and precision are")
     calendar_model = address(model)
     iso = iso_time(time, precision, model)
     term = Literal(time) if iso is None else Literal(iso, datatype=XSD.dateTime)
@@ -175,7 +181,7 @@ def iso_time(time: str, precision: int, model: str) -> str | None:
     sign, digits, clock = match[1], match[2].lstrip("0"), match[5]
     if not digits:
         return None
-    year, month, day = int(digits) * (-1 if sign == "-" else 1), min(max(int(match[3]), 1), 12), max(int(match[4]), 1)
+    year, month, day = int(digits) * (-1 if sign == "-" else 1), max(int(match[3]), 1), max(int(match[4]), 1)
     if model == JULIAN and precision >= _DAY and -4713 <= year <= 1_465_072:
         year, month, day = _gregorian(year, month, day)
     else:
@@ -231,16 +237,16 @@ def _quantity(amount: str, unit: str, upper: str | None, lower: str | None) -> V
 
 
 def _decimal(text: str) -> Literal:
-    try:
-        if not Decimal(text).is_finite():
-            raise InvalidOperation
-    except (InvalidOperation, TypeError):
-        raise RecordError(f"the amount {text!r} is not a decimal number such as +1.5") from None
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
+        raise RecordError(f"the amount {text!r:.80} is not a decimal number such as +1.5")
     return Literal(text, datatype=XSD.decimal)
 
 
-@lru_cache(8192)
+@lru_cache(8192, typed=True)
 def _globe(latitude: float, longitude: float, precision: float | None, globe: str) -> Value:
+    numbers = (latitude, longitude, 0 if precision is None else precision)
+    if any(type(number) not in (int, float) or not isfinite(number) for number in numbers):
+        raise RecordError("latitude, longitude and precision of a place are numbers")
     if not -360 <= latitude <= 360 or not -360 <= longitude <= 360:
         raise RecordError(f"latitude {latitude} and longitude {longitude} are not on a globe")
     north, east = php_float(latitude), php_float(longitude)

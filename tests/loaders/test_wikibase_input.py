@@ -97,7 +97,7 @@ def test_what_is_wrong_with_an_entity_is_said_and_the_others_load(
     [
         (f"{SNAK}/datatype", "unheard-of", "P1: the datatype 'unheard-of' is not known; its value is taken as text"),
         ("claims/P1/0/id", KeyError, "a statement without an id"),
-        ("claims/P1/0/id", "first", "a statement with the id first, which is no GUID"),
+        ("claims/P1/0/id", "first", "a statement with the id 'first', which is no GUID"),
         ("labels", [], "'labels' is an empty list where an object is expected"),
         ("labels/en/language", "a language of no name", "'a language of no name' is no language tag"),
         ("sitelinks/enwiki/site", "ownwiki7", "the address of the site 'ownwiki7' is not known"),
@@ -284,7 +284,7 @@ def test_a_wikibase_is_known_by_name_or_address(kg: KnowledgeGraph) -> None:
     assert chosen(settings, chosen(settings, "http://a.example.org").name) == at("http://a.example.org")
     with pytest.raises(InvalidInputError, match="there are wikidata, climate"):
         chosen(settings, "nonsense")
-    with pytest.raises(InvalidInputError, match="only a Wikibase has a base address"):
+    with pytest.raises(InvalidInputError, match="climate takes no --base"):
         load(kg, "climate", ["x"], base="wikidata")
 
 
