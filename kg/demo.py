@@ -57,6 +57,17 @@ QUESTIONS: Final = (
     ),
 )
 
+
+class Topic(NamedTuple):
+    """A concept by one of its names, and the wider one that has to be among its neighbours."""
+
+    name: str
+    qid: str
+    wider: str
+
+
+TOPICS: Final = (Topic("geothermal heat", "Q1012", "Q1009"), Topic("early warning system", "Q1049", "Q1046"))
+
 SPARQL: Final = """\
 SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) (COUNT(DISTINCT ?passage) AS ?passages) WHERE {
   ?document a kg:PolicyDocument ; kg:jurisdiction/skos:notation ?country .
@@ -81,6 +92,7 @@ def run() -> None:
         _load(data_dir)
         with server(data_dir) as address:
             cited = _ask(address)
+            _ask_concepts(address)
             _ask_sparql(address, "the same graph by SPARQL: passages by country", SPARQL)
             _ask_sparql(address, "search inside SPARQL: the best documents on a topic", SEARCH)
             _repair(address)
@@ -107,16 +119,25 @@ def _kg(*arguments: str | Path) -> str:
 
 
 def _load(data_dir: Path) -> None:
-    _heading("kg load climate FIXTURES --wait     (documents written for this demonstration; all fictional)")
+    fixtures = bundle.folder("fixtures")
+    _heading("kg load climate FIXTURES/climate --wait     (documents written for this demonstration; all fictional)")
     started = time.monotonic()
-    report = json.loads(
-        _kg("load", "climate", bundle.folder("fixtures") / "climate", "--data-dir", data_dir, "--wait", "--json")
-    )
+    report = json.loads(_kg("load", "climate", fixtures / "climate", "--data-dir", data_dir, "--wait", "--json"))
     if report["rejected"] or report["pending_vectors"] or not report["loaded"]:
         raise QuadciteError(f"the fixtures did not load whole: {report}")
     put(
         f"   {report['loaded']} documents, {report['text_units']} passages, {report['quads_added']} quads, "
         f"each passage with its vector, in {time.monotonic() - started:.1f} s"
+    )
+    _heading("kg load wikibase FIXTURES/wikibase --base climate     (a concept store, fictional too)")
+    report = json.loads(
+        _kg("load", "wikibase", fixtures / "wikibase", "--base", "climate", "--data-dir", data_dir, "--json")
+    )
+    if report["rejected"] or not report["loaded"] or not report["mentions"]:
+        raise QuadciteError(f"the concepts did not load whole, or no text names them: {report}")
+    put(
+        f"   {report['loaded']} items and properties, {report['quads_added']} quads; "
+        f"{report['mentions']} mentions of concepts in the passages"
     )
 
 
@@ -212,6 +233,48 @@ def _ask(address: str) -> dict[str, Any]:
     return evidence
 
 
+def _ask_concepts(address: str) -> None:
+    """Find two concepts by name, show where text names the first, and what both are next to; all of it checked."""
+    from kg.server.client import call_tools
+
+    url = f"{address}/mcp/climate"
+    for number, (name, qid, wider) in enumerate(TOPICS):
+        asked = "concept_find, " + ("" if number else "concept_mentions, ") + "concept_neighbors"
+        _heading(f"{asked} over MCP: {name}")
+        (found,) = call_tools(url, [("concept_find", {"q": name, "limit": 1})])
+        if [concept["qid"] for concept in found["concepts"]] != [qid]:
+            raise QuadciteError(f"{name!r} is {qid}, and concept_find says {found['concepts']}")
+        put(f"   {qid}  {found['concepts'][0]['preferred_label']}: {found['concepts'][0]['description']}")
+        if not number:
+            (mentioned,) = call_tools(url, [("concept_mentions", {"qids": [qid], "limit": 2})])
+            if not mentioned["evidence"]:
+                raise QuadciteError(f"no passage mentions {qid}")
+            for item in mentioned["evidence"]:
+                check(item, item, {})
+                _cite(item, item["score"], f"names it: {', '.join(spans(item, qid))}")
+            put("")
+        (near,) = call_tools(url, [("concept_neighbors", {"qid": qid})])
+        if (qid, wider) not in {(edge["subject_qid"], edge["object_qid"]) for edge in near["edges"]}:
+            raise QuadciteError(f"{wider} is not among the neighbours of {qid}: {near['edges']}")
+        for edge in near["edges"]:
+            labels = edge["labels"]
+            put(f"   {labels['subject']}  --{labels['predicate']}->  {labels['object']}")
+
+
+def spans(item: Mapping[str, Any], qid: str) -> list[str]:
+    """Return the words of a passage that name a concept, with their offsets, once they are found to stand there."""
+    text, found = item["passage"]["text"], []
+    for match in item["concept_matches"]:
+        for (start, end), words in zip(match["offsets"], match["words"], strict=True):
+            if text[start:end] != words:
+                raise QuadciteError(f"{item['id']} has {text[start:end]!r} at {start}-{end}, not {words!r}")
+            if match["qid"] == qid:
+                found.append(f'"{words}" at {start}-{end}')
+    if not found:
+        raise QuadciteError(f"{item['id']} is said to mention {qid}, and does not say where")
+    return found
+
+
 def check(hit: Mapping[str, Any], item: Mapping[str, Any], filters: Mapping[str, Sequence[str]]) -> None:
     """Hold one answer against the request and against the file that it cites."""
     if item["id"] != hit["id"]:
@@ -227,13 +290,13 @@ def check(hit: Mapping[str, Any], item: Mapping[str, Any], filters: Mapping[str,
         raise QuadciteError(f"{source} has the hash {actual}, and the evidence says {item['provenance']['sha256']}")
 
 
-def _cite(item: Mapping[str, Any], score: float) -> None:
+def _cite(item: Mapping[str, Any], score: float, more: str = "") -> None:
     document, passage, origin = item["document"], item["passage"], item["provenance"]
     put("")
     _indented(f'"{passage["text"]}"', "   | ")
     page = f", page {passage['page_number']}" if passage["page_number"] is not None else ""
     put(f"   {document['title']} ({', '.join(document['geographies'])}){page}")
-    put(f"   {item['id']}   score {score:.3f}")
+    put(f"   {item['id']}   score {score:.3f}{more and '   ' + more}")
     put(f"   {Path(origin['source']).name}, row {origin['row']}, sha256 {origin['sha256']}")
 
 

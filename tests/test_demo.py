@@ -31,6 +31,10 @@ def test_the_demo_asks_gets_cited_answers_and_cleans_up(tmp_path: Path) -> None:
         assert question.text in done.stdout
         assert f"cpr://doc/{question.expected}#p=" in done.stdout
     assert len(re.findall(r", row \d+, sha256 [0-9a-f]{64}$", done.stdout, re.MULTILINE)) >= len(demo.QUESTIONS)
+    for topic in demo.TOPICS:
+        assert f"{topic.qid}  " in done.stdout
+    assert re.search(r"#p=\d+ .* names it: \"geothermal heat\" at \d+-\d+$", done.stdout, re.MULTILINE)
+    assert "geothermal energy  --subconcept of->  renewable energy" in done.stdout
     assert "SELECT ?country" in done.stdout
     assert "kg why" in done.stdout
     assert "read from" in done.stdout
@@ -58,6 +62,16 @@ def test_an_answer_outside_its_filter_or_to_another_id_fails(tmp_path: Path) -> 
         demo.check({"id": ITEM["id"]}, item_of(tmp_path / "empty"), {"iso3": ["DJI"]})
     with pytest.raises(QuadciteError, match="was asked for"):
         demo.check({"id": "cpr://doc/y#p=0"}, item_of(tmp_path / "empty"), {})
+
+
+def test_words_that_do_not_stand_where_a_mention_says_fail() -> None:
+    match = {"qid": "Q1", "offsets": [[0, 3], [8, 11]], "words": ["sun", "sun"]}
+    item = {"id": "x", "passage": {"text": "sun and sun"}, "concept_matches": [match]}
+    assert demo.spans(item, "Q1") == ['"sun" at 0-3', '"sun" at 8-11']
+    with pytest.raises(QuadciteError, match="does not say where"):
+        demo.spans(item, "Q2")
+    with pytest.raises(QuadciteError, match="has 'sun' at 8-11, not 'son'"):
+        demo.spans(item | {"concept_matches": [match | {"words": ["sun", "son"]}]}, "Q1")
 
 
 def test_a_server_that_does_not_start_is_reported_with_what_it_said(tmp_path: Path) -> None:
