@@ -263,5 +263,6 @@ def _is_of(item: SourceDocument | SourceGraph | Rejection, entry: Entry) -> bool
         for place in entry.places
         for row in parse_rows(place.rows if any(each.rows for each in entry.places) else place.excerpt_rows)
     }
-    theirs = {(each.snapshot.source, row) for each in item.origins or item.context for row in each.rows}
+    own = item.origins if any(each.rows for each in item.origins) else item.context
+    theirs = {(each.snapshot.source, row) for each in own for row in each.rows}
     return bool(theirs) and theirs <= ours

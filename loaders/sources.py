@@ -14,6 +14,8 @@ from kg.settings import Settings, settings
 from kg.store.protocol import Store
 from loaders.climate_policy import documents as climate_policy
 from loaders.deriving import VIEW, Views
+from loaders.hansard import reading as hansard
+from loaders.hansard.authorities import merged
 from loaders.model import Notice, Rejection, SourceDocument, SourceGraph, Withdrawal
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File
@@ -91,10 +93,34 @@ def _as_set(files: Sequence[File]) -> Iterator[Item]:
     return wikibase.Reading.of(settings(), None).read(files)
 
 
+def _hansard(given: Settings, options: Options) -> Loader:
+    return Loader(
+        hansard.DOMAIN,
+        hansard.VERSION,
+        hansard.Reading.of(options).read,
+        hansard.FORMATS,
+        config=options,
+        cut=hansard.cut,
+        options=hansard.OPTIONS,
+        said=options,
+        exclusive=True,
+        merge=merged,
+    )
+
+
 LOADERS: Final = {
     "climate": Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read),
     "wikibase": Loader(
         wikibase.DOMAIN, wikibase.VERSION, _as_set, wikibase.FORMATS, configure=_wikibase, options=("base",)
+    ),
+    "hansard": Loader(
+        hansard.DOMAIN,
+        hansard.VERSION,
+        hansard.Reading().read,
+        hansard.FORMATS,
+        cut=hansard.cut,
+        configure=_hansard,
+        options=hansard.OPTIONS,
     ),
 }
 

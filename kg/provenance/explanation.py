@@ -121,7 +121,10 @@ SELECT (MIN(?position) AS ?first) (MAX(?position) AS ?last) WHERE {
 
 RANK: Final = """
 SELECT (COUNT(?unit) AS ?rank) WHERE {
-  GRAPH $graph { $iri schema:position ?position . ?unit schema:position ?other FILTER(?other <= ?position) }
+  GRAPH $graph {
+    $iri schema:position ?position ; schema:text ?text .
+    ?unit schema:position ?other ; schema:text ?words FILTER(?other <= ?position)
+  }
 }"""
 
 KINDS: Final[dict[Term, str]] = {

@@ -25,7 +25,8 @@ ROWS_AT_ONCE: Final = 20_000
 Cut = Callable[[Path, Mapping[Path, Sequence[int]]], None]
 """What cuts a source's files, as `cut` does those that hold tables."""
 
-_LINES: Final = {".json": ".jsonl", ".ttl": ".nt", ".nt": ".nt", ".nq": ".nt"}
+_MARKUP: Final = (".xml", ".sgml", ".sgm")
+_LINES: Final = {".json": ".jsonl", ".ttl": ".nt", ".nt": ".nt", ".nq": ".nt"} | {each: each for each in _MARKUP}
 
 
 def ending(path: str) -> str:

@@ -1,4 +1,4 @@
-"""CSV, JSONL and xlsx as streams of rows of text, verbatim: every cell is what the file says, or None.
+"""CSV, JSONL, JSON and xlsx as streams of rows of text, verbatim: every cell is what the file says, or None.
 
 Parsed here rather than by DuckDB, whose readers change what has to stay: they take the empty quoted cell for NULL,
 stop at long lines, and fail on the whole file for one lone surrogate.
@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 from xml.etree.ElementTree import ParseError
@@ -24,6 +25,7 @@ from kg.errors import SourceError
 
 _SAMPLE_ROWS: Final = 1000
 _CHUNK: Final = 1 << 20
+_NO_OBJECT: Final = "is not a JSON object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,21 +200,57 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
             except (ValueError, RecursionError) as error:  # ValueError: also for numbers of thousands of digits
                 yield number, f"is not JSON ({error})"
             else:
-                yield number, dict(flat(value)) if isinstance(value, dict) else "is not a JSON object"
+                yield number, dict(flat(value)) if isinstance(value, dict) else _NO_OBJECT
 
 
 def _jsonl(path: Path) -> Sheet:
+    sheet = _sheet_of(lambda: _objects(path))
+    if not sheet.columns:
+        raise SourceError(f"{path}: none of the first lines is a JSON object")
+    return sheet
+
+
+def json_sheet(path: Path, within: str) -> Sheet:
+    """Open a JSON file with one array of objects, or one object with that array as its member `within`.
+
+    JSON is one value, so the file is read whole. Raises SourceError when it is not so.
+    """
+    values = json_rows(path, within)
+    sheet = _sheet_of(
+        lambda: ((n, dict(flat(v)) if isinstance(v, dict) else _NO_OBJECT) for n, v in enumerate(values, 1))
+    )
+    if not sheet.columns:
+        raise SourceError(f"{path}: the JSON holds no object")
+    return sheet
+
+
+def json_rows(path: Path, within: str) -> list[Any]:
+    """Return what stands in the array of such a file. Raises SourceError when there is none."""
+    try:
+        value = json.loads(path.read_bytes())
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}: not UTF-8 (byte {error.start})") from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path}: not JSON ({error})") from error
+    found = value.get(within) if isinstance(value, dict) else value
+    if not isinstance(found, list):
+        seen = (
+            f"an object with {', '.join(map(repr, [*value][:5])) or 'nothing'}"
+            if isinstance(value, dict)
+            else "no array"
+        )
+        raise SourceError(f"{path}: the JSON is {seen}; an array is expected, or an object with one as {within!r}")
+    return found
+
+
+def _sheet_of(objects: Callable[[], Iterator[tuple[int, dict[str, Any] | str]]]) -> Sheet:
     columns: dict[str, None] = {}
-    for seen, (_, value) in enumerate(_objects(path)):
+    for _, value in islice(objects(), _SAMPLE_ROWS):
         if isinstance(value, dict):
             columns.update(dict.fromkeys(value))
-        if seen >= _SAMPLE_ROWS:
-            break
-    if not columns:
-        raise SourceError(f"{path}: none of the first lines is a JSON object")
 
     def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
-        for number, value in _objects(path):
+        for number, value in objects():
             if isinstance(value, str):
                 yield Row(number, [None] * len(wanted), value)
                 continue

@@ -21,7 +21,7 @@ import duckdb
 import numpy as np
 
 from kg.errors import SourceError, StoreError
-from loaders.readers.formats import Sheet, open_sheet
+from loaders.readers.formats import Row, Sheet, open_sheet
 from loaders.readers.locations import File
 
 _MEMORY_LIMIT: Final = "384MB"
@@ -269,6 +269,28 @@ def copy_parquet(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
                 raise SourceError(f"{path}: a row is not there (any more)")
             query = f"SELECT * EXCLUDE (file_row_number) FROM picked WHERE {places} IS NOT NULL ORDER BY {places}"  # noqa: S608
             db.execute(f"COPY ({query}) TO {_string(str(target))} (FORMAT parquet)")
+
+
+def parquet_sheet(path: Path) -> Sheet:
+    """Open a Parquet file as a stream of rows of text. Raises SourceError when it is not whole, and so do its rows."""
+    if path.stat().st_size == 0:
+        raise SourceError(f"{path}: the file is empty")
+    with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: not a whole Parquet file"):
+        kinds = {name: kind for name, kind, *_ in db.execute(f"DESCRIBE SELECT * FROM {_parquet(path)}").fetchall()}  # noqa: S608
+
+    def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
+        if kinds.get(verbatim, "VARCHAR") != "VARCHAR":
+            raise SourceError(f"{path}: column {verbatim!r} has type {kinds[verbatim]}, and text is expected")
+        cells = ", ".join(_as_text(name, kinds[name]) if name in kinds else "NULL" for name in wanted)
+        with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: cannot be read whole"):
+            found = db.execute(f"SELECT {cells} FROM {_parquet(path)}")  # noqa: S608
+            number = 0
+            while batch := found.fetchmany(_FETCHED_ROWS):
+                for row in batch:
+                    number += 1
+                    yield Row(number, row)
+
+    return Sheet([*kinds], rows)
 
 
 def read_parquet(path: Path) -> Iterator[dict[str, str | None]]:

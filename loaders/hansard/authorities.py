@@ -1,0 +1,201 @@
+"""Who and what speeches share: people, parties, chambers, places, electorates and bills, each in a graph of its own."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import cache
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SKOS, mint, sha256
+from loaders.hansard import parties
+from loaders.hansard.model import Talker
+from loaders.readers.cells import slug_from
+
+AUSTRALIA: Final = mint("place", "AUS")
+
+_CHAIR_ID, _CLERK_ID, _NO_ID = "10000", "10001", "UNKNOWN"
+"""What stands where the id of a person would: the office's, whoever holds it, or nobody's."""
+_OFFICE: Final = re.compile(
+    r"(?:the |mr\.? |madam |mrs\.? |ms\.? )*(?:(?:acting|deputy|temporary|assistant) )*"
+    r"(?:(?P<clerk>clerk)|speaker|president|chair(?:man|woman|person)?)\b(?! of )",
+    re.IGNORECASE,
+)
+_NOBODY: Final = re.compile(
+    r"(?:an? |the |some |several |many )?(?:opposition |government |labor |liberal |national |green )?"
+    r"(?:hon(?:ou?rable|\.)? )?(?:members?|senators?)(?: interjecting)?\W*",
+    re.IGNORECASE,
+)
+"""Names under which records put what a crowd, or somebody who was not recognised, called out."""
+_ONE_VALUE: Final = (FOAF.name, SKOS.prefLabel, DCTERMS.title)
+
+
+def merged(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
+    """Return what a shared graph says once `said` is added: everything, but one name of each thing.
+
+    Of a person the name that is not the fullest is one more label. The result does not depend on the order in which
+    records are read.
+    """
+    quads = dict.fromkeys([*stored, *said])
+    names: dict[tuple[object, NamedNode, str | None], list[Quad]] = defaultdict(list)
+    for quad in quads:
+        if quad.predicate in _ONE_VALUE and isinstance(quad.object, Literal):
+            names[quad.subject, quad.predicate, quad.object.language].append(quad)
+    for (_, predicate, _), several in names.items():
+        several.sort(key=lambda quad: _fullness(quad.object.value), reverse=True)  # type: ignore[union-attr]
+        for quad in several[1:]:
+            del quads[quad]
+            if predicate == FOAF.name:
+                quads[Quad(quad.subject, SKOS.altLabel, quad.object, quad.graph_name)] = None
+    chosen = {(quad.subject, quad.object) for quad in quads if quad.predicate in _ONE_VALUE}
+    return [quad for quad in quads if quad.predicate != SKOS.altLabel or (quad.subject, quad.object) not in chosen]
+
+
+def _fullness(name: str) -> tuple[bool, bool, int, str]:
+    """Order of names: those with the family name first and a comma, those not all in capitals, the longest."""
+    return "," in name, name != name.upper(), len(name), name
+
+
+@cache
+def _described(kind: str, thing: NamedNode) -> tuple[NamedNode, Sequence[Quad]]:
+    key = thing.value.rpartition("/")[2]
+    graph = mint("graph", "ref", kind, key)
+    return graph, [Quad(said.subject, said.predicate, said.object, graph) for said in parties.described(thing)]
+
+
+class Authorities:
+    """The shared graphs that the records of one chamber and day use, and the forms that nothing is known of."""
+
+    def __init__(self, chamber: NamedNode, on: date) -> None:
+        self.chamber: Final = chamber
+        self.on: Final = on
+        self.graphs: dict[NamedNode, Sequence[Quad]] = {}
+        self.unknown: dict[str, dict[str, None]] = defaultdict(dict)
+        """By what they were taken for, recorded forms that mean nothing known."""
+        self._people: dict[tuple[str | None, str], NamedNode | None] = {}
+        self._known("place", AUSTRALIA)
+        self._known("chamber", chamber)
+
+    def warnings(self) -> Iterator[str]:
+        """Yield in words the forms that stay as recorded, for nothing known is meant by them."""
+        for kind, forms in self.unknown.items():
+            yield f"{kind} {', '.join(map(repr, forms))}: no known {kind}, so it is kept as recorded only"
+
+    def person(self, talker: Talker) -> NamedNode | None:
+        """Return who speaks; None where that is an office, a crowd or somebody unknown."""
+        name_id = identifier_of(talker)
+        if name_id is None and (office_of(talker) is not None or _NOBODY.fullmatch(talker.name.strip())):
+            return None
+        key = name_id, talker.full_name or talker.name
+        if key not in self._people:
+            self._people[key] = self._identified(name_id, talker) if name_id else self._named(talker)
+        return self._people[key]
+
+    def voter(self, name: str, name_id: str | None) -> NamedNode | None:
+        """Return who stands in a division; None where the source gives but a name, which is no whole one there."""
+        return self.person(Talker(name, name_id=name_id)) if name_id else None
+
+    def _identified(self, name_id: str, talker: Talker) -> NamedNode:
+        key = f"aph-{name_id}"
+        if office_of(talker) is not None:  # the names are those of the office
+            return mint("person", key)
+        names = [name for name in (talker.full_name, talker.name) if name and _OFFICE.match(name) is None]
+        return self._person(key, "identified", names, name_id)
+
+    def _named(self, talker: Talker) -> NamedNode:
+        name = talker.full_name or talker.name
+        state = parties.state(talker.state or "")
+        told_apart = [" ".join(name.casefold().split()), self.chamber.value, state.value if state else ""]
+        return self._person(f"name-{slug_from(name)}-{sha256(chr(10).join(told_apart))[:8]}", "unverified", [name])
+
+    def _person(self, key: str, status: str, names: Sequence[str], identifier: str | None = None) -> NamedNode:
+        iri, graph = mint("person", key), mint("graph", "ref", "person", key)
+        said = [
+            Quad(iri, RDF.type, FOAF.Person, graph),
+            Quad(iri, KG.identityStatus, mint("code", "identityStatus", status), graph),
+            *(Quad(iri, FOAF.name, Literal(name), graph) for name in names),
+        ]
+        if identifier:
+            said.append(Quad(iri, DCTERMS.identifier, Literal(identifier), graph))
+        self.graphs[graph] = merged(self.graphs.get(graph, ()), said)
+        return iri
+
+    def party(self, form: str) -> NamedNode | None:
+        """Return the party that a form means on the day; an unknown one is noted."""
+        return self._found("party", form, parties.party(form, self.on))
+
+    def state(self, form: str, *, certain: bool = True) -> NamedNode | None:
+        """Return the state that a form means; an unknown one is noted where it is `certain` that it names one."""
+        found = parties.state(form)
+        if found is None and not certain:
+            return None
+        return self._found("state", form, found)
+
+    def electorate(self, form: str) -> tuple[NamedNode, str] | None:
+        """Return the electorate that is named, and its name; None where none is."""
+        name = parties.electorate(form)
+        if name is None:
+            return None
+        slug = slug_from(name)
+        iri, graph = mint("electorate", "au", slug), mint("graph", "ref", "electorate", "au", slug)
+        self._add(
+            graph,
+            Quad(iri, RDF.type, KG.Electorate, graph),
+            Quad(iri, SKOS.prefLabel, Literal(name, language="en"), graph),
+            Quad(iri, KG.within, AUSTRALIA, graph),
+        )
+        return iri, name
+
+    def bill(self, title: str) -> NamedNode:
+        """Return the bill with this title."""
+        slug = slug_from(title)
+        iri, graph = mint("bill", "au", slug), mint("graph", "ref", "bill", "au", slug)
+        self._add(
+            graph,
+            Quad(iri, RDF.type, KG.Bill, graph),
+            Quad(iri, DCTERMS.title, Literal(" ".join(title.split())), graph),
+            Quad(iri, KG.jurisdiction, AUSTRALIA, graph),
+        )
+        return iri
+
+    def venue(self, form: str) -> NamedNode | None:
+        """Return the part of the chamber that met apart."""
+        found = parties.venue(form)
+        return None if found is None else self._known("chamber", found)
+
+    def _found(self, kind: str, form: str, found: NamedNode | None) -> NamedNode | None:
+        if found is None:
+            if not parties.is_nothing(form):
+                self.unknown[kind][form] = None
+            return None
+        return self._known("place" if kind == "state" else kind, found)
+
+    def _known(self, kind: str, thing: NamedNode) -> NamedNode:
+        graph, said = _described(kind, thing)
+        self.graphs[graph] = said
+        return thing
+
+    def _add(self, graph: NamedNode, *said: Quad) -> None:
+        self.graphs[graph] = merged(self.graphs[graph], said) if graph in self.graphs else said
+
+
+def office_of(talker: Talker) -> str | None:
+    """Return the office under which the record has somebody speak: chair or clerk."""
+    name_id = (talker.name_id or "").strip()
+    names = [name for name in (talker.name, talker.full_name) if name]
+    found = next((match for name in names if (match := _OFFICE.match(name.strip())) is not None), None)
+    if name_id == _CLERK_ID or (found is not None and found["clerk"] and name_id in ("", _CHAIR_ID, _NO_ID)):
+        return "clerk"
+    return "chair" if name_id == _CHAIR_ID or (found is not None and name_id in ("", _NO_ID)) else None
+
+
+def identifier_of(talker: Talker) -> str | None:
+    """Return the identifier of the person who speaks, in upper case: of an office, of whoever is said to hold it."""
+    name_id = (talker.name_id or "").strip().upper()
+    if name_id in (_CHAIR_ID, _CLERK_ID, _NO_ID, ""):
+        name_id = (talker.holder_id or "").strip().upper()
+    return name_id or None
