@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
 from loaders.mentions import MentionReport, ledger, refresh
 from loaders.mentions.refresh import graph_of
-from loaders.mentions.texts import may_hold
+from loaders.mentions.texts import holding, may_hold
 
 refreshing = sys.modules["loaders.mentions.refresh"]  # where the package has its function of the same name
 
@@ -166,6 +167,13 @@ def test_only_texts_that_may_hold_a_changed_name_are_searched_again(kg: Knowledg
     ]
     put_text(kg, "new", "Solar energy.")
     assert refresh(kg).text_units == 1
+
+
+@pytest.mark.parametrize("others", [["sk" * 50_000], ["".join(each) + "sksksk" for each in product("sk", repeat=9)]])
+def test_texts_that_hold_one_of_many_or_very_long_words_are_found(kg: KnowledgeGraph, others: list[str]) -> None:
+    put_text(kg, "act", "Wind power.", "Solar energy.", "(WIND-FARMS)", "S.U.N. rays", "(WINDS)")
+    found = {unit.value[-1] for _, unit, _ in holding(kg.store, {"wind", *others})}
+    assert found == {"0", "2", "4"}
 
 
 def test_mentions_go_with_their_text_and_with_their_concept(kg: KnowledgeGraph) -> None:
