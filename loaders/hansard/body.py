@@ -1,0 +1,221 @@
+"""Turns of schema 2.2: the words of several talkers in one body of ``p`` and ``span``.
+
+A paragraph begins with the name of a new talker, marked by the class of a ``span`` or the type of an ``a``
+("Mr EXAMPLE (Fictown—Minister for Tides) (09:05):"); that head is the talker's, not of the text. The elements
+``interjection`` and ``continue`` of the turn say in the same order who these talkers are. Their own ``talk.text`` is
+empty, or repeats words of the body, or has the words that the body lacks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from lxml.etree import _Element
+
+from loaders.hansard.model import Talker, UtteranceKind
+from loaders.hansard.paragraphs import clock, paragraphs
+from loaders.hansard.turns import Talk, Turn, talk_of
+
+_HEAD: Final = re.compile(r"(?:HPS-)?(Member|Office|General)(I?)(Speech|Question|Answer|Continuation|Interjecting)")
+_QUALIFIERS: Final = re.compile(r"\s*((?:\((?:[^()]|\([^()]*\))*\)\s*)*)(:?)\s*")
+_OPENING: Final = re.compile(r"HPS-\w*JobDate")
+_TRANSPARENT: Final = frozenset(("talk.text", "body", "div"))
+_FIELDS: Final = {"HPS-Electorate": "electorate", "HPS-MinisterialTitles": "role", "HPS-Time": "time"}
+_WORD: Final = re.compile(r"\w+")
+OFFICES: Final = frozenset(("10000", "10001"))
+"""Ids of the chair and the clerk, whoever holds the office."""
+
+
+class Head(NamedTuple):
+    """The name at the beginning of a paragraph, and the words after it."""
+
+    family: str
+    kind: str
+    name: str
+    name_id: str | None
+    fields: dict[str, str]
+    text: str
+
+
+@dataclass(slots=True)
+class Part:
+    """An ``interjection`` or ``continue`` of a turn."""
+
+    kind: UtteranceKind
+    talk: Talk | None
+    element: _Element
+    used: bool = False
+
+
+def fill(
+    turn: Turn, element: _Element, senate: bool, openings: Sequence[str], warn: Callable[[str], None]
+) -> list[str]:
+    """Put the words of a turn's bodies into it; return the paragraphs after them that are not of the turn.
+
+    ``openings``: what stands at the beginnings of the day's sittings, which is dropped where a body runs into it.
+    """
+    parts = [
+        Part("interjection" if child.tag == "interjection" else "continuation", _talk(child, senate), child)
+        for child in element.iterchildren("interjection", "continue")
+    ]
+    said: Counter[str] = Counter()
+    after: list[str] | None = None
+    first = True
+    for block in blocks(element.iterchildren("talk.text")):
+        if after is None and _OPENING.fullmatch(block.get("class") or ""):
+            after = []
+        if after is not None:
+            after += (text for text in paragraphs(block) if text not in openings)
+            continue
+        texts = list(paragraphs(block))
+        said.update(texts)
+        head = _head(block, texts)
+        if head is None:
+            for text in texts:
+                turn.resume(text) if turn.kind == "remark" else turn.add(text)
+            continue
+        if head.family == "General" or head.kind == "":
+            turn.remark(texts[0])
+        else:
+            _begin(turn, head, parts, senate, first, warn, block)
+            if head.text:
+                turn.add(head.text)
+        first = False
+        for text in texts[1:]:
+            turn.add(text)
+    _remainder(turn, parts, said, senate, warn)
+    return after or []
+
+
+def _talk(element: _Element, senate: bool) -> Talk | None:
+    start = next(element.iterchildren("talk.start"), None)
+    return None if start is None else talk_of(start, senate)
+
+
+def _begin(
+    turn: Turn, head: Head, parts: list[Part], senate: bool, first: bool, warn: Callable[[str], None], block: _Element
+) -> None:
+    """Let a new talker, whom a head names, begin to speak."""
+    if head.kind == "turn":
+        if first:
+            turn.named(_completed(turn.floor, head, senate))
+            return
+        if head.name_id != turn.floor.talker.name_id:
+            warn(f"line {block.sourceline}: the words of {head.name} stand in the speech of somebody else")
+        turn.begin("continuation", _completed(None, head, senate))
+        return
+    kind: UtteranceKind = "continuation" if head.kind == "continuation" else "interjection"
+    part = next((part for part in parts if not part.used and part.kind == kind and _is_of(part, head)), None)
+    if part is not None:
+        part.used = True
+    turn.begin(kind, _completed(part.talk if part else None, head, senate))
+
+
+def _is_of(part: Part, head: Head) -> bool:
+    """Whether an element may be the one of a head: of the same person, or of the chair."""
+    name_id = part.talk.talker.name_id if part.talk else None
+    if head.name_id is None or name_id is None:
+        return (name_id in OFFICES) == (head.family == "Office") or name_id is None
+    return name_id == head.name_id or (head.family == "Office" and name_id in OFFICES)
+
+
+def _completed(talk: Talk | None, head: Head, senate: bool) -> Talk:
+    """Join what the elements and what the head say of a talker."""
+    talker = talk.talker if talk else Talker(head.name, name_id=None if head.family == "Office" else head.name_id)
+    seat = head.fields.get("electorate")
+    return Talk(
+        replace(
+            talker,
+            name=head.name,
+            electorate=talker.electorate or (None if senate else seat),
+            state=talker.state or (seat if senate else None),
+            role=talker.role or head.fields.get("role"),
+            holder_id=head.name_id if head.family == "Office" and head.name_id != talker.name_id else None,
+        ),
+        (talk.time if talk else None) or clock(head.fields.get("time")),
+        talk.page if talk else None,
+    )
+
+
+def _head(block: _Element, texts: list[str]) -> Head | None:
+    """Return the name that a paragraph begins with, if it does."""
+    if block.tag != "p" or not texts or (mark := _mark(block)) is None:
+        return None
+    element, match = mark
+    name = " ".join(paragraphs(element))
+    if not texts[0].startswith(name):
+        return None
+    rest, kind = texts[0][len(name) :], match[3].lower()
+    kind = "" if match[2] else "turn" if kind in ("speech", "question", "answer") else kind
+    fields: dict[str, str] = {}
+    if not name.endswith(":") and (qualified := _QUALIFIERS.match(rest)) and qualified[1]:
+        for span in block.iter("span"):
+            if (field := _FIELDS.get(span.get("class") or "")) and field not in fields:
+                fields[field] = " ".join(paragraphs(span))
+        if qualified[2] or "time" in fields:
+            rest = rest[qualified.end() :]
+            if set(_WORD.findall(qualified[1])) - set(_WORD.findall(" ".join(fields.values()))):
+                name = f"{name} {qualified[1].rstrip()}"
+    return Head(match[1], kind, name.rstrip(": "), _id(element), fields, rest.lstrip(":").lstrip())
+
+
+def _mark(block: _Element) -> tuple[_Element, re.Match[str]] | None:
+    """Return the element that names a talker where a paragraph begins with it."""
+    element = block
+    while not (element.text and not element.text.isspace()):
+        for child in element:
+            label = child.get("type") if child.tag == "a" else child.get("class")
+            worded = any(text and not text.isspace() for text in child.itertext(with_tail=False))
+            if worded and label and (match := _HEAD.fullmatch(label)):
+                return child, match
+            if worded:
+                element = child
+                break
+            if child.tail and not child.tail.isspace():
+                return None
+        else:
+            return None
+    return None
+
+
+def _id(element: _Element) -> str | None:
+    return (element.get("href") or None) if element.tag == "a" else None
+
+
+def blocks(elements: Iterator[_Element]) -> Iterator[_Element]:
+    """Yield the paragraphs and tables within elements that only hold them."""
+    for element in elements:
+        if element.tag in _TRANSPARENT or (element.tag in ("p", "a") and _holds(element)):
+            yield from blocks(element.iterchildren())
+        else:
+            yield element
+
+
+def _holds(element: _Element) -> bool:
+    return next(element.iterchildren("p"), None) is not None
+
+
+def _remainder(turn: Turn, parts: list[Part], said: Counter[str], senate: bool, warn: Callable[[str], None]) -> None:
+    """Append what the elements of the other talkers have and the body of the turn has not."""
+    for part in parts:
+        new = []
+        for block in blocks(part.element.iterchildren("talk.text")):
+            texts = list(paragraphs(block))
+            if texts and all(said[text] > 0 for text in texts):
+                said.subtract(texts)
+            elif texts:
+                new.append((_head(block, texts), texts))
+        if part.used and not new:
+            continue
+        head = new[0][0] if new else None
+        turn.begin(part.kind, _completed(part.talk, head, senate) if head else part.talk)
+        if not new:
+            warn(f"line {part.element.sourceline}: a talker is named here, and no words are his or hers")
+        for mark, texts in new:
+            for text in ([mark.text] if mark else texts[:1]) + texts[1:]:
+                if text:
+                    turn.add(text)

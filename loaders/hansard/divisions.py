@@ -1,0 +1,76 @@
+"""Votes by names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from lxml.etree import _Element
+
+from loaders.hansard.model import Division, Vote, VoteValue
+from loaders.hansard.paragraphs import clock, one_line, paragraphs
+
+_SIDES: Final[dict[str, VoteValue]] = {"ayes": "aye", "noes": "no", "pairs": "pair"}
+_TELLER: Final = re.compile(r"\s*(?:\*|\(\s*tellers?\s*\))\s*$", re.IGNORECASE)
+_PLACED: Final = frozenset(("title", "num.votes"))
+
+
+def division_of(element: _Element, path: tuple[int, ...], ordinal: int) -> tuple[Division, list[str]]:
+    """Return a division, and the paragraphs of its element that stand beside it ("Majority 9", what was done next).
+
+    A teller is marked by an asterisk or by the word; the name is kept without the mark.
+    """
+    header: list[str] = []
+    beside: list[str] = []
+    result: list[str] = []
+    votes: list[Vote] = []
+    counts: dict[VoteValue, int] = {}
+    recorded = None
+    for part in _parts(element):
+        tag = part.tag
+        if tag in _SIDES:
+            value = _SIDES[tag]
+            votes += _votes(part, value)
+            if (count := _count(part)) is not None:
+                counts[value] = count
+        elif tag == "division.result":
+            result += paragraphs(part)
+        elif tag == "time.stamp":
+            recorded = recorded or clock(one_line(part))
+        else:
+            (beside if votes or counts else header).extend(paragraphs(part))
+    before = "\n".join(header)
+    division = Division(
+        path,
+        before,
+        votes,
+        counts.get("aye"),
+        counts.get("no"),
+        "\n".join(result) or None,
+        ordinal,
+        recorded or clock(before),
+    )
+    return division, beside
+
+
+def _parts(element: _Element) -> Iterator[_Element]:
+    """Yield the parts of a division, also those that its head and its data hold."""
+    for child in element:
+        if child.tag == "division.data" or (child.tag == "division.header" and child.find("time.stamp") is not None):
+            yield from _parts(child)
+        else:
+            yield child
+
+
+def _count(side: _Element) -> int | None:
+    recorded = next((one_line(child) for child in side.iterchildren("num.votes")), side.get("numvotes", "")).strip()
+    return int(recorded) if recorded.isdecimal() else None
+
+
+def _votes(side: _Element, value: VoteValue) -> Iterator[Vote]:
+    """Yield the names of a side, whether they are in ``name`` elements or in the cells of a table."""
+    for name in side.iter("name", "entry", "td"):
+        if text := one_line(name):
+            bare = _TELLER.sub("", text)
+            yield Vote(value, bare, bare != text, name.get("nameid"))

@@ -1,0 +1,208 @@
+"""A tolerant reader for the SGML-like Hansard of 1981 to 1997, and for damaged XML.
+
+It takes what the DTD of that time left out: end tags are implied by what begins or ends around them, names are in any
+case, named characters (``&mdash;``) need no declaration. Each repair is reported with its lines. The tree that comes
+out has the element names of schema 2.0, so that everything behind it reads one vocabulary. A file that ends within a
+debate is truncated and refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Final
+
+from lxml import etree
+from lxml.etree import _Element
+
+from kg.errors import SourceError
+from loaders.hansard.modern import modernize
+
+_NAME: Final = re.compile(r"[a-z][\w.-]*")
+_UNKNOWN: Final = re.compile(r"&[A-Za-z]\w*;")
+_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_OUTER: Final = re.compile(r"hansard|[\w]+\.xscript|answers\.to\.questions")
+_MAX_DEPTH: Final = 128
+_LISTED: Final = 12
+"""How many lines a repair names before it only counts them."""
+
+_INTERJECTIONS: Final = frozenset(("interject", "interjection"))
+_VOID: Final = frozenset(("br", "break", "tab", "colspec", "spanspec", "graphic", "separator", "img", "hr"))
+_TALK: Final = frozenset(
+    ("name", "electorate", "role", "time.stamp", "from", "talker", "talk.start", "para", "inline", "title")
+)
+_TURN: Final = frozenset(("speech", "question", "answer"))
+_CELLS: Final = frozenset(("entry", "para", "inline"))
+_BLOCKS: Final = frozenset(
+    (
+        "interject",
+        "interjection",
+        "continue",
+        "proctext",
+        "question.block",
+        "petition",
+        "answer.to.qon",
+        "sso",
+        "debate.sub1",
+        "debate.sub2",
+        "debate.sub3",
+        "subdebate.1",
+        "subdebate.2",
+        "subdebate.3",
+    )
+)
+_SUBDEBATES: Final = {f"{name}{depth}": depth for name in ("debate.sub", "subdebate.") for depth in range(1, 5)}
+_CLOSES: Final[dict[str, frozenset[str]]] = {
+    "para": frozenset(("para",)),
+    "talk.start": frozenset(("para", "talker", "talk.start")),
+    "interject": _TALK | {"interject"},
+    "interjection": _TALK | {"interjection", "continue"},
+    "continue": _TALK | {"interjection", "continue"},
+    "division": _TALK - {"title"},
+    **dict.fromkeys(_TURN, _TALK | _TURN | {"interject", "interjection", "continue", "proctext"}),
+    **{
+        name: _TALK | _TURN | {"interject", "interjection", "continue", "proctext"} | {name}
+        for name in ("question.block", "petition", "answer.to.qon")
+    },
+    **{
+        name: _TALK
+        | _TURN
+        | {"interject", "interjection", "continue", "proctext", "question.block"}
+        | {other for other, level in _SUBDEBATES.items() if level >= depth}
+        for name, depth in _SUBDEBATES.items()
+    },
+    "debate": _TALK | _TURN | _BLOCKS | {"debate", "petition.grp", "petition.group", "qwn"},
+    "row": _CELLS | {"row"},
+    "entry": _CELLS,
+    **{name: frozenset((name,)) for name in ("name", "electorate", "role", "time.stamp", "title")},
+}
+"""What an element cannot be within, and therefore ends."""
+_STRUCTURE: Final = _TURN | _BLOCKS | {"debate", "table", "division", "petition.grp", "petition.group", "qwn"}
+_INLINE: Final = _TALK - {"talk.start"} | {"entry", "row"}
+
+
+def tree_of(text: str, name: str, first_line: int) -> tuple[_Element, list[str]]:
+    """Return the tree of a text that begins with its root element, and what was repaired.
+
+    ``first_line``: of the text in its file. Raises SourceError for a file that ends within a debate.
+    """
+    reader = _Reader(name, first_line)
+    reader.feed(_CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    reader.close()
+    root = reader.finished()
+    warnings = [*reader.repaired(), *modernize(root)]
+    if _CONTROL.search(text):
+        warnings.insert(0, "control characters are left out")
+    return root, warnings
+
+
+class _Reader(HTMLParser):
+    """Builds the tree, and writes down what it had to suppose."""
+
+    CDATA_CONTENT_ELEMENTS = ()
+    RCDATA_CONTENT_ELEMENTS = ()
+
+    def __init__(self, name: str, first_line: int) -> None:
+        super().__init__(convert_charrefs=True)
+        self._name = name
+        self._before = first_line - 1
+        self._root: _Element | None = None
+        self._open: list[_Element] = []
+        self._last: _Element | None = None
+        self._repairs: dict[str, list[int]] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin an element, after those that it ends."""
+        if not _NAME.fullmatch(tag):
+            self.handle_data(self.get_starttag_text() or "")
+            return
+        if closes := _CLOSES.get(tag):
+            self._imply(closes, tag)
+        within = self._open[-1] if self._open else None
+        if tag == "talk.start" and within is not None and within.tag in _INTERJECTIONS:
+            self._pop(int(within.find("talk.start") is not None), f"before <{tag.upper()}>")
+        element = etree.Element(tag, {key: value or "" for key, value in attrs if _NAME.fullmatch(key)})
+        element.sourceline = self._line()
+        if self._open:
+            self._open[-1].append(element)
+        elif self._root is None:
+            self._root = element
+        else:
+            raise SourceError(f"{self._name}, line {self._line()}: <{tag}> begins after the end of the record")
+        if tag in _VOID:
+            self._last = element
+            return
+        self._open.append(element)
+        self._last = None
+        if len(self._open) > _MAX_DEPTH:
+            raise SourceError(f"{self._name}, line {self._line()}: elements are nested deeper than {_MAX_DEPTH}")
+
+    def handle_endtag(self, tag: str) -> None:
+        """End an element, and with it those within it that are still open."""
+        if tag in _VOID or not _NAME.fullmatch(tag):
+            return
+        for depth, element in enumerate(reversed(self._open), start=1):
+            if element.tag == tag:
+                self._pop(depth - 1, f"before </{tag.upper()}>")
+                self._last = self._open.pop()
+                return
+            if tag in _INLINE and element.tag in _STRUCTURE:
+                break
+        self._repair(f"</{tag.upper()}> without a beginning is left out")
+
+    def handle_data(self, data: str) -> None:
+        """Append words where they stand."""
+        if not self._open:
+            if data.strip():
+                raise SourceError(f"{self._name}, line {self._line()}: words stand after the end of the record")
+            return
+        for unknown in _UNKNOWN.findall(data):
+            self._repair(f"{unknown} is no known character: kept as it is")
+        if self._last is None:
+            self._open[-1].text = (self._open[-1].text or "") + data
+        else:
+            self._last.tail = (self._last.tail or "") + data
+
+    def finished(self) -> _Element:
+        """Return the root. Raises SourceError for a file that ends before its time."""
+        if self._root is None:
+            raise SourceError(f"{self._name}: there is no element in it")
+        within = [element.tag for element in self._open if not _OUTER.fullmatch(element.tag)]
+        if self.rawdata or within:
+            where = f"within <{within[-1].upper()}>" if within else "within a tag"
+            raise SourceError(
+                f"{self._name}: the file ends {where}, line {self._line()}: it is truncated; get it whole"
+            )
+        if self._open:
+            self._pop(len(self._open), "at the end of the file")
+        return self._root
+
+    def repaired(self) -> Iterator[str]:
+        """Yield each kind of repair with its lines."""
+        for what, lines in self._repairs.items():
+            listed = ", ".join(map(str, lines[:_LISTED])) + (
+                f" and {len(lines) - _LISTED} more" if lines[_LISTED:] else ""
+            )
+            yield f"line{'s' if len(lines) > 1 else ''} {listed}: {what}"
+
+    def _imply(self, closes: frozenset[str], tag: str) -> None:
+        """End the open elements that cannot hold an element of this name."""
+        depth = 0
+        for above, element in enumerate(reversed(self._open), start=1):
+            if element.tag in closes:
+                depth = above
+            elif element.tag not in _INLINE:
+                break
+        self._pop(depth, f"before <{tag.upper()}>")
+
+    def _pop(self, count: int, where: str) -> None:
+        for _ in range(count):
+            self._last = self._open.pop()
+            self._repair(f"</{self._last.tag.upper()}> supplied {where}")
+
+    def _repair(self, what: str) -> None:
+        self._repairs.setdefault(what, []).append(self._line())
+
+    def _line(self) -> int:
+        return self._before + self.getpos()[0]

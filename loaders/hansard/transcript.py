@@ -1,0 +1,344 @@
+"""The transcripts of a sitting day, walked in the order of the file.
+
+One walk serves all schemas: 2.0 and 2.1 have ``para`` and siblings, 2.2 has bodies (`body`), and the SGML-like files
+come with the names of 2.0 (`sgml`). Words that no rule places become procedural text, so that none are lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from lxml.etree import _Element
+
+from loaders.hansard import body
+from loaders.hansard.divisions import division_of
+from loaders.hansard.headings import heading_of, info_of
+from loaders.hansard.model import Debate, Division, Procedure, Speech, SpeechKind, Talker, UtteranceKind
+from loaders.hansard.paragraphs import clock, one_line, paragraphs, squeezed
+from loaders.hansard.turns import Talk, Turn, talk_of
+
+_TURNS: Final[dict[str, tuple[SpeechKind, SpeechKind]]] = {
+    "speech": ("speech", "speech"),
+    "question": ("question", "writtenQuestion"),
+    "answer": ("answer", "writtenAnswer"),
+}
+"""What a turn is: in the chamber, and among the answers printed with the record."""
+_DEBATE: Final = re.compile(
+    r"debate|(?:sub)?debate\.(?:sub)?\d+|petition(?:\.gro?u?p)?|sso|qwn|question\.block|answer\.to\.qon|answers\.to\.questions"
+)
+_VENUES: Final = {"maincomm.xscript": "Main Committee", "fedchamb.xscript": "Federation Chamber"}
+_HEADING: Final = re.compile(r"HPS-\w*Debate")
+_ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_SECTIONS: Final = frozenset(("business.start", "proctext", "adjournment"))
+_INSETS: Final[dict[str, UtteranceKind]] = {"interjection": "interjection", "continue": "continuation"}
+_MOVER: Final = ("name", "electorate", "role", "time.stamp")
+_KNOWN: Final = frozenset(
+    (
+        "para",
+        "p",
+        "quote",
+        "list",
+        "motion",
+        "table",
+        "amendments",
+        "amendment",
+        "interrupt",
+        "body",
+        "presenter.block",
+        "separator",
+        "graphic",
+    )
+)
+
+
+class Transcript:
+    """What has been read of a day so far."""
+
+    def __init__(self, senate: bool, openings: Sequence[str] = ()) -> None:
+        self.debates: list[Debate] = []
+        self.speeches: list[Speech] = []
+        self.procedures: list[Procedure] = []
+        self.divisions: list[Division] = []
+        self.warnings: list[str] = []
+        self._senate = senate
+        self._openings = openings
+        self._venue: str | None = None
+        self._written = False
+        self._children: dict[tuple[int, ...], int] = {}
+        self._titles: dict[tuple[int, ...], str] = {}
+        self._asked: dict[tuple[int, ...], int] = {}
+        self._said: list[str] = []
+        self._lines = (0, 0)
+
+    def read(self, root: _Element) -> None:
+        """Read all sections of a day."""
+        for section in root:
+            if section.tag == "session.header":
+                continue
+            self._venue = _VENUES.get(section.tag)
+            if self._venue is None and section.tag.endswith(".xscript") and section.tag != "chamber.xscript":
+                self._venue = section.tag.removesuffix(".xscript")
+            self._written = section.tag == "answers.to.questions"
+            if self._written and info_of(section) is not None:
+                self._debate(section, ())
+            else:
+                self._container(section, ())
+
+    def _container(self, element: _Element, path: tuple[int, ...]) -> None:
+        """Read what stands one after the other in a section or debate."""
+        self._loose(element.text, element, path)
+        for child in element:
+            tag = child.tag
+            if tag in _TURNS:
+                self._turn(child, _TURNS[tag][self._written], path)
+            elif _DEBATE.fullmatch(tag):
+                self._debate(child, path)
+            elif tag in ("interjection", "continue", "talk.start"):
+                self._interjection(child, path)
+            elif tag == "division":
+                self._division(child, path)
+            elif tag == "motionnospeech":
+                self._motion(child, path)
+            elif tag in ("debate.text", "subdebate.text"):
+                self._headings(child, path)
+            elif tag in _SECTIONS:
+                self._flush(path)
+                self._container(child, path)
+                self._flush(path)
+            elif tag == "day.start":
+                if not _ISO_DAY.fullmatch(day := one_line(child)):
+                    self._say([day], child)
+            elif tag == "title":
+                if (title := one_line(child)) not in self._titles.get(path, ""):
+                    self._say([title], child)
+            elif tag == "presenter":
+                self._say((text for part in child for text in _spoken(part)), child)
+            elif not tag.endswith("info"):
+                if tag not in _KNOWN:
+                    self.warnings.append(f"line {child.sourceline}: <{tag}> is not known here: kept as procedural text")
+                self._say(paragraphs(child), child)
+            self._loose(child.tail, child, path)
+        self._flush(path)
+
+    def _loose(self, text: str | None, element: _Element, path: tuple[int, ...]) -> None:
+        """Keep words that stand between elements, where none are foreseen."""
+        if text and not text.isspace():
+            self._say([squeezed(text)], element)
+
+    def _say(self, texts: Iterable[str], element: _Element) -> None:
+        before = len(self._said)
+        self._said += (text for text in texts if text)
+        if len(self._said) > before:
+            line = element.sourceline or 0
+            self._lines = (self._lines[0] if before else line, _last_line(element))
+
+    def _flush(self, path: tuple[int, ...]) -> None:
+        """End the procedural text that has come so far."""
+        if self._said:
+            text = "\n".join(self._said)
+            self._said.clear()
+            self.procedures.append(Procedure(text, len(self.speeches), path, lines=self._lines, venue=self._venue))
+
+    def _debate(self, element: _Element, above: tuple[int, ...]) -> None:
+        """Read a debate, sub-debate, block of a question or petition."""
+        self._flush(above)
+        number = self._children[above] = self._children.get(above, 0) + 1
+        path = (*above, number)
+        heading = heading_of(element, self._senate)
+        self._titles[path] = heading.title
+        self.debates.append(heading.debate(path, self._venue, element.tag))
+        self._say(heading.notes, element)
+        self._container(element, path)
+
+    def _headings(self, element: _Element, path: tuple[int, ...]) -> None:
+        """Read the text under a heading of schema 2.2, which begins with the heading itself."""
+        title = _plain(self._titles.get(path, ""))
+        for block in body.blocks(element.iterchildren()):
+            texts = list(paragraphs(block))
+            if _HEADING.fullmatch(block.get("class") or ""):
+                texts = [text for text in texts if _plain(text) not in title]
+            self._say(texts, block)
+
+    def _turn(self, element: _Element, kind: SpeechKind, path: tuple[int, ...]) -> None:
+        """Read a speech, question or answer."""
+        start = next(element.iterchildren("talk.start"), None)
+        talk = talk_of(start, self._senate) if start is not None else None
+        if start is None or talk is None:
+            self.warnings.append(
+                f"line {element.sourceline}: a {element.tag} without a talker: kept as procedural text"
+            )
+            self._container(element, path)
+            return
+        self._flush(path)
+        turn, after = Turn(talk), []
+        if next(element.iterchildren("talk.text"), None) is not None:
+            after = body.fill(turn, element, self._senate, self._openings, self.warnings.append)
+            inner = [
+                child for child in element if child.tag not in ("talk.start", "talk.text", "interjection", "continue")
+            ]
+        else:
+            inner = list(element)
+            _speak(turn, start)
+            inner.remove(start)
+            if element.text and not element.text.isspace():
+                turn.add(squeezed(element.text))
+        divisions = self._fill(turn, inner)
+        answers = self._asked.get(path) if kind in ("answer", "writtenAnswer") else None
+        ordinal = self._speech(turn, kind, path, element, answers)
+        if kind in ("question", "writtenQuestion"):
+            self._asked[path] = ordinal
+        for division in divisions:
+            self._division(division, path)
+        self._say(after, element)
+        self._flush(path)
+
+    def _fill(self, turn: Turn, children: Iterable[_Element]) -> list[_Element]:
+        """Put what follows the first words into a turn; return the divisions, which are not of its text."""
+        divisions = []
+        for child in children:
+            tag = child.tag
+            if tag == "talk.start":
+                turn.begin("continuation", talk_of(child, self._senate))
+                _speak(turn, child)
+            elif tag in _INSETS:
+                divisions += self._inset(turn, child)
+            elif tag == "division":
+                divisions.append(child)
+            elif tag == "interrupt":
+                for text in paragraphs(child):
+                    turn.remark(text)
+            else:
+                for text in paragraphs(child):
+                    turn.resume(text)
+            if (tail := child.tail) and not tail.isspace():
+                turn.resume(squeezed(tail))
+        return divisions
+
+    def _inset(self, turn: Turn, element: _Element) -> list[_Element]:
+        """Put an interjection or continuation into a turn; return the divisions in it."""
+        start = next(element.iterchildren("talk.start"), None)
+        talk = talk_of(start, self._senate) if start is not None else None
+        turn.begin(_INSETS[element.tag], talk)
+        if element.tag == "continue" and talk and talk.talker.name_id != turn.speaker.name_id:
+            name = f"{talk.talker.name} goes on in the turn of {turn.speaker.name}"
+            self.warnings.append(f"line {element.sourceline}: {name}")
+        return self._within(turn, element, start)
+
+    def _within(self, turn: Turn, element: _Element, start: _Element | None) -> list[_Element]:
+        """Add the words of an interjection or continuation; return the divisions in it."""
+        divisions = []
+        if (text := element.text) and not text.isspace():
+            turn.add(squeezed(text))
+        for child in element:
+            if child is start:
+                _speak(turn, child)
+            elif child.tag in _INSETS:
+                divisions += self._inset(turn, child)
+            elif child.tag == "division":
+                divisions.append(child)
+            else:
+                for text in paragraphs(child):
+                    turn.add(text)
+            if (tail := child.tail) and not tail.isspace():
+                turn.add(squeezed(tail))
+        return divisions
+
+    def _interjection(self, element: _Element, path: tuple[int, ...]) -> None:
+        """Read words that stand in no turn: of the chair, or of the clerk."""
+        start = element if element.tag == "talk.start" else next(element.iterchildren("talk.start"), None)
+        talk = talk_of(start, self._senate) if start is not None else None
+        if start is None or talk is None:
+            self._say(paragraphs(element), element)
+            return
+        self._flush(path)
+        turn = Turn(talk, _INSETS.get(element.tag, "turn"))
+        divisions: list[_Element] = []
+        if element is start:
+            _speak(turn, start)
+        else:
+            divisions = self._within(turn, element, start)
+        self._speech(turn, "interjection", path, element)
+        for division in divisions:
+            self._division(division, path)
+
+    def _motion(self, element: _Element, path: tuple[int, ...]) -> None:
+        """Read a motion that is moved without a speech: the mover's name, seat and office are elements beside it."""
+        fields = {child.tag: one_line(child) for child in element.iterchildren(*_MOVER)}
+        if not fields.get("name"):
+            self._say(paragraphs(element), element)
+            return
+        self._flush(path)
+        seat, role = (fields.get(tag, "").strip("()—–- ") or None for tag in ("electorate", "role"))
+        talker = Talker(
+            fields["name"], electorate=None if self._senate else seat, state=seat if self._senate else None, role=role
+        )
+        turn = Turn(Talk(talker, clock(fields.get("time.stamp"))))
+        divisions = self._fill(turn, (child for child in element if child.tag not in _MOVER))
+        self._speech(turn, "motion", path, element)
+        for division in divisions:
+            self._division(division, path)
+
+    def _speech(
+        self, turn: Turn, kind: SpeechKind, path: tuple[int, ...], element: _Element, answers: int | None = None
+    ) -> int:
+        """Keep a finished turn; return its ordinal."""
+        text, utterances = turn.finished()
+        ordinal, first = len(self.speeches) + 1, utterances[0]
+        if not turn.speaker.name:
+            self.warnings.append(f"line {element.sourceline}: the talker has no name")
+        self.speeches.append(
+            Speech(
+                ordinal,
+                kind,
+                turn.speaker,
+                text,
+                utterances,
+                path,
+                self._titles.get(path) or None,
+                first.time,
+                first.page,
+                answers,
+                (element.sourceline or 0, _last_line(element)),
+            )
+        )
+        return ordinal
+
+    def _division(self, element: _Element, path: tuple[int, ...]) -> None:
+        """Read a vote by names, and keep what stands beside the names as procedural text."""
+        self._flush(path)
+        division, beside = division_of(element, path, len(self.speeches))
+        self.divisions.append(division)
+        self._say(beside, element)
+        self._flush(path)
+
+
+def _speak(turn: Turn, start: _Element) -> None:
+    """Add the words in a ``talk.start`` to those of the talker whom it names."""
+    if start.text and not start.text.isspace():
+        turn.add(squeezed(start.text))
+    for child in start:
+        if child.tag != "talker":
+            for text in paragraphs(child):
+                turn.add(text)
+        if (tail := child.tail) and not tail.isspace():
+            turn.add(squeezed(tail))
+
+
+def _spoken(element: _Element) -> Iterator[str]:
+    """Yield the words of an element but those that name a talker."""
+    for child in element.iterchildren() if element.tag == "talk.start" else (element,):
+        if child.tag != "talker":
+            yield from paragraphs(child)
+
+
+def _plain(text: str) -> str:
+    """Return a text as it is compared with another: by its words alone."""
+    return " ".join(text.split()).casefold()
+
+
+def _last_line(element: _Element) -> int:
+    while len(element):
+        element = element[-1]
+    return element.sourceline or 0
