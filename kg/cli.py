@@ -368,6 +368,8 @@ def main() -> None:
     interruption.listen()
     try:
         app()
+    except OSError as error:  # what a command raises is told by then: help that cannot be written is left
+        console.unwritable(error)
     finally:
         interruption.obeyed()
         console.close_output()

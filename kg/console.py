@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Final, ParamSpec
+from typing import Annotated, Any, Final, NoReturn, ParamSpec
 
 import typer
 from pydantic import BaseModel, ValidationError
@@ -219,8 +219,21 @@ class _Milestones:
 
 
 def close_output() -> None:
-    """Flush standard output, quietly when whoever read it has gone (``kg query ... | head``)."""
+    """Flush standard output, quietly when whoever read it has gone (``kg query ... | head``).
+
+    Raises SystemExit with 2 when it cannot be written, on a full disk for instance, and no failure is told of already.
+    """
+    ending = sys.exc_info()[1]
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError) or (isinstance(ending, SystemExit) and ending.code):
+            return
+        unwritable(error)
+
+
+def unwritable(error: OSError) -> NoReturn:
+    """Say that standard output cannot be written, and exit with 2."""
+    say(f"kg: standard output cannot be written: {error.strerror or error}")
+    raise SystemExit(2) from error

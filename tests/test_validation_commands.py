@@ -294,18 +294,25 @@ def test_a_report_in_a_file_is_there_whole_or_not_at_all(write: Write) -> None:
     assert not list(Path().glob("*.partial"))
 
 
-def test_a_full_disk_is_told_and_a_reader_who_has_gone_is_not(write: Write) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_told_and_a_reader_who_has_gone_is_not(write: Write, unbuffered: str) -> None:
     write("data.ttl", "\n".join(f"ex:p{number} a ex:Person ; ex:name {number} , 'x' ." for number in range(3_000)))
     write(
         "strict.ttl",
         "ex:S a sh:NodeShape ; sh:targetClass ex:Person ; sh:property [ sh:path ex:name ; sh:maxCount 1 ] .",
     )
     command = [*KG, "validate", "data.ttl", "--shapes", "strict.ttl", "--format", "json"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+        help_ = subprocess.run([*KG, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
     assert done.returncode == 2
-    assert "no report can be written to standard output" in done.stderr
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    assert done.stderr == "kg: no report can be written to standard output: No space left on device\n"
+    assert help_.returncode == 2
+    assert help_.stderr == "kg: standard output cannot be written: No space left on device\n"
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.read(10)
