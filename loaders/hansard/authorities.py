@@ -150,8 +150,8 @@ class Authorities:
         )
         return iri, name
 
-    def bill(self, title: str) -> NamedNode:
-        """Return the bill with this title."""
+    def bill(self, title: str, number: str | None = None) -> NamedNode:
+        """Return the bill with this title; `number` is that in the register of the parliament."""
         slug = slug_from(title)
         iri, graph = mint("bill", "au", slug), mint("graph", "ref", "bill", "au", slug)
         self._add(
@@ -159,6 +159,7 @@ class Authorities:
             Quad(iri, RDF.type, KG.Bill, graph),
             Quad(iri, DCTERMS.title, Literal(" ".join(title.split())), graph),
             Quad(iri, KG.jurisdiction, AUSTRALIA, graph),
+            *((Quad(iri, DCTERMS.identifier, Literal(number), graph),) if number else ()),
         )
         return iri
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kg.errors import InvalidInputError, RecordError, SourceError
-from loaders.hansard import tables
+from loaders.hansard import tables, xml
 from loaders.hansard.sittings import sitting_record
 from loaders.hansard.tables import Given, chamber_of, iso_day, not_in_future
 from loaders.model import Notice, Origin, Rejection, SourceGraph
@@ -60,11 +60,13 @@ class Reading:
                 yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
 
     def _day(self, file: File) -> Iterator[Item]:
-        from loaders.hansard import xml
-
         origin = Origin(file.snapshot, (1,))
         try:
-            sitting = xml.read(file.path, file.snapshot.source, chamber=self.given.chamber, date=self.given.date)
+            try:
+                data = file.path.read_bytes()
+            except OSError as error:
+                raise SourceError(f"{file.path}: cannot be read ({error.strerror})") from error
+            sitting = xml.read(data, file.snapshot.source, chamber=self.given.chamber, date=self.given.date)
             not_in_future(sitting.date)
             yield Notice(f"{file.snapshot.source}: a sitting day, schema version {sitting.schema_version or 'unknown'}")
             yield sitting_record(DOMAIN, sitting, origin)

@@ -149,8 +149,14 @@ class _Day:
         if (venue := self._venue([debate])) is not None:
             writer.say(iri, KG.venue, venue)
         writer.say_all(iri, when_and_where(None, debate.page))
-        for title in debate.bills:
-            writer.say(iri, KG.concernsBill, self.shared.bill(title))
+        numbers = [*debate.bill_ids, *(None for _ in debate.bills)]
+        for title, number in zip(debate.bills, numbers, strict=False):
+            writer.say(iri, KG.concernsBill, self.shared.bill(title, number))
+        for presenter in debate.presenters:
+            if (person := self.shared.person(presenter)) is not None:
+                writer.say(iri, KG.presenter, person)
+        if debate.signatures is not None:
+            writer.say(iri, KG.signatureCount, debate.signatures)
 
     def _procedure(self, procedure: Procedure, number: int) -> None:
         if not procedure.text:
@@ -178,7 +184,8 @@ class _Day:
             (SCHEMA.position, division.ordinal),
             (KG.ayeCount, division.ayes),
             (KG.noCount, division.noes),
-            (KG.result, division.result),
+            (KG.result, division.result or None),
+            (DCTERMS.description, division.header or None),
         ]
         for predicate, value in said:
             if value is not None:

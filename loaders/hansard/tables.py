@@ -26,7 +26,7 @@ from kg.vocabulary import mint, sha256
 from loaders.hansard import parties
 from loaders.hansard.authorities import Authorities, identifier_of, office_of
 from loaders.hansard.model import Speech, SpeechKind, Talker, Utterance
-from loaders.hansard.speeches import SENATE, Recorded, Writer, day_of, label_of
+from loaders.hansard.speeches import Recorded, Writer, day_of, label_of
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.cells import items, present, truth, web_address, whole_number
 from loaders.readers.formats import Sheet, json_sheet, open_sheet, surrogate_in
@@ -68,7 +68,6 @@ QUALITIES: Final = ("verbatim", "edited", "summary")
 WITHIN: Final = "speeches"
 """The member of a JSON object that holds the speeches."""
 
-_RECOMMENDED: Final = ("title", "party", "state", "hansard_reference")
 _PROCEDURE: Final = frozenset({"business start", "business end", "stage direction", "division"})
 _SENATOR: Final = re.compile(r"\bsen(?:ator)?\b", re.IGNORECASE)
 _DAY: Final = re.compile(
@@ -281,7 +280,10 @@ class _Table:
             while int(unit.properties[0][1].value) >= ends[place]:
                 place += 1
             numbers.append(rows[place].number)
-        self._note_lacking(recorded, rows[0])
+        # What the shapes cannot see, since something stands for it. They warn of the rest that is recommended.
+        for name, value in (("title", rows[0]["title"]), ("hansard_reference", rows[0]["reference"])):
+            if value is None:
+                self.lacking[name].append(recorded.id)
         return SourceGraph(
             self.domain,
             key,
@@ -294,32 +296,14 @@ class _Table:
             units=writer.units,
         )
 
-    def _note_lacking(self, recorded: Recorded, head: _Cells) -> None:
-        talker = recorded.speech.talker
-        if office_of(talker) is not None:
-            return
-        said = {
-            "title": head["title"],
-            "party": talker.party,
-            "state": talker.state,
-            "hansard_reference": head["reference"],
-        }
-        for name in _RECOMMENDED:
-            if said[name] is None:
-                self.lacking[name].append(recorded.id)
-        if recorded.chamber != SENATE and talker.electorate is None:
-            self.lacking["electorate"].append(recorded.id)
-
     def summary(self) -> Iterator[Notice]:
         """Yield what to say once all is read: what speeches lack, and which rows are none."""
         for name, ids in self.lacking.items():
             some = ", ".join(ids[:_NAMED]) + (", ..." if len(ids) > _NAMED else "")
-            yield Notice(f"{self.source}: {len(ids)} of {self.count} speeches have no {name} ({some})", warning=True)
+            yield Notice(f"{self.source}: no {name} in {len(ids)} of {self.count} speeches ({some})", warning=True)
         for name, numbers in self.procedure.items():
             some = ", ".join(map(str, numbers[:_NAMED])) + (", ..." if len(numbers) > _NAMED else "")
-            yield Notice(
-                f"{self.source}: {len(numbers)} rows are procedure ({name!r}) and no speech (rows {some})", warning=True
-            )
+            yield Notice(f"{self.source}: rows of procedure ({name!r}), which are no speeches: {some}", warning=True)
 
     def _recorded(self, rows: Sequence[_Cells]) -> tuple[Recorded, Sequence[str]]:
         head = rows[0]
