@@ -49,8 +49,7 @@ more."""
 PARLIAMENT_INSTRUCTIONS: Final = """\
 Speeches in parliament, word for word. Start with `search_speeches` (filters: speaker, party, chamber, date_from, \
 date_to, topics, state), read with `get_speech`, and cite the hansard_reference. `list_speakers` gives the names to \
-filter by, `speech_stats` counts who spoke how often on what and when; `concept_mentions` lists the passages that name \
-a concept of `concept_find`."""
+filter by, `speech_stats` counts who spoke how often on what and when; `fetch` reads the chunk behind an excerpt."""
 
 RESEARCH_INSTRUCTIONS: Final = """\
 A knowledge graph of climate laws and policies, and of speeches in parliament. `search` with a question, then `fetch` \

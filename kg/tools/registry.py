@@ -127,11 +127,11 @@ def content_of(result: Result) -> dict[str, Any]:
 
 TOOLS: Final[tuple[Tool, ...]] = (
     Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE})),
-    Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE})),
-    Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE, PARLIAMENT})),
+    Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE, PARLIAMENT})),
+    Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE})),
     Tool(neighborhood.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
     Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),
-    Tool(mentions.concept_mentions, "Mentions of concepts", frozenset({CORE, CLIMATE, PARLIAMENT})),
+    Tool(mentions.concept_mentions, "Mentions of concepts", frozenset({CORE, CLIMATE})),
     Tool(overview.family_overview, "Policy families", frozenset({CORE, CLIMATE})),
     Tool(jurisdictions.jurisdiction_overview, "One country", frozenset({CLIMATE})),
     Tool(jurisdictions.compare_jurisdictions, "Two countries", frozenset({CLIMATE})),

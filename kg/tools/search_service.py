@@ -1,4 +1,4 @@
-"""SERVICE clauses that are answered here: ``kg:search`` by the index, allowed endpoints by asking them.
+"""SERVICE clauses that are answered here: ``kg:search`` by the index, allowed endpoints by asking them, labels.
 
 A clause ``SERVICE kg:search { ?unit kg:matches "..." ; kg:score ?score }`` becomes ``VALUES (?unit ?score) { ... }``
 before the query runs, so it joins with any pattern. Hits that the graph does not hold join with nothing.
@@ -19,13 +19,14 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 from kg.errors import InvalidInputError, QueryForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.protocol import Candidate, Mode
+from kg.sparql import label_service
 from kg.sparql.guard import position
 from kg.sparql.lexer import Token
 from kg.sparql.service import Clause, Prologue, replace
 from kg.sparql.terms import Bindable, bind
 from kg.store.apart import clauses_of
 from kg.store.federation import Federation
-from kg.vocabulary import KG, WIKIBASE
+from kg.vocabulary import KG
 
 FORM: Final = 'SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }'
 DEFAULT_HITS: Final = 50
@@ -33,10 +34,6 @@ MAX_HITS: Final = 1_000
 _PARTS: Final = ("matches", "score", "rank", "limit", "mode")
 _MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _DECIMALS: Final = 6
-_LABELLED: Final = {"AltLabel": "skos:altLabel", "Label": "rdfs:label", "Description": "schema:description"}
-"""What Wikidata's label service binds variables to, by how their names end; the longest ending first."""
-_LANGUAGES: Final = re.compile(r"[\"']([^\"']*)[\"']")
-_SHOWN: Final = 5
 
 
 def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> str:
@@ -55,6 +52,9 @@ def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> st
     searches = _searches(query, found, prologue, federation)
     results = []
     for clause in found:
+        if clause.endpoint == label_service.ENDPOINT:
+            results += label_service.answered(query, clause, prologue)
+            continue
         search = searches.get(clause.start)
         results.append((clause, federation.ask(query, clause, prologue) if search is None else _ranked(kg, search)))
     return replace(query, results)
@@ -79,41 +79,21 @@ def _searches(query: str, found: Sequence[Clause], prologue: Prologue, federatio
         clause.start: _Reader(query, clause, prologue).read() for clause in found if clause.endpoint == KG.search.value
     }
     for clause in found:
-        if clause.start not in searches and not federation.allows(clause.endpoint):
+        if clause.endpoint == label_service.ENDPOINT:
+            label_service.answered(query, clause, prologue)
+        elif clause.start not in searches and not federation.allows(clause.endpoint):
             raise _unanswered(query, clause, federation)
     return searches
 
 
 def _unanswered(query: str, clause: Clause, federation: Federation) -> QueryForbiddenError:
     line, column = position(query, clause.start)
-    if clause.endpoint == WIKIBASE.label.value:
-        return QueryForbiddenError(
-            f"SERVICE at line {line}, column {column}: wikibase:label is answered at Wikidata alone; here "
-            f"labels are triples. In its place write {_labels(query, clause)}"
-        )
     answered = "kg:search" + "".join(f", <{endpoint}>" for endpoint in federation.endpoints)
     asked = "a variable" if clause.endpoint is None else f"<{clause.endpoint}>"
     return QueryForbiddenError(
         f"SERVICE at line {line}, column {column}: {asked} is not asked from here; this server answers {answered} "
         "(its setting QUADCITE_SERVICE_ENDPOINTS names others). Load the data, or query the other server yourself"
     )
-
-
-def _labels(query: str, clause: Clause) -> str:
-    """Return the patterns that bind what `clause`, of Wikidata's label service, would bind."""
-    asked = _LANGUAGES.search(clause.inner)
-    tags = [tag.strip() for tag in (asked[1] if asked else "").split(",")]
-    tag = next((tag for tag in tags if re.fullmatch(r"[A-Za-z]+(-[A-Za-z0-9]+)*", tag)), "en")
-    names = dict.fromkeys(re.findall(r"[?$](\w+)", query))
-    patterns = []
-    for name in names:
-        ending = next((each for each in _LABELLED if name.endswith(each)), "")
-        if ending and name.removesuffix(ending) in names:
-            item = name.removesuffix(ending)
-            patterns.append(f'OPTIONAL {{ ?{item} {_LABELLED[ending]} ?{name} FILTER(LANG(?{name}) = "{tag}") }}')
-    if not patterns:
-        patterns = [f'OPTIONAL {{ ?item rdfs:label ?itemLabel FILTER(LANG(?itemLabel) = "{tag}") }}']
-    return " ".join(patterns[:_SHOWN])
 
 
 @dataclass(slots=True)

@@ -18,7 +18,6 @@ from kg.tools.filters import Scope
 from kg.tools.hydration import code_of
 from kg.tools.model import Limit, Offset, Result
 from kg.tools.names import people_named
-from kg.tools.passages import Explain
 from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
 from kg.tools.speech_filters import (
     ChamberName,
@@ -36,6 +35,8 @@ from kg.tools.speech_filters import (
 from kg.tools.speech_records import INTERJECTION, labels_of
 from kg.vocabulary import SKOS
 
+NOBODY: Final = "not recorded"
+
 GroupBy = Literal["speaker", "party", "chamber", "year", "month", "topic"]
 
 BY_SPEAKER: Final = """
@@ -44,7 +45,8 @@ SELECT ?speaker ?recorded ?party ?partyRecorded ?chamber ?electorate (COUNT(DIST
   { SELECT DISTINCT ?document WHERE {
   #DOCUMENT
   } }
-  ?document kg:speakerAsRecorded ?recorded ; dcterms:date ?date ; kg:chamber ?chamber
+  ?document dcterms:date ?date ; kg:chamber ?chamber
+  OPTIONAL { ?document kg:speakerAsRecorded ?recorded }
   OPTIONAL { ?document kg:wordCount ?words }
   OPTIONAL { ?document kg:speaker ?speaker }
   OPTIONAL { ?document kg:party ?party }
@@ -163,7 +165,6 @@ def list_speakers(
     date_to: DateTo = None,
     limit: Limit = 50,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> SpeakerResult:
     """List who speaks in parliament, with parties, chambers, electorates and how often, most speeches first.
 
@@ -181,14 +182,14 @@ def list_speakers(
     tallies: dict[tuple[str | None, str], _Tally] = defaultdict(_Tally)
     labelled: set[str] = set()
     for row in reader.rows("speakers", scope.compile(BY_SPEAKER)):
-        if "recorded" not in row:  # the one row of an empty GROUP BY
+        if "chamber" not in row:  # the one row of an empty GROUP BY
             continue
-        recorded = text_of(row["recorded"])
+        recorded = text_of(row["recorded"]) if "recorded" in row else NOBODY
         iri = iri_of(row["speaker"]) if "speaker" in row else None
         if wanted is not None and (iri or recorded) not in wanted:
             continue
         tally = tallies[iri, "" if iri else recorded]
-        tally.names.add(recorded)
+        tally.names |= {recorded} - {NOBODY}
         tally.speeches += int(text_of(row["speeches"]))
         tally.words += int(text_of(row["said"])) if "said" in row else 0
         tally.days |= {text_of(row["first"]), text_of(row["last"])}
@@ -213,7 +214,6 @@ def list_speakers(
         SpeakerResult(speakers=[_speaker(key, tally, labels, named) for key, tally in page], notes=notes),
         total=len(order),
         next_offset=page_of(order, offset, limit),
-        explain=explain,
     )
 
 
@@ -264,7 +264,6 @@ def speech_stats(
     state: StateName = None,
     limit: Limit = 50,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> StatsResult:
     """Count speeches, words and interjections by speaker, party, chamber, year, month or topic.
 
@@ -294,7 +293,6 @@ def speech_stats(
         StatsResult(group_by=group_by, groups=groups[offset : offset + limit], totals=totals, notes=notes),
         total=len(groups),
         next_offset=page_of(groups, offset, limit),
-        explain=explain,
     )
 
 
@@ -311,7 +309,7 @@ def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Cou
         return [
             Counted(
                 key=_key(row),
-                label="not recorded",
+                label=NOBODY,
                 speeches=int(text_of(row["speeches"])),
                 words=int(text_of(row["words"])),
                 interjections=0,

@@ -24,15 +24,13 @@ from kg.tools.reading import Reader, clean_text, iri_of, text_of
 from kg.tools.spelling import Names, folded
 from kg.vocabulary import FOAF, SKOS, XSD, mint
 
-SpeakerName = Annotated[
-    str | None, Field(max_length=300, description="Who speaks: full name, surname, recorded form or id")
-]
-PartyName = Annotated[str | None, Field(max_length=300, description="Party: name or abbreviation, e.g. Greens, ALP")]
-ChamberName = Annotated[str | None, Field(max_length=100, description="House of Representatives or Senate")]
-DateFrom = Annotated[str | None, Field(max_length=40, description="First day, YYYY-MM-DD")]
-DateTo = Annotated[str | None, Field(max_length=40, description="Last day, YYYY-MM-DD")]
-Topics = Annotated[list[Name] | None, Field(max_length=50, description="Topic tags; one of them is enough")]
-StateName = Annotated[str | None, Field(max_length=100, description="State or territory, e.g. VIC")]
+SpeakerName = Annotated[str | None, Field(description="Full name, surname, recorded form or id")]
+PartyName = Annotated[str | None, Field(description="Name or abbreviation, e.g. Greens, ALP")]
+ChamberName = Annotated[str | None, Field(description="House of Representatives or Senate")]
+DateFrom = Annotated[str | None, Field(description="First day, YYYY-MM-DD")]
+DateTo = Annotated[str | None, Field(description="Last day, YYYY-MM-DD")]
+Topics = Annotated[list[Name] | None, Field(max_length=50, description="Tags; one is enough")]
+StateName = Annotated[str | None, Field(description="State or territory, e.g. VIC")]
 
 CHAMBERS: Final = {"au-representatives": "House of Representatives", "au-senate": "Senate"}
 _CHAMBER_FORMS: Final = {
@@ -164,7 +162,7 @@ def day(argument: str, text: str | None) -> date | None:
 
 def chamber_named(text: str) -> NamedNode:
     """Return the chamber of a name. Raises InvalidInputError for what is neither."""
-    code = _CHAMBER_FORMS.get(folded(text))
+    code = _CHAMBER_FORMS.get(folded(text[:100]))
     if code is None:
         raise InvalidInputError(f"chamber: {text[:100]!r} is neither of {' and '.join(CHAMBERS.values())}")
     return mint("chamber", code)
@@ -172,7 +170,7 @@ def chamber_named(text: str) -> NamedNode:
 
 def state_named(text: str) -> NamedNode:
     """Return the state or territory of a code or name. Raises InvalidInputError for any other."""
-    wanted = folded(text).removeprefix("au ")
+    wanted = folded(text[:100]).removeprefix("au ")
     for code, name in STATES.items():
         if wanted in (code.casefold(), name.casefold()):
             return mint("place", f"AU-{code}")

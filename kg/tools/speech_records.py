@@ -27,7 +27,7 @@ SELECT DISTINCT ?speech ?graph ?property ?value WHERE {
     kg:speaker, kg:speakerAsRecorded, kg:party, kg:partyAsRecorded, kg:chamber, kg:chamberAsRecorded, kg:venue,
     kg:electorate, kg:electorateAsRecorded, kg:state, kg:stateAsRecorded, kg:hansardReference, kg:debateType,
     kg:speechType, kg:transcriptQuality, kg:role, kg:office, kg:inGovernment, kg:firstSpeech, kg:answers,
-    kg:length, kg:textSha256, kg:pageNumber, schema:startTime, schema:position
+    kg:length, kg:textSha256, kg:pageNumber, kg:sourceLines, schema:startTime, schema:position
   ))
 }"""
 
@@ -172,7 +172,7 @@ def read_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
     for row in reader.rows("speeches", bind(RECORDS, speeches=[NamedNode(iri) for iri in iris])):
         iri, name = iri_of(row["speech"]), iri_of(row["property"])
         said.setdefault(iri, {}).setdefault(name, []).append(row["value"])
-        if name == KG.speakerAsRecorded.value:
+        if name == DCTERMS.identifier.value:
             graphs[iri] = iri_of(row["graph"])
     linked = {
         term.value

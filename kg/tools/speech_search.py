@@ -14,7 +14,7 @@ from kg.tools.budget import Lean
 from kg.tools.excerpts import densest, on_words, window
 from kg.tools.hydration import describe, origin_of
 from kg.tools.model import Provenance, Result
-from kg.tools.passages import QUERY_CHARACTERS, Explain, Query
+from kg.tools.passages import QUERY_CHARACTERS, Query
 from kg.tools.reading import Reader, bounded, clean_text
 from kg.tools.retrieval import best_of_each
 from kg.tools.speech_filters import (
@@ -93,7 +93,6 @@ def search_speeches(
     topics: Topics = None,
     state: StateName = None,
     top_k: TopK = 10,
-    explain: Explain = False,
 ) -> SpeechSearchResults:
     """Find parliamentary speeches by meaning and words, best first, each once.
 
@@ -158,7 +157,6 @@ def search_speeches(
         SpeechSearchResults(results=results, notes=notes),
         total=found.total,
         completeness=found.completeness,
-        explain=explain,
     )
 
 

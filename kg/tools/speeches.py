@@ -69,6 +69,7 @@ class Record(Lean):
     in_government: bool | None = None
     first_speech: bool | None = None
     page: str | None = None
+    source_lines: str | None = Field(None, description="Lines of the source file, first and last")
     time: str | None = None
     transcript_quality: str | None = None
     text_sha256: str
@@ -286,6 +287,7 @@ def _record(
         in_government=_flag(speech.one(KG.inGovernment)),
         first_speech=_flag(speech.one(KG.firstSpeech)),
         page=speech.one(KG.pageNumber),
+        source_lines=speech.one(KG.sourceLines),
         time=speech.one(SCHEMA.startTime),
         transcript_quality=_code(speech.one(KG.transcriptQuality)),
         text_sha256=speech.one(KG.textSha256) or "",

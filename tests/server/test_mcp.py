@@ -49,7 +49,7 @@ def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: An
     [
         ("/mcp", [*SHARED_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/climate", CLIMATE_TOOLS),
-        ("/mcp/parliament", [*PARLIAMENT_TOOLS, "concept_find", "concept_mentions", "list_resources", "health"]),
+        ("/mcp/parliament", [*PARLIAMENT_TOOLS, "fetch", "list_resources", "health"]),
         ("/mcp/all", [*CLIMATE_TOOLS, *PARLIAMENT_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/research", ["search", "fetch"]),
     ],
