@@ -81,6 +81,13 @@ def test_pages_fit_together(topical):
     assert pages == whole
 
 
+def test_pages_of_passages_that_tie_fit_together(topical):
+    whole = [evidence.id for evidence in everything(topical, ["Q1012", "Q1010"])]
+    for offset in (0, 3, 50, len(whole) - 2):
+        page = concept_mentions(topical, ["Q1012", "Q1010"], limit=4, offset=offset).evidence
+        assert [evidence.id for evidence in page] == whole[offset : offset + 4]
+
+
 def test_narrower_concepts_count_as_the_one_they_are_under_even_in_a_circle(topical, made):
     assert concept_mentions(topical, ["Q1009"]).evidence == []
     found = everything(topical, ["Q1009"], narrower=True)
@@ -121,6 +128,13 @@ def test_more_passages_than_are_put_in_order_are_announced(topical, monkeypatch)
     monkeypatch.setattr("kg.tools.mentions.CONSIDERED", 5)
     found = concept_mentions(topical, ["Q1012"], limit=200)
     assert (len(found.evidence), found.meta.completeness, found.meta.total) == (5, "truncated", None)
+    assert "More than 5" in found.notes[0]
+    # Six counts of mentions are more than are looked at, even if fewer passages have them.
+    found = concept_mentions(topical, ["Q1012", "Q1010", "Q1030"], limit=200)
+    assert len(found.evidence) <= 5
+    assert (found.meta.completeness, found.meta.total) == ("truncated", None)
+    in_brazil = concept_mentions(topical, ["Q1012"], iso3=["BRA"], limit=200)
+    assert (len(in_brazil.evidence), in_brazil.meta.completeness) == (5, "truncated")
 
 
 def test_the_fixtures_are_mentioned_in_two_languages(fixtures):
