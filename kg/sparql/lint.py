@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from kg.sparql import usage, values
 from kg.sparql.algebra import Element, Node, Query
 from kg.sparql.guard import position
+from kg.sparql.label_service import asks_for_labels
 from kg.sparql.lexicon import Lexicon, lexicon_of, local_name, namespace_of
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix, undeclared
 from kg.sparql.reader import in_turn, parse
@@ -72,6 +73,8 @@ def _unbound(query: Query) -> list[Finding]:
     inside = {name for element in query.where for name in element.names}
     tail = query.tail
     inside |= {tail[at].text[1:] for at in range(1, len(tail)) if tail[at - 1].text.upper() == "AS"}
+    if asks_for_labels(query.text):
+        inside |= {name + ending for name in inside for ending in ("Label", "Description")}
     found = []
     for node in query.selected:
         if not inside or node.value in inside:  # a query with an empty pattern is not written yet
@@ -128,6 +131,8 @@ class _Names:
     def _check_prefixes(self) -> None:
         for token in self.query.undeclared:
             name, _, local = token.text.partition(":")
+            if name == "bd" and asks_for_labels(self.query.text):  # which is left out before the query runs
+                continue
             near = self._prefix_of(name, local)
             suggestions = [f"{near}:{local}", f"PREFIX {near}: <{PREFIXES[near]}>"] if near else []
             self.findings.append(

@@ -1,4 +1,5 @@
-"""SERVICE clauses that are answered here: ``kg:search`` by the index, allowed endpoints by asking them, labels.
+"""SERVICE clauses that are answered here: ``kg:search`` by the index, ``wikibase:label`` from the labels in the graph
+(`kg.sparql.label_service`), allowed endpoints by asking them.
 
 A clause ``SERVICE kg:search { ?unit kg:matches "..." ; kg:score ?score }`` becomes ``VALUES (?unit ?score) { ... }``
 before the query runs, so it joins with any pattern. Hits that the graph does not hold join with nothing.
@@ -88,7 +89,7 @@ def _searches(query: str, found: Sequence[Clause], prologue: Prologue, federatio
 
 def _unanswered(query: str, clause: Clause, federation: Federation) -> QueryForbiddenError:
     line, column = position(query, clause.start)
-    answered = "kg:search" + "".join(f", <{endpoint}>" for endpoint in federation.endpoints)
+    answered = "kg:search, wikibase:label" + "".join(f", <{endpoint}>" for endpoint in federation.endpoints)
     asked = "a variable" if clause.endpoint is None else f"<{clause.endpoint}>"
     return QueryForbiddenError(
         f"SERVICE at line {line}, column {column}: {asked} is not asked from here; this server answers {answered} "

@@ -92,7 +92,7 @@ def test_a_search_joins_with_the_graph(client: TestClient, kg: KnowledgeGraph, c
             "<URL/other> { ?s ?p ?o }",
             403,
             "query_forbidden",
-            "this server answers kg:search, <URL/sparql>, <URL/broken>",
+            "this server answers kg:search, wikibase:label, <URL/sparql>, <URL/broken>",
         ),
         ("<http://localhost/sparql> { ?s ?p ?o }", 403, "query_forbidden", "line 2, column 2"),
         ("?where { ?s ?p ?o }", 403, "query_forbidden", "a variable is not asked"),

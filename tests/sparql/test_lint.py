@@ -210,6 +210,8 @@ def test_a_known_namespace_is_no_slip() -> None:
         ("SELECT ?y (COUNT(*) AS ?n) { ?d eli:date_document ?t } GROUP BY (YEAR(?t) AS ?y)", []),
         ("SELECT ?v { ?d a kg:PolicyDocument } VALUES ?v { 1 }", []),
         ('SELECT ?score { SERVICE kg:search { ?p kg:matches "x" ; kg:score ?score } }', []),
+        ("SELECT ?d ?dLabel { ?d a kg:PolicyDocument SERVICE wikibase:label { bd:serviceParam ?p ?o } }", []),
+        ("SELECT ?d ?dLabel { ?d a kg:PolicyDocument }", [("unbound_variable", "?dLabel")]),
         ("SELECT ?g { GRAPH ?g { ?d a kg:PolicyDocument } }", []),
         ("SELECT ?n { { SELECT (COUNT(?d) AS ?n) { ?d a kg:PolicyDocument } } }", []),
         ("SELECT ?t { OPTIONAL { ?d dcterms:title ?t } }", []),

@@ -15,7 +15,7 @@ from kg.search.protocol import Candidate, Ranking
 from kg.settings import Settings
 from kg.sparql.guard import check_query
 from kg.store.protocol import Rows
-from kg.tools.search_service import DEFAULT_HITS, expand
+from kg.tools.search_service import DEFAULT_HITS, blanked, expand
 from tests.tools.made_up import Passages, WordIndex
 
 ALL = "SELECT * { SERVICE kg:search { %s } }"
@@ -205,17 +205,10 @@ def test_nothing_is_searched_when_any_clause_is_wrong(kg: KnowledgeGraph) -> Non
     assert index.asked == []
 
 
-@pytest.mark.parametrize(
-    ("languages", "tag"), [('"[AUTO_LANGUAGE],pt,en"', "pt"), ("'[AUTO_LANGUAGE]'", "en"), ('"pt-BR"', "pt-BR")]
-)
-def test_in_place_of_wikidatas_label_service_comes_what_binds_the_same(kg: KnowledgeGraph, languages, tag) -> None:
-    clause = f"SERVICE wikibase:label {{ bd:serviceParam wikibase:language {languages} . }}"
-    query = f"SELECT ?item ?itemLabel ?itemAltLabel ?noLabel WHERE {{ ?item wdt:P31 ?kind {clause} }}"
-    with pytest.raises(QueryForbiddenError, match="wikibase:label") as refused:
-        expand(kg, query)
-    patterns = str(refused.value).partition("In its place write ")[2]
-    assert patterns == (
-        f'OPTIONAL {{ ?item rdfs:label ?itemLabel FILTER(LANG(?itemLabel) = "{tag}") }} '
-        f'OPTIONAL {{ ?item skos:altLabel ?itemAltLabel FILTER(LANG(?itemAltLabel) = "{tag}") }}'
-    )
-    assert rows(kg, query.replace(clause, patterns)) == []
+def test_the_label_service_is_answered_beside_a_search_and_its_mistakes_come_first(kg: KnowledgeGraph) -> None:
+    search = 'SERVICE kg:search { ?unit kg:matches "solar" ; kg:limit 3 }'
+    label = 'SERVICE wikibase:label { bd:serviceParam wikibase:language "en" }'
+    found = rows(kg, f"SELECT ?unit ?unitLabel WHERE {{ {label} {search} }}")
+    assert [row["unitLabel"].value for row in found] == [row["unit"].value for row in found] != []
+    with pytest.raises(InvalidInputError, match="wikibase:label is not answered"):
+        blanked(kg, f"SELECT ?unit WHERE {{ {search} {label.replace('wikibase:language', 'wikibase:label')} }}")
