@@ -211,7 +211,7 @@ def test_a_known_namespace_is_no_slip() -> None:
         ("SELECT ?v { ?d a kg:PolicyDocument } VALUES ?v { 1 }", []),
         ('SELECT ?score { SERVICE kg:search { ?p kg:matches "x" ; kg:score ?score } }', []),
         ("SELECT ?d ?dLabel { ?d a kg:PolicyDocument SERVICE wikibase:label { bd:serviceParam ?p ?o } }", []),
-        ("SELECT ?d ?dLabel { ?d a kg:PolicyDocument }", [("unbound_variable", "?dLabel")]),
+        ("SELECT ?d ?dLabel { ?d a kg:PolicyDocument }", [("unbound_variable", "?d")]),
         ("SELECT ?g { GRAPH ?g { ?d a kg:PolicyDocument } }", []),
         ("SELECT ?n { { SELECT (COUNT(?d) AS ?n) { ?d a kg:PolicyDocument } } }", []),
         ("SELECT ?t { OPTIONAL { ?d dcterms:title ?t } }", []),
