@@ -42,11 +42,14 @@ SELECT DISTINCT ?concept ?key ?value WHERE {
 CLASSIFYING: Final = """
 SELECT DISTINCT ?property WHERE { ?property rdfs:label $name . ?property a wikibase:Property }"""
 
+# Each property is looked at once, not once for each statement.
 ALL_PROPERTIES: Final = """
-SELECT ?property (COUNT(*) AS ?count) WHERE {
-  VALUES ?class { wikibase:Item wikibase:Property }
-  ?entity a ?class . ?entity ?property ?value FILTER(CONTAINS(STR(?property), "/prop/direct/"))
-} GROUP BY ?property"""
+SELECT ?property ?count WHERE {
+  { SELECT ?property (COUNT(*) AS ?count) WHERE {
+    VALUES ?class { wikibase:Item wikibase:Property } ?entity a ?class . ?entity ?property ?value
+  } GROUP BY ?property }
+  FILTER(CONTAINS(STR(?property), "/prop/direct/"))
+}"""
 
 PROPERTIES_OF: Final = """
 SELECT ?property (COUNT(*) AS ?count) WHERE {

@@ -12,7 +12,7 @@ from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.sparql.terms import Bindable, bind
+from kg.sparql.terms import Bindable, bind, quote
 from kg.tools.budget import Lean
 from kg.tools.concept_names import Concepts, concepts_of, one
 from kg.tools.model import Identifier, Limit, Offset, Result
@@ -29,9 +29,11 @@ FOLLOWED: Final = 1_000
 OUT: Final = """VALUES ?subject { $nodes } ?subject ?predicate ?object
   FILTER(STRSTARTS(STR(?predicate), $start) && isIRI(?object) && STRSTARTS(STR(?object), $entities))"""
 IN: Final = "VALUES ?object { $nodes } ?subject ?predicate ?object FILTER(STRSTARTS(STR(?predicate), $start))"
-OUT_BY: Final = """VALUES ?subject { $nodes } VALUES ?predicate { $predicates }
-  ?subject ?predicate ?object FILTER(isIRI(?object))"""
-IN_BY: Final = "VALUES ?object { $nodes } VALUES ?predicate { $predicates } ?subject ?predicate ?object"
+
+# One pattern for each predicate: were these VALUES too, Oxigraph would look through all statements that have them.
+OUT_BY: Final = """VALUES ?subject { $nodes } ?subject $predicate ?object FILTER(isIRI(?object))
+  BIND($predicate AS ?predicate)"""
+IN_BY: Final = "VALUES ?object { $nodes } ?subject $predicate ?object BIND($predicate AS ?predicate)"
 
 LINKS: Final = """
 SELECT DISTINCT ?subject ?predicate ?object WHERE {
@@ -193,23 +195,27 @@ class _Steps:
     def _step(self, nodes: Sequence[str]) -> Iterable[tuple[str, str, str]]:
         ways = {"out": OUT_BY, "in": IN_BY} if self._predicates else {"out": OUT, "in": IN}
         taken = [pattern for way, pattern in ways.items() if self._direction in ("both", way)]
-        query = LINKS.replace("#WAYS", " UNION ".join(f"{{ {pattern} }}" for pattern in taken))
+        if self._predicates:
+            taken = [
+                pattern.replace("$predicate ", f"{quote(each)} ") for pattern in taken for each in self._predicates
+            ]
+        query = LINKS.replace("#WAYS", "\n  UNION ".join(f"{{ {pattern} }}" for pattern in taken))
         terms: dict[str, Bindable | Sequence[Bindable]] = {
             "nodes": [NamedNode(iri) for iri in nodes],
-            "predicates": list(self._predicates),
             "start": RdfLiteral(direct_start(self._wikibase or "")),
             "entities": RdfLiteral(f"{self._wikibase}entity/Q"),
             "most": EDGES_READ + 1,
         }
         given = {name: value for name, value in terms.items() if f"${name}" in query}
-        rows = self._reader.rows("links", bind(query, **given))
+        rows = self._reader.tuples("links", bind(query, **given))
         if len(rows) > EDGES_READ:
             self._say(f"There are more than {EDGES_READ} links: these are some of them; name predicates.")
         items = f"{self._wikibase}entity/Q" if self._wikibase else ""
-        for row in rows[:EDGES_READ]:
-            subject, target = iri_of(row["subject"]), iri_of(row["object"])
-            if subject.startswith(items) and target.startswith(items):
-                yield subject, iri_of(row["predicate"]), target
+        for subject, predicate, target in rows[:EDGES_READ]:
+            if isinstance(subject, NamedNode) and isinstance(predicate, NamedNode) and isinstance(target, NamedNode):
+                triple = subject.value, predicate.value, target.value
+                if triple[0].startswith(items) and triple[2].startswith(items):
+                    yield triple
 
     def _say(self, note: str) -> None:
         self.cut = True

@@ -74,11 +74,26 @@ def property_labels(reader: Reader, predicates: Iterable[str]) -> Mapping[str, s
             entities[f"{base}/entity/{pid}"] = predicate
         else:
             labels[predicate] = predicate.rpartition("#")[2]
-    if entities:
+    labels |= _names(reader, entities)
+    return labels
+
+
+def _names(reader: Reader, entities: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the names of properties, given as entities with their predicates; what is known since the last commit
+    is not asked for again.
+    """
+    memory, generation = reader.kg.memory, reader.kg.store.statistics().generation
+    known = {iri: memory.get(("name of a property", iri, generation)) for iri in entities}
+    missing = sorted(iri for iri, name in known.items() if name is None)
+    if missing:
         names: dict[str, list[Literal]] = defaultdict(list)
-        query = bind(PROPERTY_LABELS, properties=[NamedNode(iri) for iri in sorted(entities)])
+        query = bind(PROPERTY_LABELS, properties=[NamedNode(iri) for iri in missing])
         for row in reader.rows("names of properties", query):
             if isinstance(row["label"], Literal):
                 names[iri_of(row["property"])].append(row["label"])
-        labels |= {entities[iri]: min(found, key=preference).value for iri, found in names.items()}
-    return labels
+        settled = reader.kg.store.statistics().generation == generation
+        for iri in missing:
+            known[iri] = (min(names[iri], key=preference).value,) if iri in names else ()
+            if settled:
+                memory.keep(("name of a property", iri, generation), known[iri])
+    return {entities[iri]: name[0] for iri, name in known.items() if name}
