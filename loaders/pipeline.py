@@ -162,7 +162,9 @@ class Loading:
         if self.loader.afterwards is not None and report.run is not None:
             report.warnings += self.loader.afterwards(self.kg.store)
         report.seconds = time.perf_counter() - self.started
-        report.warnings += [f"{message} ({count} times)" for message, count in self.shape_warnings.items()]
+        report.warnings += [
+            message + (f" ({count} times)" if count > 1 else "") for message, count in self.shape_warnings.items()
+        ]
         self.tell()
         return report
 
@@ -223,7 +225,7 @@ class Loading:
             self.report.skipped += 1
             self.progress()
             return
-        reason = f"another record of this load has the same identifier {document.iri.value}; they are never merged"
+        reason = f"{standing} has the same identifier {document.iri.value}, and stays; records are never merged"
         if self.loader.exclusive:
             reason = (
                 f"{_standing(document)}: the same identifier {document.iri.value} has another record, in {standing}, "

@@ -389,6 +389,8 @@ def _joined(texts: Sequence[str]) -> tuple[str, int]:
 def _hint(reader: Reader, name: str) -> str:
     """Say what would be valid in place of an id that names nothing."""
     known = _node(name)
+    if known is None and name.strip().startswith("cpr://concept/"):
+        return "a concept has no text of its own: concept_find says what it is, concept_mentions what names it"
     if known is None:
         return "ids look like cpr://doc/{slug}#p={index}, cpr://doc/{slug} or cpr://family/{slug}; search gives them"
     kind, node = known

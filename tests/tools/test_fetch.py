@@ -154,6 +154,11 @@ def test_a_hint_names_each_document_once(pair):
     assert missing.hint == "near it are cpr://doc/two-faced"
 
 
+def test_a_concept_is_not_fetched_but_asked_about(kg):
+    [missing] = fetch(kg, ids=["cpr://concept/Q1010"]).not_found
+    assert "concept_mentions" in missing.hint
+
+
 def test_a_single_unknown_id_is_an_error_with_a_hint(kg, made):
     with pytest.raises(NotFoundError, match=made[0].slug):
         fetch(kg, id=f"cpr://doc/{made[0].slug}#p=999")
