@@ -88,6 +88,8 @@ def _triples(path: Path) -> Iterator[Statement]:
         raise SourceError(f"{path}: the file is damaged or cut off ({error})") from error
     except ValueError as error:
         raise SourceError(f"{path}: not {form.name} ({error})") from error
+    except MemoryError as error:  # the parser's own, of what it holds of one term
+        raise SourceError(f"{path}: a term is too long ({error})") from error
 
 
 def _is_document(triple: Statement) -> bool:

@@ -125,6 +125,7 @@ def test_a_cell_of_a_csv_that_is_nested_too_deep_is_one_bad_row(kg: KnowledgeGra
     [
         (DOCUMENT + " wd:Q7 p:P1 <<( wd:Q1 wd:Q2 wd:Q3 )>> .", "triple terms, which Wikibase RDF has not"),
         (DOCUMENT.replace("Q7", "E7"), "no entity"),
+        (DOCUMENT + " wd:Q7 s:name " + '"' + "a" * 17_000_000 + '" .', "a term is too long"),
         (DOCUMENT.replace("http://www.wikidata", "http://www.wiki data"), "cannot start its IRIs"),
         (DOCUMENT.replace("www.wikidata.org/entity", "u:p@x.org/entity"), "without user, query and fragment"),
     ],
