@@ -24,8 +24,8 @@ _HEAD: Final = re.compile(r"(?:HPS-)?(Member|Office|General)(I?)(Speech|Question
 _QUALIFIERS: Final = re.compile(r"\s*((?:\((?:[^()]|\([^()]*\))*\)\s*)*)(:?)\s*")
 _OPENING: Final = re.compile(r"HPS-\w*JobDate")
 _TRANSPARENT: Final = frozenset(("talk.text", "body", "div"))
-_FIELDS: Final = {"HPS-Electorate": "electorate", "HPS-MinisterialTitles": "role", "HPS-Time": "time"}
-_WORD: Final = re.compile(r"\w+")
+_GROUP: Final = re.compile(r"\(\s*((?:[^()]|\([^()]*\))*?)\s*\)")
+_TIME: Final = re.compile(r"\s*\d{1,2}[:.]\d\d\s*")
 OFFICES: Final = frozenset(("10000", "10001"))
 """Ids of the chair and the clerk, whoever holds the office."""
 
@@ -152,15 +152,30 @@ def _head(block: _Element, texts: list[str]) -> Head | None:
     rest, kind = texts[0][len(name) :], match[3].lower()
     kind = "" if match[2] else "turn" if kind in ("speech", "question", "answer") else kind
     fields: dict[str, str] = {}
-    if not name.endswith(":") and (qualified := _QUALIFIERS.match(rest)) and qualified[1]:
-        for span in block.iter("span"):
-            if (field := _FIELDS.get(span.get("class") or "")) and field not in fields:
-                fields[field] = " ".join(paragraphs(span))
-        if qualified[2] or "time" in fields:
-            rest = rest[qualified.end() :]
-            if set(_WORD.findall(qualified[1])) - set(_WORD.findall(" ".join(fields.values()))):
-                name = f"{name} {qualified[1].rstrip()}"
+    qualified = None if name.endswith(":") else _QUALIFIERS.match(rest)
+    if (
+        qualified
+        and qualified[1]
+        and (qualified[2] or any(_TIME.fullmatch(group) for group in _GROUP.findall(qualified[1])))
+    ):
+        rest = rest[qualified.end() :]
+        for group in _GROUP.findall(qualified[1]):
+            if _TIME.fullmatch(group):
+                fields["time"] = group
+            elif match[1] == "Member":
+                fields |= _seat(group, block)
+            else:
+                name = f"{name} ({group})"
     return Head(match[1], kind, name.rstrip(": "), _id(element), fields, rest.lstrip(":").lstrip())
+
+
+def _seat(group: str, block: _Element) -> dict[str, str]:
+    """Return seat and office in the first brackets after a name: "Fictown—Minister for Tides", or one of the two."""
+    classes = {span.get("class") for span in block.iter("span")}
+    seat, _, role = group.partition("—")
+    if "HPS-MinisterialTitles" in classes and "HPS-Electorate" not in classes:
+        seat, role = "", group
+    return {key: text for key, text in (("electorate", seat.strip()), ("role", role.strip())) if text}
 
 
 def _mark(block: _Element) -> tuple[_Element, re.Match[str]] | None:
@@ -169,7 +184,7 @@ def _mark(block: _Element) -> tuple[_Element, re.Match[str]] | None:
     while not (element.text and not element.text.isspace()):
         for child in element:
             label = child.get("type") if child.tag == "a" else child.get("class")
-            worded = any(text and not text.isspace() for text in child.itertext(with_tail=False))
+            worded = any(text and not text.isspace() for text in child.itertext())
             if worded and label and (match := _HEAD.fullmatch(label)):
                 return child, match
             if worded:
@@ -196,7 +211,7 @@ def blocks(elements: Iterator[_Element]) -> Iterator[_Element]:
 
 
 def _holds(element: _Element) -> bool:
-    return next(element.iterchildren("p"), None) is not None
+    return next(element.iterdescendants("p"), None) is not None
 
 
 def _remainder(turn: Turn, parts: list[Part], said: Counter[str], senate: bool, warn: Callable[[str], None]) -> None:

@@ -83,7 +83,7 @@ def _paragraphs(element: _Element) -> Iterator[str]:
             run = ""
             yield from paragraphs(child)
         elif len(child):
-            run += "".join(child.itertext(with_tail=False))
+            run += "".join(child.itertext())
         elif words := child.text:
             run += words
         if tail := child.tail:
