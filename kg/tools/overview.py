@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
@@ -33,7 +33,8 @@ from kg.tools.model import (
 )
 from kg.tools.passages import Explain
 from kg.tools.reading import Reader, bounded, iri_of, text_of
-from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, SCHEMA, SKOS, slug_of
+from kg.tools.speech_filters import CHAMBERS, parties, tags
+from kg.vocabulary import DCTERMS, KG, PREFIXES, PROV_GRAPH, SCHEMA, SKOS, slug_of
 
 ENTITY_TRIPLES: Final = 2_000
 """Triples of one entity that are shown; the cut is announced."""
@@ -60,7 +61,7 @@ SELECT DISTINCT ?document ?graph WHERE {
 
 COUNTS: Final = """
 SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {
-  { VALUES ?class { kg:PolicyFamily kg:Place } ?thing a ?class }
+  { VALUES ?class { kg:PolicyFamily kg:Place kg:Speech kg:Debate kg:Division } ?thing a ?class }
   UNION { BIND(kg:PolicyDocument AS ?class) ?document a kg:PolicyDocument ; kg:slug ?thing }
 } GROUP BY ?class"""
 
@@ -165,7 +166,7 @@ def list_resources(
 ) -> ResourceResult:
     """List what this server holds: what can be filtered by (with all valid values), counts, source files, resources.
 
-    Use to learn which iso3, language and corpus_type values are valid. Returns resources: uri, title, kind
+    Use to learn which values of filters are valid. Returns resources: uri, title, kind
     (filter | class | source | resource | endpoint), count, values.
     Example: list_resources(limit=10).
     Next: `search` or `family_overview` with these values.
@@ -178,15 +179,19 @@ def list_resources(
     }
     resources = [
         *(_filter(reader, name, term) for name, term in FILTERS),
+        *_speech_filters(reader),
         *(
             Resource(uri=term.value, title=title, kind="class", count=counts.get(term.value, 0))
             for term, title in (
                 (KG.PolicyDocument, "Policy documents, a translation not counted apart"),
                 (KG.PolicyFamily, "Policy families"),
                 (KG.Place, "Places"),
+                *((KG[name], title) for name, title in PARLIAMENT if counts.get(KG[name].value)),
             )
         ),
-        Resource(uri=KG.Passage.value, title="Passages", kind="class", count=kg.search.status().units),
+        Resource(
+            uri=KG.Passage.value, title="Passages and chunks of speeches", kind="class", count=kg.search.status().units
+        ),
         *_concepts(reader),
         Resource(uri="/sparql", title="SPARQL 1.1 query endpoint", kind="endpoint", count=kg.store.statistics().quads),
         Resource(uri="cpr://status", title="State of the server", kind="resource"),
@@ -203,6 +208,7 @@ def list_resources(
     )
 
 
+PARLIAMENT: Final = (("Speech", "Speeches"), ("Debate", "Debates"), ("Division", "Divisions by names"))
 FILTERS: Final = (("iso3", KG.jurisdiction), ("language", SCHEMA.inLanguage), ("corpus_type", KG.corpusType))
 
 
@@ -213,6 +219,24 @@ def _filter(reader: Reader, name: str, term: NamedNode) -> Resource:
     return Resource(
         uri=term.value, title=f"Filter {name}: values in use", kind="filter", count=len(values), values=sorted(values)
     )
+
+
+def _speech_filters(reader: Reader) -> Iterator[Resource]:
+    """Yield what speeches can be filtered by, where there are any."""
+    values = {
+        KG.party: [choice.label for choice in parties(reader)],
+        KG.chamber: [CHAMBERS.get(code_of(iri), code_of(iri)) for iri in _codes(reader, KG.chamber)],
+        KG.state: [code_of(iri).rpartition("-")[2] for iri in _codes(reader, KG.state)],
+        DCTERMS.subject: tags(reader),
+    }
+    for name, term in (("party", KG.party), ("chamber", KG.chamber), ("state", KG.state), ("topics", DCTERMS.subject)):
+        if found := sorted(set(values[term])):
+            title = f"Filter {name} of speeches: values in use"
+            yield Resource(uri=term.value, title=title, kind="filter", count=len(found), values=found)
+
+
+def _codes(reader: Reader, term: NamedNode) -> list[str]:
+    return [value.value for value in in_use(reader, term).values() if isinstance(value, NamedNode)]
 
 
 def _concepts(reader: Reader) -> list[Resource]:

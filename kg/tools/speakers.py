@@ -73,9 +73,9 @@ GROUPS: Final[Mapping[GroupBy, str]] = {
 }
 
 COUNTS: Final = """
-SELECT ?group (COUNT(?document) AS ?speeches) (SUM(?said) AS ?words) (MIN(?date) AS ?first) (MAX(?date) AS ?last)
-WHERE {
-  { SELECT DISTINCT ?document ?group ?said ?date WHERE {
+SELECT ?group (COUNT(?document) AS ?speeches) (COUNT(?counted) AS ?known) (SUM(?said) AS ?words)
+       (MIN(?date) AS ?first) (MAX(?date) AS ?last) WHERE {
+  { SELECT DISTINCT ?document ?group ?counted ?said ?date WHERE {
     { SELECT DISTINCT ?document WHERE {
   #DOCUMENT
     } }
@@ -124,6 +124,9 @@ class Counted(BaseModel):
     label: str
     speeches: int
     words: int = Field(description="Of the speeches, interjections among them")
+    uncounted: int = Field(
+        description="Speeches the words of which are not counted", exclude_if=lambda value: not value
+    )
     interjections: int = Field(description="By others, in these speeches")
     first: str | None
     last: str | None
@@ -287,6 +290,8 @@ def speech_stats(
         words=sum(each.words for each in whole),
         interjections=sum(each.interjections for each in whole),
     )
+    if uncounted := sum(each.uncounted for each in whole):
+        notes.append(f"The words of {uncounted} of these speeches are not counted, and not in words.")
     if not totals.speeches:
         notes.append("No speech passes the filters; widen them.")
     return reader.finish(
@@ -312,6 +317,7 @@ def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Cou
                 label=NOBODY,
                 speeches=int(text_of(row["speeches"])),
                 words=int(text_of(row["words"])),
+                uncounted=int(text_of(row["speeches"])) - int(text_of(row["known"])),
                 interjections=0,
                 first=text_of(row["first"]) if "first" in row else None,
                 last=text_of(row["last"]) if "last" in row else None,

@@ -54,6 +54,7 @@ class SpeechEvidence(Lean):
     start: int = Field(description="First character of the excerpt in full_text, from 0")
     end: int = Field(description="The character after its last one")
     said_by: str | None = Field(None, description="Who said these words, where it was not the speaker")
+    source_lines: str | None = Field(None, description="Lines of the speech in the source file, first and last")
     provenance: Provenance
 
 
@@ -140,6 +141,7 @@ def search_speeches(
                     start=start,
                     end=end,
                     said_by=said_by,
+                    source_lines=speech.one(KG.sourceLines),
                     provenance=origin_of(reader, descriptions, speech.graph),
                 ),
             )

@@ -6,7 +6,7 @@ import re
 from typing import Annotated, ClassVar, Final
 from urllib.parse import unquote
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 from rapidfuzz import fuzz, process
 
@@ -103,13 +103,6 @@ class SpeechDetail(Result):
     provenance: Provenance
 
 
-class Context(BaseModel):
-    """What was said just before or after a speech."""
-
-    speech_id: str
-    text: str
-
-
 def get_speech(
     kg: KnowledgeGraph,
     speech_id: SpeechId,
@@ -152,8 +145,8 @@ def get_speech(
         full_text=text,
         word_count=len(text.split()),
         source_url=speech.url,
-        context_before=before.text if before else None,
-        context_after=after.text if after else None,
+        context_before=before,
+        context_after=after,
         record=_record(
             reader,
             speech,
@@ -246,7 +239,7 @@ def _neighbours(reader: Reader, speech: Speech) -> tuple[Speech | None, Speech |
     return (found.get(before[1]) if before else None), (found.get(after[1]) if after else None)
 
 
-def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: bool) -> Context | None:
+def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: bool) -> str | None:
     """Return the last or the first utterance of a speech, cut at a word where it is long."""
     if speech is None:
         return None
@@ -264,7 +257,7 @@ def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: b
         text = re.sub(r"^\S*\s+", "", text) if last else re.sub(r"\s+\S*$", "", text)
         side = "before" if last else "after"
         notes.append(f"context_{side} is cut; get_speech(speech_id={speech.speech_id!r}) gives all of it.")
-    return Context(speech_id=speech.speech_id, text=text.strip("\n"))
+    return text.strip("\n") or None
 
 
 def _record(
