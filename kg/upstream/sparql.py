@@ -194,7 +194,8 @@ class Endpoint:
             truncated = (said.get("meta") or {}).get("truncated") is True or TRUNCATED in links
             bindings = said["results"]["bindings"]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise UpstreamError(f"{self.url} answered with no solutions as {_JSON} has them: {error!r:.200}") from None
+            what = f"it has no {error}, as the answer to an ASK" if isinstance(error, KeyError) else f"{error!r:.200}"
+            raise UpstreamError(f"{self.url} answered with no solutions as {_JSON} has them: {what}") from None
         if not _is_list(variables, str) or not _is_list(bindings, dict) or not all(map(_is_binding, bindings)):
             raise UpstreamError(f"{self.url} answered with solutions that are not as {_JSON} has them")
         age_s = max(0.0, self._clock() - kept.time)

@@ -90,7 +90,8 @@ def checked_id(entity: Mapping[str, Any]) -> str:
     """Return the id of an entity, if it has one that agrees with its type. Raises RecordError."""
     found = entity.get("id") if isinstance(entity, dict) else entity
     if not isinstance(found, str) or not _ID.fullmatch(found):
-        raise RecordError(f"it has no id of an entity, such as Q42, P31, L7, L7-F1 or M7, but {found!r:.80}")
+        instead = "" if found is None else f", but {found!r:.80}"
+        raise RecordError(f"it has no id of an entity, such as Q42, P31, L7, L7-F1 or M7{instead}")
     expected, stated = _TYPES[kind_of(found)][0], entity.get("type", None)
     if stated is not None and stated != expected:
         raise RecordError(f"{found} is called {stated!r:.80}, and is by its id of type {expected!r}")

@@ -72,7 +72,7 @@ class Reading:
         for file in files:
             form = _form(file.path)
             whose = "" if form == "RDF" else f" of the Wikibase {self.instance.name}"
-            yield Notice(f"{file.path}: {form}{whose}")
+            yield Notice(f"{file.snapshot.source}: {form}{whose}")
             try:
                 yield from self.unread(file.path)
                 for found in self.found(file.path):

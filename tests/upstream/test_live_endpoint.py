@@ -119,7 +119,7 @@ BROKEN = {
     "with text/html": status(200, b"<html>", "text/html"),
     "answered with no solutions": status(200, b"[" * 100_000, JSON),
     "JSONDecodeError": status(200, b'{"head": {"vars": []}, "results": {"bind', JSON),
-    "KeyError": status(200, b'{"head": {}, "boolean": true}', JSON),
+    "it has no 'vars', as the answer to an ASK": status(200, b'{"head": {}, "boolean": true}', JSON),
     "TypeError": status(200, b"[]", JSON),
     "solutions that are not": status(200, bindings({"s": "e:a"}), JSON),
     "RemoteProtocolError": cut_short,
