@@ -187,9 +187,11 @@ class _Refreshing:
             graph: None for graph in current if graph not in settled and graph not in done
         }
         if settled and names:
-            words = needles(names, table.languages) if len(names) <= NEEDLES else set()
-            if not 0 < len(words) <= NEEDLES:
+            words = needles(names, table.languages) if len(names) <= NEEDLES else None
+            if words is None or len(words) > NEEDLES:
                 return dict.fromkeys((graph for graph in current if graph not in done), None)
+            if not words:
+                return todo
             held: dict[NamedNode, dict[NamedNode, str]] = defaultdict(dict)
             maybe = settled - self.vocabularies.lacking(words, {graph: current[graph] for graph in settled})
             few = len(maybe) * _FEW <= len(settled)

@@ -17,7 +17,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Store, Term
 from kg.vocabulary import BASE, KG, PROV_GRAPH, SKOS
 from loaders.extraction.inflection import AND
-from loaders.extraction.labels import Kind, Label, patterns, primary
+from loaders.extraction.labels import Kind, Label, patterns, primary, unfit
 from loaders.extraction.words import fold
 
 Saying = Kind | Literal["unlike"]
@@ -152,11 +152,15 @@ class Table:
 def needles(names: Iterable[tuple[str, str]], languages: Collection[str]) -> set[str]:
     """Return folded words of which every text that has one of `names` has one; see `texts.may_hold`.
 
+    None are of names that no text is searched for: they have no words, or such as every text has.
+
     `languages` are those in which names of no language may stand.
     """
     found = set()
     ands = set(AND.values())
     for text, tag in names:
+        if unfit(text, primary(tag)):
+            continue
         for language in [primary(tag)] if primary(tag) else ["", *languages]:
             for words, _ in patterns(text, language):
                 own = [word for word in words if word not in ands] or list(words)

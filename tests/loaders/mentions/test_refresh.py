@@ -176,6 +176,17 @@ def test_texts_that_hold_one_of_many_or_very_long_words_are_found(kg: KnowledgeG
     assert found == {"0", "2", "4"}
 
 
+@pytest.mark.parametrize("name", ["", " ", "\u200b", ".", "a", "&", "[a-z]*(a+)+$", "\x00", "the", "x " * 100_000])
+@pytest.mark.parametrize("language", ["en", "und"])
+def test_a_name_that_is_none_costs_no_search_and_stops_none(kg: KnowledgeGraph, name: str, language: str) -> None:
+    put_text(kg, "act", "Wind power. A part of the act & others.")
+    put_concept(kg, "Q1", "wind power")
+    refresh(kg)
+    put_concept(kg, "Q2", "tide", alias=name, language=language)
+    assert refresh(kg).text_units == 0
+    assert words(kg) == [("act#p=0", "Q1", "Wind power")]
+
+
 def test_mentions_go_with_their_text_and_with_their_concept(kg: KnowledgeGraph) -> None:
     put_text(kg, "act", "Solar energy and tides.")
     put_text(kg, "law", "Tides.")
