@@ -85,6 +85,8 @@ class Document:
             raise self._malformed(error, well_formed) from error
         except OSError as error:
             raise SourceError(f"{self.name}: cannot be read: {error.strerror or error}") from error
+        except MemoryError as error:  # the parser's own, of what it holds of one term
+            raise SourceError(f"{self.name}: one of its terms is too long to be read: {error}") from error
 
     def well_formed(self) -> list[Quad]:
         """Return all that it says. Raises SourceError where it is not what its format asks for, too."""

@@ -261,3 +261,8 @@ def test_the_store_is_checked_record_by_record(tmp_path: Path) -> None:
             assert Shapes.load().validate(Data.stored(held, graph))
     assert len(names) == 2
     assert {violation.graph for violation in results} == {graph} == touched
+
+
+def test_a_term_that_is_longer_than_the_parser_holds_is_told() -> None:
+    with pytest.raises(SourceError, match=r"^data\.ttl: one of its terms is too long"):
+        turtle(f'ex:a ex:b "{"a" * 17_000_000}" .').well_formed()
