@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -124,10 +125,10 @@ def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
         raise ForbiddenError(
             f"file_path: {text[:200]!r} does not lie under a folder that {SETTING} allows, links followed"
         )
-    path = next((path for path in inside if path.exists()), None)
+    path = next((path for path in inside if os.path.exists(path)), None)  # of an impossible name just: no
     if path is None:
         raise NotFoundError(f"file_path: there is no {text[:200]!r} in the folders that {SETTING} allows")
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InvalidInputError(f"file_path: {text[:200]!r} is not a file; name one file of speeches")
     if not path.name.lower().endswith(ENDINGS[format]):
         meant = next((name for name, endings in ENDINGS.items() if path.name.lower().endswith(endings)), None)

@@ -1,0 +1,165 @@
+"""What `ingest_speech` promises: files of allowed folders alone, counts that are true, vectors stored on return."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kg import bundle
+from kg.errors import ForbiddenError, InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search.edge import EdgeIndex
+from kg.settings import Settings
+from kg.tools.ingesting import allowed, ingest_speech
+from kg.tools.registry import TOOLS, content_of
+from kg.tools.speech_search import search_speeches
+from kg.tools.speeches import get_speech
+from loaders.pipeline import load
+from tests.search import word_embedder
+
+FIXTURES = bundle.folder("fixtures") / "hansard"
+INGEST = next(tool for tool in TOOLS if tool.name == "ingest_speech")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    inside = tmp_path / "allowed"
+    shutil.copytree(FIXTURES, inside)
+    (tmp_path / "secret.json").write_text('{"speeches": []}')
+    return inside
+
+
+@pytest.fixture
+def kg(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KnowledgeGraph]:
+    monkeypatch.setattr(EdgeIndex, "command", (sys.executable, word_embedder.__file__))
+    settings = Settings(  # type: ignore[call-arg]
+        data_dir=tmp_path / "data", models_dir=tmp_path / "models", model="words/32", query_workers=1,
+        ingest_folders=(folder,), _env_file=None,
+    )  # fmt: skip
+    with KnowledgeGraph.open(tmp_path / "data", settings) as opened:
+        opened.load = load
+        yield opened
+
+
+def test_a_file_is_taken_in_and_found_by_meaning_once_the_call_returns(kg, folder):
+    speeches = json.loads((folder / "speeches.json").read_text())["speeches"]
+    result = ingest_speech(kg, str(folder / "speeches.json"))
+    assert (result.speeches_processed, result.duplicates_skipped, result.errors) == (len(speeches), 0, [])
+    assert result.chunks_created == result.vectors_stored >= len(speeches)
+    assert result.processing_time_seconds > 0
+    assert set(content_of(result)) >= {
+        "speeches_processed", "chunks_created", "vectors_stored", "duplicates_skipped", "errors",
+        "processing_time_seconds",
+    }  # fmt: skip
+    assert list(INGEST.arguments.model_fields) == ["file_path", "format"]
+    one = speeches[0]
+    assert get_speech(kg, one["speech_id"]).full_text == one["text"]
+    found = search_speeches(kg, one["title"])
+    assert found.meta.completeness == "complete"
+    assert not found.notes
+
+
+def test_the_same_again_is_skipped(kg, folder):
+    first = ingest_speech(kg, "speeches.csv", "csv")
+    again = ingest_speech(kg, "speeches.csv", "csv")
+    assert again.duplicates_skipped == again.speeches_processed == first.speeches_processed > 0
+    assert (again.chunks_created, again.vectors_stored, again.errors) == (0, 0, [])
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(FIXTURES.glob("*.xml"))])
+def test_a_day_counts_its_speeches(kg, folder, name):
+    first = ingest_speech(kg, name, "xml")
+    again = ingest_speech(kg, name, "xml")
+    assert first.speeches_processed > 1
+    assert first.chunks_created == first.vectors_stored >= first.speeches_processed - 1
+    assert again.duplicates_skipped == again.speeches_processed == first.speeches_processed
+
+
+def test_bad_records_are_told_and_the_others_taken(kg, folder):
+    rows = list(csv.DictReader((folder / "speeches.csv").read_text().splitlines(keepends=True)))
+    rows[1]["date"] = "sometime"
+    with (folder / "bad.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    result = ingest_speech(kg, "bad.csv", "csv")
+    assert result.speeches_processed == len(rows) - 1
+    [error] = result.errors
+    assert "sometime" in error
+
+
+def test_without_a_model_speeches_are_stored_and_the_want_is_told(kg, folder, tmp_path):
+    other = kg.settings.model_copy(update={"model": "absent/model", "data_dir": tmp_path / "other"})
+    with KnowledgeGraph.open(tmp_path / "other", other) as bare:
+        bare.load = load
+        result = ingest_speech(bare, "speeches.csv", "csv")
+        assert result.speeches_processed > 0
+        assert result.chunks_created > result.vectors_stored == 0
+        assert "kg models pull" in result.errors[0]
+
+
+def test_without_the_setting_nothing_is_read(kg, folder):
+    kg.settings = kg.settings.model_copy(update={"ingest_folders": ()})
+    with pytest.raises(ForbiddenError, match="QUADCITE_INGEST_FOLDERS"):
+        ingest_speech(kg, str(folder / "speeches.json"))
+
+
+def outside(folder: Path) -> list[str]:
+    (folder / "link.json").symlink_to(folder.parent / "secret.json")
+    (folder / "way").symlink_to(folder.parent)
+    (folder.parent / "allowed-not").mkdir()
+    shutil.copy(folder / "speeches.json", folder.parent / "allowed-not" / "speeches.json")
+    return [
+        "../secret.json", str(folder / ".." / "secret.json"), "link.json", "way/secret.json", "/etc/passwd",
+        str(folder.parent / "nothing.json"), str(folder.parent / "allowed-not" / "speeches.json"), "way/nothing.json",
+        "~/speeches.json/../../../../../../../etc/passwd",
+    ]  # fmt: skip
+
+
+def test_what_lies_elsewhere_is_refused_by_whatever_way_and_whether_or_not_it_is_there(folder):
+    for text in outside(folder):
+        with pytest.raises(ForbiddenError, match="QUADCITE_INGEST_FOLDERS"):
+            allowed((folder,), text, "json")
+
+
+def test_links_that_stay_inside_and_links_to_the_folder_are_followed(folder):
+    (folder / "again.json").symlink_to(folder / "speeches.json")
+    (folder.parent / "other").symlink_to(folder)
+    real = folder / "speeches.json"
+    assert allowed((folder,), "again.json", "json") == real
+    assert allowed((folder.parent / "other",), "./x/../speeches.json", "json") == real
+    assert allowed((folder.parent / "none", folder), "speeches.json", "json") == real
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "error", "says"),
+    [
+        ("nothing.json", "json", NotFoundError, "no 'nothing.json'"),
+        (".", "json", InvalidInputError, "not a file"),
+        ("speeches.csv", "json", InvalidInputError, "pass format='csv'"),
+        ("README.md", "json", InvalidInputError, "formats are json, csv, jsonl, parquet, xml"),
+        ("a\0b.json", "json", InvalidInputError, "NUL"),
+        ("circle.json", "json", InvalidInputError, "cannot be followed|circle"),
+        ("x" * 300 + ".json", "json", NotFoundError, "x{100}"),
+    ],
+)
+def test_what_is_no_file_of_the_format_is_an_error_that_says_why(folder, text, format, error, says):
+    os.symlink("circle.json", folder / "circle.json")
+    with pytest.raises(error, match=says):
+        allowed((folder,), text, format)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [({"file_path": "x", "format": "pdf"}, "format"), ({"file_path": ""}, "file_path"), ({}, "file_path")],
+)
+def test_arguments_are_checked(kg, arguments, says):
+    with pytest.raises(InvalidInputError, match=says):
+        INGEST.call(kg, arguments)
