@@ -12,12 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
 from loaders.hansard.model import Talker, UtteranceKind
-from loaders.hansard.paragraphs import clock, paragraphs
+from loaders.hansard.paragraphs import clock, paragraphs, run_of
 from loaders.hansard.turns import Talk, Turn, talk_of
 
 _HEAD: Final = re.compile(r"(?:HPS-)?(Member|Office|General)(I?)(Speech|Question|Answer|Continuation|Interjecting)")
@@ -62,6 +63,7 @@ def fill(
         Part("interjection" if child.tag == "interjection" else "continuation", _talk(child, senate), child)
         for child in element.iterchildren("interjection", "continue")
     ]
+    worded = [part for part in parts if any(True for _ in _own(part))]
     said: Counter[str] = Counter()
     after: list[str] | None = None
     first = True
@@ -72,7 +74,8 @@ def fill(
             after += (text for text in paragraphs(block) if text not in openings)
             continue
         texts = list(paragraphs(block))
-        said.update(texts)
+        if worded:
+            said.update(texts)
         head = _head(block, texts)
         if head is None:
             for text in texts:
@@ -183,11 +186,10 @@ def _mark(block: _Element) -> tuple[_Element, re.Match[str]] | None:
     element = block
     while not (element.text and not element.text.isspace()):
         for child in element:
-            label = child.get("type") if child.tag == "a" else child.get("class")
-            worded = any(text and not text.isspace() for text in child.itertext())
-            if worded and label and (match := _HEAD.fullmatch(label)):
+            match = _label(child.get("type") if child.tag == "a" else child.get("class"))
+            if match is not None and run_of(child):
                 return child, match
-            if worded:
+            if (child.text and not child.text.isspace()) or (len(child) and run_of(child)):
                 element = child
                 break
             if child.tail and not child.tail.isspace():
@@ -195,6 +197,12 @@ def _mark(block: _Element) -> tuple[_Element, re.Match[str]] | None:
         else:
             return None
     return None
+
+
+@cache
+def _label(label: str | None) -> re.Match[str] | None:
+    """Return what the class or type of an element says of a talker."""
+    return _HEAD.fullmatch(label) if label else None
 
 
 def _id(element: _Element) -> str | None:
@@ -211,14 +219,20 @@ def blocks(elements: Iterator[_Element]) -> Iterator[_Element]:
 
 
 def _holds(element: _Element) -> bool:
-    return next(element.iterdescendants("p"), None) is not None
+    """Whether paragraphs stand within an element, which is one itself by its name."""
+    return any(child.tag == "p" or (child.tag == "a" and _holds(child)) for child in element)
+
+
+def _own(part: Part) -> Iterator[_Element]:
+    """Yield the paragraphs that an element of another talker has itself."""
+    return blocks(part.element.iterchildren("talk.text"))
 
 
 def _remainder(turn: Turn, parts: list[Part], said: Counter[str], senate: bool, warn: Callable[[str], None]) -> None:
     """Append what the elements of the other talkers have and the body of the turn has not."""
     for part in parts:
         new = []
-        for block in blocks(part.element.iterchildren("talk.text")):
+        for block in _own(part):
             texts = list(paragraphs(block))
             if texts and all(said[text] > 0 for text in texts):
                 said.subtract(texts)

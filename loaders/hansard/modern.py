@@ -72,7 +72,8 @@ def _heading(element: _Element) -> None:
 
 def _turn(element: _Element) -> None:
     """Say of the first talker of a turn what the turn's attributes say."""
-    talker = element.find("talk.start/talker")
+    start = next(element.iterchildren("talk.start"), None)
+    talker = None if start is None else next(start.iterchildren("talker"), None)
     if talker is None:
         return
     for tag, name in (("electorate", "electorate"), ("role", "ministerial"), ("party", "party"), ("page.no", "page")):

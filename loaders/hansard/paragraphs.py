@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import time
 from typing import Final
 
-from lxml.etree import _Element
+from lxml.etree import _Element, tostring
 
 EDGES: Final = " \t\r\n"
 _BREAK: Final = re.compile(r"[ \t\r]*\n[ \t\r\n]*")
@@ -56,21 +56,28 @@ def squeezed(text: str) -> str:
 
 def paragraphs(element: _Element) -> Iterator[str]:
     """Yield the paragraphs within an element; never an empty one."""
-    children = len(element)
-    if not children:
-        if text := squeezed(element.text or ""):
-            yield text
-        return
-    if element.tag in _ROWS:
+    tag = element.tag
+    if tag in _ROWS:
         if row := "\t".join(" ".join(paragraphs(cell)) for cell in element).strip(EDGES):
             yield row
-        return
-    label = element.get("label") if element.tag == "item" else None
-    for paragraph in _paragraphs(element):
-        yield f"{label} {paragraph}" if label else paragraph
-        label = None
-    if label:
-        yield label
+    elif tag == "item":
+        label = element.get("label")
+        for paragraph in _paragraphs(element):
+            yield f"{label} {paragraph}" if label else paragraph
+            label = None
+        if label:
+            yield label
+    elif any(map(is_block, element)):
+        yield from _paragraphs(element)
+    elif text := run_of(element):
+        yield text
+
+
+def run_of(element: _Element) -> str:
+    """Return the words within an element that has no blocks in it."""
+    if not len(element):
+        return squeezed(element.text or "")
+    return squeezed(tostring(element, method="text", encoding="unicode", with_tail=False))
 
 
 def _paragraphs(element: _Element) -> Iterator[str]:
@@ -82,10 +89,8 @@ def _paragraphs(element: _Element) -> Iterator[str]:
                 yield text
             run = ""
             yield from paragraphs(child)
-        elif len(child):
-            run += "".join(child.itertext())
-        elif words := child.text:
-            run += words
+        else:
+            run += tostring(child, method="text", encoding="unicode", with_tail=False)
         if tail := child.tail:
             run += tail
     if text := squeezed(run):
@@ -94,7 +99,7 @@ def _paragraphs(element: _Element) -> Iterator[str]:
 
 def is_block(element: _Element) -> bool:
     """Whether an element stands on lines of its own, or has one within that does."""
-    return element.tag in _BLOCKS or (len(element) > 0 and next(element.iter(*_BLOCKS), None) is not None)
+    return element.tag in _BLOCKS or any(map(is_block, element))
 
 
 def one_line(element: _Element) -> str:

@@ -10,9 +10,10 @@ from typing import Final
 from lxml.etree import _Element
 
 from loaders.hansard.model import Talker, Utterance, UtteranceKind
-from loaders.hansard.paragraphs import clock, one_line
+from loaders.hansard.paragraphs import EDGES, clock, one_line
 
 _REMARK: Final = re.compile(r"[^.?!:;]{1,80}\binterjecting[\s—–-]*")
+_NAMES: Final = {"metadata": "name.metadata"}
 _BRACKETED: Final = frozenset(("electorate", "role"))
 _FLAGS: Final = {"1": True, "0": False}
 
@@ -87,11 +88,15 @@ def talk_of(element: _Element, senate: bool) -> Talk | None:
         return None
     found: dict[str, str] = {}
     for field in talker:
-        if value := one_line(field):
-            tag = field.tag if field.tag != "name" else f"name.{field.get('role', 'display')}"
-            found.setdefault(tag, value.strip("()—–- ") if tag in _BRACKETED else value)
+        tag = field.tag
         if number := field.get("nameid"):
             found.setdefault("name.id", number)
+        if value := one_line(field) if len(field) else (field.text or "").strip(EDGES):
+            if tag == "name":
+                tag = _NAMES.get(field.get("role", ""), "name.display")
+            elif tag in _BRACKETED:
+                value = value.strip("()—–- ")
+            found.setdefault(tag, value)
     get = found.get
     name_id, full_name, seat, page = get("name.id"), get("name.metadata"), get("electorate"), get("page.no")
     talker_of = Talker(
