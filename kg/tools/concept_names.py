@@ -145,7 +145,7 @@ class Concepts:
         """Return a clause that names the concepts closest to what names none."""
         if not self.by_iri:
             return "no concepts are loaded"
-        wanted = text.strip().rpartition("/")[2]
+        wanted = plain_id(text).rpartition("/")[2]
         if _ID.fullmatch(wanted):
             alike = [each for each in self._by_id if each[:2] == wanted[:2]] or list(self._by_id)
             ids = difflib.get_close_matches(wanted, alike[:_AT_ONCE], n=NEAR, cutoff=0.0)

@@ -128,6 +128,7 @@ def test_what_an_item_is_comes_from_the_property_that_is_called_instance_of(topi
         ({"qid": "geothermal"}, InvalidInputError, r"near it are Q1012 \(geothermal energy\)"),
         ({"qid": "Q10110"}, NotFoundError, r"near it are .*Q1011 \(wind power\)"),
         ({"qid": "http://www.wikidata.org/entity/Q42"}, NotFoundError, "there is no concept"),
+        ({"qid": "wd:Q1010"}, NotFoundError, r"near it are Q1010 \(solar power\)"),
         ({"qid": '> } # "'}, InvalidInputError, "is not a QID"),
     ],
 )
