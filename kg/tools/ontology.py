@@ -36,7 +36,7 @@ def declared_terms() -> Mapping[str, Term]:
         label = _words(quads, RDFS.label, SKOS.prefLabel)
         if kind is None or not label:
             continue
-        module = quads[0].graph_name
+        module = next((quad.object for quad in quads if quad.predicate == RDFS.isDefinedBy), None)
         part = module.value.removeprefix(BASE + "ns").strip("/") if isinstance(module, NamedNode) else ""
         parents = {q.object.value for q in quads if q.predicate in _ABOVE and isinstance(q.object, NamedNode)}
         terms[subject.value] = Term(
