@@ -11,8 +11,9 @@ from typing import Final
 
 from kg.errors import InvalidInputError, RecordError, SourceError
 from loaders.hansard import tables, xml
+from loaders.hansard.columns import chamber_of, iso_day, not_in_future
 from loaders.hansard.sittings import sitting_record
-from loaders.hansard.tables import Given, chamber_of, iso_day, not_in_future
+from loaders.hansard.tables import Given
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers import excerpts
 from loaders.readers.formats import json_rows

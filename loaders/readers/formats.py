@@ -226,6 +226,8 @@ def json_sheet(path: Path, within: str) -> Sheet:
 
 def json_rows(path: Path, within: str) -> list[Any]:
     """Return what stands in the array of such a file. Raises SourceError when there is none."""
+    if path.stat().st_size == 0:
+        raise SourceError(f"{path}: the file is empty")
     try:
         value = json.loads(path.read_bytes())
     except UnicodeDecodeError as error:
