@@ -14,8 +14,8 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
 from kg.settings import Settings
-from kg.sparql.terms import is_iri
 from kg.vocabulary import mint, sha256
+from loaders.wikibase.languages import is_tag
 
 ROLES: Final = (
     "broader", "narrower", "related", "definition", "altLabel", "exactMatch", "negativeLabel", "notToBeConfusedWith",
@@ -63,11 +63,17 @@ class Instance:
                     + ", ".join(ROLES)
                 )
         for iri in (self.base, self.data, self.media or self.base):
-            if not _BASE.fullmatch(iri) or not is_iri(iri):
+            if not _BASE.fullmatch(iri) or not _is_iri(iri):
                 raise InvalidInputError(
                     f"Wikibase {self.name!r}: {iri!r} cannot start its IRIs: an http or https address that ends in /, "
                     "without user, query and fragment"
                 )
+        if self.license and not _is_iri(self.license):
+            raise InvalidInputError(f"Wikibase {self.name!r}: the licence {self.license!r} is no IRI")
+        if self.language is not None and not is_tag(self.language):
+            raise InvalidInputError(
+                f"Wikibase {self.name!r}: {self.language!r} is no language tag, such as en or pt-BR"
+            )
 
     @cached_property
     def fingerprint(self) -> str:
@@ -187,8 +193,18 @@ CLIMATE: Final = Instance(
 )  # fmt: skip
 
 
+def _is_iri(text: str) -> bool:
+    try:
+        return bool(NamedNode(text))
+    except ValueError:
+        return False
+
+
 def instances(settings: Settings) -> dict[str, Instance]:
-    """Return the Wikibases that are known by name: those built in, as the settings change them, and theirs."""
+    """Return the Wikibases that are known by name: those built in, as the settings change them, and theirs.
+
+    Raises InvalidInputError for one that cannot be, and for two that would name the same entities or concepts.
+    """
     found = {each.name: each for each in (WIKIDATA, CLIMATE)}
     for name, changes in settings.wikibases.items():
         known = asdict(found[name]) if name in found else {}
@@ -197,6 +213,16 @@ def instances(settings: Settings) -> dict[str, Instance]:
         if not base:
             raise InvalidInputError(f"Wikibase {name!r} has no `base`, such as https://wikibase.example.org/")
         found[name] = Instance(**(asdict(at(base)) | known | given | {"name": name}))
+    owners: dict[str, str] = {}
+    for name, each in found.items():
+        owner = owners.setdefault(each.base, name)
+        if each.concepts and owner == name:
+            owner = owners.setdefault("cpr://concept/", name)
+        if owner != name:
+            raise InvalidInputError(
+                f"Wikibases {owner!r} and {name!r} have the same `base` or are both the concept store (`concepts`): "
+                f"change {owner!r} itself by that name"
+            )
     return found
 
 

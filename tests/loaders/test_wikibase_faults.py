@@ -162,6 +162,23 @@ def test_an_address_that_no_iri_can_start_with_is_no_wikibase(base: str) -> None
         chosen(Settings(_env_file=None), base)
 
 
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"x": {"base": "http://a/", "license": "free > <all"}}, "the licence 'free > <all' is no IRI"),
+        ({"x": {"base": "http://a/", "language": "not a language"}}, "'not a language' is no language tag"),
+        ({"x": {"base": "http://a/", "concepts": True}}, "'climate' and 'x' have the same"),
+        ({"x": {"base": WIKIDATA.base}}, "'wikidata' and 'x' have the same"),
+        ({"x": {}}, "'x' has no `base`"),
+    ],
+)
+def test_a_wikibase_that_cannot_be_configured_is_told_before_anything_is_read(given: Any, reason: str) -> None:
+    with pytest.raises(InvalidInputError, match=reason):
+        chosen(Settings(_env_file=None, wikibases=given), "x")
+    swapped = {"climate": {"base": WIKIDATA.base}, "wikidata": {"base": CLIMATE.base}}
+    assert chosen(Settings(_env_file=None, wikibases=swapped), "wikidata").base == CLIMATE.base
+
+
 def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "LARGEST_ENTITY", 1_000)
     path = write(tmp_path / "d.json", item("Q1"), item("Q2"))
