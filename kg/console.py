@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, NoReturn, ParamSpec
 
 import typer
 from pydantic import BaseModel, ValidationError
+from pydantic_settings import SettingsError
 
 from kg.errors import InvalidInputError, QuadciteError
 from kg.printing import printable
@@ -50,6 +51,10 @@ def reporting(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, None]
                 if error.title != "Settings":
                     raise
                 fail(InvalidInputError(_settings_message(error)), as_json=bool(kwargs.get("as_json")))
+                raise typer.Exit(USAGE) from None
+            except SettingsError as error:  # what should be JSON and is none
+                unread = InvalidInputError(f"a setting cannot be used: {error}: {error.__cause__}")
+                fail(unread, as_json=bool(kwargs.get("as_json")))
                 raise typer.Exit(USAGE) from None
 
         return run

@@ -56,6 +56,16 @@ def test_a_wrong_setting_is_usage_and_is_named(
     assert "QUADCITE_PORT=many" in capsys.readouterr().err
 
 
+def test_a_setting_that_is_no_json_is_usage_and_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUADCITE_WIKIBASES", "{'single': 1}")
+    with pytest.raises(typer.Exit) as ended:
+        missettled()
+    assert ended.value.exit_code == 2
+    assert '"wikibases"' in capsys.readouterr().err
+
+
 def test_with_json_a_wrong_setting_is_a_document_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
