@@ -35,6 +35,13 @@ _BASE: Final = re.compile(r"https?://[^\s<>\"{}|\\^`?#@]+/")
 _ID: Final = re.compile(r"[QPM][1-9][0-9]*|L[1-9][0-9]*(-[FS][1-9][0-9]*)?")
 
 
+def _is_iri(text: str) -> bool:
+    try:
+        return bool(NamedNode(text))
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True)
 class Instance:
     """One Wikibase. Everything that it names starts with `base`, as in ``http://www.wikidata.org/entity/Q42``."""
@@ -191,13 +198,6 @@ CLIMATE: Final = Instance(
         "P11": "notToBeConfusedWith", "P13": "exactMatch",
     },
 )  # fmt: skip
-
-
-def _is_iri(text: str) -> bool:
-    try:
-        return bool(NamedNode(text))
-    except ValueError:
-        return False
 
 
 def instances(settings: Settings) -> dict[str, Instance]:
