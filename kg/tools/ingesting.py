@@ -30,7 +30,7 @@ ENDINGS: Final = {
     "csv": (".csv",),
     "jsonl": (".jsonl", ".ndjson"),
     "parquet": (".parquet",),
-    "xml": (".xml",),
+    "xml": (".xml", ".sgml", ".sgm"),
 }
 SHOWN_ERRORS: Final = 100
 _AT_ONCE: Final = 1_000
