@@ -16,7 +16,7 @@ from ahocorasick_rs import AhoCorasick
 from kg.errors import InvalidInputError
 from loaders.extraction.inflection import AGREEING, AND, IRREGULAR, LINKS
 from loaders.extraction.labels import AMPERSAND, Kind, Label, folded, is_pronounceable, patterns, primary, unfit
-from loaders.extraction.words import Span, bare, closed, compounds, fold, token_spans, tokens
+from loaders.extraction.words import Span, bare, closed, compounds, fold, token_spans, tokens, trimmed
 
 _PLAIN: Final = re.compile("[A-Za-z ]*")
 _UNKNOWN: Final = "\x01"
@@ -225,12 +225,14 @@ class _Automaton:
             return found
         if spans is None:
             spans = token_spans(text, verbatim, hits[-1][2])  # they come in the order of their ends
+        plain = text.isascii()
         for number, first, end in hits:
             if first and fold(verbatim[first - 1]) in _DENYING and not text[spans[first - 1][1]].isspace():
                 continue
             for concept, kind, exact in self._entries[number]:
                 if exact is None or _is_written(verbatim[first:end], exact, text):
-                    found.append(Match(spans[first][0], spans[end - 1][1], concept, kind))
+                    place = spans[first][0], spans[end - 1][1]
+                    found.append(Match(*(place if plain else trimmed(text, *place)), concept, kind))
         return found
 
 

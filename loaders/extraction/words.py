@@ -101,6 +101,16 @@ def token_spans(text: str, found: Sequence[str], count: int) -> list[Span]:
     return spans
 
 
+def trimmed(text: str, start: int, end: int) -> Span:
+    """Return ``text[start:end]`` without the characters at its edges that mean nothing: joiners, direction marks."""
+    ignored = _patterns()[3]
+    if edge := ignored.match(text, start, end):
+        start = edge.end()
+    while end > start and ignored.match(text, end - 1, end):
+        end -= 1
+    return start, end
+
+
 def compounds(text: str) -> Iterator[Span]:
     """Yield where words stand that may be one: joined by hyphens, broken at the end of a line, or ``U.S.A.``"""
     if text.isascii() and "-" not in text and not _DOTTED.search(text):

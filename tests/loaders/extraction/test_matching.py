@@ -214,7 +214,7 @@ def test_the_words_at_the_offsets_are_a_spelling_of_the_name(text: str) -> None:
             readings.append(tokens(words[:start] + closed(words[start:end]) + words[end:]))
         spellings = {pattern.words for pattern in patterns(match.concept, "en")}
         assert any(tuple(folded(token, "en") for token in reading) in spellings for reading in readings)
-        assert words == words.strip()
+        assert words == words.strip(" \n\u200b\u00ad")
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
@@ -241,3 +241,8 @@ def test_names_that_cannot_stand_in_a_text_are_left_out() -> None:
     words = ["".join(random.Random(number).choices("abcdefghij", k=8)) for number in range(2_000)]
     names = [label(f"{first} {second}") for first, second in pairwise(words)]
     assert len(list(possible(names, [f"about {words[5]} {words[6]}s here"]))) < 10
+
+
+def test_marks_that_mean_nothing_are_no_part_of_what_is_found() -> None:
+    [match] = Matcher([label("flood")]).find("\u200b\u2060flood\u200b plains", ["en"])
+    assert (match.start, match.end) == (2, 7)
