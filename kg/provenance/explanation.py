@@ -31,6 +31,8 @@ class Source:
     """The data rows (1-based) of the whole record, each once, as in ``1-57,60``."""
     row: int | None = None
     """The data row of the one text unit that was asked about."""
+    lines: str | None = None
+    """The lines of the file that the thing was read from, first and last, where its graph says so."""
     sent_by: str | None = None
     """Who sent it, where it is the payload of a request."""
 
@@ -81,6 +83,8 @@ class Explanation:
             lines.append(f"  read from   {' = '.join(source.locations) or 'a file of unknown place'}")
             if source.row is not None:
                 lines.append(f"    row       {source.row}")
+            elif source.lines is not None:
+                lines.append(f"    lines     {source.lines}")
             elif source.rows is not None:
                 lines.append(f"    rows      {source.rows}")
             lines.append(f"    sha256    {source.sha256}")
@@ -122,10 +126,15 @@ SELECT (MIN(?position) AS ?first) (MAX(?position) AS ?last) WHERE {
 RANK: Final = """
 SELECT (COUNT(?unit) AS ?rank) WHERE {
   GRAPH $graph {
-    $iri schema:position ?position ; schema:text ?text .
-    ?unit schema:position ?other ; schema:text ?words FILTER(?other <= ?position)
+    $iri schema:position ?position . ?unit schema:position ?other FILTER(?other <= ?position)
+    FILTER NOT EXISTS { ?unit kg:length ?length }
   }
 }"""
+
+LINES: Final = """
+SELECT ?lines WHERE {
+  GRAPH $graph { { $iri kg:sourceLines ?lines } UNION { $iri dcterms:isPartOf ?whole . ?whole kg:sourceLines ?lines } }
+} LIMIT 1"""
 
 KINDS: Final[dict[Term, str]] = {
     KG.AssertedGraph: "asserted",
@@ -217,6 +226,7 @@ def _sources(
         parts = [(iri_of(term), one(said, KG.sourceRows)) for term in said[PROV.wasDerivedFrom]]
 
     rank = int(text_of(select(query, bind(RANK, graph=graph, iri=subject)).rows[0][0])) - 1
+    lines = next((text_of(row["lines"]) for row in select(query, bind(LINES, graph=graph, iri=subject))), None)
     numbers = [parse_rows(rows or "") for _, rows in parts]
     place = row_of(rank, numbers) if rank >= 0 else None
     sources = []
@@ -235,6 +245,7 @@ def _sources(
             superseded_at=one(file, PROV.invalidatedAtTime),
             rows=None if rows is None else format_rows(list(dict.fromkeys(numbers[number]))),
             row=None if place is None else place[1],
+            lines=lines if len(parts) == 1 else None,
             sent_by=", ".join(sorted(filter(None, senders))) or None,
         )
         sources.append(source)

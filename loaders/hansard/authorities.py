@@ -76,7 +76,7 @@ class Authorities:
         self.graphs: dict[NamedNode, Sequence[Quad]] = {}
         self.unknown: dict[str, dict[str, None]] = defaultdict(dict)
         """By what they were taken for, recorded forms that mean nothing known."""
-        self._people: dict[tuple[str | None, str], NamedNode | None] = {}
+        self._people: dict[tuple[str | None, str, str | None], NamedNode | None] = {}
         self._known("place", AUSTRALIA)
         self._known("chamber", chamber)
 
@@ -90,7 +90,7 @@ class Authorities:
         name_id = identifier_of(talker)
         if name_id is None and (office_of(talker) is not None or _NOBODY.fullmatch(talker.name.strip())):
             return None
-        key = name_id, talker.full_name or talker.name
+        key = name_id, talker.full_name or talker.name, talker.state
         if key not in self._people:
             self._people[key] = self._identified(name_id, talker) if name_id else self._named(talker)
         return self._people[key]

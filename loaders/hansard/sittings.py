@@ -79,7 +79,7 @@ class _Day:
                     speech,
                     self.chamber,
                     self.sitting.date,
-                    speech.title or ": ".join(debate.title for debate in line if debate.title) or self._title(),
+                    ": ".join(debate.title for debate in line if debate.title) or speech.title or self._title(),
                     venue=self._venue(line),
                     debate_type=next((debate.kind for debate in reversed(line) if debate.kind), None),
                     within=self._within(speech.debate),
