@@ -173,7 +173,7 @@ def list_speakers(
 
     Use to find the name to filter speeches by. Returns speakers: id, name, recorded_names, parties, chambers,
     electorates, speeches, words, first, last (days).
-    Example: list_speakers(party="Greens", chamber="Senate", limit=10).
+    Example: list_speakers(party="Greens", limit=10).
     Next: `search_speeches` with speaker, `speech_stats` for more counts.
     """
     bounded("limit", limit, 1, 200)

@@ -113,7 +113,7 @@ def get_speech(
     Use with a speech_id of `search_speeches`. Interjections stand in full_text where they were made. Returns title,
     speaker, party, chamber, electorate, state, date, hansard_reference (cite it), topic_tags, full_text, word_count,
     source_url, context_before, context_after, record, provenance.
-    Example: get_speech(speech_id="fictional-0001", include_context=True).
+    Example: get_speech(speech_id="b6272e0d-afe9-42b1-94dc-071928350acb").
     Next: `list_speakers` for who else spoke.
     """
     reader = Reader(kg)
