@@ -34,3 +34,13 @@ def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGrap
         load(opened, "climate", [str(bundle.folder("fixtures") / "climate")])
         load(opened, "wikibase", [str(bundle.folder("fixtures") / "wikibase")], base="climate")
         yield opened
+
+
+@pytest.fixture(scope="session")
+def parliament(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    """The fixtures of Hansard that ship with kg, loaded apart from the others; there is no embedding model."""
+    folder: Path = tmp_path_factory.mktemp("parliament")
+    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder / "data", settings) as opened:
+        load(opened, "hansard", [str(bundle.folder("fixtures") / "hansard")])
+        yield opened
