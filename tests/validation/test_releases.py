@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,9 +121,9 @@ def test_to_take_away_any_statement_of_meaning_is_found(lost: Triple) -> None:
     assert [fault.focus for fault in found if fault.blocks] == [lost.subject]
 
 
-@given(st.permutations(OURS))
-def test_what_is_written_is_the_same_for_the_same_statements_and_says_all_that_is_compared(order: list[Triple]) -> None:
-    text = written(order)
+@given(st.integers(min_value=0, max_value=2**32))
+def test_what_is_written_is_the_same_for_the_same_statements_and_says_all_that_is_compared(order: int) -> None:
+    text = written(random.Random(order).sample(OURS, len(OURS)))
     assert text == written(OURS)
     assert list(release_faults(parse(text, format=RdfFormat.N_TRIPLES), OURS)) == []
 
