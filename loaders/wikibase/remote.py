@@ -36,7 +36,7 @@ MAX_ROWS: Final = 60_000
 """Solutions that an answer has at most before it is asked for in parts: servers cut longer ones, and not all say so."""
 LARGEST_QUERY: Final = 1 << 20
 
-_ENTITY: Final = re.compile(r"(https?://[^\x00-\x20<>\"{}|\\^`]*/)entity/([QP][1-9][0-9]*)")
+_ENTITY: Final = re.compile(r"(https?://[^\x00-\x20<>\"{}|\\^`?#@]*/)entity/([QP][1-9][0-9]*)")
 _TAG: Final = re.compile(r"[A-Za-z]+(-[A-Za-z0-9]+)*")
 _GENID: Final = "/.well-known/genid/"
 _NOT_PLAIN: Final = re.compile(r"[\"\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 GROUPS: Final = (
@@ -36,7 +36,7 @@ class Site:
     language: str
 
 
-@cache
+@lru_cache(4096)
 def site_of(site_id: str) -> Site | None:
     """Return the site with a global id such as ``enwiki``, None where none of the Wikimedia family has it."""
     if site_id in _SINGLE:

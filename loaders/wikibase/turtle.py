@@ -221,7 +221,7 @@ class _Cutting:
             if predicate == SCHEMA.about and (named := self._id(value)) in self.entities:
                 self.home[subject] = str(named)
             elif predicate.value.startswith(claims) and (named := self._id(subject)) in self.entities:
-                self.home[value] = str(named)
+                self.home.setdefault(value, str(named))  # an entity stays its own, whatever calls it a statement
         for subject, predicate, value in self.block.triples:
             if predicate == OWL.complementOf and subject in self.home:
                 self.home[value] = self.home[subject]

@@ -140,6 +140,14 @@ def test_rdf_that_is_of_no_wikibase_keeps_no_other_file_out(
     assert reason in rejection.reason
 
 
+def test_an_entity_that_another_calls_its_statement_stays_its_own(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "a.ttl").write_text(
+        DOCUMENT.replace("Q7", "Q8") + DOCUMENT + ' wd:Q7 p:P1 wd:Q8 . wd:Q8 s:name "eight" .'
+    )
+    load(kg, "wikibase", [str(tmp_path / "a.ttl")])
+    assert "eight" in {getattr(quad.object, "value", "") for quad in kg.store.graph(WIKIDATA.graph("Q8"))}
+
+
 def test_an_iri_that_is_none_is_written_as_one_or_left_out_and_told(kg: KnowledgeGraph, tmp_path: Path) -> None:
     triples = """ wd:Q7 <urn:x> <http://a b/"c> , <relative> , "5"^^<not one> ; <y> "z" ; <urn:z z> "3" ."""
     (tmp_path / "a.ttl").write_text(DOCUMENT + triples)
