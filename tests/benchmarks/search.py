@@ -128,13 +128,12 @@ def graphs(passages: int) -> Iterator[tuple[NamedNode, list[Quad]]]:
             yield shared, [Quad(place, RDF.type, KG.Place, shared), Quad(place, SKOS.notation, code, shared)]
 
 
-def build(folder: Path, passages: int) -> None:
-    """Write the store and the index of `passages` made-up passages, each with its vector."""
+def build(folder: Path, made: Iterator[tuple[NamedNode, list[Quad]]]) -> None:
+    """Write the store and the index of made-up graphs, each text with its vector."""
     file = SourceFile(sha256("made up"), "made-up.parquet")
     run_ = Run(Agent("benchmark", "1"), sources=[file])
     settings = settings_of(folder)
     store, index = OxigraphStore(folder), EdgeIndex(folder / "index", settings)
-    made = graphs(passages)
     while batch := dict(itertools.islice(made, 60)):
         origins = {
             graph: RecordOrigin(sha256(graph.value), [RowsOf(file, range(1, PASSAGES_EACH + 1))])
@@ -148,21 +147,25 @@ def build(folder: Path, passages: int) -> None:
     store.close()
 
 
-def cached(passages: int) -> Path:
-    """Return a data directory of `passages` made-up passages, built if there is none by this code."""
+def cached(
+    passages: int,
+    made: Callable[[int], Iterator[tuple[NamedNode, list[Quad]]]] = graphs,
+    source: Path = Path(__file__),
+) -> Path:
+    """Return a data directory of `passages` made-up texts, built if there is none by this code, that of `source`."""
     root = Path(__file__).parent.parent.parent
-    code = hashlib.sha256(Path(__file__).read_bytes())
+    code = hashlib.sha256(source.read_bytes())
     for folder in ("kg/store", "kg/search", "kg/provenance"):
         for file in sorted((root / folder).glob("*.py")):
             code.update(file.read_bytes())
-    place = user_cache_path("quadcite") / "benchmarks" / "search"
+    place = user_cache_path("quadcite") / "benchmarks" / source.stem
     wanted = place / f"{passages}-{code.hexdigest()[:16]}"
     if not wanted.is_dir():
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         draft = place / "draft"
         print(f"building a store of {passages:,} passages in {place}", flush=True)
-        build(draft, passages)
+        build(draft, made(passages))
         draft.rename(wanted)
     return wanted
 
@@ -217,7 +220,7 @@ async def through_client(url: str, call_of: Callable[[int], Call]) -> list[float
     return sorted(times[WARM_UP:])
 
 
-def plainly(url: str, call_of: Callable[[int], Call]) -> list[float]:
+def plainly(url: str, call_of: Callable[[int], Call], path: str = "/mcp") -> list[float]:
     """Return how long each call took as JSON-RPC over one connection, until the whole answer was read."""
     times = []
     connection = http.client.HTTPConnection(urlsplit(url).netloc)
@@ -227,7 +230,7 @@ def plainly(url: str, call_of: Callable[[int], Call]) -> list[float]:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
         body = json.dumps(message)
         began = time.perf_counter()
-        connection.request("POST", "/mcp", body, headers)
+        connection.request("POST", path, body, headers)
         answer = connection.getresponse().read()
         times.append((time.perf_counter() - began) * 1_000)
         if json.loads(answer)["result"].get("isError"):
