@@ -17,7 +17,7 @@ _HEADED: Final = re.compile(
     r"debate(?:\.sub\d+)?|subdebate\.\d+|petition(?:\.grp|\.group)?|sso|qwn|question\.block|answer\.to\.qon|answers\.to\.questions"
 )
 _HEADER: Final = ("date", "parliament.no", "session.no", "period.no", "chamber", "page", "proof")
-_OPENED: Final = re.compile(r"\bat\s+(\d{1,2})(?:[.:](\d\d))?\s*(a\.?m|p\.?m|noon)", re.IGNORECASE)
+_OPENED: Final = re.compile(r"\bat\s+(?:(\d{1,2})(?:[.:](\d\d))?\s*([ap])\.?m\b|(?:12\s+)?noon\b)", re.IGNORECASE)
 _HALF_DAY: Final = 12 * 60
 _LEAP: Final = 6 * 60
 """Minutes between two time stamps of a day, beyond which the half of the day is not supposed."""
@@ -115,5 +115,7 @@ def _opening(root: _Element) -> int | None:
     match = _OPENED.search(one_line(opening)) if opening is not None else None
     if match is None:
         return None
-    hour = int(match[1]) % 12 + (12 if match[3][0] in "pPnN" else 0)
+    if match[1] is None:
+        return _HALF_DAY
+    hour = int(match[1]) % 12 + (12 if match[3] in "pP" else 0)
     return hour * 60 + int(match[2] or 0)

@@ -2,8 +2,8 @@
 
 It takes what the DTD of that time left out: end tags are implied by what begins or ends around them, names are in any
 case, named characters (``&mdash;``) need no declaration. Each repair is reported with its lines. The tree that comes
-out has the element names of schema 2.0, so that everything behind it reads one vocabulary. A file that ends within a
-debate is truncated and refused.
+out has the element names of schema 2.0, so that everything behind it reads one vocabulary. A file that ends within the
+record is truncated and refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from loaders.hansard.modern import modernize
 _NAME: Final = re.compile(r"[a-z][\w.-]*")
 _UNKNOWN: Final = re.compile(r"&[A-Za-z]\w*;")
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
-_OUTER: Final = re.compile(r"hansard|[\w]+\.xscript|answers\.to\.questions")
 _MAX_DEPTH: Final = 128
 _LISTED: Final = 12
 """How many lines a repair names before it only counts them."""
@@ -85,12 +84,13 @@ _INLINE: Final = _TALK - {"talk.start"} | {"entry", "row"}
 def tree_of(text: str, name: str, first_line: int) -> tuple[_Element, list[str]]:
     """Return the tree of a text that begins with its root element, and what was repaired.
 
-    ``first_line``: of the text in its file. Raises SourceError for a file that ends within a debate.
+    ``first_line``: of the text in its file. Raises SourceError for a file that ends before its time: within the record,
+    or, as XML has it, before the end of the root.
     """
     reader = _Reader(name, first_line)
     reader.feed(_CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
     reader.close()
-    root = reader.finished()
+    root = reader.finished(whole=text[:8].isupper() and text.rstrip().endswith(">"))
     warnings = [*reader.repaired(), *modernize(root)]
     if _CONTROL.search(text):
         warnings.insert(0, "control characters are left out")
@@ -122,7 +122,9 @@ class _Reader(HTMLParser):
         within = self._open[-1] if self._open else None
         if tag == "talk.start" and within is not None and within.tag in _INTERJECTIONS:
             self._pop(int(within.find("talk.start") is not None), f"before <{tag.upper()}>")
-        element = etree.Element(tag, {key: value or "" for key, value in attrs if _NAME.fullmatch(key)})
+        element = etree.Element(
+            tag, {key: _CONTROL.sub("", value or "") for key, value in attrs if _NAME.fullmatch(key)}
+        )
         element.sourceline = self._line()
         if self._open:
             self._open[-1].append(element)
@@ -157,6 +159,7 @@ class _Reader(HTMLParser):
             if data.strip():
                 raise SourceError(f"{self._name}, line {self._line()}: words stand after the end of the record")
             return
+        data = _CONTROL.sub("", data)
         for unknown in _UNKNOWN.findall(data):
             self._repair(f"{unknown} is no known character: kept as it is")
         if self._last is None:
@@ -164,13 +167,12 @@ class _Reader(HTMLParser):
         else:
             self._last.tail = (self._last.tail or "") + data
 
-    def finished(self) -> _Element:
-        """Return the root. Raises SourceError for a file that ends before its time."""
+    def finished(self, whole: bool) -> _Element:
+        """Return the root. Raises SourceError for a file that ends before its time, which one not ``whole`` does."""
         if self._root is None:
             raise SourceError(f"{self._name}: there is no element in it")
-        within = [element.tag for element in self._open if not _OUTER.fullmatch(element.tag)]
-        if self.rawdata or within:
-            where = f"within <{within[-1].upper()}>" if within else "within a tag"
+        if self._open and (not whole or [element.tag for element in self._open] != ["hansard"]):
+            where = f"within <{self._open[-1].tag.upper()}>"
             raise SourceError(
                 f"{self._name}: the file ends {where}, line {self._line()}: it is truncated; get it whole"
             )
