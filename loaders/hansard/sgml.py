@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import escape
 from html.parser import HTMLParser
 from typing import Final
 
@@ -23,6 +24,7 @@ _NAME: Final = re.compile(r"[a-z][\w.-]*")
 _UNKNOWN: Final = re.compile(r"&[A-Za-z]\w*;")
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _MAX_DEPTH: Final = 128
+_CDATA: Final = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _LISTED: Final = 12
 """How many lines a repair names before it only counts them."""
 
@@ -88,7 +90,8 @@ def tree_of(text: str, name: str, first_line: int) -> tuple[_Element, list[str]]
     or, as XML has it, before the end of the root.
     """
     reader = _Reader(name, first_line)
-    reader.feed(_CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    plain = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    reader.feed(_CDATA.sub(lambda section: escape(section[1], quote=False), plain))
     reader.close()
     root = reader.finished(whole=text[:8].isupper() and text.rstrip().endswith(">"))
     warnings = [*reader.repaired(), *modernize(root)]

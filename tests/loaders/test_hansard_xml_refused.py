@@ -138,6 +138,7 @@ def test_white_space_before_the_declaration_is_nothing() -> None:
 def test_comments_instructions_and_cdata_are_markup() -> None:
     content = DEBATE.replace("two", "t<!-- not -->w<?not this?>o").replace("four", "<![CDATA[f<our]]>")
     assert read(file(content), "day.xml").speeches[0].text == "One two.\nThree & f<our."
+    assert read(file(f"<para>{content}"), "day.xml").speeches[0].text == "One two.\nThree & f<our."
 
 
 def test_endless_nesting_is_refused() -> None:
