@@ -16,7 +16,7 @@ from tests.benchmarks.comparison import Comparison, table
 
 BENCHMARKS = (
     "loading", "validation", "embedding", "search", "ranking", "repair", "endpoint", "adversarial", "wikibase",
-    "mentions", "concepts",
+    "mentions", "concepts", "hansard", "speeches",
 )  # fmt: skip
 
 
