@@ -31,6 +31,9 @@ _NOBODY: Final = re.compile(
     re.IGNORECASE,
 )
 """Names under which records put what a crowd, or somebody who was not recognised, called out."""
+_HELD: Final = re.compile(r"\s*\([^()]*\)\s*$|^.*,\s*the\s*$", re.IGNORECASE)
+"""What a full name has of an office: ``Quill, Marigold (The DEPUTY SPEAKER)``, ``SPEAKER, The``."""
+_IDENTIFIED: Final = "aph-"
 _ONE_VALUE: Final = (FOAF.name, SKOS.prefLabel, DCTERMS.title)
 
 
@@ -46,13 +49,19 @@ def merged(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
         if quad.predicate in _ONE_VALUE and isinstance(quad.object, Literal):
             names[quad.subject, quad.predicate, quad.object.language].append(quad)
     for (_, predicate, _), several in names.items():
-        several.sort(key=lambda quad: _fullness(quad.object.value), reverse=True)  # type: ignore[union-attr]
+        several.sort(key=lambda quad: (not _is_id(quad), *_fullness(quad.object.value)), reverse=True)  # type: ignore[union-attr]
         for quad in several[1:]:
             del quads[quad]
-            if predicate == FOAF.name:
+            if predicate == FOAF.name and not _is_id(quad):
                 quads[Quad(quad.subject, SKOS.altLabel, quad.object, quad.graph_name)] = None
     chosen = {(quad.subject, quad.object) for quad in quads if quad.predicate in _ONE_VALUE}
     return [quad for quad in quads if quad.predicate != SKOS.altLabel or (quad.subject, quad.object) not in chosen]
+
+
+def _is_id(quad: Quad) -> bool:
+    """Whether a name is the id that stands for one as long as none is known."""
+    name = quad.object.value if isinstance(quad.object, Literal) else ""
+    return quad.subject == mint("person", f"{_IDENTIFIED}{name}")
 
 
 def _fullness(name: str) -> tuple[bool, bool, int, str]:
@@ -100,11 +109,11 @@ class Authorities:
         return self.person(Talker(name, name_id=name_id)) if name_id else None
 
     def _identified(self, name_id: str, talker: Talker) -> NamedNode:
-        key = f"aph-{name_id}"
-        if office_of(talker) is not None:  # the names are those of the office
-            return mint("person", key)
-        names = [name for name in (talker.full_name, talker.name) if name and _OFFICE.match(name) is None]
-        return self._person(key, "identified", names, name_id)
+        forms = [talker.full_name, talker.name]
+        if office_of(talker) is not None:  # what is shown is the office, in which a full name may have its holder too
+            forms = [_HELD.sub("", talker.full_name or "")]
+        names = [name for name in forms if name and _OFFICE.match(name) is None]
+        return self._person(f"{_IDENTIFIED}{name_id}", "identified", names or [name_id], name_id)
 
     def _named(self, talker: Talker) -> NamedNode:
         name = talker.full_name or talker.name

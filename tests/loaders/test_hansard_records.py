@@ -224,6 +224,14 @@ def test_whoever_is_said_to_hold_an_office_is_who_speaks() -> None:
     shared = Authorities(HOUSE, DAY)
     chair = Talker("The DEPUTY SPEAKER", "Leigh, A. (The DEPUTY SPEAKER)", "10000", holder_id="fz5")
     assert shared.person(chair) == mint("person", "aph-FZ5")
+    graph = mint("graph", "ref", "person", "aph-FZ5")
+    assert said([*shared.graphs[graph]], mint("person", "aph-FZ5"))["name"] == {"Leigh, A."}
+    unnamed, named = Authorities(HOUSE, DAY), Authorities(HOUSE, DAY)
+    unnamed.person(Talker("The PRESIDENT", "PRESIDENT, The", "10000", holder_id="FZ5"))
+    named.person(Talker("Mr LEIGH", name_id="FZ5"))
+    assert said([*unnamed.graphs[graph]], mint("person", "aph-FZ5"))["name"] == {"FZ5"}
+    both = merged(unnamed.graphs[graph], named.graphs[graph])
+    assert set(both) == set(merged(named.graphs[graph], unnamed.graphs[graph])) == set(named.graphs[graph])
 
 
 def test_people_without_an_id_are_told_apart_by_chamber_and_state_but_not_by_case() -> None:
