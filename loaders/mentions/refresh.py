@@ -215,6 +215,8 @@ class _Refreshing:
         ledger: Ledger,
     ) -> None:
         """Find the mentions in the text of the graphs `todo`, and commit them in batches."""
+        if not todo:
+            return
         read = self.read(todo)
         labels: Iterable[Label] = table.labels()
         first = list(islice(read, _SMALL))

@@ -23,9 +23,9 @@ from loaders.extraction.matching import words_of
 _FILE: Final = "words.log"
 _HEAD: Final = struct.Struct("<IHHI")
 """Of a record: checksum of what follows the checksum, and how many bytes name, content hash and filter have."""
-_PAIR: Final = struct.Struct("<II")
+_HASHES: Final = struct.Struct("<IIII")
 _BITS_A_WORD: Final = 16
-"""With two bits set for each word, 2 in 100 words that a text does not have seem to stand in it, or fewer."""
+"""With four bits set for each word, 3 in 1,000 words that a text does not have seem to stand in it, or fewer."""
 
 
 class Vocabularies:
@@ -33,7 +33,7 @@ class Vocabularies:
 
     def __init__(self, folder: Path, version: str, *, anew: bool = False) -> None:
         self._path: Final = folder / _FILE
-        self._start: Final = f"words {version}\n".encode()
+        self._start: Final = f"words {version}, {_HASHES.size // 4} bits each\n".encode()
         self._anew = anew
         self._file: IO[bytes] | None = None
 
@@ -151,12 +151,10 @@ def _size(words: int) -> int:
     return 1 << max((words * _BITS_A_WORD - 1).bit_length() - 3, 3)
 
 
-def _bits(word: str, size: int) -> tuple[int, int]:
-    first, second = _hashes(word)
-    return first % (size * 8), second % (size * 8)
+def _bits(word: str, size: int) -> Iterator[int]:
+    return (number % (size * 8) for number in _hashes(word))
 
 
 @lru_cache(maxsize=200_000)
-def _hashes(word: str) -> tuple[int, int]:
-    first, second = _PAIR.unpack(hashlib.blake2b(word.encode(errors="surrogatepass"), digest_size=8).digest())
-    return first, second
+def _hashes(word: str) -> tuple[int, ...]:
+    return _HASHES.unpack(hashlib.blake2b(word.encode(errors="surrogatepass"), digest_size=_HASHES.size).digest())
