@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -68,12 +68,12 @@ def fill(
     after: list[str] | None = None
     first = True
     for block in blocks(element.iterchildren("talk.text")):
-        if after is None and _OPENING.fullmatch(block.get("class") or ""):
+        if after is None and _opens(block.get("class")):
             after = []
         if after is not None:
             after += (text for text in paragraphs(block) if text not in openings)
             continue
-        texts = list(paragraphs(block))
+        texts = paragraphs(block)
         if worded:
             said.update(texts)
         head = _head(block, texts)
@@ -129,15 +129,19 @@ def _is_of(part: Part, head: Head) -> bool:
 def _completed(talk: Talk | None, head: Head, senate: bool) -> Talk:
     """Join what the elements and what the head say of a talker."""
     talker = talk.talker if talk else Talker(head.name, name_id=None if head.family == "Office" else head.name_id)
-    seat = head.fields.get("electorate")
+    seat, office = head.fields.get("electorate"), head.family == "Office"
     return Talk(
-        replace(
-            talker,
-            name=head.name,
-            electorate=talker.electorate or (None if senate else seat),
-            state=talker.state or (seat if senate else None),
-            role=talker.role or head.fields.get("role"),
-            holder_id=head.name_id if head.family == "Office" and head.name_id != talker.name_id else None,
+        Talker(
+            head.name,
+            talker.full_name,
+            talker.name_id,
+            talker.electorate or (None if senate else seat),
+            talker.party,
+            talker.state or (seat if senate else None),
+            talker.role or head.fields.get("role"),
+            talker.in_government,
+            talker.first_speech,
+            head.name_id if office and head.name_id != talker.name_id else None,
         ),
         (talk.time if talk else None) or clock(head.fields.get("time")),
         talk.page if talk else None,
@@ -187,9 +191,9 @@ def _mark(block: _Element) -> tuple[_Element, re.Match[str]] | None:
     while not (element.text and not element.text.isspace()):
         for child in element:
             match = _label(child.get("type") if child.tag == "a" else child.get("class"))
-            if match is not None and run_of(child):
+            if match is not None and run_of(child).strip():
                 return child, match
-            if (child.text and not child.text.isspace()) or (len(child) and run_of(child)):
+            if (child.text and not child.text.isspace()) or (len(child) and run_of(child).strip()):
                 element = child
                 break
             if child.tail and not child.tail.isspace():
@@ -197,6 +201,12 @@ def _mark(block: _Element) -> tuple[_Element, re.Match[str]] | None:
         else:
             return None
     return None
+
+
+@cache
+def _opens(label: str | None) -> bool:
+    """Whether a paragraph of this class is the first of a sitting."""
+    return label is not None and _OPENING.fullmatch(label) is not None
 
 
 @cache
@@ -233,7 +243,7 @@ def _remainder(turn: Turn, parts: list[Part], said: Counter[str], senate: bool, 
     for part in parts:
         new = []
         for block in _own(part):
-            texts = list(paragraphs(block))
+            texts = paragraphs(block)
             if texts and all(said[text] > 0 for text in texts):
                 said.subtract(texts)
             elif texts:

@@ -88,7 +88,8 @@ def _bills(element: _Element, info: _Element | None, heading: Heading) -> Iterat
             if _BILL.search(title):
                 yield title, number
                 number = None
-    for cognate in () if info is None else info.iter("cognateinfo"):
+    cognates = () if info is None else (each for cognate in info.iterchildren("cognate") for each in cognate)
+    for cognate in cognates:
         titles = [one_line(title) for title in cognate.iterchildren("title")]
         numbers = [one_line(number) for number in cognate.iterchildren("id.no")]
         for title in filter(None, titles):

@@ -8,7 +8,6 @@ label, and a row of a table is one paragraph with tabs between the cells.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from datetime import time
 from typing import Final
 
@@ -54,64 +53,57 @@ def squeezed(text: str) -> str:
     return _BREAK.sub(" ", text) if "\n" in text else text
 
 
-def paragraphs(element: _Element) -> Iterator[str]:
-    """Yield the paragraphs within an element; never an empty one."""
-    tag = element.tag
-    if tag in _ROWS:
-        if row := "\t".join(" ".join(paragraphs(cell)) for cell in element).strip(EDGES):
-            yield row
-    elif tag == "item":
-        label = element.get("label")
-        for paragraph in _paragraphs(element):
-            yield f"{label} {paragraph}" if label else paragraph
-            label = None
-        if label:
-            yield label
-    elif any(map(is_block, element)):
-        yield from _paragraphs(element)
-    elif text := run_of(element):
-        yield text
+def paragraphs(element: _Element) -> list[str]:
+    """Return the paragraphs within an element; none is empty."""
+    found: list[str] = []
+    _collect(element, found)
+    return found
 
 
-def run_of(element: _Element) -> str:
-    """Return the words within an element that has no blocks in it."""
-    if not len(element):
-        return squeezed(element.text or "")
-    return squeezed(tostring(element, method="text", encoding="unicode", with_tail=False))
-
-
-def _paragraphs(element: _Element) -> Iterator[str]:
-    """Yield the runs of words between the blocks in an element, and the paragraphs of the blocks."""
+def _collect(element: _Element, found: list[str]) -> None:
+    """Add the runs of words between the blocks in an element, and the paragraphs of the blocks."""
     run = element.text or ""
+    tag = element.tag
+    if not len(element) and tag != "item":
+        if text := squeezed(run):
+            found.append(text)
+        return
+    if tag in _ROWS:
+        if row := "\t".join(map(one_line, element)).strip(EDGES):
+            found.append(row)
+        return
+    before = len(found)
     for child in element:
-        if is_block(child):
-            if text := squeezed(run):
-                yield text
+        if child.tag in _BLOCKS or (len(child) and any(map(is_block, child))):
+            if not run.isspace() and (text := squeezed(run)):
+                found.append(text)
             run = ""
-            yield from paragraphs(child)
-        else:
-            run += tostring(child, method="text", encoding="unicode", with_tail=False)
+            _collect(child, found)
+        elif len(child):
+            run += run_of(child)
+        elif words := child.text:
+            run += words
         if tail := child.tail:
             run += tail
-    if text := squeezed(run):
-        yield text
+    if not run.isspace() and (text := squeezed(run)):
+        found.append(text)
+    if tag == "item" and (label := element.get("label")):
+        found[before : before + 1] = [f"{label} {text}" for text in found[before : before + 1]] or [label]
 
 
 def is_block(element: _Element) -> bool:
     """Whether an element stands on lines of its own, or has one within that does."""
-    return element.tag in _BLOCKS or any(map(is_block, element))
+    return element.tag in _BLOCKS or (len(element) > 0 and any(map(is_block, element)))
+
+
+def run_of(element: _Element) -> str:
+    """Return the words within an element that has no blocks in it, with the white space of the markup."""
+    return tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
 def one_line(element: _Element) -> str:
     """Return all words within an element as one paragraph."""
     return " ".join(paragraphs(element)) if len(element) else squeezed(element.text or "")
-
-
-def words_beside(element: _Element, children: Iterable[_Element]) -> bool:
-    """Whether words stand directly in an element, beside those of its children."""
-    return bool(element.text and not element.text.isspace()) or any(
-        child.tail and not child.tail.isspace() for child in children
-    )
 
 
 def clock(text: str | None) -> time | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Final
 
 from lxml.etree import _Element
@@ -93,7 +94,7 @@ class Transcript:
             tag = child.tag
             if tag in _TURNS:
                 self._turn(child, _TURNS[tag][self._written], path)
-            elif _DEBATE.fullmatch(tag):
+            elif _is_debate(tag):
                 self._debate(child, path)
             elif tag in ("interjection", "continue", "talk.start"):
                 self._interjection(child, path)
@@ -156,7 +157,7 @@ class Transcript:
         """Read the text under a heading of schema 2.2, which begins with the heading itself."""
         title = _plain(self._titles.get(path, ""))
         for block in body.blocks(element.iterchildren()):
-            texts = list(paragraphs(block))
+            texts = paragraphs(block)
             if _HEADING.fullmatch(block.get("class") or ""):
                 texts = [text for text in texts if _plain(text) not in title]
             self._say(texts, block)
@@ -312,6 +313,11 @@ class Transcript:
         self.divisions.append(division)
         self._say(beside, element)
         self._flush(path)
+
+
+@cache
+def _is_debate(tag: str) -> bool:
+    return _DEBATE.fullmatch(tag) is not None
 
 
 def _speak(turn: Turn, start: _Element) -> None:

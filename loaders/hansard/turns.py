@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
@@ -18,8 +17,7 @@ _BRACKETED: Final = frozenset(("electorate", "role"))
 _FLAGS: Final = {"1": True, "0": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Talk:
+class Talk(NamedTuple):
     """The head of some words: who says them, when, and on which page."""
 
     talker: Talker
@@ -89,7 +87,7 @@ def talk_of(element: _Element, senate: bool) -> Talk | None:
     found: dict[str, str] = {}
     for field in talker:
         tag = field.tag
-        if number := field.get("nameid"):
+        if tag == "name" and (number := field.get("nameid")):
             found.setdefault("name.id", number)
         if value := one_line(field) if len(field) else (field.text or "").strip(EDGES):
             if tag == "name":
@@ -100,14 +98,14 @@ def talk_of(element: _Element, senate: bool) -> Talk | None:
     get = found.get
     name_id, full_name, seat, page = get("name.id"), get("name.metadata"), get("electorate"), get("page.no")
     talker_of = Talker(
-        name=get("name.display") or full_name or name_id or "",
-        full_name=full_name,
-        name_id=name_id,
-        electorate=None if senate else seat,
-        party=get("party"),
-        state=seat if senate else None,
-        role=get("role"),
-        in_government=_FLAGS.get(get("in.gov", "")),
-        first_speech=_FLAGS.get(get("first.speech", "")),
+        get("name.display") or full_name or name_id or "",
+        full_name,
+        name_id,
+        None if senate else seat,
+        get("party"),
+        seat if senate else None,
+        get("role"),
+        _FLAGS.get(get("in.gov", "")),
+        _FLAGS.get(get("first.speech", "")),
     )
     return Talk(talker_of, clock(get("time.stamp")), page if page != "0" else None)
