@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -31,6 +31,9 @@ DateFrom = Annotated[str | None, Field(description="First day, YYYY-MM-DD")]
 DateTo = Annotated[str | None, Field(description="Last day, YYYY-MM-DD")]
 Topics = Annotated[list[Name] | None, Field(max_length=50, description="Tags; one is enough")]
 StateName = Annotated[str | None, Field(description="State or territory, e.g. VIC")]
+
+FEW_DAYS: Final = 62
+"""Days up to which a period is looked up day by day."""
 
 CHAMBERS: Final = {"au-representatives": "House of Representatives", "au-senate": "Senate"}
 _CHAMBER_FORMS: Final = {
@@ -75,14 +78,20 @@ TAGS: Final = """
 SELECT DISTINCT ?tag WHERE { ?document a kg:Speech ; dcterms:subject ?tag }"""
 
 IS_SPEECH: Final = "?document a kg:Speech ."
-SPEAKER: Final = "VALUES ?speaker { $speakers } ?document kg:speaker ?speaker ."
+# For where something else is looked up first: a pattern would have the engine read all speeches.
+IS_SPEECH_TOO: Final = "FILTER EXISTS { ?document a kg:Speech }"
+# One value is a constant, which takes half the time that VALUES takes.
+SPEAKER: Final = "?document kg:speaker $speakers ."
+SPEAKER_ANY: Final = "VALUES ?speaker { $speakers } ?document kg:speaker ?speaker ."
 SPEAKER_RECORDED: Final = """VALUES ?called { $speakers_recorded } ?document kg:speakerAsRecorded ?called
   FILTER NOT EXISTS { ?document kg:speaker ?person }"""
-PARTY: Final = "VALUES ?party { $parties } ?document kg:party ?party ."
+PARTY: Final = "?document kg:party $parties ."
+PARTY_ANY: Final = "VALUES ?party { $parties } ?document kg:party ?party ."
 PARTY_RECORDED: Final = """VALUES ?partyCalled { $parties_recorded } ?document kg:partyAsRecorded ?partyCalled
   FILTER NOT EXISTS { ?document kg:party ?known }"""
-CHAMBER: Final = "VALUES ?chamber { $chambers } ?document kg:chamber ?chamber ."
-STATE: Final = "VALUES ?state { $states } ?document kg:state ?state ."
+CHAMBER: Final = "?document kg:chamber $chambers ."
+STATE: Final = "?document kg:state $states ."
+ON_DAYS: Final = "VALUES ?day { $days } ?document dcterms:date ?day ."
 FROM: Final = "?document dcterms:date ?day FILTER(?day >= $first)"
 TO: Final = "?document dcterms:date ?day FILTER(?day <= $last)"
 FROM_TO: Final = "?document dcterms:date ?day FILTER(?day >= $first && ?day <= $last)"
@@ -105,6 +114,13 @@ class SpeechFilters:
     topics: Sequence[str] | None = None
     state: str | None = None
 
+    @property
+    def wide(self) -> bool:
+        """Whether about one speech in a few passes, so that it is better to look at proposals than to list them all."""
+        first, last = day("date_from", self.date_from), day("date_to", self.date_to)
+        short = first is not None and last is not None and (last - first).days < FEW_DAYS
+        return not (short or self.speaker or self.party or self.topics or self.state)
+
 
 def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[str]]:
     """Return the scope that `filters` describe, and notes on what their values were taken for.
@@ -115,34 +131,56 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
     patterns: list[str] = []
     terms: dict[str, Sequence[Terms]] = {}
     notes: list[str] = []
-    first, last = day("date_from", filters.date_from), day("date_to", filters.date_to)
-    if first is not None and last is not None and first > last:
-        raise InvalidInputError(f"date_from ({first}) is after date_to ({last}); give the earlier day first")
+    period = _period(filters, terms)
+    # The order is that in which the engine looks them up: what passes least comes first.
     if filters.speaker is not None:
         text = clean_text("speaker", filters.speaker, 300)
         found = people_named("speaker", text, speakers(reader))
-        patterns.append(_either(terms, found, "speakers", SPEAKER, SPEAKER_RECORDED))
+        patterns.append(_either(terms, found, "speakers", (SPEAKER, SPEAKER_ANY, SPEAKER_RECORDED)))
         notes += [note] if (note := note_of("speaker", text, found)) else []
-    if filters.party is not None:
-        text = clean_text("party", filters.party, 300)
-        found = parties_named("party", text, parties(reader))
-        patterns.append(_either(terms, found, "parties", PARTY, PARTY_RECORDED))
-        notes += [note] if (note := note_of("party", text, found)) else []
-    if filters.chamber is not None:
-        terms["chambers"] = [chamber_named(filters.chamber)]
-        patterns.append(CHAMBER)
+    if filters.topics:
+        patterns.append(_topics(reader, filters.topics, terms, notes))
+    if "days" in terms:
+        patterns.append(period)
     if filters.state is not None:
         terms["states"] = [state_named(filters.state)]
         patterns.append(STATE)
-    if filters.topics:
-        patterns.append(_topics(reader, filters.topics, terms, notes))
+    if filters.party is not None:
+        text = clean_text("party", filters.party, 300)
+        found = parties_named("party", text, parties(reader))
+        patterns.append(_either(terms, found, "parties", (PARTY, PARTY_ANY, PARTY_RECORDED)))
+        notes += [note] if (note := note_of("party", text, found)) else []
+    if period and "days" not in terms:
+        patterns.append(period)
+    if filters.chamber is not None:
+        terms["chambers"] = [chamber_named(filters.chamber)]
+        patterns.append(CHAMBER)
+    if not patterns:
+        patterns.append(IS_SPEECH)
+    elif not (filters.party or filters.state or filters.topics):  # which speeches alone have
+        patterns.append(IS_SPEECH_TOO)
+    return Scope(tuple(patterns), terms=terms), notes
+
+
+def _period(filters: SpeechFilters, terms: dict[str, Sequence[Terms]]) -> str:
+    """Return the pattern for the days between two, which go into `terms`; empty where no day is given."""
+    first, last = day("date_from", filters.date_from), day("date_to", filters.date_to)
+    if first is not None and last is not None:
+        if first > last:
+            raise InvalidInputError(f"date_from ({first}) is after date_to ({last}); give the earlier day first")
+        if (last - first).days < FEW_DAYS:
+            days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+            terms["days"] = [_date(each) for each in days]
+            return ON_DAYS
     if first is not None:
-        terms["first"] = [Literal(first.isoformat(), datatype=XSD.date)]
+        terms["first"] = [_date(first)]
     if last is not None:
-        terms["last"] = [Literal(last.isoformat(), datatype=XSD.date)]
-    if first is not None or last is not None:
-        patterns.append(FROM_TO if first is not None and last is not None else TO if first is None else FROM)
-    return Scope((IS_SPEECH, *patterns), terms=terms), notes
+        terms["last"] = [_date(last)]
+    return FROM_TO if first and last else FROM if first else TO if last else ""
+
+
+def _date(on: date) -> Literal:
+    return Literal(on.isoformat(), datatype=XSD.date)
 
 
 def day(argument: str, text: str | None) -> date | None:
@@ -240,14 +278,21 @@ def _pairs(rows: Sequence[dict[str, Term]], key: str, value: str) -> dict[str, l
     return {iri: sorted(set(values)) for iri, values in sorted(found.items())}
 
 
-def _either(terms: dict[str, Sequence[Terms]], found: Sequence[Choice], name: str, known: str, recorded: str) -> str:
-    """Return the pattern for things with a node, for names without one, or for both; their terms go into `terms`."""
+def _either(
+    terms: dict[str, Sequence[Terms]], found: Sequence[Choice], name: str, patterns: tuple[str, str, str]
+) -> str:
+    """Return the pattern for a thing with a node, for several, for names without one, or for both.
+
+    `patterns` are the first three of these; the terms go into `terms`.
+    """
     nodes = [choice.term for choice in found if isinstance(choice.term, NamedNode)]
     names = [choice.term for choice in found if isinstance(choice.term, Literal)]
+    one, several, recorded = patterns
     if nodes:
         terms[name] = nodes
     if names:
         terms[f"{name}_recorded"] = names
+    known = one if len(nodes) == 1 else several
     if nodes and names:
         return f"{{ {known} }} UNION {{ {recorded} }}"
     return known if nodes else recorded

@@ -110,7 +110,7 @@ def search_speeches(
     narrowed = [name for name, value in asdict(filters).items() if value]
     scope, notes = speech_scope(reader, filters)
     reader.ran.clear()
-    found = best_of_each(reader, words, scope, limit=top_k)
+    found = best_of_each(reader, words, scope, limit=top_k, wide=filters.wide)
     order = [unit.document for unit in found.units]
     speeches = read_speeches(reader, order)
     excerpts = _excerpts(reader, speeches, {unit.document: unit.iri for unit in found.units}, words)

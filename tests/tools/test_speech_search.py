@@ -202,4 +202,4 @@ def test_filters_that_leave_nothing_are_named(speeches):
 def test_an_answer_shows_the_query_that_selected_it(speeches):
     answer = search_speeches(speeches.kg, QUERY, party="Greens", chamber="House")
     rows = speeches.kg.query(answer.meta.sparql[0].sparql).result
-    assert {result.evidence.id for result in answer.results} <= {row["unit"].value for row in rows}
+    assert {result.evidence.speech for result in answer.results} <= {row["document"].value for row in rows}
