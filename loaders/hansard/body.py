@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
 
-from lxml.etree import _Element
+from lxml.etree import Element, _Element
 
 from loaders.hansard.model import Talker, UtteranceKind
 from loaders.hansard.paragraphs import clock, paragraphs, run_of
@@ -223,9 +223,20 @@ def blocks(elements: Iterator[_Element]) -> Iterator[_Element]:
     """Yield the paragraphs and tables within elements that only hold them."""
     for element in elements:
         if element.tag in _TRANSPARENT or (element.tag in ("p", "a") and _holds(element)):
-            yield from blocks(element.iterchildren())
+            yield from _loose(element.text)
+            for child in element:
+                yield from blocks(iter((child,)))
+                yield from _loose(child.tail)
         else:
             yield element
+
+
+def _loose(text: str | None) -> Iterator[_Element]:
+    """Yield a paragraph of words that stand in none."""
+    if text and not text.isspace():
+        paragraph = Element("p")
+        paragraph.text = text
+        yield paragraph
 
 
 def _holds(element: _Element) -> bool:

@@ -16,6 +16,7 @@ _RENAMED: Final = {"interject": "interjection", "break": "br", "petition.grp": "
 _HEADED: Final = re.compile(
     r"debate(?:\.sub\d+)?|subdebate\.\d+|petition(?:\.grp|\.group)?|sso|qwn|question\.block|answer\.to\.qon|answers\.to\.questions"
 )
+_UNHEADED: Final = frozenset(("speech", "question", "answer", "division"))
 _HEADER: Final = ("date", "parliament.no", "session.no", "period.no", "chamber", "page", "proof")
 _OPENED: Final = re.compile(r"\bat\s+(?:(\d{1,2})(?:[.:](\d\d))?\s*([ap])\.?m\b|(?:12\s+)?noon\b)", re.IGNORECASE)
 _HALF_DAY: Final = 12 * 60
@@ -38,7 +39,11 @@ def modernize(root: _Element) -> list[str]:
             _turn(element)
         elif tag in ("ayes", "noes", "pairs"):
             _child(element, "num.votes", element.get("numvotes"))
-        if _HEADED.fullmatch(tag):
+        if _HEADED.fullmatch(tag) or (
+            tag not in _UNHEADED
+            and next(element.iterchildren("title"), None) is not None
+            and next(element.iter("speech", "question", "answer"), None) is not None
+        ):
             _heading(element)
     return list(_clocks(root))
 

@@ -35,6 +35,17 @@ _ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _SECTIONS: Final = frozenset(("business.start", "proctext", "adjournment"))
 _INSETS: Final[dict[str, UtteranceKind]] = {"interjection": "interjection", "continue": "continuation"}
 _MOVER: Final = ("name", "electorate", "role", "time.stamp")
+_HOLDING: Final = (
+    "speech",
+    "question",
+    "answer",
+    "interjection",
+    "continue",
+    "talk.start",
+    "motionnospeech",
+    "division",
+)
+_PARAGRAPHS: Final = frozenset(("para", "p"))
 _KNOWN: Final = frozenset(
     (
         "para",
@@ -91,37 +102,47 @@ class Transcript:
         """Read what stands one after the other in a section or debate."""
         self._loose(element.text, element, path)
         for child in element:
-            tag = child.tag
-            if tag in _TURNS:
-                self._turn(child, _TURNS[tag][self._written], path)
-            elif _is_debate(tag):
-                self._debate(child, path)
-            elif tag in ("interjection", "continue", "talk.start"):
-                self._interjection(child, path)
-            elif tag == "division":
-                self._division(child, path)
-            elif tag == "motionnospeech":
-                self._motion(child, path)
-            elif tag in ("debate.text", "subdebate.text"):
-                self._headings(child, path)
-            elif tag in _SECTIONS:
-                self._flush(path)
-                self._container(child, path)
-                self._flush(path)
-            elif tag == "day.start":
-                if not _ISO_DAY.fullmatch(day := one_line(child)):
-                    self._say([day], child)
-            elif tag == "title":
-                if (title := one_line(child)) not in self._titles.get(path, ""):
-                    self._say([title], child)
-            elif tag == "presenter":
-                self._say((text for part in child for text in _spoken(part)), child)
-            elif not tag.endswith("info"):
-                if tag not in _KNOWN:
-                    self.warnings.append(f"line {child.sourceline}: <{tag}> is not known here: kept as procedural text")
-                self._say(paragraphs(child), child)
+            self._child(child, path)
             self._loose(child.tail, child, path)
         self._flush(path)
+
+    def _child(self, child: _Element, path: tuple[int, ...]) -> None:
+        """Read one element of a section or debate."""
+        tag = child.tag
+        if tag in _TURNS:
+            self._turn(child, _TURNS[tag][self._written], path)
+        elif _is_debate(tag):
+            self._debate(child, path)
+        elif tag in ("interjection", "continue", "talk.start"):
+            self._interjection(child, path)
+        elif tag == "division":
+            self._division(child, path)
+        elif tag == "motionnospeech":
+            self._motion(child, path)
+        elif tag in ("debate.text", "subdebate.text"):
+            self._headings(child, path)
+        elif tag in _SECTIONS:
+            self._flush(path)
+            self._container(child, path)
+            self._flush(path)
+        elif tag == "day.start":
+            if not _ISO_DAY.fullmatch(day := one_line(child)):
+                self._say([day], child)
+        elif tag == "title":
+            if (title := one_line(child)) not in self._titles.get(path, ""):
+                self._say([title], child)
+        elif tag == "presenter":
+            self._say((text for part in child for text in _spoken(part)), child)
+        elif tag not in _PARAGRAPHS and next(child.iter(*_HOLDING), None) is not None:
+            self.warnings.append(f"line {child.sourceline}: <{tag}> is not known here: read for what is in it")
+            if info_of(child) is not None:
+                self._debate(child, path)
+            else:
+                self._container(child, path)
+        elif not tag.endswith("info"):
+            if tag not in _KNOWN:
+                self.warnings.append(f"line {child.sourceline}: <{tag}> is not known here: kept as procedural text")
+            self._say(paragraphs(child), child)
 
     def _loose(self, text: str | None, element: _Element, path: tuple[int, ...]) -> None:
         """Keep words that stand between elements, where none are foreseen."""
@@ -185,28 +206,30 @@ class Transcript:
             inner.remove(start)
             if element.text and not element.text.isspace():
                 turn.add(squeezed(element.text))
-        divisions = self._fill(turn, inner)
+        later = self._fill(turn, inner)
         answers = self._asked.get(path) if kind in ("answer", "writtenAnswer") else None
         ordinal = self._speech(turn, kind, path, element, answers)
         if kind in ("question", "writtenQuestion"):
             self._asked[path] = ordinal
-        for division in divisions:
-            self._division(division, path)
+        for each in later:
+            self._child(each, path)
         self._say(after, element)
         self._flush(path)
 
     def _fill(self, turn: Turn, children: Iterable[_Element]) -> list[_Element]:
-        """Put what follows the first words into a turn; return the divisions, which are not of its text."""
-        divisions = []
+        """Put what follows the first words into a turn; return the later, which are not of its text."""
+        later = []
         for child in children:
             tag = child.tag
             if tag == "talk.start":
                 turn.begin("continuation", talk_of(child, self._senate))
                 _speak(turn, child)
             elif tag in _INSETS:
-                divisions += self._inset(turn, child)
-            elif tag == "division":
-                divisions.append(child)
+                later += self._inset(turn, child)
+            elif _is_apart(tag):
+                later.append(child)
+            elif tag not in _PARAGRAPHS and next(child.iter("talker"), None) is not None:
+                later += self._fill(turn, child)
             elif tag == "interrupt":
                 for text in paragraphs(child):
                     turn.remark(text)
@@ -215,10 +238,10 @@ class Transcript:
                     turn.resume(text)
             if (tail := child.tail) and not tail.isspace():
                 turn.resume(squeezed(tail))
-        return divisions
+        return later
 
     def _inset(self, turn: Turn, element: _Element) -> list[_Element]:
-        """Put an interjection or continuation into a turn; return the divisions in it."""
+        """Put an interjection or continuation into a turn; return the later in it."""
         start = next(element.iterchildren("talk.start"), None)
         talk = talk_of(start, self._senate) if start is not None else None
         turn.begin(_INSETS[element.tag], talk)
@@ -228,23 +251,25 @@ class Transcript:
         return self._within(turn, element, start)
 
     def _within(self, turn: Turn, element: _Element, start: _Element | None) -> list[_Element]:
-        """Add the words of an interjection or continuation; return the divisions in it."""
-        divisions = []
+        """Add the words of an interjection or continuation; return the later in it."""
+        later = []
         if (text := element.text) and not text.isspace():
             turn.add(squeezed(text))
         for child in element:
             if child is start:
                 _speak(turn, child)
             elif child.tag in _INSETS:
-                divisions += self._inset(turn, child)
-            elif child.tag == "division":
-                divisions.append(child)
+                later += self._inset(turn, child)
+            elif _is_apart(child.tag):
+                later.append(child)
+            elif child.tag not in _PARAGRAPHS and next(child.iter("talker"), None) is not None:
+                later += self._within(turn, child, None)
             else:
                 for text in paragraphs(child):
                     turn.add(text)
             if (tail := child.tail) and not tail.isspace():
                 turn.add(squeezed(tail))
-        return divisions
+        return later
 
     def _interjection(self, element: _Element, path: tuple[int, ...]) -> None:
         """Read words that stand in no turn: of the chair, or of the clerk."""
@@ -255,14 +280,14 @@ class Transcript:
             return
         self._flush(path)
         turn = Turn(talk, _INSETS.get(element.tag, "turn"))
-        divisions: list[_Element] = []
+        later: list[_Element] = []
         if element is start:
             _speak(turn, start)
         else:
-            divisions = self._within(turn, element, start)
+            later = self._within(turn, element, start)
         self._speech(turn, "interjection", path, element)
-        for division in divisions:
-            self._division(division, path)
+        for each in later:
+            self._child(each, path)
 
     def _motion(self, element: _Element, path: tuple[int, ...]) -> None:
         """Read a motion that is moved without a speech: the mover's name, seat and office are elements beside it."""
@@ -276,10 +301,10 @@ class Transcript:
             fields["name"], electorate=None if self._senate else seat, state=seat if self._senate else None, role=role
         )
         turn = Turn(Talk(talker, clock(fields.get("time.stamp"))))
-        divisions = self._fill(turn, (child for child in element if child.tag not in _MOVER))
+        later = self._fill(turn, (child for child in element if child.tag not in _MOVER))
         self._speech(turn, "motion", path, element)
-        for division in divisions:
-            self._division(division, path)
+        for each in later:
+            self._child(each, path)
 
     def _speech(
         self, turn: Turn, kind: SpeechKind, path: tuple[int, ...], element: _Element, answers: int | None = None
@@ -313,6 +338,12 @@ class Transcript:
         self.divisions.append(division)
         self._say(beside, element)
         self._flush(path)
+
+
+@cache
+def _is_apart(tag: str) -> bool:
+    """Whether an element is none of the turn that it stands in."""
+    return tag in _TURNS or tag in ("division", "motionnospeech") or _is_debate(tag)
 
 
 @cache

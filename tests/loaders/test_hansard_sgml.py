@@ -152,6 +152,12 @@ def test_questions_answers_and_written_ones() -> None:
     assert [each.title for each in found.debates] == ["QUESTIONS", "TIDES", "ANSWERS", "Ports (Question No. 9)"]
 
 
+def test_an_unknown_element_with_a_title_is_a_debate() -> None:
+    found = day(f"<GRIEVANCE PAGE='3'><TITLE>PORTS</TITLE>{SPEECH}{talk('A1', 'x', 'y')}</SPEECH></GRIEVANCE>")
+    assert [(each.title, each.page) for each in found.debates] == [("PORTS", "3")]
+    assert [(each.text, each.debate) for each in found.speeches] == [("y", (1,))]
+
+
 def test_a_division_in_tables() -> None:
     def side(name: str, count: int, *names: str) -> str:
         cells = "".join(f"<ROW><ENTRY>{each}</ENTRY><ENTRY></ENTRY></ROW>" for each in names)

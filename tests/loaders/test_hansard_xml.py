@@ -333,3 +333,22 @@ def test_a_file_object_is_read_like_its_bytes() -> None:
 def test_errors_are_of_the_source() -> None:
     with pytest.raises(SourceError, match=r"day\.xml: not Hansard"):
         read(b"<akomaNtoso/>", "day.xml")
+
+
+def test_an_unknown_element_is_read_for_the_turns_in_it() -> None:
+    """Nobody's words become another's, or procedural text, because of an element around them."""
+    turn = f"<speech>{talk('A1', 'Abel', 'Go.')}</speech>"
+    found = day(debate(f"<grievance><title>GRIEVANCES</title>{turn}</grievance>"))
+    assert [(each.text, each.debate) for each in found.speeches] == [("Go.", (1,))]
+    assert any("<grievance> is not known here" in warning for warning in found.warnings)
+    aside = f"<interjection>{talk('B2', 'Boon', 'Why?')}</interjection>"
+    speech = day(
+        f"<speech>{talk('A1', 'Abel', 'Go.')}<quote><para>Q.</para>{aside}<para>R.</para></quote></speech>"
+    ).speeches[0]
+    assert [each[1:] for each in said(speech)] == [("A1", "Go.\nQ."), ("B2", "Why?"), ("A1", "R.")]
+
+
+def test_a_turn_within_a_turn_is_a_turn_of_its_own() -> None:
+    inner = f"<speech>{talk('B2', 'Boon', 'Mine.')}</speech>"
+    found = day(f"<speech>{talk('A1', 'Abel', 'Go.')}{inner}<para>On.</para></speech>")
+    assert [(each.talker.name_id, each.text) for each in found.speeches] == [("A1", "Go.\nOn."), ("B2", "Mine.")]

@@ -245,3 +245,7 @@ def test_a_senator_has_the_state_of_the_head() -> None:
         + f" ({span('Electorate', 'Fictoria')}) ({span('Time', '09:05')}):  x"
     )
     assert day(turn(body), chamber="Senate").speeches[0].talker.state == "Fictoria"
+
+
+def test_words_in_no_paragraph_are_words() -> None:
+    assert day(turn(f"before {p(FIRST)} after")).speeches[0].text == "before\nI begin.\nafter"
