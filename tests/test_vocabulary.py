@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
 
 from kg import vocabulary
 from kg.errors import InvalidInputError
-from kg.vocabulary import BASE, KG, PREFIXES, Kind, curie, mint, segment, slug_of
+from kg.vocabulary import BASE, KG, PREFIXES, Kind, curie, mint, part_of, segment, slug_of
 
 SEGMENT = re.compile(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+")
 KINDS = [kind for kind in typing.get_args(Kind) if kind != "passage"]
@@ -161,3 +161,14 @@ def test_people_read_short_names_where_one_exists() -> None:
 def test_the_hash_is_sha_256_over_utf_8() -> None:
     assert vocabulary.sha256("é") == vocabulary.sha256("é".encode())
     assert vocabulary.sha256("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@given(st.lists(st.tuples(WORDS, st.sampled_from(["utterance", "vote", "text"]), st.integers(0, 10**6)), min_size=2))
+def test_a_numbered_part_has_an_identifier_of_its_own_that_begins_with_that_of_the_whole(
+    parts: list[tuple[str, typing.Literal["utterance", "vote", "text"], int]],
+) -> None:
+    keys = {(unicodedata.normalize("NFC", word), kind, number) for word, kind, number in parts}
+    minted = {part_of(mint("speech", word), kind, number) for word, kind, number in parts}
+    assert len(minted) == len(keys)
+    assert all(is_kept(iri) for iri in minted)
+    assert part_of(mint("speech", "x"), "vote", 3).value == mint("speech", "x").value + "#vote=3"
