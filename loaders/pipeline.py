@@ -17,17 +17,18 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import provenance
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile, format_rows
+from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile
 from kg.search import healing
 from kg.search.healing import Healed, Progress, UnitFacts, index_units
 from kg.search.protocol import GraphUnits
 from kg.store.protocol import Commit
 from kg.validation.gate import RecordGate
 from kg.validation.report import Violation
-from kg.vocabulary import BASE, DCTERMS, KG, mint
+from kg.vocabulary import DCTERMS, KG, mint
 from loaders import mentions
+from loaders.identity import Identities, named, standing
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal
-from loaders.quarantine import CORRECTION, Quarantine
+from loaders.quarantine import Quarantine
 from loaders.rdf import graph_of, quads
 from loaders.readers.locations import Located, find
 from loaders.reports import LoadReport
@@ -121,6 +122,7 @@ class Loading:
         )
         self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain, self.loader.cut)
         self.known = provenance.current(kg.store, self.loader.domain)
+        self.identities: Final = Identities(kg.store, self.known)
         self.seen: dict[NamedNode, tuple[str, str]] = {}
         """The graphs of this load, each with the hash of its record and where that stands."""
         self.batch = _Batch()
@@ -199,18 +201,14 @@ class Loading:
         if graph in self.seen:
             self.again(document, *self.seen[graph])
             return
-        self.seen[graph] = document.source_sha256, _standing(document)
+        self.seen[graph] = document.source_sha256, standing(document)
         if self.known.get(graph) == (document.source_sha256, self.loader.version):
             self.report.skipped += 1
             self.is_in(graph)
             self.progress()
             return
-        if (other := self.other(graph, document)) is not None:
-            reason = (
-                f"{other} has a record with the same identifier {document.iri.value} that says something else, and it "
-                f"stays; to have this one instead, remove that from there and load it with --prune"
-            )
-            self.reject(Rejection(_named(document), reason, document.origins, document.key, document.context))
+        if self.loader.exclusive and (reason := self.identities.refusal(document)) is not None:
+            self.reject(Rejection(named(document), reason, document.origins, document.key, document.context))
             return
         if len(self.report.warnings) < _KEPT_WARNINGS:
             self.report.warnings += document.warnings
@@ -219,7 +217,7 @@ class Loading:
             self.commit()
         self.batch.add(graph, document, candidate)
 
-    def again(self, document: SourceDocument | SourceGraph, digest: str, standing: str) -> None:
+    def again(self, document: SourceDocument | SourceGraph, digest: str, place: str) -> None:
         """Pass over or reject a record whose identifier this load has met before."""
         if self.loader.exclusive and digest == document.source_sha256:
             self.report.skipped += 1
@@ -228,21 +226,10 @@ class Loading:
         reason = f"{standing} has the same identifier {document.iri.value}, and stays; records are never merged"
         if self.loader.exclusive:
             reason = (
-                f"{_standing(document)}: the same identifier {document.iri.value} has another record, in {standing}, "
+                f"{standing(document)}: the same identifier {document.iri.value} has another record, in {place}, "
                 f"and they differ; they are never merged"
             )
         self.reject(Rejection(" ".join(document.key), reason, document.origins, context=document.context))
-
-    def other(self, graph: NamedNode, document: SourceDocument | SourceGraph) -> str | None:
-        """Return the source whose other record has this graph, where that keeps `document` out."""
-        known = self.known.get(graph)
-        if not self.loader.exclusive or known is None or known[0] == document.source_sha256:
-            return None
-        ours = {origin.snapshot.source for origin in document.origins}
-        theirs = provenance.locations(self.kg.store, [graph]).get(graph, set())
-        # A person's correction of a record gives way to the source, once that has it right.
-        corrected = any(f"{CORRECTION}{place} rows" in each for each in theirs for place in ours)
-        return None if ours & theirs or corrected else ", ".join(sorted(theirs)) or "what was loaded before"
 
     def is_in(self, graph: NamedNode) -> None:
         """Note that a record is in the store as its source has it."""
@@ -266,7 +253,7 @@ class Loading:
             document = batch.documents.pop(graph)
             del batch.candidates[graph]
             rejection = Rejection(
-                _named(document),
+                named(document),
                 "; ".join(dict.fromkeys(violation.message for violation in violations if violation.blocks)),
                 document.origins,
                 document.key,
@@ -411,20 +398,6 @@ class Loading:
 def _gate() -> RecordGate:
     """The gate with the shapes that ship, which take a second to read."""
     return RecordGate()
-
-
-def _named(document: SourceDocument | SourceGraph) -> str:
-    """What a record is called where it is spoken of."""
-    return document.iri.value.removeprefix("cpr://doc/").removeprefix(BASE + "id/")
-
-
-def _standing(document: SourceDocument | SourceGraph) -> str:
-    """Where a record stands, in words."""
-    places = [
-        (f"row {format_rows(sorted(set(origin.rows)))} of " if origin.rows else "") + origin.snapshot.source
-        for origin in document.origins
-    ]
-    return " and ".join(places)
 
 
 def _origin(document: SourceDocument | SourceGraph, *, rows: bool = True) -> RecordOrigin:

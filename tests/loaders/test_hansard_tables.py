@@ -14,6 +14,7 @@ import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl import Workbook
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
@@ -119,6 +120,15 @@ def as_parquet(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     return path
 
 
+def write_xlsx(path: Path, row: Mapping[str, object]) -> Path:
+    book = Workbook()
+    assert book.active is not None
+    for cells in (list(row), list(row.values())):
+        book.active.append(cells)
+    book.save(path)
+    return path
+
+
 LISTED = {**SPEECH, "topic_tags": ["climate", "environment"]}
 FORMS: dict[str, Callable[[Path], Path]] = {
     "csv": lambda folder: write_csv(folder / "s.csv", [SPEECH]),
@@ -128,6 +138,7 @@ FORMS: dict[str, Callable[[Path], Path]] = {
     "list": lambda folder: write_json(folder / "s.json", [LISTED]),
     "jsonl": lambda folder: write_json(folder / "s.jsonl", SPEECH),
     "parquet": lambda folder: as_parquet(folder / "s.parquet", [LISTED]),
+    "xlsx": lambda folder: write_xlsx(folder / "s.xlsx", {**SPEECH, "date": datetime(2024, 10, 15)}),
 }  # fmt: skip
 
 
@@ -439,6 +450,19 @@ def test_other_words_under_the_same_id_from_elsewhere_are_rejected_with_both_sou
     assert content(kg.store) == before  # type: ignore[arg-type]
     [rejection] = load(kg, "hansard", [str(path), str(other)]).rejections
     assert str(path) in rejection.reason
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_speech_is_never_in_two_records(together: bool, kg: KnowledgeGraph, tmp_path: Path) -> None:
+    """Whoever gives a speech of a table the id of one in an official file is told."""
+    day = HANSARD / "house-2024-03-21.xml"
+    path = write_csv(tmp_path / "s.csv", [{**SPEECH, "speech_id": "2024-03-21-representatives-1"}])
+    if not together:
+        load(kg, "hansard", [str(day)])
+    [rejection] = load(kg, "hansard", [str(day), str(path)]).rejections
+    assert rejection.source == str(path)
+    assert str(day) in rejection.reason
+    assert mint("graph", "src", "hansard", "representatives", "2024-03-21").value in rejection.reason
 
 
 def test_two_records_of_one_id_in_one_load_are_never_merged(kg: KnowledgeGraph, tmp_path: Path) -> None:
