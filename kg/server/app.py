@@ -39,7 +39,7 @@ from kg.server.auth import EVERYONE, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.hosts import HostGuard
 from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
-from kg.server.mcp import INSTRUCTIONS, StopsWithClient, Threads, build_mcp
+from kg.server.mcp import ALL_INSTRUCTIONS, StopsWithClient, Threads, build_mcp
 from kg.server.problems import HANDLERS
 from kg.server.writing import CivicGraphs
 from kg.settings import Settings
@@ -213,7 +213,7 @@ def _served_at(data_dir: Path) -> str | None:
 
 def _proxy(address: str) -> FastMCP:
     """Return an MCP server whose tools are those of the server at `address`."""
-    return create_proxy(f"{address}/mcp/all", name="Quadcite", instructions=INSTRUCTIONS, version=__version__)
+    return create_proxy(f"{address}/mcp/all", name="Quadcite", instructions=ALL_INSTRUCTIONS, version=__version__)
 
 
 @contextlib.contextmanager

@@ -55,7 +55,10 @@ RESEARCH_INSTRUCTIONS: Final = """\
 A knowledge graph of climate laws and policies, and of speeches in parliament. `search` with a question, then `fetch` \
 the ids worth reading; cite their url and title."""
 
+ALL_INSTRUCTIONS: Final = f"{INSTRUCTIONS} {PARLIAMENT_INSTRUCTIONS}"
+
 _INSTRUCTIONS: Final[dict[frozenset[str] | None, str]] = {
+    None: ALL_INSTRUCTIONS,
     frozenset({PARLIAMENT}): PARLIAMENT_INSTRUCTIONS,
     frozenset({RESEARCH}): RESEARCH_INSTRUCTIONS,
 }

@@ -12,9 +12,9 @@ from kg.tools.model import Identifier, ResearchDocument, ResearchHit, ResearchHi
 
 
 def search(kg: KnowledgeGraph, query: passages.Query) -> ResearchHits:
-    """Find passages of laws and policies by meaning and words, best first.
+    """Find passages of laws, policies and speeches by meaning and words, best first.
 
-    Use for evidence on a topic; name the country or law in the query. Each result: id, title, url.
+    Use for evidence on a topic; name the country, law or speaker in the query. Each result: id, title, url.
     Example: search(query="geothermal exploration licences in Djibouti").
     Next: `fetch` an id for the exact words.
     """

@@ -8,11 +8,15 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, Quad
 
 from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
+from kg.tools import research
+from kg.tools.mentions import concept_mentions
+from kg.tools.overview import list_resources
 from kg.tools.passages import fetch, search
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.speech_records import Speech, laid
+from kg.tools.speech_search import search_speeches
 from kg.tools.speeches import CONTEXT_CHARACTERS, get_speech
-from kg.vocabulary import SCHEMA, mint, sha256, span_of
+from kg.vocabulary import KG, OA, RDF, SCHEMA, SKOS, mention_of, mint, sha256, span_of
 from tests.tools.made_up_speeches import CHAMBERS, Said, Speeches, day, open_speeches, table
 
 GET = next(tool for tool in TOOLS if tool.name == "get_speech")
@@ -154,6 +158,55 @@ def test_the_generic_tools_cite_a_speech_by_speaker_day_and_reference(speeches):
     assert (
         fetch(speeches.kg, ids=[f"{said.iri.value}0"]).not_found[0].hint.startswith("near it are 2024-05-06-senate-2")
     )
+
+
+def test_the_deep_research_pair_cites_speeches_too(speeches):
+    hit = research.search(speeches.kg, "walrus").results[0]
+    assert hit.title.startswith("Fictional Ferries Bill (Senator DI FANE, 2024-05-06, Senate Hansard")
+    read = research.fetch(speeches.kg, hit.id)
+    assert "walrus" in read.text
+    assert read.title == hit.title
+    assert read.metadata["citation"] in read.title
+
+
+def test_mentions_of_concepts_in_speeches_are_cited():
+    said = day()
+    concept, view = mint("concept", "Q77"), mint("graph", "der", "skos", "climate", "Q77")
+    chunk = span_of(said[0].iri, *said[0].chunks()[0])
+    start = said[0].text.index("ferries")
+    mention, found = mention_of(chunk, start, start + 7, concept), mint("graph", "ext", "mentions", "hansard", "x")
+    more = [
+        Quad(concept, RDF.type, SKOS.Concept, view),
+        Quad(concept, SKOS.prefLabel, Literal("ferries", language="en"), view),
+        Quad(chunk, KG.mentions, concept, found),
+        Quad(mention, OA.hasSource, chunk, found),
+        Quad(mention, KG.object, concept, found),
+        Quad(mention, KG.start, Literal(start), found),
+        Quad(mention, KG.end, Literal(start + 7), found),
+        Quad(mention, KG.matchType, Literal("label"), found),
+    ]
+    [evidence] = concept_mentions(open_speeches(said, more).kg, ["Q77"], iso3=["AUS"]).evidence
+    assert evidence.document.citation == f"Senator O'TARN, 2024-05-06, {said[0].reference}"
+    assert evidence.concept_matches[0].words == ["ferries"]
+
+
+def test_what_speeches_can_be_filtered_by_is_listed(speeches):
+    held = {each.title: each for each in list_resources(speeches.kg).resources}
+    assert held["Filter topics of speeches: values in use"].values == ["renewable_energy", "schools", "water"]
+    assert held["Filter chamber of speeches: values in use"].values == ["House of Representatives", "Senate"]
+    assert held["Filter state of speeches: values in use"].values == ["NSW", "QLD", "VIC"]
+    assert "Australian Greens" in held["Filter party of speeches: values in use"].values
+    assert held["Speeches"].count == len(speeches.said)
+
+
+def test_a_speech_of_200_000_words_is_read_whole():
+    text = " ".join(f"word{number}" for number in range(200_000))
+    said = Said("long", None, "A", None, None, "au-senate", None, "2024-01-01", (), (("turn", "A", text),))
+    speeches = open_speeches([said])
+    assert get_speech(speeches.kg, "long").word_count == 200_000
+    [result] = search_speeches(speeches.kg, "word150000").results
+    assert "word150000" in result.excerpt
+    assert result.excerpt == text[result.evidence.start : result.evidence.end]
 
 
 def test_utterances_are_not_passages(speeches):
