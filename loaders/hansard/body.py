@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
@@ -63,7 +63,7 @@ def fill(
         Part("interjection" if child.tag == "interjection" else "continuation", _talk(child, senate), child)
         for child in element.iterchildren("interjection", "continue")
     ]
-    worded = [part for part in parts if any(True for _ in _own(part))]
+    worded = any(_own(part) for part in parts)
     said: Counter[str] = Counter()
     after: list[str] | None = None
     first = True
@@ -103,10 +103,10 @@ def _begin(
     turn: Turn, head: Head, parts: list[Part], senate: bool, first: bool, warn: Callable[[str], None], block: _Element
 ) -> None:
     """Let a new talker, whom a head names, begin to speak."""
+    if first and (head.kind == "turn" or turn.kind != "turn"):
+        turn.named(_completed(turn.floor, head, senate))
+        return
     if head.kind == "turn":
-        if first:
-            turn.named(_completed(turn.floor, head, senate))
-            return
         if head.name_id != turn.floor.talker.name_id:
             warn(f"line {block.sourceline}: the words of {head.name} stand in the speech of somebody else")
         turn.begin("continuation", _completed(None, head, senate))
@@ -219,33 +219,44 @@ def _id(element: _Element) -> str | None:
     return (element.get("href") or None) if element.tag == "a" else None
 
 
-def blocks(elements: Iterator[_Element]) -> Iterator[_Element]:
-    """Yield the paragraphs and tables within elements that only hold them."""
+def blocks(elements: Iterable[_Element]) -> list[_Element]:
+    """Return the paragraphs and tables within elements that only hold them."""
+    found: list[_Element] = []
     for element in elements:
-        if element.tag in _TRANSPARENT or (element.tag in ("p", "a") and _holds(element)):
-            yield from _loose(element.text)
-            for child in element:
-                yield from blocks(iter((child,)))
-                yield from _loose(child.tail)
-        else:
-            yield element
+        _gather(element, found)
+    return found
 
 
-def _loose(text: str | None) -> Iterator[_Element]:
-    """Yield a paragraph of words that stand in none."""
+def _gather(element: _Element, found: list[_Element]) -> None:
+    tag = element.tag
+    if tag in _TRANSPARENT or ((tag == "p" or tag == "a") and _holds(element)):
+        _loose(element.text, found)
+        for child in element:
+            _gather(child, found)
+            _loose(child.tail, found)
+    else:
+        found.append(element)
+
+
+def _loose(text: str | None, found: list[_Element]) -> None:
+    """Add a paragraph of words that stand in none."""
     if text and not text.isspace():
         paragraph = Element("p")
         paragraph.text = text
-        yield paragraph
+        found.append(paragraph)
 
 
 def _holds(element: _Element) -> bool:
     """Whether paragraphs stand within an element, which is one itself by its name."""
-    return any(child.tag == "p" or (child.tag == "a" and _holds(child)) for child in element)
+    for child in element:
+        tag = child.tag
+        if tag == "p" or (tag == "a" and _holds(child)):
+            return True
+    return False
 
 
-def _own(part: Part) -> Iterator[_Element]:
-    """Yield the paragraphs that an element of another talker has itself."""
+def _own(part: Part) -> list[_Element]:
+    """Return the paragraphs that an element of another talker has itself."""
     return blocks(part.element.iterchildren("talk.text"))
 
 

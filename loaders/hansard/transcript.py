@@ -281,13 +281,17 @@ class Transcript:
         self._flush(path)
         turn = Turn(talk, _INSETS.get(element.tag, "turn"))
         later: list[_Element] = []
+        after: list[str] = []
         if element is start:
             _speak(turn, start)
+        elif next(element.iterchildren("talk.text"), None) is not None:
+            after = body.fill(turn, element, self._senate, self._openings, self.warnings.append)
         else:
             later = self._within(turn, element, start)
         self._speech(turn, "interjection", path, element)
         for each in later:
             self._child(each, path)
+        self._say(after, element)
 
     def _motion(self, element: _Element, path: tuple[int, ...]) -> None:
         """Read a motion that is moved without a speech: the mover's name, seat and office are elements beside it."""

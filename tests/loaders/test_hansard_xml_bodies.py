@@ -249,3 +249,9 @@ def test_a_senator_has_the_state_of_the_head() -> None:
 
 def test_words_in_no_paragraph_are_words() -> None:
     assert day(turn(f"before {p(FIRST)} after")).speeches[0].text == "before\nI begin.\nafter"
+
+
+def test_the_chair_between_turns_has_its_name_from_the_body() -> None:
+    order = f"<body>{p(span('OfficeInterjecting', 'The SPEAKER:') + '  Order!')}</body>"
+    speech = day(part("interjection", "10000", "SPEAKER", order)).speeches[0]
+    assert (speech.kind, said(speech)) == ("interjection", [("interjection", "10000", "The SPEAKER", "Order!")])
