@@ -1,0 +1,200 @@
+"""`search_speeches` over made-up speeches under three filters at once, and how well real questions are answered.
+
+The vectors of the made-up speeches are random, made in no time, as in `search`: what is measured is everything but the
+embedding of the query. No two requests have the same filters, so nothing is found in memory but names. Arguments: the
+number of chunks (default 50,000).
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg import bundle
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search.edge import EdgeIndex
+from kg.settings import Settings
+from kg.store.protocol import Rows
+from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, part_of, sha256, span_of
+from loaders.pipeline import load
+from tests.benchmarks.comparison import Comparison
+from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, median, p95, plainly, words
+from tests.tools.speech_queries import by_index, by_tool, measured, queries
+
+SPEECHES_A_DAY = 120
+CHUNKS_A_SPEECH = 6
+CHUNK_WORDS = 120
+SPEAKERS = 300
+PARTIES = ("labor", "liberal", "nationals", "greens", "independent", "one-nation")
+STATES = ("NSW", "VIC", "QLD", "SA", "WA", "TAS", "NT", "ACT")
+CHAMBERS = {"au-senate": "Senate", "au-representatives": "House of Representatives"}
+TAGS = tuple(f"topic_{number}" for number in range(40))
+FIRST_DAY = date(2010, 2, 2)
+LIMIT_MS = 60.0
+WITH_A_MODEL = EdgeIndex.command
+
+Said = list[tuple[NamedNode, NamedNode | Literal]]
+
+
+def speaker(number: int) -> tuple[NamedNode, str, str, str, str]:
+    """Return a made-up person: node, name, party, state and chamber."""
+    name = f"{'ABCDEFGHIJ'[number % 10]}{'aeiou'[number % 5]}r{number}, Jo, MP"
+    chamber = "au-senate" if number % 3 == 0 else "au-representatives"
+    return mint("person", f"aph-{number}"), name, PARTIES[number % 7 % 6], STATES[number % 8], chamber
+
+
+def sitting(number: int) -> tuple[date, str]:
+    """Return the day and the chamber of a sitting."""
+    return FIRST_DAY + timedelta(days=number // 2 * 3), list(CHAMBERS)[number % 2]
+
+
+def graphs(chunks: int) -> Iterator[tuple[NamedNode, list[Quad]]]:
+    """Yield made-up sitting days as their graphs, and the graphs of people, parties and chambers."""
+    vocabulary, weights = words()
+    chance = random.Random(2)
+    for number in range(SPEAKERS):
+        node, name, *_ = speaker(number)
+        graph = mint("graph", "ref", "person", f"aph-{number}")
+        yield graph, [Quad(node, RDF.type, FOAF.Person, graph), Quad(node, FOAF.name, Literal(name), graph)]
+    for kind, codes in (("party", PARTIES), ("chamber", tuple(CHAMBERS))):
+        for code in codes:
+            graph, label = mint("graph", "ref", kind, code), Literal(CHAMBERS.get(code, code), language="en")
+            yield graph, [Quad(mint(kind, code), SKOS.prefLabel, label, graph)]  # type: ignore[arg-type]
+    for number in range(max(1, chunks // (SPEECHES_A_DAY * CHUNKS_A_SPEECH))):
+        on, chamber = sitting(number)
+        graph, quads = mint("graph", "src", "hansard", chamber, on.isoformat()), []
+        of_chamber = [each for each in range(SPEAKERS) if speaker(each)[4] == chamber]
+        for ordinal in range(SPEECHES_A_DAY):
+            text = " ".join(chance.choices(vocabulary, cum_weights=weights, k=CHUNKS_A_SPEECH * CHUNK_WORDS))
+            by = speaker(chance.choice(of_chamber[: 1 + chance.randrange(len(of_chamber))]))
+            tags = chance.sample(TAGS, 2) if ordinal % 2 else []
+            subject = mint("speech", f"{on}-{chamber}-{ordinal}")
+            quads += _speech(subject, graph, on, ordinal, by, tags, text)
+        yield graph, quads
+
+
+def _speech(
+    iri: NamedNode, graph: NamedNode, on: date, ordinal: int, by: tuple[NamedNode, str, str, str, str],
+    tags: Sequence[str], text: str,
+) -> list[Quad]:  # fmt: skip
+    person, name, party, state, chamber = by
+    said: Said = [
+        (RDF.type, KG.Speech),
+        (DCTERMS.identifier, Literal(iri.value.rpartition("/")[2])),
+        (DCTERMS.title, Literal(f"Business {ordinal}")),
+        (DCTERMS.date, Literal(on.isoformat(), datatype=XSD.date)),
+        (SCHEMA.position, Literal(ordinal)),
+        (KG.speaker, person),
+        (KG.speakerAsRecorded, Literal(name)),
+        (KG.party, mint("party", party)),
+        (KG.partyAsRecorded, Literal(party)),
+        (KG.chamber, mint("chamber", chamber)),
+        (KG.state, mint("place", f"AU-{state}")),
+        (KG.hansardReference, Literal(f"Hansard, {on}, p. {ordinal}")),
+        (KG.length, Literal(len(text))),
+        (KG.textSha256, Literal(sha256(text))),
+        *((DCTERMS.subject, Literal(tag)) for tag in tags),
+    ]
+    quads = [Quad(iri, name, value, graph) for name, value in said]
+    utterance = part_of(iri, "utterance", 0)
+    about: Said = [
+        (RDF.type, KG.Utterance),
+        (DCTERMS.isPartOf, iri),
+        (KG.utteranceType, mint("code", "utteranceType", "turn")),
+        (KG.start, Literal(0)),
+        (KG.end, Literal(len(text))),
+    ]
+    quads += [Quad(utterance, name, value, graph) for name, value in about]
+    size = -(-len(text) // CHUNKS_A_SPEECH)
+    for position in range(CHUNKS_A_SPEECH):
+        start, end = max(0, position * size - 100), min(len(text), (position + 1) * size)
+        chunk: Said = [
+            (RDF.type, KG.SpeechChunk),
+            (DCTERMS.isPartOf, iri),
+            (SCHEMA.position, Literal(position)),
+            (SCHEMA.text, Literal(text[start:end])),
+            (KG.textSha256, Literal(sha256(text[start:end]))),
+            (KG.start, Literal(start)),
+            (KG.end, Literal(end)),
+        ]
+        quads += [Quad(span_of(iri, start, end), name, value, graph) for name, value in chunk]
+    return quads
+
+
+def requests(chunks: int) -> dict[str, Callable[[int], Call]]:
+    """Return makers of tool calls, by what they measure; the same number gives the same call."""
+    vocabulary, _ = words()
+    chance = random.Random(3)
+    asked = [" ".join(chance.sample(vocabulary[:2_000], 4)) for _ in range(WARM_UP + REQUESTS)]
+    days = max(1, chunks // (SPEECHES_A_DAY * CHUNKS_A_SPEECH))
+
+    def period() -> dict[str, str]:
+        first, last = sorted(sitting(chance.randrange(days))[0] for _ in range(2))
+        return {"date_from": first.isoformat(), "date_to": (last + timedelta(days=chance.randrange(400))).isoformat()}
+
+    def filters() -> dict[str, Any]:
+        kind = chance.randrange(3)
+        if kind == 0:
+            return {"party": chance.choice(PARTIES), "chamber": chance.choice(list(CHAMBERS.values())), **period()}
+        if kind == 1:
+            return {"topics": chance.sample(TAGS, 3), "state": chance.choice(STATES), **period()}
+        _, name, _, _, chamber = speaker(chance.randrange(SPEAKERS // 3))
+        return {"speaker": name, "chamber": CHAMBERS[chamber], **period()}
+
+    three = [filters() for _ in asked]
+    wide = [{"chamber": chance.choice(list(CHAMBERS.values())), **period()} for _ in asked]
+
+    def search(filtered: Sequence[dict[str, Any]] | None) -> Callable[[int], Call]:
+        return lambda number: ("search_speeches", {"query": asked[number], **(filtered[number] if filtered else {})})
+
+    return {"none": search(None), "three": search(three), "wide": search(wide)}
+
+
+def run(arguments: Sequence[str]) -> Iterable[Comparison]:
+    """Build the graph unless it is there, serve it, ask, and compare; then measure how well questions are answered."""
+    chunks = int(arguments[0]) if arguments else 50_000
+    EdgeIndex.command = (*SCRIPT, "index")
+    folder = cached(chunks, graphs, Path(__file__))
+    calls = requests(chunks)
+    with subprocess.Popen([*SCRIPT, "serve", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdout is not None
+        try:
+            url = server.stdout.readline().decode().strip()
+            times = {name: plainly(url, call, "/mcp/parliament") for name, call in calls.items()}
+        finally:
+            server.terminate()
+    title = f"search_speeches, {chunks:,} chunks"
+    beside = times["none"]
+    yield Comparison(f"{title}, three filters, beside none: median", median(times["three"]), median(beside), "ms")
+    limit = LIMIT_MS
+    yield Comparison.at_most(f"{title}, three filters, beside none: p95", p95(times["three"]), "ms", limit, p95(beside))
+    yield Comparison.at_most(f"{title}, a chamber and a period: p95", p95(times["wide"]), "ms", limit, p95(beside))
+    yield from quality()
+
+
+def quality() -> Iterator[Comparison]:
+    """Yield how well the golden queries are answered: by the tool, beside words alone and meaning alone."""
+    EdgeIndex.command = WITH_A_MODEL
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "data"
+        with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as kg:  # type: ignore[call-arg]
+            load(kg, "hansard", [str(bundle.folder("fixtures") / "hansard")])
+            kg.search.wait()
+            rows = kg.query(
+                "SELECT DISTINCT ?speech ?title WHERE { ?speech a kg:Speech ; dcterms:title ?title }"
+            ).result
+            assert isinstance(rows, Rows)
+            titles = {row["speech"].value: row["title"].value for row in rows}  # type: ignore[union-attr]
+            tool = measured(queries(), by_tool(kg, "title"))
+            for name, alone in (("words", "bm25"), ("meaning", "dense")):
+                other = measured(queries(), by_index(kg, alone, titles))  # type: ignore[arg-type]
+                asked = f"golden queries, beside {name} alone"
+                yield Comparison.at_least(f"{asked}: recall at 10", tool.recall, other.recall, "", 0.95)
+                yield Comparison(f"{asked}: mean reciprocal rank", tool.mrr, other.mrr, "")
