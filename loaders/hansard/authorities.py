@@ -173,9 +173,12 @@ class Authorities:
         return iri
 
     def venue(self, form: str) -> NamedNode | None:
-        """Return the part of the chamber that met apart."""
+        """Return the part of the chamber that met apart; an unknown one is noted."""
         found = parties.venue(form)
-        return None if found is None else self._known("chamber", found)
+        if found is None:
+            self.unknown["venue"][form] = None
+            return None
+        return self._known("chamber", found)
 
     def _found(self, kind: str, form: str, found: NamedNode | None) -> NamedNode | None:
         if found is None:

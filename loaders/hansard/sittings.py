@@ -162,6 +162,8 @@ class _Day:
         if not procedure.text:
             return
         said: list[Property] = [*when_and_where(None, procedure.page)]
+        if procedure.venue and (venue := self.shared.venue(procedure.venue)) is not None:
+            said.append((KG.venue, venue))
         if procedure.lines is not None:
             said.append((KG.sourceLines, lines(procedure.lines)))
         self.writer.units.append(

@@ -71,7 +71,10 @@ SITTING = Sitting(
         Debate((2,), "PETITIONS", presenters=[FEIGN], signatures=412),
     ],
     speeches=[speech(), speech(2, "Why?", kind="question"), speech(3, "Because.", kind="answer", answers=2)],
-    procedures=[Procedure("The SPEAKER took the chair.", 0, lines=(9, 9)), Procedure("A pause.", 1, (1, 1), "12")],
+    procedures=[
+        Procedure("The SPEAKER took the chair.", 0, lines=(9, 9)),
+        Procedure("A pause.", 1, (1, 1), "12", venue="Main Committee"),
+    ],
     divisions=[
         Division(
             (1, 1),
@@ -150,6 +153,8 @@ def test_a_day_is_one_graph_that_says_all_of_the_model_and_breaks_no_shape() -> 
     assert (opening["text"], opening["position"], opening["sourceLines"]) == (
         {"The SPEAKER took the chair."}, {"0"}, {"9"},
     )  # fmt: skip
+    pause = said(everything, part_of(mint("sitting", *day.key), "text", 1))
+    assert (pause["isPartOf"], pause["venue"]) == ({inner.value}, {mint("chamber", "au-federation-chamber").value})
 
     division = mint("division", *day.key, "1")
     assert said(everything, division) == {
