@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,16 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All of a file's syntax tree."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
 def imports(path: Path) -> Iterator[str]:
     """Every module that `path` imports, at any depth, as a dotted name; `from a import b` gives ``a.b``."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -122,8 +129,7 @@ def test_only_the_server_is_asynchronous() -> None:
         name_of(path)
         for path in MODULES
         if any(
-            isinstance(node, ast.AsyncFunctionDef | ast.AsyncFor | ast.AsyncWith | ast.Await)
-            for node in ast.walk(ast.parse(path.read_text()))
+            isinstance(node, ast.AsyncFunctionDef | ast.AsyncFor | ast.AsyncWith | ast.Await) for node in nodes(path)
         )
         and not name_of(path).startswith("kg/server/")
     ]
@@ -151,7 +157,7 @@ def test_only_settings_reads_the_environment() -> None:
         and any(
             (isinstance(node, ast.Attribute) and node.attr in {"environ", "environb", "getenv"})
             or (isinstance(node, ast.alias) and node.name in {"environ", "getenv"})
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in nodes(path)
         )
     ]
     assert readers == []

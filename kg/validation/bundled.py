@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from pyoxigraph import NamedNode, Quad
@@ -100,10 +101,22 @@ def fixture_faults(fixtures: Path) -> Iterator[Violation]:
     shape is not one for records.
     """
     checks = suites()
+
+    @cache
+    def judged(suite: str, path: Path) -> tuple[frozenset[tuple[str, str]], Violation | None]:
+        quads, syntax_error = read(path)
+        found = [] if syntax_error is not None else checks[suite](quads)
+        return frozenset((result.message, result.severity) for result in found), syntax_error
+
     for folder in _folders(fixtures):
         for case in _cases(folder):
             for kind in ("passing", "failing"):
-                yield from _misjudged(case, kind, folder / case[kind], checks[case.get("suite", "record")])
+                path = folder / case[kind]
+                given, syntax_error = judged(case.get("suite", "record"), path)
+                if syntax_error is not None:
+                    yield syntax_error
+                else:
+                    yield from _misjudged(case, kind, path, given)
 
 
 def suites() -> dict[str, Check]:
@@ -121,12 +134,7 @@ def suites() -> dict[str, Check]:
     return {"record": records, "dataset": dataset, "tbox": tbox().check}
 
 
-def _misjudged(case: Mapping[str, str], kind: str, path: Path, check: Check) -> Iterator[Violation]:
-    quads, syntax_error = read(path)
-    if syntax_error is not None:
-        yield syntax_error
-        return
-    given = {(result.message, result.severity) for result in check(quads)}
+def _misjudged(case: Mapping[str, str], kind: str, path: Path, given: Set[tuple[str, str]]) -> Iterator[Violation]:
     expected = {(case["message"], case.get("severity", "Violation"))} if kind == "failing" else set()
     for message, severity in sorted(given ^ expected):
         lack = "gives" if (message, severity) in given else "does not give"

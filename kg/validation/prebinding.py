@@ -7,8 +7,9 @@ group that speaks of a pre-bound variable begins with a pattern that binds it to
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -18,6 +19,8 @@ from kg.validation.paths import IllFormedError
 _FORBIDDEN: Final = frozenset({"MINUS", "VALUES", "SERVICE"})
 _SLICES: Final = frozenset({"LIMIT", "OFFSET"})
 _ADDING: Final = frozenset({"COUNT", "SUM", "AVG", "GROUP_CONCAT"})
+_LONGEST_KEPT: Final = 20_000
+"""Characters of the longest query whose tokens are kept for the next time that it is asked."""
 
 
 @dataclass(slots=True)
@@ -175,17 +178,22 @@ def mentioned(query: str) -> set[str]:
     return {token.text[1:] for token in _significant(query) if token.kind == "variable"}
 
 
-def _significant(query: str) -> list[Token]:
-    return [token for token in tokens(query) if token.kind not in ("space", "comment")]
+def _significant(query: str) -> tuple[Token, ...]:
+    return _kept(query) if len(query) <= _LONGEST_KEPT else _kept.__wrapped__(query)
 
 
-def _name(significant: list[Token], at: int) -> str | None:
+@lru_cache(maxsize=512)
+def _kept(query: str) -> tuple[Token, ...]:
+    return tuple(token for token in tokens(query) if token.kind not in ("space", "comment"))
+
+
+def _name(significant: Sequence[Token], at: int) -> str | None:
     if at < len(significant) and significant[at].kind == "variable":
         return significant[at].text[1:]
     return None
 
 
-def _projected(significant: list[Token], select: int) -> set[str]:
+def _projected(significant: Sequence[Token], select: int) -> set[str]:
     found, depth = set(), 0
     for at in range(select + 1, len(significant)):
         token = significant[at]
