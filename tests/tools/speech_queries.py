@@ -49,12 +49,12 @@ def measured(asked: Sequence[Asked], search: Callable[[Asked], Sequence[str]]) -
     return Quality(recall / len(asked), reciprocal / len(asked))
 
 
-def by_tool(kg: KnowledgeGraph, key: str) -> Callable[[Asked], Sequence[str]]:
-    """Search by the tool; `key` is the field of a result that queries know speeches by."""
+def by_tool(kg: KnowledgeGraph, keys: Mapping[str, str]) -> Callable[[Asked], Sequence[str]]:
+    """Search by the tool; `keys` are what queries know speeches by, by their IRIs."""
 
     def search(query: Asked) -> Sequence[str]:
         found = search_speeches(kg, query.text, **query.filters, top_k=DEPTH)
-        return [getattr(result, key) for result in found.results]
+        return [keys[result.evidence.speech] for result in found.results]
 
     return search
 

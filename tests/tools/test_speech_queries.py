@@ -49,7 +49,7 @@ def test_the_queries_are_forty_and_those_of_the_specification_among_them(titles)
 
 
 def test_what_answers_is_among_the_first_ten(kg, titles):
-    tool = measured(queries(), by_tool(kg, "title"))
+    tool = measured(queries(), by_tool(kg, titles))
     words = measured(queries(), by_index(kg, "bm25", titles))
     meaning = measured(queries(), by_index(kg, "dense", titles))
     print(f"\ntool {tool}, words alone {words}, meaning alone {meaning}")
