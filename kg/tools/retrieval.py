@@ -155,6 +155,8 @@ def best_of_each(reader: Reader, query: str, scope: Scope, *, limit: int, wide: 
     ?document only, made of constants where it is wide. All scores are of one set.
     """
     parents = None if wide else _parents(reader, scope)
+    if parents is None:
+        reader.ran.clear()  # a list that was given up selected nothing
     found = _best_proposals(reader, query, scope, limit, parents, FIRST_BLOCK * 4 if wide else DEEPEST)
     if found.completeness != "truncated" or not wide:
         return found

@@ -94,6 +94,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Retrieval whose thresholds are so low that every search of the made-up graph is wide."""
     monkeypatch.setattr(retrieval, "NARROW", 0)
     monkeypatch.setattr(retrieval, "FIRST_BLOCK", 8)
+    monkeypatch.setattr(retrieval, "MANY_DOCUMENTS", retrieval.MANY_DOCUMENTS)  # so that it is put back
     return retrieval
 
 

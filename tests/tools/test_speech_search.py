@@ -203,3 +203,13 @@ def test_an_answer_shows_the_query_that_selected_it(speeches):
     answer = search_speeches(speeches.kg, QUERY, party="Greens", chamber="House")
     rows = speeches.kg.query(answer.meta.sparql[0].sparql).result
     assert {result.evidence.speech for result in answer.results} <= {row["document"].value for row in rows}
+
+
+def test_filters_that_leave_more_than_can_be_listed_hold_all_the_same(many, monkeypatch):
+    monkeypatch.setattr("kg.tools.retrieval.MANY_DOCUMENTS", 5)
+    results = search_speeches(many.kg, QUERY, party="Greens", topics=["water"], top_k=50).results
+    assert len(results) == 50
+    assert all(
+        (said.party, "water" in said.topics) == ("greens", True) for said in (many[r.speech_id] for r in results)
+    )
+    assert [r.relevance_score for r in results] == sorted((r.relevance_score for r in results), reverse=True)
