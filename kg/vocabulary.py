@@ -54,6 +54,7 @@ OA: Final = Namespace("http://www.w3.org/ns/oa#")
 ELI: Final = Namespace("http://data.europa.eu/eli/ontology#")
 SCHEMA: Final = Namespace("http://schema.org/")
 FOAF: Final = Namespace("http://xmlns.com/foaf/0.1/")
+ORG: Final = Namespace("http://www.w3.org/ns/org#")
 GEO: Final = Namespace("http://www.opengis.net/ont/geosparql#")
 DCAT: Final = Namespace("http://www.w3.org/ns/dcat#")
 VOID: Final = Namespace("http://rdfs.org/ns/void#")
@@ -96,6 +97,7 @@ PREFIXES: Final[dict[str, str]] = {
     "eli": ELI.iri,
     "schema": SCHEMA.iri,
     "foaf": FOAF.iri,
+    "org": ORG.iri,
     "geo": GEO.iri,
     "dcat": DCAT.iri,
     "void": VOID.iri,
@@ -131,6 +133,7 @@ Kind = Literal[
     "place", "agent", "run", "source", "snapshot", "derivation", "commit", "cession", "rule",
     "graph", "code",
     "speech", "sitting", "debate", "division", "bill", "person", "party", "chamber", "electorate",
+    "membership",
 ]  # fmt: skip
 
 _INDEX: Final = re.compile("0|[1-9][0-9]*")
@@ -158,6 +161,7 @@ _ROOTS: Final[dict[str, str]] = {
     "party": BASE + "id/party/",
     "chamber": BASE + "id/chamber/",
     "electorate": BASE + "id/electorate/",
+    "membership": BASE + "id/membership/",
 }
 
 

@@ -43,12 +43,12 @@ class Views:
 
     def derive(
         self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]
-    ) -> dict[NamedNode, tuple[Sequence[Quad], NamedNode]]:
+    ) -> dict[NamedNode, tuple[Sequence[Quad], Sequence[NamedNode]]]:
         """Return the views that go with a commit of entity graphs, each with the graph that it is made from.
 
         With an item that starts or ceases to be merged into another, the views of those that link to it are made anew.
         """
-        found: dict[NamedNode, tuple[Sequence[Quad], NamedNode]] = {}
+        found: dict[NamedNode, tuple[Sequence[Quad], Sequence[NamedNode]]] = {}
         by_name: dict[str, list[tuple[str, NamedNode]]] = defaultdict(list)
         for graph in replace:
             name, _, entity_id = graph.value.removeprefix(_SOURCES).rpartition("/")
@@ -58,7 +58,7 @@ class Views:
             instance = self.known.get(name)
             self.changed.add(name)
             if instance is None:  # nothing of it is being loaded: it only loses entities
-                found |= {_view_of(graph): ((), graph) for _, graph in graphs}
+                found |= {_view_of(graph): ((), (graph,)) for _, graph in graphs}
                 continue
             redirects = _redirects(store, name)
             quads = {graph: (entity_id, replace[graph]) for entity_id, graph in graphs}
@@ -68,7 +68,7 @@ class Views:
                 if entity_id.startswith("Q"):
                     quads.setdefault(graph, (entity_id, store.graph(graph)))
             for graph, (entity_id, said) in quads.items():
-                found[_view_of(graph)] = (view(instance, entity_id, said, redirects), graph)
+                found[_view_of(graph)] = (view(instance, entity_id, said, redirects), (graph,))
         return found
 
     def _referrers(self, store: Store, name: str, items: Iterable[str]) -> list[NamedNode]:

@@ -16,6 +16,7 @@ from loaders.climate_policy import documents as climate_policy
 from loaders.deriving import VIEW, Views
 from loaders.hansard import reading as hansard
 from loaders.hansard.authorities import merged
+from loaders.memberships import MEMBERSHIP, Memberships
 from loaders.model import Notice, Rejection, SourceDocument, SourceGraph, Withdrawal
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File
@@ -27,8 +28,8 @@ Options = Mapping[str, str]
 """What whoever loads says of the files: ``base``, the Wikibase that they are of, by name or address; ``chamber`` and
 ``date``, of speeches that do not say them.
 """
-Derived = Mapping[NamedNode, tuple[Sequence[Quad], NamedNode]]
-"""Quads of graphs below ``graph/der/``, each with the graph that it is made from."""
+Derived = Mapping[NamedNode, tuple[Sequence[Quad], Sequence[NamedNode]]]
+"""Quads of graphs below ``graph/der/``, each with the graphs that it is made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,8 @@ def _hansard(given: Settings, options: Options) -> Loader:
         hansard.Reading.of(options).read,
         hansard.FORMATS,
         config=options,
+        derive=Memberships(hansard.DOMAIN).derive,
+        rule=MEMBERSHIP,
         cut=hansard.cut,
         options=hansard.OPTIONS,
         said=options,

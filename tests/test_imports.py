@@ -35,7 +35,17 @@ PIPELINE_KNOWS = LOADERS_KNOW | {
     "kg.search",
     "kg.sparql",
 }
-PIPELINE = {"pipeline", "reports", "identity", "quarantine", "retrying", "deriving", "sources", "mentions"}
+PIPELINE = {
+    "pipeline",
+    "reports",
+    "identity",
+    "quarantine",
+    "retrying",
+    "deriving",
+    "memberships",
+    "sources",
+    "mentions",
+}
 READ_BY_SOURCES = {"model", "readers", "chunking", "extraction"}
 NOT_SOURCES = READ_BY_SOURCES | {"rdf", "__init__"} | PIPELINE
 
