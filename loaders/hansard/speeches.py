@@ -104,6 +104,7 @@ class Writer:
         yield KG.speechType, mint_code("speechType", speech.kind)
         yield KG.transcriptQuality, mint_code("transcriptQuality", recorded.quality)
         yield KG.length, Literal(len(speech.text))
+        yield KG.wordCount, Literal(len(speech.text.split()))
         yield KG.textSha256, Literal(sha256(speech.text))
         if recorded.debate_type:
             yield KG.debateType, Literal(recorded.debate_type)

@@ -140,6 +140,7 @@ def test_a_day_is_one_graph_that_says_all_of_the_model_and_breaks_no_shape() -> 
         "speaker": {mint("person", "aph-FZ9").value}, "speakerAsRecorded": {"Ms QUILL"}, "partyAsRecorded": {"AG"},
         "party": {mint("party", "greens").value}, "electorate": {mint("electorate", "au", "lower-tidewater").value},
         "role": {"Spokesperson"}, "inGovernment": {"false"}, "firstSpeech": {"true"}, "sourceLines": {"40-52"},
+        "wordCount": {str(len(TEXT.split()))},
     }  # fmt: skip
     chair = said(everything, part_of(first, "utterance", 2))
     assert chair == {
