@@ -103,8 +103,8 @@ def tree_of(text: str, name: str, first_line: int) -> tuple[_Element, list[str]]
 class _Reader(HTMLParser):
     """Builds the tree, and writes down what it had to suppose."""
 
-    CDATA_CONTENT_ELEMENTS = ()
-    RCDATA_CONTENT_ELEMENTS = ()
+    CDATA_CONTENT_ELEMENTS = ()  # type: ignore[misc]  # final in the stubs alone: HTML's, and this is none
+    RCDATA_CONTENT_ELEMENTS = ()  # type: ignore[misc]
 
     def __init__(self, name: str, first_line: int) -> None:
         super().__init__(convert_charrefs=True)
@@ -128,7 +128,7 @@ class _Reader(HTMLParser):
         element = etree.Element(
             tag, {key: _CONTROL.sub("", value or "") for key, value in attrs if _NAME.fullmatch(key)}
         )
-        element.sourceline = self._line()
+        element.sourceline = self._line()  # type: ignore[assignment]  # the stubs do not say its type
         if self._open:
             self._open[-1].append(element)
         elif self._root is None:

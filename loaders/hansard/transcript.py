@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, cast
 
 from lxml.etree import _Element
 
@@ -153,7 +153,7 @@ class Transcript:
         before = len(self._said)
         self._said += (text for text in texts if text)
         if len(self._said) > before:
-            line = element.sourceline or 0
+            line = _line(element)
             self._lines = (self._lines[0] if before else line, _last_line(element))
 
     def _flush(self, path: tuple[int, ...]) -> None:
@@ -330,7 +330,7 @@ class Transcript:
                 first.time,
                 first.page,
                 answers,
-                (element.sourceline or 0, _last_line(element)),
+                (_line(element), _last_line(element)),
             )
         )
         return ordinal
@@ -379,7 +379,11 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
+def _line(element: _Element) -> int:
+    return cast("int | None", element.sourceline) or 0  # the stubs do not say its type
+
+
 def _last_line(element: _Element) -> int:
     while len(element):
         element = element[-1]
-    return element.sourceline or 0
+    return _line(element)
