@@ -16,6 +16,7 @@ from kg.store.protocol import Term
 from kg.tools.matches import matches_of
 from kg.tools.model import Document, Evidence, Passage, Provenance
 from kg.tools.reading import Reader, iri_of, text_of
+from kg.tools.voices import Chunk, Voice, voices_of
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, slug_of
 
 # Properties are chosen by FILTER, after the lookup by subject: with a second VALUES, or with OPTIONAL patterns inside
@@ -24,7 +25,7 @@ PASSAGES: Final = """
 SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
   VALUES ?unit { $units }
   GRAPH ?graph { ?unit ?property ?value }
-  FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType))
+  FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType, kg:start, kg:end))
 }"""
 
 DESCRIPTIONS: Final = """
@@ -86,6 +87,8 @@ class Unit:
     text: str
     page: int | None
     kind: str | None
+    span: tuple[int, int] | None = None
+    """Of a chunk of a speech: its first character in the text of that, and the one after its last."""
 
 
 def code_of(iri: str) -> str:
@@ -114,8 +117,19 @@ def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
             text=text,
             page=int(page) if page is not None and page.isdecimal() else None,
             kind=code_of(values[KG.blockType.value]) if KG.blockType.value in values else None,
+            span=_span(values),
         )
     return units
+
+
+def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
+    start, end = values.get(KG.start.value), values.get(KG.end.value)
+    return None if start is None or end is None else (int(start), int(end))
+
+
+def said_by(reader: Reader, units: Iterable[Unit]) -> dict[str, Voice]:
+    """Return whose words those of `units` have that are chunks of speeches, by their IRIs."""
+    return voices_of(reader, [Chunk(unit.iri, unit.document, *unit.span) for unit in units if unit.span is not None])
 
 
 def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *, rows: bool = True) -> Descriptions:
@@ -158,19 +172,25 @@ def url_of(descriptions: Descriptions, document: str) -> str:
     return descriptions.one(document, FOAF.page) or descriptions.one(document, DCTERMS.source) or document
 
 
-def title_of(descriptions: Descriptions, document: str) -> str:
+def title_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> str:
     """Return the title of a document, with the citation of a speech; its slug or key if it has none."""
     title = descriptions.one(document, DCTERMS.title) or _key_of(document)
-    citation = citation_of(descriptions, document)
+    citation = citation_of(descriptions, document, voice)
     return f"{title} ({citation})" if citation else title
 
 
-def citation_of(descriptions: Descriptions, document: str) -> str | None:
-    """Return what to cite a speech by: who spoke, the day, the Hansard reference. None for what has no reference."""
+def citation_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> str | None:
+    """Return what to cite a speech by: who spoke, the day, the Hansard reference. None for what has no reference.
+
+    `voice`: whose words are cited, if that is known.
+    """
     reference = descriptions.one(document, KG.hansardReference)
     if reference is None:
         return None
-    parts = (descriptions.one(document, KG.speakerAsRecorded), descriptions.one(document, DCTERMS.date), reference)
+    speaker = descriptions.one(document, KG.speakerAsRecorded)
+    if voice is not None and voice.other:
+        speaker = f"{voice.other} in the speech of {speaker}" if speaker else voice.other
+    parts = (speaker, descriptions.one(document, DCTERMS.date), reference)
     return ", ".join(part for part in parts if part)
 
 
@@ -184,17 +204,17 @@ def family_of(descriptions: Descriptions, document: str) -> str | None:
     return descriptions.one(families[0], DCTERMS.title) if families else None
 
 
-def document_of(descriptions: Descriptions, document: str) -> Document:
-    """Return a document as evidence names it."""
+def document_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> Document:
+    """Return a document as evidence names it. `voice`: whose words of it are cited, if that is known."""
     return Document(
         slug=descriptions.one(document, KG.slug) or _key_of(document),
         document_id=descriptions.one(document, DCTERMS.identifier),
-        title=title_of(descriptions, document),
+        title=title_of(descriptions, document, voice),
         family_title=family_of(descriptions, document),
         geographies=[code_of(iri) for iri in descriptions.all(document, KG.jurisdiction)],
         languages=descriptions.all(document, SCHEMA.inLanguage),
         url=url_of(descriptions, document),
-        citation=citation_of(descriptions, document),
+        citation=citation_of(descriptions, document, voice),
     )
 
 
@@ -270,11 +290,11 @@ def evidence_of(
         return []
     matches = matches_of(reader, {unit.iri: unit.text for unit in units}, mentioned)
     descriptions = describe(reader, {unit.document for unit in units}, {unit.graph for unit in units})
-    documents = {iri: document_of(descriptions, iri) for iri in {unit.document for unit in units}}
+    voices = said_by(reader, units)
     return [
         Evidence(
             id=unit.iri,
-            document=documents[unit.document],
+            document=document_of(descriptions, unit.document, voices.get(unit.iri)),
             passage=Passage(index=unit.position, page_number=unit.page, type=unit.kind, text=unit.text),
             concept_matches=matches.get(unit.iri, []),
             score=(scores or {}).get(unit.iri),

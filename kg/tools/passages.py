@@ -26,6 +26,7 @@ from kg.tools.hydration import (
     evidence_of,
     origin_of,
     read_units,
+    said_by,
     title_of,
     url_of,
 )
@@ -124,10 +125,11 @@ def search(
         if units
         else None
     )
+    voices = said_by(reader, units.values())
     hits = [
         SearchHit(
             id=unit.iri,
-            title=title_of(descriptions, unit.document),
+            title=title_of(descriptions, unit.document, voices.get(unit.iri)),
             url=url_of(descriptions, unit.document),
             snippet=snippet_of(units[unit.iri].text, asked),
             score=unit.score,

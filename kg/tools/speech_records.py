@@ -15,6 +15,7 @@ from kg.store.protocol import Term
 from kg.tools.concept_names import preference
 from kg.tools.hydration import code_of
 from kg.tools.reading import Reader, iri_of, text_of
+from kg.tools.voices import other_voice
 from kg.vocabulary import DCTERMS, FOAF, KG, SKOS, mint
 
 # Properties are chosen by FILTER, after the lookup by subject: see the queries of hydration.
@@ -47,10 +48,10 @@ TEXTS: Final = """
 SELECT DISTINCT ?unit ?text WHERE { VALUES ?unit { $units } ?unit schema:text ?text }"""
 
 UTTERANCES: Final = """
-SELECT DISTINCT ?speech ?utterance ?type ?start ?end ?name WHERE {
+SELECT DISTINCT ?speech ?utterance ?type ?start ?end ?name ?person WHERE {
   VALUES ?speech { $speeches } ?utterance dcterms:isPartOf ?speech .
   ?utterance kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
-  OPTIONAL { ?utterance kg:speakerAsRecorded ?name }
+  OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:speaker ?person }
 }"""
 
 _UNITS_AT_ONCE: Final = 500
@@ -76,8 +77,16 @@ class Utterance:
 
     start: int
     end: int
-    interjection: bool
+    kind: str
+    """The IRI of its type."""
     name: str | None
+    person: str | None
+    """The IRI of the person."""
+
+    @property
+    def interjection(self) -> bool:
+        """Whether others threw it in."""
+        return self.kind == INTERJECTION.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +165,11 @@ class Speech:
     def topics(self) -> list[str]:
         """The topic tags of the source."""
         return [text_of(term) for term in self.values.get(DCTERMS.subject.value, ()) if isinstance(term, Literal)]
+
+    def other_voice(self, utterance: Utterance) -> str | None:
+        """Return who said one of its utterances, where that was not the speaker."""
+        speaker, recorded = self.one(KG.speaker), self.one(KG.speakerAsRecorded)
+        return other_voice(utterance.kind, utterance.name, utterance.person, recorded, speaker)
 
     @property
     def url(self) -> str | None:
@@ -242,8 +256,8 @@ def utterances_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Utt
     for row in reader.rows("who said what in speeches", query):
         name = text_of(row["name"]) if "name" in row else None
         start, end = int(text_of(row["start"])), int(text_of(row["end"]))
-        interjection = iri_of(row["type"]) == INTERJECTION.value
-        found[iri_of(row["speech"])].append(Utterance(start, end, interjection, name))
+        person = iri_of(row["person"]) if "person" in row else None
+        found[iri_of(row["speech"])].append(Utterance(start, end, iri_of(row["type"]), name, person))
     for utterances in found.values():
         utterances.sort(key=lambda each: (each.start, each.end))
     return found

@@ -202,10 +202,10 @@ def _excerpts(
 
 
 def _same_voice(speech: Speech, span: Span, utterances: Sequence[Utterance]) -> tuple[int, int, str | None]:
-    """Return the bounds of the utterance that a chunk is of, and who interjected it."""
+    """Return the bounds of the utterance that a chunk is of, and who said it if it was not the speaker."""
     for each in utterances:
         if each.start <= span.start and span.end <= each.end:
-            return each.start, each.end, (each.name or "not recorded") if each.interjection else None
+            return each.start, each.end, speech.other_voice(each)
     length = speech.one(KG.length)
     if length is None:
         raise StoreDamagedError(f"speech {speech.speech_id}: no length is recorded of it; load it again")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Final
 from urllib.parse import unquote
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from pyoxigraph import Literal, NamedNode
 from rapidfuzz import fuzz, process
 
@@ -18,7 +19,7 @@ from kg.tools.budget import Lean
 from kg.tools.hydration import code_of, describe, origin_of
 from kg.tools.model import Provenance, Result
 from kg.tools.reading import Reader, clean_text, iri_of, text_of
-from kg.tools.speech_records import Span, Speech, laid, read_speeches, spans_of, texts_of, utterances_of
+from kg.tools.speech_records import Span, Speech, Utterance, laid, read_speeches, spans_of, texts_of, utterances_of
 from kg.vocabulary import BASE, DCTERMS, KG, SCHEMA, mint, sha256
 
 CONTEXT_CHARACTERS: Final = 2_000
@@ -51,6 +52,14 @@ SELECT DISTINCT ?debate ?title ?parent WHERE {
 SpeechId = Annotated[str, Field(min_length=1, max_length=2_000, description="As search_speeches gives it")]
 
 
+class Other(BaseModel):
+    """Words in full_text that the speaker did not say."""
+
+    start: int = Field(description="First character in full_text, from 0")
+    end: int = Field(description="The character after the last one")
+    said_by: str
+
+
 class Record(Lean):
     """What is recorded of a speech beyond the fields of its result; what is not known is left out."""
 
@@ -75,6 +84,7 @@ class Record(Lean):
     text_sha256: str
     total_chunks: int
     interjections: int
+    others: list[Other] = Field(description="Which words are not the speaker's, and whose they are")
     before: str | None = Field(None, description="Id of the speech before it in the debate")
     after: str | None = Field(None, description="Id of the speech after it in the debate")
 
@@ -110,9 +120,9 @@ def get_speech(
 ) -> SpeechDetail:
     """Read a whole speech word for word, checked against its hash, with all that is recorded of it.
 
-    Use with a speech_id of `search_speeches`. Interjections stand in full_text where they were made. Returns title,
-    speaker, party, chamber, electorate, state, date, hansard_reference (cite it), topic_tags, full_text, word_count,
-    source_url, context_before, context_after, record, provenance.
+    Use with a speech_id of `search_speeches`. Interjections stand in full_text where they were made; record.others
+    says whose they are. Returns title, speaker, party, chamber, electorate, state, date, hansard_reference (cite it),
+    topic_tags, full_text, word_count, source_url, context_before, context_after, record, provenance.
     Example: get_speech(speech_id="b6272e0d-afe9-42b1-94dc-071928350acb").
     Next: `list_speakers` for who else spoke.
     """
@@ -152,6 +162,7 @@ def get_speech(
             speech,
             total_chunks=len(spans),
             interjections=sum(each.interjection for each in utterances),
+            others=_others(speech, utterances),
             before=None if neighbours[0] is None else neighbours[0].speech_id,
             after=None if neighbours[1] is None else neighbours[1].speech_id,
         ),
@@ -260,8 +271,20 @@ def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: b
     return text.strip("\n") or None
 
 
+def _others(speech: Speech, utterances: Sequence[Utterance]) -> list[Other]:
+    voices = ((each, speech.other_voice(each)) for each in utterances if each.end > each.start)
+    return [Other(start=each.start, end=each.end, said_by=voice) for each, voice in voices if voice is not None]
+
+
 def _record(
-    reader: Reader, speech: Speech, *, total_chunks: int, interjections: int, before: str | None, after: str | None
+    reader: Reader,
+    speech: Speech,
+    *,
+    total_chunks: int,
+    interjections: int,
+    others: list[Other],
+    before: str | None,
+    after: str | None,
 ) -> Record:
     answered = speech.one(KG.answers)
     return Record(
@@ -286,6 +309,7 @@ def _record(
         text_sha256=speech.one(KG.textSha256) or "",
         total_chunks=total_chunks,
         interjections=interjections,
+        others=others,
         before=before,
         after=after,
     )

@@ -16,6 +16,7 @@ from kg.tools.registry import TOOLS, content_of
 from kg.tools.speech_records import Speech, laid
 from kg.tools.speech_search import search_speeches
 from kg.tools.speeches import CONTEXT_CHARACTERS, get_speech
+from kg.tools.voices import REMARK, UNNAMED, other_voice
 from kg.vocabulary import KG, OA, RDF, SCHEMA, SKOS, mention_of, mint, sha256, span_of
 from tests.tools.made_up_speeches import CHAMBERS, Said, Speeches, day, open_speeches, table
 
@@ -158,6 +159,38 @@ def test_the_generic_tools_cite_a_speech_by_speaker_day_and_reference(speeches):
     assert (
         fetch(speeches.kg, ids=[f"{said.iri.value}0"]).not_found[0].hint.startswith("near it are 2024-05-06-senate-2")
     )
+
+
+def test_the_words_of_another_are_cited_as_his_or_hers(speeches):
+    said = speeches["2024-05-06-senate-2"]
+    words = "Zebras do not swim across any harbour, Senator."
+    citation = f"Senator O'TARN in the speech of Senator DI FANE, 2024-05-06, {said.reference}"
+    hit = search(speeches.kg, words, limit=1).results[0]
+    assert (hit.snippet, hit.title) == (words, f"Fictional Ferries Bill ({citation})")
+    assert fetch(speeches.kg, ids=[hit.id]).evidence[0].document.citation == citation
+    assert research.search(speeches.kg, words).results[0].title == hit.title
+    read = get_speech(speeches.kg, said.speech_id)
+    assert [(read.full_text[each.start : each.end].strip(), each.said_by) for each in read.record.others] == [
+        (text, name) for kind, name, text in said.utterances if kind == "interjection"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "person", "expected"),
+    [
+        ("turn", "Ms QUILL", "urn:q", None),
+        ("continuation", "Ms Quill", "urn:q", None),
+        ("continuation", "Ms Quill", None, None),
+        ("continuation", "Mr FEIGN", None, "Mr FEIGN"),
+        ("continuation", "Ms QUILL", "urn:other", "Ms QUILL"),
+        ("continuation", None, None, None),
+        ("interjection", "Mr Feign", "urn:f", "Mr Feign"),
+        ("interjection", None, None, UNNAMED),
+        ("remark", None, None, REMARK),
+    ],
+)
+def test_who_said_an_utterance_goes_by_its_type_and_by_the_person(kind, name, person, expected):
+    assert other_voice(mint("code", "utteranceType", kind).value, name, person, "Ms QUILL", "urn:q") == expected
 
 
 def test_the_deep_research_pair_cites_speeches_too(speeches):
