@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
+from copy import deepcopy
+from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -19,7 +20,7 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import Tool as McpTool
 from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams, TextContent, ToolAnnotations
-from pydantic import PrivateAttr
+from pydantic import BaseModel, PrivateAttr
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -152,7 +153,7 @@ class GraphTool(McpTool):
             name=tool.name,
             title=tool.title,
             description=tool.description,
-            parameters=lean_schema(tool.arguments.model_json_schema()),
+            parameters=schema_of(tool.arguments),
             output_schema=output_schema(tool),
             annotations=ToolAnnotations.model_validate({"title": tool.title, **tool.annotations}),
             tags=set(tool.tags),
@@ -242,9 +243,19 @@ def _nullable(node: dict[str, Any]) -> dict[str, Any]:
     return {**one, "type": [one["type"], "null"], **others}
 
 
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the lean schema of a model, which the caller may change: each of a server's mounts has the same tools."""
+    return deepcopy(_lean_schema_of(model))
+
+
+@cache
+def _lean_schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    return lean_schema(model.model_json_schema())
+
+
 def output_schema(tool: Tool) -> dict[str, Any]:
     """Return what a tool's structured content looks like; a tool that cannot explain itself does not say how."""
-    schema = lean_schema(tool.result.model_json_schema(mode="validation"))
+    schema = schema_of(tool.result)
     if "explain" not in tool.arguments.model_fields:
         schema["properties"].pop("explain", None)
         schema.get("$defs", {}).pop("Statement", None)

@@ -19,7 +19,7 @@ from kg.errors import NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import bodies
 from kg.server.auth import EVERYONE, Actor
-from kg.server.mcp import StopsWithClient, Threads, lean_schema, output_schema, permit
+from kg.server.mcp import StopsWithClient, Threads, output_schema, permit, schema_of
 from kg.server.problems import HttpError, answering, fault, method_not_allowed
 from kg.tools.registry import TOOLS, Tool, content_of
 
@@ -92,6 +92,6 @@ def _described(tool: Tool) -> dict[str, Any]:
         "title": tool.title,
         "description": tool.description,
         "tags": sorted(tool.tags),
-        "input_schema": lean_schema(tool.arguments.model_json_schema()),
+        "input_schema": schema_of(tool.arguments),
         "output_schema": output_schema(tool),
     }
