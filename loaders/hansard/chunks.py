@@ -83,9 +83,9 @@ def _pieces(text: str, start: int, end: int, size: int) -> Iterator[Span]:
     """What has no space to be cut at; a mark stays with the letter that it stands on, where that is possible."""
     while end - start > size:
         cut = start + size
-        while cut > start + 1 and unicodedata.category(text[cut])[0] == "M":
+        while cut > start and unicodedata.category(text[cut])[0] == "M":
             cut -= 1
-        if cut == start + 1:
+        if cut == start:
             cut = start + size
         yield start, cut
         start = cut
@@ -96,12 +96,14 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
     plain = text[start:end]
     if not plain.isascii():
         plain = _BEYOND_ASCII.sub(lambda match: _ascii(match[0]), plain)
-    edge = 0
+    edge = cut = 0
     for found in sentencex.get_sentence_boundaries("en", plain):
+        if found["end_index"] <= cut:  # within space that was passed already
+            continue
         cut = found["end_index"]
         while cut < len(plain) and plain[cut].isspace():
             cut += 1
-        if cut > edge and plain[edge:cut].strip():
+        if plain[edge:cut].strip():
             yield start + edge, start + cut
             edge = cut
     if edge < len(plain):

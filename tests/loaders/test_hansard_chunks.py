@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -53,9 +54,10 @@ def test_no_word_is_cut_and_the_space_stays_before_the_cut(text: str, size: int)
 
 
 @given(ANYTHING, st.integers(2, 40))
+@example("00\u0300", 2)
 def test_a_mark_stays_with_the_letter_that_it_stands_on(text: str, size: int) -> None:
     for start, end in chunks(text, size=size, overlap=0):
-        if end < len(text) and unicodedata.category(text[end])[0] == "M":
+        if end < len(text) and unicodedata.category(text[end])[0] == "M" and not text[end - 1].isspace():
             assert all(unicodedata.category(each)[0] == "M" for each in text[start + 1 : end])
 
 
@@ -111,3 +113,20 @@ def test_an_endless_sentence_is_cut_between_its_words_and_overlaps() -> None:
 def test_lines_are_cut_before_words_where_no_sentence_ends() -> None:
     text = "\n".join(f"item {number:03} of a list without an end" for number in range(100))
     assert all(start == 0 or text[start - 1] == "\n" for start, _ in chunks(text))
+
+
+def test_space_without_end_is_passed_once() -> None:
+    class Counted(str):
+        looked = 0
+
+        def isspace(self) -> bool:
+            Counted.looked += 1
+            return super().isspace()
+
+        def __getitem__(self, key: Any) -> Counted:
+            return Counted(super().__getitem__(key))
+
+    text = "\n" * 3_000 + "One word."
+    spans = list(chunks(Counted(text)))
+    assert laid(text, spans) == text
+    assert Counted.looked < 2 * len(text)
