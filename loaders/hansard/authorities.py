@@ -14,7 +14,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SKOS, mint, sha256
 from loaders.hansard import parties
 from loaders.hansard.model import Talker
-from loaders.readers.cells import slug_from
+from loaders.readers.cells import shown, slug_from
 
 AUSTRALIA: Final = mint("place", "AUS")
 
@@ -92,12 +92,14 @@ class Authorities:
     def warnings(self) -> Iterator[str]:
         """Yield in words the forms that stay as recorded, for nothing known is meant by them."""
         for kind, forms in self.unknown.items():
-            yield f"{kind} {', '.join(map(repr, forms))}: no known {kind}, so it is kept as recorded only"
+            yield f"{kind} {', '.join(map(shown, forms))}: no known {kind}, so it is kept as recorded only"
 
     def person(self, talker: Talker) -> NamedNode | None:
         """Return who speaks; None where that is an office, a crowd or somebody unknown."""
         name_id = identifier_of(talker)
         if name_id is None and (office_of(talker) is not None or _NOBODY.fullmatch(talker.name.strip())):
+            return None
+        if name_id is None and not (talker.full_name or talker.name).strip():
             return None
         key = name_id, talker.full_name or talker.name, talker.state
         if key not in self._people:

@@ -23,7 +23,7 @@ from kg.errors import RecordError
 from loaders.hansard import parties
 from loaders.hansard.authorities import identifier_of, office_of
 from loaders.hansard.model import SpeechKind, Talker
-from loaders.readers.cells import present, truth, whole_number
+from loaders.readers.cells import is_structure, present, shown, truth, whole_number
 
 COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "id": ("speech_id",),
@@ -59,6 +59,11 @@ COLUMNS: Final[Mapping[str, Sequence[str]]] = {
 _DAY: Final = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?| 00:00:00(?:\.0+)?)?"
 )
+_PLAIN: Final = (
+    "id", "title", "speaker", "name_id", "party", "electorate", "state", "role", "reference", "debate_type",
+)  # fmt: skip
+"""Fields that are words, never a list or an object."""
+_LONGEST_ID: Final = 500
 _EASTERNMOST: Final = timedelta(hours=14)
 
 
@@ -69,6 +74,26 @@ class Cells:
     number: int
     said: Mapping[str, str | None]
     problem: str | None = None
+
+    @property
+    def identifier(self) -> str | None:
+        """The id that the source gives. Raises RecordError for one that nobody could write."""
+        if self["id"] is None:
+            return None
+        self.check_words("id")
+        identifier = self["id"].strip()
+        if len(identifier) > _LONGEST_ID:
+            raise RecordError(f"the id {shown(identifier)} is too long; at most {_LONGEST_ID} characters are taken")
+        if not all(character.isprintable() or character == " " for character in identifier):
+            raise RecordError(f"the id {identifier!r} has a character that cannot be seen")
+        return identifier
+
+    def check_words(self, *names: str) -> None:
+        """Raise RecordError where a list or an object stands for words."""
+        for name in names or _PLAIN:
+            if is_structure((self[name] or "").strip()):
+                column = COLUMNS[name][0]
+                raise RecordError(f"row {self.number} has a list or an object as {column!r}: words are expected")
 
     def __getitem__(self, name: str) -> str | None:
         return present(self.said.get(name))
@@ -96,7 +121,7 @@ def iso_day(text: str) -> date:
     try:
         found = date.fromisoformat(match[1] if match else "")
     except ValueError:
-        raise RecordError(f"the date {text!r} is not an ISO 8601 date, such as 2024-10-15") from None
+        raise RecordError(f"the date {shown(text)} is not an ISO 8601 date, such as 2024-10-15") from None
     return not_in_future(found)
 
 
@@ -111,7 +136,7 @@ def chamber_of(form: str) -> NamedNode:
     """Return the chamber that a form names. Raises RecordError, naming the valid ones, when it names none."""
     found = parties.chamber(form)
     if found is None:
-        raise RecordError(f"the chamber {form!r} is neither 'House of Representatives' nor 'Senate'")
+        raise RecordError(f"the chamber {shown(form)} is neither 'House of Representatives' nor 'Senate'")
     return found
 
 

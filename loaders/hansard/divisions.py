@@ -10,6 +10,7 @@ from lxml.etree import _Element
 
 from loaders.hansard.model import Division, Vote, VoteValue
 from loaders.hansard.paragraphs import clock, one_line, paragraphs
+from loaders.readers.cells import digits
 
 _SIDES: Final[dict[str, VoteValue]] = {"ayes": "aye", "noes": "no", "pairs": "pair"}
 _TELLER: Final = re.compile(r"\s*(?:\*|\(\s*tellers?\s*\))\s*$", re.IGNORECASE)
@@ -65,7 +66,7 @@ def _parts(element: _Element) -> Iterator[_Element]:
 
 def _count(side: _Element) -> int | None:
     recorded = next((one_line(child) for child in side.iterchildren("num.votes")), side.get("numvotes", "")).strip()
-    return int(recorded) if recorded.isdecimal() else None
+    return digits(recorded)
 
 
 def _votes(side: _Element, value: VoteValue) -> Iterator[Vote]:

@@ -12,6 +12,7 @@ from lxml.etree import _Element
 from loaders.hansard.model import Debate, Talker
 from loaders.hansard.paragraphs import one_line, paragraphs
 from loaders.hansard.turns import talk_of
+from loaders.readers.cells import digits
 
 _BILL: Final = re.compile(r"\bbill\b", re.IGNORECASE)
 
@@ -46,7 +47,7 @@ class Heading:
             [numbers.get(title) for title in bills],
             venue,
             self.presenters,
-            int(signatures) if signatures and signatures.isdecimal() else None,
+            digits(signatures),
         )
 
 

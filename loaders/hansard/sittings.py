@@ -24,6 +24,7 @@ from loaders.hansard.speeches import (
     when_and_where,
 )
 from loaders.model import Origin, Property, SourceGraph, TextUnit
+from loaders.readers.cells import digits, shown
 
 
 def sitting_record(domain: str, sitting: Sitting, origin: Origin) -> SourceGraph:
@@ -33,7 +34,7 @@ def sitting_record(domain: str, sitting: Sitting, origin: Origin) -> SourceGraph
     """
     chamber = parties.chamber(sitting.chamber)
     if chamber is None:
-        raise RecordError(f"chamber {sitting.chamber!r} is neither the House of Representatives nor the Senate")
+        raise RecordError(f"chamber {shown(sitting.chamber)} is neither the House of Representatives nor the Senate")
     day = _Day(domain, sitting, chamber)
     day.write()
     return SourceGraph(
@@ -114,8 +115,8 @@ class _Day:
             (KG.sessionNumber, sitting.session),
             (KG.periodNumber, sitting.period),
         ):
-            if number is not None and number.isdecimal():
-                said.append((predicate, Literal(int(number))))
+            if (counted := digits(number)) is not None:
+                said.append((predicate, Literal(counted)))
         if sitting.proof is not None:
             said.append((KG.proof, Literal(sitting.proof)))
         if sitting.schema_version:

@@ -16,6 +16,7 @@ from loaders.hansard.authorities import AUSTRALIA, Authorities, office_of
 from loaders.hansard.chunks import chunks
 from loaders.hansard.model import Speech, Talker, Utterance
 from loaders.model import Property, TextUnit
+from loaders.readers.cells import digits
 
 SENATE: Final = mint("chamber", "au-senate")
 
@@ -196,8 +197,8 @@ def when_and_where(at: time | None, page: str | None) -> Iterator[Property]:
     """Yield the time of day and the page, where they are known."""
     if at is not None:
         yield SCHEMA.startTime, Literal(at.isoformat(), datatype=XSD.time)
-    if page is not None and page.isdecimal() and page.isascii() and _is_page(page):
-        yield KG.pageNumber, Literal(int(page))
+    if page and _is_page(page) and (number := digits(page)) is not None:
+        yield KG.pageNumber, Literal(number)
 
 
 def lines(span: tuple[int, int]) -> Literal:

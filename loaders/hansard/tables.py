@@ -18,7 +18,7 @@ from loaders.hansard.columns import COLUMNS, Cells, chamber_of, goes_on, is_same
 from loaders.hansard.model import Speech, Utterance
 from loaders.hansard.speeches import Recorded, Writer, day_of, label_of
 from loaders.model import Notice, Origin, Rejection, SourceGraph
-from loaders.readers.cells import items, present, truth, web_address, whole_number
+from loaders.readers.cells import items, present, shown, truth, web_address, whole_number
 from loaders.readers.formats import Sheet, json_sheet, open_sheet, surrogate_in
 from loaders.readers.locations import File
 from loaders.readers.tables import parquet_sheet
@@ -30,6 +30,8 @@ WITHIN: Final = "speeches"
 _PROCEDURE: Final = frozenset({"business start", "business end", "stage direction", "division"})
 _SENATOR: Final = re.compile(r"\bsen(?:ator)?\b", re.IGNORECASE)
 _NAMED: Final = 5
+_SHOWN: Final = 200
+"""Characters of an id that name a row which is refused."""
 T = TypeVar("T")
 
 
@@ -157,17 +159,18 @@ class _Table:
         head = rows[0]
         self.count += 1
         numbers = [row.number for row in rows]
-        said_id, key = head["id"], None
+        key = None
         try:
             if problems := [f"row {row.number} {row.problem}" for row in rows if row.problem]:
                 raise RecordError("; ".join(problems[:_NAMED]))
-            if said_id is not None:
-                key = "speech", said_id.strip()
+            if (identifier := head.identifier) is not None:
+                key = "speech", identifier
+            head.check_words()
             recorded, warnings = self._recorded(rows)
             key = "speech", recorded.id
             return self._graph(recorded, rows, warnings)
         except (RecordError, InvalidInputError) as error:
-            name = said_id or f"{Path(self.source).name} row {numbers[0]}"
+            name = (head["id"] or f"{Path(self.source).name} row {numbers[0]}")[:_SHOWN]
             return Rejection(name, str(error), (Origin(self.file.snapshot, numbers),), key)
 
     def _graph(self, recorded: Recorded, rows: Sequence[Cells], warnings: Sequence[str]) -> SourceGraph:
@@ -200,6 +203,8 @@ class _Table:
 
     def summary(self) -> Iterator[Notice]:
         """Yield what to say once all is read: what speeches lack, and which rows are none."""
+        if not self.count:
+            yield Notice(f"{self.source}: there are no speeches in it", warning=True)
         for name, ids in self.lacking.items():
             some = ", ".join(ids[:_NAMED]) + (", ..." if len(ids) > _NAMED else "")
             yield Notice(f"{self.source}: no {name} in {len(ids)} of {self.count} speeches ({some})", warning=True)
@@ -225,10 +230,10 @@ class _Table:
         source = head["source"]
         address = web_address(source) if source else None
         if source and address is None:
-            warnings.append(f"the source {source!r} is no web address")
+            warnings.append(f"the source {shown(source)} is no web address")
         quality = (head["quality"] or QUALITIES[0]).strip().casefold()
         if quality not in QUALITIES:
-            raise RecordError(f"the transcript quality {quality!r} is none of {', '.join(QUALITIES)}")
+            raise RecordError(f"the transcript quality {shown(quality)} is none of {', '.join(QUALITIES)}")
         fields = [on.isoformat(), chamber.value, speech.talker.name, "" if order is None else str(order), speech.text]
         made = sha256("\n".join(f"{len(each)}:{each}" for each in fields))[:24]
         return Recorded(
@@ -302,5 +307,5 @@ class _Table:
             return parse(text.strip())
         except (RecordError, ValueError):
             column = COLUMNS[name][0]
-            warnings.append(f"{column} {text!r} in row {row.number} cannot be read and is left out")
+            warnings.append(f"{column} {shown(text)} in row {row.number} cannot be read and is left out")
             return None

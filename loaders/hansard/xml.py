@@ -24,6 +24,7 @@ from loaders.hansard import sgml
 from loaders.hansard.model import Sitting
 from loaders.hansard.paragraphs import one_line, paragraphs
 from loaders.hansard.transcript import Transcript
+from loaders.readers.cells import shown
 
 _ROOT: Final = re.compile(r"<([A-Za-z][\w.:-]*)")
 _PROLOGUE: Final = re.compile(
@@ -149,6 +150,8 @@ def _damaged(data: bytes, name: str, prologue: _Prologue, parser: etree.XMLParse
     """Return the tree of XML that breaks the rules, if only a little."""
     errors = list(parser.error_log)
     first = errors[0]
+    if first.type_name == "ERR_INVALID_CHAR":
+        raise SourceError(f"{name}, line {first.line}: it has a character that XML forbids: {first.message.strip()}")
     if any(error.type_name in _WRONG_BYTES for error in errors):
         said = prologue.encoding or "utf-8, as XML is that names no other"
         raise SourceError(f"{name}, line {first.line}: its bytes are not {said}: {first.message.strip()}")
@@ -207,8 +210,8 @@ def _day(recorded: str | None, given: calendar.date | None, name: str, warnings:
         except ValueError:
             continue
     if given is None:
-        missing = f"{recorded!r} in its head is no date" if recorded else "its head does not say the date"
+        missing = f"{shown(recorded)} in its head is no date" if recorded else "its head does not say the date"
         raise SourceError(f"{name}: {missing}; give --date YYYY-MM-DD")
     if recorded:
-        warnings.append(f"{recorded!r} in its head is no date: {given} as given")
+        warnings.append(f"{shown(recorded)} in its head is no date: {given} as given")
     return given

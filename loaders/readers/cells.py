@@ -6,6 +6,8 @@ import json
 import re
 from typing import Final
 
+from pyoxigraph import NamedNode
+
 from kg.errors import RecordError
 
 _MISSING: Final = frozenset({"", "nan", "none", "null", "<na>", "nat", "[]"})
@@ -27,14 +29,22 @@ def whole_number(text: str) -> int:
     """Return the integer that `text` is, also in the form ``3.0``. Raises RecordError otherwise."""
     match = _WHOLE.fullmatch(text.strip())
     if match is None:
-        raise RecordError(f"{_short(text)} is not a whole number")
+        raise RecordError(f"{shown(text)} is not a whole number")
     if len(match[1].lstrip("+-0")) > _LONGEST_WHOLE:
-        raise RecordError(f"{_short(text)} is too large a number")
+        raise RecordError(f"{shown(text)} is too large a number")
     return int(match[1])
 
 
-def _short(text: str) -> str:
+def shown(text: str) -> str:
+    """Return a text as a message quotes it: the beginning of a long one, and how long it is."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}... ({len(text):,} characters)"
+
+
+def digits(text: str | None) -> int | None:
+    """Return the integer that the digits 0 to 9 write; None for anything else, and for what no engine can count."""
+    if text is None or not (text.isascii() and text.isdecimal()) or len(text.lstrip("0")) > _LONGEST_WHOLE:
+        return None
+    return int(text)
 
 
 def truth(text: str | None) -> bool:
@@ -42,7 +52,7 @@ def truth(text: str | None) -> bool:
     if (text := present(text)) is None:
         return False
     if (value := _TRUTH.get(text.strip().casefold())) is None:
-        raise RecordError(f"{text!r} is not true or false")
+        raise RecordError(f"{shown(text)} is not true or false")
     return value
 
 
@@ -74,7 +84,21 @@ def web_address(text: str, site: str = "") -> str | None:
         text = site + text
     if not re.match(r"https?://[^/\s]", text, re.IGNORECASE):
         return None
-    return _UNFIT_FOR_IRI.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    address = _UNFIT_FOR_IRI.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    try:
+        return NamedNode(address).value
+    except ValueError:  # such as a host in half a bracket
+        return None
+
+
+def is_structure(text: str) -> bool:
+    """Return whether `text` is a list or an object, as JSON writes them: of a cell that should hold words."""
+    if text[:1] not in ("[", "{"):
+        return False
+    try:
+        return isinstance(json.loads(text), list | dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def slug_from(title: str) -> str:

@@ -10,7 +10,6 @@ import codecs
 import csv
 import json
 import re
-import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,12 +18,13 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
-from xml.etree.ElementTree import ParseError
 
 from kg.errors import SourceError
 
 _SAMPLE_ROWS: Final = 1000
 _CHUNK: Final = 1 << 20
+_LONGEST_CELL: Final = 1 << 27
+"""Characters of a CSV cell, beyond which a quote was never closed or the file is something else."""
 _NO_OBJECT: Final = "is not a JSON object"
 
 
@@ -123,7 +123,7 @@ def csv_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, list[str]]]
 def _opened_csv(path: Path) -> tuple[list[str], str, Callable[[], Iterator[tuple[int, list[str]]]]]:
     encoding = _encoding(path)
     # A cell may be a whole document; the module's limit of 128 KiB is for another kind of table.
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    csv.field_size_limit(_LONGEST_CELL)
 
     with path.open(encoding=encoding, newline="") as stream:
         header, delimiter = _header(path, stream)
@@ -166,6 +166,8 @@ def _header(path: Path, stream: IO[str]) -> tuple[list[str], str]:
             raise SourceError(f"{path}: the header is not CSV in UTF-8 or Windows-1252 ({error})") from error
     header, delimiter = max(headers, key=lambda each: len(each[0]))
     names = [name.strip() for name in header]
+    if any("\0" in name for name in names):
+        raise SourceError(f"{path}: the header has NUL characters; valid: UTF-8, or UTF-16 with its byte order mark")
     if not any(names):
         raise SourceError(f"{path}: the file has no header")
     return names, delimiter
@@ -291,8 +293,8 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
 
     # What openpyxl raises over a broken workbook: its parts are XML in a zip, and it trusts them.
     broken = (
-        InvalidFileException, zipfile.BadZipFile, zlib.error, ParseError, OSError, EOFError,
-        ValueError, LookupError, AttributeError, TypeError,
+        InvalidFileException, zipfile.BadZipFile, zlib.error, OSError, EOFError,
+        ValueError, LookupError, AttributeError, TypeError, SyntaxError,
     )  # fmt: skip
 
     try:

@@ -103,14 +103,18 @@ def said(graph: Sequence[Quad], subject: NamedNode) -> dict[str, set[str]]:
     return found
 
 
+def blocked(day: SourceGraph) -> list[str]:
+    """What the shapes keep a record out for."""
+    found = RecordGate().check({rdf.graph_of(day): rdf.quads(day), **day.shared})
+    return [violation.message for each in found.values() for violation in each if violation.blocks]
+
+
 def test_a_day_is_one_graph_that_says_all_of_the_model_and_breaks_no_shape() -> None:
     day = record()
     assert day.key == ("representatives", "1998-03-02")
     everything = rdf.quads(day)
-    graph = rdf.graph_of(day)
-    assert {quad.graph_name for quad in everything} == {graph}
-    found = RecordGate().check({graph: everything, **day.shared})
-    assert [violation for each in found.values() for violation in each if violation.blocks] == []
+    assert {quad.graph_name for quad in everything} == {rdf.graph_of(day)}
+    assert blocked(day) == []
 
     assert said(everything, mint("sitting", *day.key)) == {
         "type": {KG.Sitting.value}, "title": {"House of Representatives, 2 Mar 1998"}, "date": {"1998-03-02"},
@@ -178,6 +182,32 @@ def test_a_day_that_says_the_same_is_known_by_its_hash_whatever_was_repaired() -
     assert record().source_sha256 == record(replace(SITTING, warnings=["line 9: repaired"])).source_sha256
     assert record().source_sha256 != record(replace(SITTING, speeches=[speech(text="Other.")])).source_sha256
     assert record(replace(SITTING, warnings=["line 9: repaired"])).warnings[0].endswith("line 9: repaired")
+
+
+@pytest.mark.parametrize("digits", ["9" * 5_000, "9" * 40, "²", "४७"])
+def test_numbers_that_nothing_can_count_are_left_out_and_the_day_is_taken(digits: str) -> None:
+    numbered = replace(
+        SITTING,
+        parliament=digits,
+        session=digits,
+        period=digits,
+        page=digits,
+        speeches=[speech(page=digits)],
+        procedures=[Procedure("A pause.", 1, (1, 1), digits)],
+    )
+    day = record(numbered)
+    assert blocked(day) == []
+    assert (
+        said(day.quads, day.iri).keys().isdisjoint({"parliamentNumber", "sessionNumber", "periodNumber", "pageNumber"})
+    )
+
+
+def test_a_talker_without_name_and_id_is_nobody_and_the_day_is_taken() -> None:
+    nobody = Talker("")
+    utterances = [Utterance("turn", 0, 3, nobody), Utterance("interjection", 3, 5, nobody)]
+    day = record(replace(SITTING, speeches=[Speech(1, "speech", nobody, "Oh.No", utterances)]))
+    assert blocked(day) == []
+    assert not any("/ref/person/name-" in graph.value for graph in day.shared)
 
 
 def test_a_chamber_that_is_neither_is_refused() -> None:

@@ -183,6 +183,9 @@ def test_names_of_columns_may_differ_in_case_and_punctuation(tmp_path: Path) -> 
         ({"date": "2024-02-30"}, "is not an ISO 8601 date"),
         ({"date": "20241015"}, "is not an ISO 8601 date"),
         ({"chamber": "Lords"}, "the chamber 'Lords' is neither 'House of Representatives' nor 'Senate'"),
+        ({"chamber": "x" * 10**6}, "(1,000,000 characters) is neither"),
+        ({"speaker": "[1, 2]"}, "row 1 has a list or an object as 'speaker': words are expected"),
+        ({"title": '{"a": []}'}, "row 1 has a list or an object as 'title'"),
         ({"transcript_quality": "rough"}, "the transcript quality 'rough' is none of verbatim, edited, summary"),
     ],
 )
@@ -294,6 +297,12 @@ def test_a_speech_of_two_hundred_thousand_words_is_read_whole(tmp_path: Path) ->
         ("s.json", b'["\xff"]', "not UTF-8"),
         ("s.jsonl", b"no JSON\n", "none of the first lines is a JSON object"),
         ("s.parquet", b"PAR1", "not a whole Parquet file"),
+        (
+            "s.csv",
+            "name,body\nA,b\n".encode("utf-16-le"),
+            "NUL characters; valid: UTF-8, or UTF-16 with its byte order",
+        ),
+        ("s.csv", "name,body\nA,b\n".encode("utf-32-le"), "NUL characters"),
         ("s.csv", b"<!DOCTYPE html>\n<html><body>404</body></html>", "there is '<!DOCTYPE html>'"),
     ],
 )
@@ -304,6 +313,27 @@ def test_a_file_that_is_no_table_of_speeches_says_what_was_seen(
     found = refusals(tmp_path / name)
     assert len(found) == 1
     assert reason in found[0]
+
+
+@pytest.mark.parametrize("said", ["a\nb", "a\x00b", "\u202ea", "a\u2028b", "x" * 501, '{"a": 1}', "[1]"])
+def test_an_id_that_nobody_can_write_is_refused_in_few_words(said: str, tmp_path: Path) -> None:
+    found = read(write_json(tmp_path / "s.json", [{**SPEECH, "speech_id": said}, SPEECH]))
+    assert [item.key for item in found if isinstance(item, SourceGraph)] == [("speech", "fict-1")]
+    [rejection] = [item for item in found if isinstance(item, Rejection)]
+    assert len(rejection.reason) < 200
+    assert rejection.key is None
+
+
+def test_an_address_that_no_iri_can_be_is_left_out_and_told(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "s.csv", [{**SPEECH, "source_url": "http://["}])
+    [record] = records(path)
+    assert said(record, DCTERMS.source) == set()
+    assert record.warnings == ["speech fict-1: the source 'http://[' is no web address"]
+
+
+def test_a_table_without_rows_is_told(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("name,body\n")
+    assert any("there are no speeches in it" in each for each in warnings(tmp_path / "s.csv"))
 
 
 def test_windows_text_is_read_and_told(tmp_path: Path) -> None:

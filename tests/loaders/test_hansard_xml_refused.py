@@ -126,6 +126,11 @@ def test_wrong_bytes_are_told_with_their_line() -> None:
     assert read(declared, "day.xml").speeches[0].text.endswith("Thrée & four.")
 
 
+@pytest.mark.parametrize("character", ["\x01", "&#1;", "&#xD800;", "&#x110000;", "\x00"])
+def test_a_character_that_xml_forbids_is_told_as_that(character: str) -> None:
+    assert "line 1: it has a character that XML forbids" in refused(file().replace(b"Three", character.encode()))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_byte_order_marks_are_known(encoding: str) -> None:
     assert read(file().decode().encode(encoding), "day.xml").speeches[0].text == "One two.\nThree & four."
