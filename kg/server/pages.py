@@ -39,7 +39,7 @@ from kg.tools.dereferencing import (
     worded_name,
 )
 from kg.tools.model import Provenance
-from kg.vocabulary import BASE, DCTERMS, RDF, RDFS, SCHEMA, SKOS, XSD, curie
+from kg.vocabulary import BASE, DCTERMS, KG, RDF, RDFS, SCHEMA, SKOS, XSD, curie
 
 TEXT_CHARACTERS: Final = 50_000
 """Characters of a text that a page shows; the data have the rest."""
@@ -49,6 +49,8 @@ BRIEF_CHARACTERS: Final = 160
 """Characters of a text that stands for the thing it is of."""
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
+_HEADED: Final = frozenset((KG.Debate.value, KG.Speech.value, KG.Division.value))
+"""Kinds of parts that are shown by a heading, not by their text."""
 _FIRST: Final = (RDFS.label, SKOS.prefLabel, DCTERMS.title, SKOS.definition, DCTERMS.description, DCTERMS.isPartOf)
 
 
@@ -67,6 +69,8 @@ class Shown:
     title: str = ""
     code: bool = False
     lead: str = ""
+    voice: Shown | None = None
+    """Who says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,20 +224,35 @@ def _facts(found: Dereferenced, graphs: _Graphs) -> list[dict[str, Any]]:
     ]
 
 
-def _parts(found: Dereferenced, graphs: _Graphs) -> _Section | None:
-    entries = [
-        Shown(
-            found.labels.get(quad.subject.value, short_name(quad.subject.value)),
-            href_of(quad.subject.value),
+def _parts(found: Dereferenced, graphs: _Graphs) -> list[_Section]:
+    """Return the parts by what they are: each kind is counted by itself."""
+    by_kind: dict[str, list[Shown]] = {}
+    for quad in found.parts:
+        if not isinstance(quad.subject, NamedNode):
+            continue
+        part = quad.subject.value
+        name, utterance = found.voices.get(part, ("", part))
+        entry = Shown(
+            found.labels.get(part, short_name(part)),
+            href_of(part),
             graphs=(graphs.number(quad),),
-            title=quad.subject.value,
-            lead=found.positions[quad.subject.value],
+            title=part,
+            lead=found.positions[part],
+            voice=Shown(name, href_of(utterance), title=utterance) if name else None,
         )
-        for quad in found.parts
-        if isinstance(quad.subject, NamedNode)
+        by_kind.setdefault(found.kinds.get(part, ""), []).append(entry)
+    note = _of(found, len(found.parts), found.many)
+    if len(by_kind) == 1 and not by_kind.keys() & _HEADED:
+        return [_Section("Its text, part by part", note, *by_kind.values())]
+    here = " on this page" if found.more or found.page > 1 else ""
+    return [
+        _Section(
+            f"Parts of the kind “{found.labels.get(kind) or worded_name(kind)}”" if kind else "Other parts",
+            f"{len(entries):,}{here}",
+            entries,
+        )
+        for kind, entries in by_kind.items()
     ]
-    note = _of(found, len(entries), found.counts.get(DCTERMS.isPartOf.value, 0))
-    return _Section("Its text, part by part", note, entries) if entries else None
 
 
 def _sections(found: Dereferenced) -> list[_Section]:

@@ -20,7 +20,22 @@ from kg.tools.hydration import describe, origin_of
 from kg.tools.model import Provenance, Statement
 from kg.tools.ontology import declared_terms, ontology
 from kg.tools.reading import Reader, iri_of, text_of
-from kg.vocabulary import BASE, DCTERMS, PREFIXES, PROV_GRAPH, RDF, RDFS, SCHEMA, SKOS, curie, segment, slug_of
+from kg.tools.voices import Chunk, voices_of
+from kg.vocabulary import (
+    BASE,
+    DCTERMS,
+    FOAF,
+    KG,
+    PREFIXES,
+    PROV_GRAPH,
+    RDF,
+    RDFS,
+    SCHEMA,
+    SKOS,
+    curie,
+    segment,
+    slug_of,
+)
 
 QUADS: Final = 1_000
 """Quads about one thing that are given."""
@@ -40,6 +55,18 @@ PARTS: Final = """
 SELECT DISTINCT ?graph ?subject ?position WHERE {
   GRAPH ?graph { ?subject dcterms:isPartOf $iri . ?subject schema:position ?position }
 } ORDER BY ?position LIMIT $limit OFFSET $offset"""
+
+COUNT_PARTS: Final = """
+SELECT (COUNT(*) AS ?count) WHERE {
+  { SELECT DISTINCT ?part WHERE { ?part dcterms:isPartOf $iri . ?part schema:position ?position } LIMIT $limit }
+}"""
+
+# The words of a chunk need not be those of whoever gave the speech: `voices` says whose they are.
+SPOKEN: Final = """
+SELECT DISTINCT ?part ?name ?whole ?start ?end WHERE {
+  VALUES ?part { $parts }
+  { ?part kg:speakerAsRecorded ?name } UNION { ?part dcterms:isPartOf ?whole . ?part kg:start ?start ; kg:end ?end }
+}"""
 
 REFERENCES: Final = """
 SELECT DISTINCT ?graph ?subject ?property WHERE {
@@ -61,8 +88,9 @@ SELECT DISTINCT ?subject WHERE { GRAPH $iri { ?subject ?property ?value } } LIMI
 LABELS: Final = """
 SELECT DISTINCT ?thing ?property ?label WHERE {
   VALUES ?thing { $things } ?thing ?property ?value
-  FILTER(?property IN (rdfs:label, skos:prefLabel, dcterms:title, schema:name, schema:text, rdf:type))
-  BIND(IF(?property = schema:text, SUBSTR(?value, 1, $preview), ?value) AS ?label)
+  FILTER(?property IN (rdfs:label, skos:prefLabel, foaf:name, dcterms:title, schema:name, schema:text,
+                       dcterms:description, rdf:type))
+  BIND(IF(?property IN (schema:text, dcterms:description), SUBSTR(?value, 1, $preview), ?value) AS ?label)
 }"""
 
 EXISTING: Final = """
@@ -72,7 +100,10 @@ SELECT ?iri WHERE {
 }"""
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
-_NAMES: Final = (RDFS.label, SKOS.prefLabel, DCTERMS.title, SCHEMA.name, SCHEMA.text)
+_SPOKEN: Final = frozenset((KG.Speech.value, KG.SpeechChunk.value))
+_NAMES: Final = (
+    RDFS.label, SKOS.prefLabel, FOAF.name, DCTERMS.title, SCHEMA.name, SCHEMA.text, DCTERMS.description
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +120,12 @@ class Dereferenced:
     """Its parts in their order, as ``part dcterms:isPartOf iri``."""
     positions: Mapping[str, str]
     """The position of each part, by its IRI."""
+    many: int
+    """How many parts there are; from `COUNTED` on there may be more."""
+    kinds: Mapping[str, str]
+    """A class of each thing named here that has one."""
+    voices: Mapping[str, tuple[str, str]]
+    """Who says the words of a part, with the utterance or speech that says so."""
     references: Sequence[Quad]
     counts: Mapping[str, int]
     """How many things refer to it, by property; from `COUNTED` in all on there may be more."""
@@ -163,7 +200,12 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         for term in (quad.subject, quad.predicate, quad.object)
         if isinstance(term, NamedNode)
     }
-    labels, known = _labels(reader, {*named, *held, iri})
+    labels, kinds, known = _labels(reader, {*named, *held, iri})
+    many = (page - 1) * PAGE + len(parts)
+    if more:
+        counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED))
+        many = max(many, *(int(text_of(row["count"])) for row in counted))
+    positions = {iri_of(row["subject"]): text_of(row["position"]) for row in in_order[:PAGE]}
     graphs = list(dict.fromkeys(graph_of(quad) for quad in (*said, *parts) if quad.graph_name != PROV_GRAPH))[:ORIGINS]
     return Dereferenced(
         iri=iri,
@@ -171,7 +213,10 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         quads=quads,
         cut=len(about) > QUADS or reader.truncated,
         parts=parts,
-        positions={iri_of(row["subject"]): text_of(row["position"]) for row in in_order},
+        positions=positions,
+        many=many,
+        kinds=kinds,
+        voices=_voices(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
         references=references,
         counts=counts,
         uses=uses,
@@ -242,15 +287,18 @@ def graph_of(quad: Quad) -> str:
     return quad.graph_name.value if isinstance(quad.graph_name, NamedNode) else ""
 
 
-def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], set[str]]:
-    """Return a name for each of `iris` that has one, and those that something is said of."""
+def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, str], set[str]]:
+    """Return a name and a class for each of `iris` that has one, and those that something is said of."""
     labels: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     known: set[str] = set()
     ranks: dict[str, tuple[int, bool]] = {}
     things = [NamedNode(iri) for iri in sorted(iris)]
     for row in reader.rows("labels", bind(LABELS, things=things, preview=PREVIEW)):
         thing, name, label = iri_of(row["thing"]), NamedNode(iri_of(row["property"])), row.get("label")
         known.add(thing)
+        if name == RDF.type and isinstance(label, NamedNode):
+            kinds[thing] = min(label.value, kinds.get(thing, label.value))
         if name == RDF.type or not isinstance(label, Literal):
             continue
         rank = _NAMES.index(name), (label.language or "en") != "en"
@@ -260,7 +308,23 @@ def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], set[str]]:
         term = declared_terms().get(iri)
         if term is not None:
             labels[iri] = term.label
-    return labels, known
+    return labels, kinds, known
+
+
+def _voices(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return who says the words of those of `parts` that somebody says, and where that is said."""
+    if not parts:
+        return {}
+    found: dict[str, tuple[str, str]] = {}
+    chunks: list[Chunk] = []
+    for row in reader.rows("who speaks", bind(SPOKEN, parts=[NamedNode(part) for part in parts])):
+        part = iri_of(row["part"])
+        if "name" in row:
+            found[part] = text_of(row["name"]), part
+        else:
+            start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+            chunks.append(Chunk(part, iri_of(row["whole"]), start, end))
+    return found | {part: (voice.name, voice.utterance) for part, voice in voices_of(reader, chunks).items()}
 
 
 def _origins(reader: Reader, quads: Sequence[Quad], graphs: Sequence[str]) -> list[Provenance]:

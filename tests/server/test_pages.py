@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
@@ -23,8 +24,9 @@ from kg.server.negotiation import GRAPH_TYPES
 from kg.server.pages import href_of
 from kg.server.start import EXAMPLE
 from kg.tools.dereferencing import COUNTED, PAGE, QUADS, short_name, worded_name
-from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, RDF, RDFS, SCHEMA, mint
+from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, mint
 from tests.tools.made_up import Made
+from tests.tools.made_up_speeches import day, quads_of
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 HOSTILE = mint("document", "hostile")
@@ -119,6 +121,25 @@ def test_a_passage_is_readable_and_says_where_it_is_from(client, made):
     assert "ab" * 32 in found.text
     assert f"graph/src/climate/{passage.slug}" in found.text
     assert href_of(passage.document) in found.links
+
+
+def test_a_speech_says_who_says_each_part_of_it(kg, client):
+    said = day()
+    graphs: dict[NamedNode, list[Quad]] = defaultdict(list)
+    for quad in (quad for row, each in enumerate(said, 1) for quad in quads_of(each, row)):
+        if isinstance(quad.graph_name, NamedNode) and quad.graph_name != PROV_GRAPH:
+            graphs[quad.graph_name].append(quad)
+    kg.store.commit(graphs)
+    speech = next(each for each in said if each.speech_id == "2024-05-06-senate-2")
+    found = page(client, href_of(speech.iri.value))
+    assert f"Its text, part by part {len(speech.chunks())} " in found.text
+    for _, name, text in speech.utterances:
+        assert f"{name} {text[:50]}" in found.text
+    assert "Mara Di Fane" in found.text
+    assert speech.debate is not None
+    debate = page(client, href_of(speech.debate.value))
+    assert "Parts of the kind “speech” 3 " in debate.text
+    assert f"2 Senator DI FANE {speech.title}" in debate.text
 
 
 def test_a_place_is_answered_at_its_own_path_and_shows_what_refers_to_it(client, made):
