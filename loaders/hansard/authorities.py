@@ -17,6 +17,10 @@ from loaders.hansard.model import Talker
 from loaders.readers.cells import shown, slug_from
 
 AUSTRALIA: Final = mint("place", "AUS")
+LANGUAGE: Final = Literal("en")
+"""Of the record, whatever was spoken: Hansard is printed in English. No file of it says so, so this is a rule of the
+source: it is stated of a sitting, its debates and each speech, and holds for the words that are part of them.
+"""
 
 _CHAIR_ID, _CLERK_ID, _NO_ID = "10000", "10001", "UNKNOWN"
 """What stands where the id of a person would: the office's, whoever holds it, or nobody's."""

@@ -20,7 +20,7 @@ from loaders.readers.formats import json_rows
 from loaders.readers.locations import File
 
 DOMAIN: Final = "hansard"
-VERSION: Final = "1"
+VERSION: Final = "2"
 """Version of what this package makes of a speech; with a new one every record is made anew."""
 
 OPTIONS: Final = ("chamber", "date")

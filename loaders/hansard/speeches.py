@@ -12,7 +12,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, part_of, sha256, span_of
 from loaders.hansard import parties
-from loaders.hansard.authorities import AUSTRALIA, Authorities, office_of
+from loaders.hansard.authorities import AUSTRALIA, LANGUAGE, Authorities, office_of
 from loaders.hansard.chunks import chunks
 from loaders.hansard.model import Speech, Talker, Utterance
 from loaders.model import Property, TextUnit
@@ -101,6 +101,7 @@ class Writer:
         if recorded.venue is not None:
             yield KG.venue, recorded.venue
         yield KG.jurisdiction, AUSTRALIA
+        yield SCHEMA.inLanguage, LANGUAGE
         yield KG.hansardReference, Literal(recorded.reference or citation(recorded.chamber, recorded.on, speech.page))
         yield KG.speechType, mint_code("speechType", speech.kind)
         yield KG.transcriptQuality, mint_code("transcriptQuality", recorded.quality)

@@ -18,6 +18,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.search.edge import EdgeIndex
 from kg.settings import Settings
 from kg.tools.ingesting import allowed, ingest_speech
+from kg.tools.model import SearchFilters
+from kg.tools.passages import search
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.speech_search import search_speeches
 from kg.tools.speeches import get_speech
@@ -80,6 +82,18 @@ def test_a_day_counts_its_speeches(kg, folder, name):
     assert first.speeches_processed > 1
     assert first.chunks_created == first.vectors_stored >= first.speeches_processed - 1
     assert again.duplicates_skipped == again.speeches_processed == first.speeches_processed
+
+
+def test_all_that_is_said_on_a_day_is_found_by_its_language(kg, folder):
+    ingest_speech(kg, str(folder / "house-2024-03-21.xml"), "xml")
+    everything = {hit.id for hit in search(kg, "the House took tide mills", limit=50).results}
+    english = {
+        hit.id for hit in search(kg, "the House took tide mills", SearchFilters(language=["en"]), limit=50).results
+    }
+    assert english == everything
+    assert any("/id/sitting/" in found for found in english)
+    assert any("/id/speech/" in found for found in english)
+    assert search(kg, "tide mills", SearchFilters(language=["fr"])).results == []
 
 
 def test_bad_records_are_told_and_the_others_taken(kg, folder):
