@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import tests.examples  # noqa: F401 -- whose profile --hypothesis-profile may name
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings

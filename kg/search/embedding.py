@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import httpx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -214,9 +213,12 @@ class RemoteEmbedder:
         timeout_s: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        import httpx  # which takes long, and only a model elsewhere needs
+
         path = url.rstrip("/")
         self._url = path if path.endswith("/embeddings") else f"{path}/embeddings"
         self._model = model
+        self._name = f"{httpx.URL(self._url).host}/{model}"
         self._sleep = sleep
         self._dimensions: int | None = None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -225,7 +227,7 @@ class RemoteEmbedder:
     @property
     def name(self) -> str:
         """The model's name at this endpoint."""
-        return f"{httpx.URL(self._url).host}/{self._model}"
+        return self._name
 
     @property
     def dimensions(self) -> int:

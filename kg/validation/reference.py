@@ -46,7 +46,7 @@ def validate(
     with _ENGINE:
         try:
             _, report, text = pyshacl.validate(
-                rdflib_graph(quads), shacl_graph=rdflib_graph(kept), inplace=True, advanced=True
+                rdflib_graph(quads), shacl_graph=_shapes_graph(tuple(kept)), inplace=True, advanced=True
             )
         except (ShapeLoadError, ReportableRuntimeError, ParseBaseException) as error:
             raise InvalidInputError(f"the shapes cannot be used: {error}") from error
@@ -79,6 +79,11 @@ class _DataGraph(rdflib.Graph):
 @lru_cache(maxsize=256)
 def _prepared(query: str) -> Any:
     return prepareQuery(query)
+
+
+@lru_cache(maxsize=4)
+def _shapes_graph(triples: tuple[Quad | Triple, ...]) -> rdflib.Graph:
+    return rdflib_graph(triples)
 
 
 def rdflib_graph(quads: Iterable[Quad | Triple]) -> rdflib.Graph:

@@ -15,6 +15,7 @@ from pyoxigraph import Quad, QueryResultsFormat, QuerySolutions, RdfFormat, Stor
 
 from tests.adversarial.corpus import EXAMPLE
 from tests.adversarial.running import running
+from tests.examples import dear
 
 RESULTS = ("application/sparql-results+json", "application/sparql-results+xml", "text/tab-separated-values", "text/csv")
 GRAPHS = ("text/turtle", "application/n-triples", "application/rdf+xml", "application/trig", "application/ld+json")
@@ -77,7 +78,7 @@ def _lines(text: bytes) -> Counter[tuple[str, ...]]:
     return Counter(map(tuple, csv.reader(io.StringIO(text.decode(), newline=""))))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=dear(75), deadline=None, suppress_health_check=list(HealthCheck))
 @given(form=forms, pattern=patterns, results=st.sampled_from(RESULTS), graphs=st.sampled_from(GRAPHS))
 def test_answers_are_those_of_the_engine(
     served: tuple[httpx.Client, Store], form: str, pattern: str, results: str, graphs: str

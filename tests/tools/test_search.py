@@ -18,6 +18,7 @@ from kg.tools import filters, retrieval
 from kg.tools.model import SearchFilters
 from kg.tools.overview import family_overview
 from kg.tools.passages import search, snippet_of
+from tests.examples import dear
 
 CODES = ("DJI", "BRA", "ZAF", "XAA")
 TAGS = ("en", "en-GB", "fr", "pt")
@@ -83,7 +84,7 @@ FILTERS = st.builds(
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=dear(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=FILTERS, limit=st.integers(5, 60))
 def test_pages_of_a_narrow_search_are_the_brute_force_order(kg, made, wanted, limit):
     assert pages(kg, "geothermal licence", wanted, limit) == expected(kg, made, "geothermal licence", wanted)
@@ -99,7 +100,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=dear(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=FILTERS, limit=st.integers(5, 60), many=st.sampled_from([0, 1000]))
 def test_pages_of_a_wide_search_hold_each_allowed_passage_once(kg, made, wide, wanted, limit, many):
     wide.MANY_DOCUMENTS = many

@@ -14,6 +14,7 @@ from kg.store.protocol import Term
 from kg.validation.positions import MAX_DEPTH, Lines, _lines, _Turtle
 from kg.validation.report import Violation
 from kg.validation.sarif import Location
+from tests.examples import dear
 
 BASE = "http://made.up/folder/file.ttl"
 X = "http://made.up/"
@@ -187,7 +188,7 @@ def named(triple: Triple) -> list[str]:
     return [str(triple.subject), *whole]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=dear(75), deadline=None)
 @given(DOCUMENT)
 def test_what_is_found_in_turtle_is_what_the_parser_finds_and_at_lines_in_order(text: str) -> None:
     parsed = {key for quad in parse(text, format=RdfFormat.TURTLE, base_iri=BASE) for key in named(quad.triple)}
