@@ -412,7 +412,7 @@ def _source_file(snapshot: Snapshot) -> SourceFile:
 
 
 def _indexed(graph: NamedNode, document: SourceDocument | SourceGraph) -> list[Any]:
-    block_type, title = KG.blockType, DCTERMS.title
+    block_type, start, title = KG.blockType, KG.start, DCTERMS.title
     if isinstance(document, SourceDocument):
         titles = {document.iri.value: document.title}
     else:
@@ -430,6 +430,7 @@ def _indexed(graph: NamedNode, document: SourceDocument | SourceGraph) -> list[A
             unit.text,
             next((value.value for predicate, value in unit.properties if predicate == block_type), None),
             unit.language,
+            any(predicate == start for predicate, _ in unit.properties),
         )
         for unit in document.units
     )

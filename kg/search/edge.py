@@ -287,7 +287,7 @@ def _remove(process: _Process, graphs: Sequence[str]) -> None:
 def _fields(unit: IndexedUnit, graph: str) -> list[Any]:
     if unit.graph != graph:
         raise InvalidInputError(f"the unit {unit.iri} is of graph {unit.graph}, but was given as one of {graph}")
-    return [unit.iri, unit.graph, unit.parent, unit.text, unit.prelude, unit.language]
+    return [unit.iri, unit.graph, unit.parent, unit.text, unit.prelude, unit.language, unit.in_context]
 
 
 def _parts(graphs: Mapping[str, GraphUnits]) -> Iterator[dict[str, GraphUnits]]:

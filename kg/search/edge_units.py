@@ -221,11 +221,12 @@ class Units:
             changed: dict[str, tuple[str, dict[str, Any]]] = {}
             for unit in units:
                 id_ = point_id(unit.iri)
-                fingerprint = digest(unit.iri, unit.graph, unit.parent, unit.prelude, unit.text, unit.language or "")
+                said = unit.prelude, unit.text, unit.language or "", str(unit.in_context)
+                fingerprint = digest(unit.iri, unit.graph, unit.parent, *said)
                 old = self._old[unit.graph].pop(id_, None)
                 if old != fingerprint:
                     self.shard.dead_points += old is not None
-                    changed[id_] = (digest(unit.text), _unit_payload(unit, fingerprint))
+                    changed[id_] = (digest(_meant(unit)), _unit_payload(unit, fingerprint))
             vectors = self.vectors_of({text_hash for text_hash, _ in changed.values()})
             for ids in _batches(list(changed)):
                 points = []
@@ -318,9 +319,17 @@ class Units:
                     self.shard.write(qe.UpdateOperation.update_vectors(points))
 
 
+def _searched(unit: IndexedUnit) -> str:
+    return f"{unit.prelude}\n{unit.text}" if unit.prelude else unit.text
+
+
+def _meant(unit: IndexedUnit) -> str:
+    """Return what the vector of a unit is made from."""
+    return _searched(unit) if unit.in_context else unit.text
+
+
 def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
-    lead = f"{unit.prelude}\n" if unit.prelude else ""
-    plain = lead + unit.text
+    plain, meant = _searched(unit), _meant(unit)
     search = searchable(plain)
     payload: dict[str, Any] = {
         "kind": "unit",
@@ -329,15 +338,15 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
         "parent": unit.parent,
         "digest": fingerprint,
         "search": search,
-        "text_start": len(lead),
+        "text_start": len(plain) - len(meant),
     }
     if search != plain:
-        payload["text"] = unit.text
+        payload["text"] = meant
     return payload
 
 
 def _text(payload: Mapping[str, Any]) -> str:
-    """Return the text that a payload was made from; kept twice only where splitting changed it."""
+    """Return the text that a vector is made from; kept twice only where splitting changed it."""
     return str(payload["text"] if "text" in payload else payload["search"][payload["text_start"] :])
 
 

@@ -15,7 +15,8 @@ class IndexedUnit:
     """One text unit as the index keeps it.
 
     `prelude` (document title and heading) is searched with `text` but is not part of it; `parent` is the IRI of the
-    document, `graph` the named graph that holds the unit.
+    document, `graph` the named graph that holds the unit. `in_context` says that the meaning of the unit, too, is that
+    of both: of a piece that was cut out of running text, which need not say what it is about.
     """
 
     iri: str
@@ -24,6 +25,7 @@ class IndexedUnit:
     text: str
     prelude: str = ""
     language: str | None = None
+    in_context: bool = False
 
 
 @dataclass(frozen=True, slots=True)

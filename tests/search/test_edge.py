@@ -214,6 +214,23 @@ class TestVectors:
         computed = Counter((words.models_dir / "journal").read_text("utf-8").splitlines())
         assert computed == {"'same'": 1, "'own'": 1, "'fresh'": 1}
 
+    def test_a_piece_in_context_means_what_it_stands_under_too(self, index: WordIndex, words: Settings) -> None:
+        units = [
+            IndexedUnit(f"urn:d:{number}#p", "urn:g", f"urn:d:{number}", "it is too dear", prelude, None, in_context)
+            for number, (prelude, in_context) in enumerate(
+                [("Geothermal", True), ("Geothermal", False), ("Fish", True)]
+            )
+        ]
+        index.replace({"urn:g": GraphUnits("1", units)})
+        index.wait()
+        cosines = {
+            each.iri: each.cosine for each in index.rank("geothermal", units=[u.iri for u in units], limit=3).candidates
+        }
+        assert cosines["urn:d:0#p"] > cosines["urn:d:1#p"] == pytest.approx(cosines["urn:d:2#p"], abs=0.2)
+        computed = Counter((words.models_dir / "journal").read_text("utf-8").splitlines())
+        texts = ("Geothermal\nit is too dear", "it is too dear", "Fish\nit is too dear")
+        assert computed == {repr(text): 1 for text in texts}
+
     def test_the_best_window_of_a_long_text_counts(self, index: WordIndex) -> None:
         filler = "lorem ipsum dolor sit amet consectetur adipiscing elit " * 20
         index.replace(graph_units("a", filler + "geothermal wells", "geothermal lorem ipsum dolor sit amet elit wells"))
