@@ -68,6 +68,21 @@ class Topic(NamedTuple):
 
 TOPICS: Final = (Topic("geothermal heat", "Q1012", "Q1009"), Topic("early warning system", "Q1049", "Q1046"))
 
+
+class Spoken(NamedTuple):
+    """What to look for in speeches, under which filters, and the id of the speech that has to be the first answer."""
+
+    text: str
+    filters: Mapping[str, str]
+    expected: str
+
+
+SPEECH: Final = Spoken(
+    "the sea rises and nobody acts",
+    {"chamber": "House of Representatives", "date_from": "2024-01-01", "party": "Greens"},
+    "0b7c1f52-9a3e-4d06-8f21-5c6e7d8a9b01",
+)
+
 SPARQL: Final = """\
 SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) (COUNT(DISTINCT ?passage) AS ?passages) WHERE {
   ?document a kg:PolicyDocument ; kg:jurisdiction/skos:notation ?country .
@@ -93,6 +108,7 @@ def run() -> None:
         with server(data_dir) as address:
             cited = _ask(address)
             _ask_concepts(address)
+            _ask_speech(address)
             _ask_sparql(address, "the same graph by SPARQL: passages by country", SPARQL)
             _ask_sparql(address, "search inside SPARQL: the best documents on a topic", SEARCH)
             _repair(address)
@@ -139,6 +155,11 @@ def _load(data_dir: Path) -> None:
         f"   {report['loaded']} items and properties, {report['quads_added']} quads; "
         f"{report['mentions']} mentions of concepts in the passages"
     )
+    _heading("kg load hansard FIXTURES/hansard --wait     (speeches in a parliament, as fictional)")
+    report = json.loads(_kg("load", "hansard", fixtures / "hansard", "--data-dir", data_dir, "--wait", "--json"))
+    if report["rejected"] or report["pending_vectors"] or not report["loaded"]:
+        raise QuadciteError(f"the speeches did not load whole: {report}")
+    put(f"   {report['loaded']} records (a sitting day or a speech each), {report['text_units']} chunks")
 
 
 @contextmanager
@@ -259,6 +280,40 @@ def _ask_concepts(address: str) -> None:
         for edge in near["edges"]:
             labels = edge["labels"]
             put(f"   {labels['subject']}  --{labels['predicate']}->  {labels['object']}")
+
+
+def _ask_speech(address: str) -> None:
+    """Find a speech under filters, read it whole, and hold both against each other and against its hash."""
+    from kg.server.client import call_tools
+
+    url = f"{address}/mcp/parliament"
+    limited = "".join(f"   {name}: {value}" for name, value in SPEECH.filters.items())
+    _heading(f"search_speeches, get_speech over MCP: {SPEECH.text}?{limited}")
+    (found,) = call_tools(url, [("search_speeches", {"query": SPEECH.text, **SPEECH.filters, "top_k": 1})])
+    (hit,) = found["results"]
+    if hit["speech_id"] != SPEECH.expected:
+        raise QuadciteError(f"{SPEECH.expected} is not the first answer to {SPEECH.text!r}: {found['results']}")
+    (speech,) = call_tools(url, [("get_speech", {"speech_id": hit["speech_id"]})])
+    quoted(hit, speech)
+    put("")
+    _indented(f'"{hit["excerpt"]}"', "   | ")
+    put(f"   {speech['speaker']} ({speech['party']}), {speech['hansard_reference']}: {speech['title']}")
+    put(f"   {hit['evidence']['id']}   score {hit['relevance_score']:.3f}")
+    put(f"   {speech['record']['total_chunks']} chunks give back its {speech['word_count']} words, which have the hash")
+    put(f"   sha256 {speech['record']['text_sha256']} that they were loaded with")
+
+
+def quoted(hit: Mapping[str, Any], speech: Mapping[str, Any]) -> None:
+    """Hold a speech against its hash, and an excerpt against the place in it that it cites."""
+    text, place = speech["full_text"], hit["evidence"]
+    actual = hashlib.sha256(text.encode()).hexdigest()
+    if actual != speech["record"]["text_sha256"]:
+        recorded = speech["record"]["text_sha256"]
+        raise QuadciteError(f"{speech['speech_id']} has the hash {actual}, and {recorded} is recorded of it")
+    if text[place["start"] : place["end"]] != hit["excerpt"]:
+        raise QuadciteError(
+            f"{speech['speech_id']} has other words at {place['start']}-{place['end']} than the excerpt"
+        )
 
 
 def spans(item: Mapping[str, Any], qid: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -35,6 +36,8 @@ def test_the_demo_asks_gets_cited_answers_and_cleans_up(tmp_path: Path) -> None:
         assert f"{topic.qid}  " in done.stdout
     assert re.search(r"#p=\d+ .* names it: \"geothermal heat\" at \d+-\d+$", done.stdout, re.MULTILINE)
     assert "geothermal energy  --subconcept of->  renewable energy" in done.stdout
+    assert demo.SPEECH.text in done.stdout
+    assert f"id/speech/{demo.SPEECH.expected}#char=" in done.stdout
     assert "SELECT ?country" in done.stdout
     assert "kg why" in done.stdout
     assert "read from" in done.stdout
@@ -72,6 +75,21 @@ def test_words_that_do_not_stand_where_a_mention_says_fail() -> None:
         demo.spans(item, "Q2")
     with pytest.raises(QuadciteError, match="has 'sun' at 8-11, not 'son'"):
         demo.spans(item | {"concept_matches": [match | {"words": ["sun", "son"]}]}, "Q1")
+
+
+def test_a_speech_with_another_hash_or_an_excerpt_from_elsewhere_fails() -> None:
+    words = "Order! Order!"
+    speech = {
+        "speech_id": "x",
+        "full_text": words,
+        "record": {"text_sha256": hashlib.sha256(words.encode()).hexdigest()},
+    }
+    hit = {"excerpt": "Order!", "evidence": {"start": 7, "end": 13}}
+    demo.quoted(hit, speech)
+    with pytest.raises(QuadciteError, match="has other words at 6-12"):
+        demo.quoted(hit | {"evidence": {"start": 6, "end": 12}}, speech)
+    with pytest.raises(QuadciteError, match="is recorded of it"):
+        demo.quoted(hit, speech | {"full_text": words + "\n"})
 
 
 def test_a_server_that_does_not_start_is_reported_with_what_it_said(tmp_path: Path) -> None:
