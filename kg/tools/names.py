@@ -103,9 +103,9 @@ def _none(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
     near = [choices[each.number].label for each in known.like(text, NEAREST)]
     if not near and len(choices) <= 2 * NEAREST:
         near = sorted(choice.label for choice in choices)
-    meant = f"near it are {', '.join(dict.fromkeys(near))}" if near else "no name is like it"
+    meant = f"near it are {'; '.join(dict.fromkeys(near))}" if near else "no name is like it"
     more = "speech_stats(group_by='party')" if argument == "party" else "list_speakers"
-    raise NotFoundError(f"{argument}: no speech has {text[:100]!r}; {meant}; {more} shows all")
+    raise NotFoundError(f"{argument}: no speech has {text[:100]!r} ({meant}); {more} shows all")
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -190,7 +190,7 @@ def day(argument: str, text: str | None) -> date | None:
     wanted = text.strip()
     try:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", wanted, re.ASCII):
-            raise ValueError("not of this form")
+            raise ValueError("it has another form")
         return date.fromisoformat(wanted)
     except ValueError as error:
         raise InvalidInputError(

@@ -238,11 +238,11 @@ def json_rows(path: Path, within: str) -> list[Any]:
         raise SourceError(f"{path}: not JSON ({error})") from error
     found = value.get(within) if isinstance(value, dict) else value
     if not isinstance(found, list):
-        seen = (
-            f"an object with {', '.join(map(repr, [*value][:5])) or 'nothing'}"
-            if isinstance(value, dict)
-            else "no array"
-        )
+        seen = "no array"
+        if isinstance(value, dict):
+            seen = f"an object with {', '.join(map(repr, [*value][:5])) or 'nothing'}"
+            if within in value:
+                seen = f"an object whose {within!r} is no array"
         raise SourceError(f"{path}: the JSON is {seen}; an array is expected, or an object with one as {within!r}")
     return found
 
