@@ -12,10 +12,11 @@ from pyoxigraph import NamedNode
 
 from kg.provenance import parse_rows, row_of
 from kg.sparql.terms import bind
+from kg.store.ownership import yields
 from kg.store.protocol import Term
 from kg.tools.matches import matches_of
 from kg.tools.model import Document, Evidence, Passage, Provenance
-from kg.tools.reading import Reader, iri_of, text_of
+from kg.tools.reading import Reader, iri_of, of_sources, text_of
 from kg.tools.voices import Chunk, Voice, voices_of
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, slug_of
 
@@ -25,20 +26,24 @@ PASSAGES: Final = """
 SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
   VALUES ?unit { $units }
   GRAPH ?graph { ?unit ?property ?value }
-  FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType, kg:start, kg:end))
+  FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType, kg:start, kg:end,
+                       kg:sourceLines))
 }"""
 
+DESCRIBED: Final = """
+SELECT DISTINCT ?document ?graph WHERE { VALUES ?document { $documents } GRAPH ?graph { ?document a ?kind } }"""
+
 DESCRIPTIONS: Final = """
-SELECT DISTINCT ?of ?subject ?property ?value WHERE {
+SELECT DISTINCT ?of ?subject ?graph ?property ?value WHERE {
   {
-    VALUES ?of { $documents } ?of ?property ?value
+    VALUES ?of { $documents } GRAPH ?graph { ?of ?property ?value }
     FILTER(?property IN (dcterms:title, kg:slug, dcterms:identifier, kg:jurisdiction, schema:inLanguage,
                          eli:is_member_of, foaf:page, dcterms:source,
-                         kg:speakerAsRecorded, dcterms:date, kg:hansardReference))
+                         kg:speakerAsRecorded, dcterms:date, kg:hansardReference, kg:sourceLines))
     BIND(?of AS ?subject)
   } UNION {
     VALUES ?of { $documents }
-    ?of eli:is_member_of ?subject . ?subject dcterms:title ?value BIND(dcterms:title AS ?property)
+    ?of eli:is_member_of ?subject . GRAPH ?graph { ?subject dcterms:title ?value } BIND(dcterms:title AS ?property)
   } UNION {
     VALUES ?of { $graphs } GRAPH $prov { ?of ?property ?value }
     FILTER(?property IN (prov:wasDerivedFrom, prov:qualifiedDerivation, kg:sourceRows, kg:contentSha256))
@@ -89,6 +94,8 @@ class Unit:
     kind: str | None
     span: tuple[int, int] | None = None
     """Of a chunk of a speech: its first character in the text of that, and the one after its last."""
+    lines: str | None = None
+    """The lines of the source file that it was read from, where it says so itself."""
 
 
 def code_of(iri: str) -> str:
@@ -101,7 +108,7 @@ def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     if not iris:
         return {}
     said: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for row in reader.rows("passages", bind(PASSAGES, units=[NamedNode(iri) for iri in iris])):
+    for row in of_records(reader, reader.rows("passages", bind(PASSAGES, units=[NamedNode(iri) for iri in iris]))):
         said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = text_of(row["value"])
     units: dict[str, Unit] = {}
     for (iri, graph), values in sorted(said.items()):
@@ -118,8 +125,31 @@ def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
             page=int(page) if page is not None and page.isdecimal() else None,
             kind=code_of(values[KG.blockType.value]) if KG.blockType.value in values else None,
             span=_span(values),
+            lines=values.get(KG.sourceLines.value),
         )
     return units
+
+
+def of_records(reader: Reader, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
+    """Return those of `rows` about text units that hold: nobody adds words to a document that a source describes.
+
+    A row has ``unit`` and ``graph``, and ``document`` or else ``property`` and ``value``.
+    """
+    found = of_sources("unit", rows)
+    documents: dict[Term, set[Term]] = defaultdict(set)
+    for row in found:
+        if yields(row["graph"]):
+            if "document" in row:
+                documents[row["unit"]].add(row["document"])
+            elif row["property"] == DCTERMS.isPartOf:
+                documents[row["unit"]].add(row["value"])
+    if not documents:
+        return found
+    named = {term.value for terms in documents.values() for term in terms if isinstance(term, NamedNode)}
+    query = bind(DESCRIBED, documents=[NamedNode(iri) for iri in sorted(named)])
+    described = reader.rows("who describes their documents", query)
+    recorded = {row["document"] for row in described if not yields(row["graph"])}
+    return [row for row in found if recorded.isdisjoint(documents.get(row["unit"], ()))]
 
 
 def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
@@ -156,7 +186,7 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
             prov=PROV_GRAPH,
         )
         read: dict[str, dict[str, dict[NamedNode, list[Term]]]] = {iri: {} for iri in missing}
-        for row in reader.rows("documents and origins", query):
+        for row in of_sources("subject", reader.rows("documents and origins", query)):
             about = read[iri_of(row["of"])].setdefault(iri_of(row["subject"]), {})
             about.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
         for iri, found in read.items():
@@ -218,8 +248,18 @@ def document_of(descriptions: Descriptions, document: str, voice: Voice | None =
     )
 
 
-def origin_of(reader: Reader, descriptions: Descriptions, graph: str, position: int | None = None) -> Provenance:
-    """Return where a graph was read from, and the row: that of the passage with `position`, or the only one."""
+def lines_of(descriptions: Descriptions, unit: Unit) -> str | None:
+    """Return the lines of the source file that a passage was read from: its own, else those of its document."""
+    return unit.lines or descriptions.one(unit.document, KG.sourceLines)
+
+
+def origin_of(
+    reader: Reader, descriptions: Descriptions, graph: str, position: int | None = None, lines: str | None = None
+) -> Provenance:
+    """Return where a graph was read from, and the row: that of the passage with `position`, or the only one.
+
+    `lines` are those that the passage was read from, first and last, of a file without rows.
+    """
     derivations = descriptions.all(graph, PROV.qualifiedDerivation)
     derivations.sort(key=lambda node: int(descriptions.one(node, SCHEMA.position) or 0))
     parts = [(descriptions.one(node, PROV.entity), descriptions.one(node, KG.sourceRows)) for node in derivations] or [
@@ -241,6 +281,7 @@ def origin_of(reader: Reader, descriptions: Descriptions, graph: str, position: 
         source=descriptions.one(snapshot, KG.location),
         sha256=descriptions.one(snapshot, KG.sha256),
         row=row,
+        lines=lines,
         revision=descriptions.one(snapshot, KG.datasetRevision),
     )
 
@@ -298,7 +339,7 @@ def evidence_of(
             passage=Passage(index=unit.position, page_number=unit.page, type=unit.kind, text=unit.text),
             concept_matches=matches.get(unit.iri, []),
             score=(scores or {}).get(unit.iri),
-            provenance=origin_of(reader, descriptions, unit.graph, unit.position),
+            provenance=origin_of(reader, descriptions, unit.graph, unit.position, lines_of(descriptions, unit)),
         )
         for unit in units
     ]

@@ -55,6 +55,9 @@ class Provenance(BaseModel):
     source: str | None = Field(None, description="Source file or URL")
     sha256: str | None = Field(None, description="SHA-256 of that file")
     row: int | None = Field(None, description="Data row in that file, from 1")
+    lines: str | None = Field(
+        None, description="Lines of that file, where it has no rows", exclude_if=lambda value: value is None
+    )
     revision: str | None = Field(None, description="Revision of the dataset, where it has one")
 
 

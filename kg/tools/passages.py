@@ -24,6 +24,7 @@ from kg.tools.hydration import (
     describe,
     document_of,
     evidence_of,
+    lines_of,
     origin_of,
     read_units,
     said_by,
@@ -133,7 +134,13 @@ def search(
             url=url_of(descriptions, unit.document),
             snippet=snippet_of(units[unit.iri].text, asked),
             score=unit.score,
-            provenance=origin_of(reader, descriptions, units[unit.iri].graph, units[unit.iri].position),
+            provenance=origin_of(
+                reader,
+                descriptions,
+                units[unit.iri].graph,
+                units[unit.iri].position,
+                lines_of(descriptions, units[unit.iri]),
+            ),
         )
         for unit in found.units
         if descriptions is not None and unit.iri in units

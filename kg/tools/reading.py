@@ -9,6 +9,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.store.ownership import yields
 from kg.store.protocol import Rows, Term
 from kg.tools.model import Completeness, Meta, Result, Statement
 
@@ -89,6 +90,16 @@ class Reader:
             sparql=self.ran[:1],
         )
         return result
+
+
+def of_sources(about: str, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
+    """Return the rows that say what holds of a thing: what its source says, where one does.
+
+    `about` is the variable of the thing, and ``graph`` that of the graph in which a row was found. What people write of
+    a thing (`kg.store.ownership`) counts where no other graph speaks of it, so that nobody puts words into a record.
+    """
+    known = {row[about] for row in rows if "graph" in row and not yields(row["graph"])}
+    return [row for row in rows if "graph" not in row or row[about] not in known or not yields(row["graph"])]
 
 
 def iri_of(term: Term) -> str:

@@ -21,6 +21,7 @@ from kg.search.ranking import Fusion
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.filters import Scope
+from kg.tools.hydration import of_records
 from kg.tools.model import Completeness
 from kg.tools.reading import Reader, iri_of, text_of
 
@@ -56,8 +57,8 @@ SELECT DISTINCT ?unit ?document WHERE {
 
 # Flat, for patterns of constants: each is looked up for each proposal (256 of them: 9 ms, and 28 with a SELECT inside).
 PROPOSALS_ALLOWED: Final = """
-SELECT DISTINCT ?unit ?document WHERE {
-  VALUES ?unit { $units } ?unit dcterms:isPartOf ?document .
+SELECT DISTINCT ?unit ?graph ?document WHERE {
+  VALUES ?unit { $units } GRAPH ?graph { ?unit dcterms:isPartOf ?document }
   #DOCUMENT
 }"""
 
@@ -183,7 +184,7 @@ def _best_proposals(
             if units
             else []
         )
-        documents |= {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
+        documents |= {iri_of(row["unit"]): iri_of(row["document"]) for row in of_records(reader, rows)}
         proposed += [candidate for candidate in fresh if candidate.iri in documents]
         done = ranking.exhaustive or len(ranking.candidates) < depth
         if done or depth >= deepest or len({documents[each.iri] for each in proposed}) >= limit:

@@ -14,7 +14,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.concept_names import preference
 from kg.tools.hydration import code_of
-from kg.tools.reading import Reader, iri_of, text_of
+from kg.tools.reading import Reader, iri_of, of_sources, text_of
 from kg.tools.voices import other_voice
 from kg.vocabulary import DCTERMS, FOAF, KG, SKOS, mint
 
@@ -33,15 +33,19 @@ SELECT DISTINCT ?speech ?graph ?property ?value WHERE {
 }"""
 
 LABELS: Final = """
-SELECT DISTINCT ?thing ?property ?label WHERE {
-  VALUES ?thing { $things } ?thing ?property ?label
+SELECT DISTINCT ?thing ?graph ?property ?label WHERE {
+  VALUES ?thing { $things } GRAPH ?graph { ?thing ?property ?label }
   FILTER(?property IN (foaf:name, skos:prefLabel, skos:notation, dcterms:title, dcterms:identifier))
 }"""
 
+# One graph alone says that a speech is one: its record. What people write of it elsewhere is none of its words.
 SPANS: Final = """
 SELECT DISTINCT ?speech ?unit ?position ?start ?end WHERE {
-  VALUES ?speech { $speeches } ?unit dcterms:isPartOf ?speech .
-  ?unit schema:position ?position ; kg:start ?start ; kg:end ?end
+  VALUES ?speech { $speeches }
+  GRAPH ?graph {
+    ?speech a kg:Speech . ?unit dcterms:isPartOf ?speech .
+    ?unit schema:position ?position ; kg:start ?start ; kg:end ?end
+  }
 }"""
 
 TEXTS: Final = """
@@ -49,9 +53,12 @@ SELECT DISTINCT ?unit ?text WHERE { VALUES ?unit { $units } ?unit schema:text ?t
 
 UTTERANCES: Final = """
 SELECT DISTINCT ?speech ?utterance ?type ?start ?end ?name ?person WHERE {
-  VALUES ?speech { $speeches } ?utterance dcterms:isPartOf ?speech .
-  ?utterance kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
-  OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:speaker ?person }
+  VALUES ?speech { $speeches }
+  GRAPH ?graph {
+    ?speech a kg:Speech . ?utterance dcterms:isPartOf ?speech .
+    ?utterance kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
+    OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:speaker ?person }
+  }
 }"""
 
 _UNITS_AT_ONCE: Final = 500
@@ -183,7 +190,7 @@ def read_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
         return {}
     said: dict[str, dict[str, list[Term]]] = {}
     graphs: dict[str, str] = {}
-    for row in reader.rows("speeches", bind(RECORDS, speeches=[NamedNode(iri) for iri in iris])):
+    for row in of_sources("speech", reader.rows("speeches", bind(RECORDS, speeches=[NamedNode(iri) for iri in iris]))):
         iri, name = iri_of(row["speech"]), iri_of(row["property"])
         said.setdefault(iri, {}).setdefault(name, []).append(row["value"])
         if name == DCTERMS.identifier.value:
@@ -215,7 +222,7 @@ def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedN
     if missing:
         found: dict[str, dict[NamedNode, list[Literal]]] = {iri: defaultdict(list) for iri in missing}
         query = bind(LABELS, things=[NamedNode(iri) for iri in missing])
-        for row in reader.rows("names", query):
+        for row in of_sources("thing", reader.rows("names", query)):
             if isinstance(row["label"], Literal):
                 found[iri_of(row["thing"])][NamedNode(iri_of(row["property"]))].append(row["label"])
         for iri, kinds in found.items():

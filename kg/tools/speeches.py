@@ -45,8 +45,10 @@ SELECT DISTINCT ?speech ?position WHERE {
 
 DEBATES: Final = """
 SELECT DISTINCT ?debate ?title ?parent WHERE {
-  $debate dcterms:isPartOf* ?debate . ?debate a kg:Debate ; dcterms:title ?title
-  OPTIONAL { ?debate dcterms:isPartOf ?parent }
+  GRAPH $graph {
+    $debate dcterms:isPartOf* ?debate . ?debate a kg:Debate ; dcterms:title ?title
+    OPTIONAL { ?debate dcterms:isPartOf ?parent }
+  }
 }"""
 
 SpeechId = Annotated[str, Field(min_length=1, max_length=2_000, description="As search_speeches gives it")]
@@ -294,7 +296,7 @@ def _record(
         party_id=speech.one(KG.party),
         chamber_id=speech.one(KG.chamber),
         venue=speech.label(KG.venue),
-        debate=_headings(reader, speech.one(DCTERMS.isPartOf)),
+        debate=_headings(reader, speech.graph, speech.one(DCTERMS.isPartOf)),
         debate_type=speech.one(KG.debateType),
         speech_type=_code(speech.one(KG.speechType)),
         answers=None if answered is None else speech.label(KG.answers, DCTERMS.identifier),
@@ -315,10 +317,10 @@ def _record(
     )
 
 
-def _headings(reader: Reader, debate: str | None) -> str | None:
+def _headings(reader: Reader, graph: str, debate: str | None) -> str | None:
     if debate is None:
         return None
-    rows = reader.rows("headings of the debate", bind(DEBATES, debate=NamedNode(debate)))
+    rows = reader.rows("headings of the debate", bind(DEBATES, graph=NamedNode(graph), debate=NamedNode(debate)))
     titles = {iri_of(row["debate"]): text_of(row["title"]) for row in rows}
     parents = {iri_of(row["debate"]): iri_of(row["parent"]) for row in rows if "parent" in row}
     path: list[str] = []

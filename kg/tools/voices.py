@@ -17,10 +17,13 @@ UNNAMED: Final = "somebody who is not named"
 VOICES: Final = """
 SELECT DISTINCT ?chunk ?utterance ?type ?name ?person ?speaker ?recorded WHERE {
   VALUES (?chunk ?speech ?first ?last) { $chunks }
-  ?utterance dcterms:isPartOf ?speech . ?utterance kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
+  GRAPH ?graph {
+    ?speech a kg:Speech . ?utterance dcterms:isPartOf ?speech .
+    ?utterance kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
+    OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:speaker ?person }
+    OPTIONAL { ?speech kg:speakerAsRecorded ?recorded } OPTIONAL { ?speech kg:speaker ?speaker }
+  }
   FILTER(?start <= ?first && ?last <= ?end)
-  OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:speaker ?person }
-  OPTIONAL { ?speech kg:speakerAsRecorded ?recorded } OPTIONAL { ?speech kg:speaker ?speaker }
 }"""
 
 _TURN, _CONTINUATION, _REMARK = (
