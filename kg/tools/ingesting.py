@@ -33,6 +33,8 @@ ENDINGS: Final = {
     "xml": (".xml", ".sgml", ".sgm"),
 }
 SHOWN_ERRORS: Final = 100
+MOST_BYTES: Final = 1 << 29
+"""Of one file: JSON and XML are read whole, in several times their size, beside all else that the server does."""
 _AT_ONCE: Final = 1_000
 _MANY: Final = 10_000_000
 
@@ -134,6 +136,11 @@ def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
         meant = next((name for name, endings in ENDINGS.items() if path.name.lower().endswith(endings)), None)
         valid = f"pass format={meant!r}" if meant else f"formats are {', '.join(ENDINGS)}, each with its ending"
         raise InvalidInputError(f"file_path: {path.name[:200]!r} is not {format} by its ending; {valid}")
+    if (size := path.stat().st_size) > MOST_BYTES:
+        raise InvalidInputError(
+            f"file_path: {path.name[:200]!r} has {size:,} bytes; at most {MOST_BYTES:,} are taken here: split it, or "
+            "load it with `kg load hansard FILE`"
+        )
     return path
 
 

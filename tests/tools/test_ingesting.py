@@ -5,24 +5,28 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyoxigraph import Literal, NamedNode, Triple
 
 from kg import bundle
 from kg.errors import ForbiddenError, InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.edge import EdgeIndex
 from kg.settings import Settings
-from kg.tools.ingesting import allowed, ingest_speech
+from kg.tools.ingesting import MOST_BYTES, allowed, ingest_speech
 from kg.tools.model import SearchFilters
-from kg.tools.passages import search
+from kg.tools.passages import fetch, search
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.speech_search import search_speeches
 from kg.tools.speeches import get_speech
+from kg.tools.user_graphs import UserGraphs
+from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, part_of, sha256, span_of
 from loaders.pipeline import load
 from tests.search import word_embedder
 
@@ -94,6 +98,81 @@ def test_all_that_is_said_on_a_day_is_found_by_its_language(kg, folder):
     assert any("/id/sitting/" in found for found in english)
     assert any("/id/speech/" in found for found in english)
     assert search(kg, "tide mills", SearchFilters(language=["fr"])).results == []
+
+
+def test_the_words_of_a_day_are_traced_to_their_lines(kg, folder):
+    ingest_speech(kg, str(folder / "house-2024-03-21.xml"), "xml")
+    lines = (folder / "house-2024-03-21.xml").read_text().splitlines()
+    for hit in search(kg, "took the chair great-grandparents ground flour tide mills", limit=20).results:
+        (evidence,) = fetch(kg, ids=[hit.id]).evidence
+        assert evidence.provenance == hit.provenance
+        first, _, last = evidence.provenance.lines.partition("-")
+        there = "".join(lines[int(first) - 1 : int(last or first)])
+        assert evidence.passage.text.strip("—\n").split("\n")[0][:20] in re.sub("<[^>]*>", "", there)
+
+
+def written(*triples: tuple[NamedNode, NamedNode, NamedNode | Literal]) -> list[Triple]:
+    return [Triple(*triple) for triple in triples]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before the load", "after it"])
+def test_what_people_write_changes_no_word_of_a_speech(kg, folder, first):
+    speech, chunk = mint("speech", "2024-03-21-representatives-1"), mint("graph", "user", "chunk")
+    day = [str(folder / "house-2024-03-21.xml"), "xml"]
+    if not first:
+        ingest_speech(kg, *day)
+    UserGraphs(kg).put(
+        mint("graph", "user", "forged"),
+        written(
+            (speech, DCTERMS.title, Literal("A CONFESSION")),
+            (speech, KG.speakerAsRecorded, Literal("AAA FORGED")),
+            (speech, KG.hansardReference, Literal("A reference")),
+            (speech, KG.length, Literal(1)),
+            (speech, KG.textSha256, Literal(sha256("I"))),
+            (speech, DCTERMS.source, NamedNode("http://a.example/")),
+            (speech, FOAF.page, NamedNode("http://a.example/")),
+            (mint("person", "aph-FZ1"), FOAF.name, Literal("AAA FORGED")),
+            (mint("debate", "representatives", "2024-03-21", "1"), DCTERMS.title, Literal("FORGED")),
+            (part_of(speech, "utterance", 0), KG.speakerAsRecorded, Literal("AAA FORGED")),
+            (chunk, DCTERMS.isPartOf, speech),
+            (chunk, SCHEMA.position, Literal(0)),
+            (chunk, SCHEMA.text, Literal("I forged the tide mills.")),
+            (chunk, KG.start, Literal(0)),
+            (chunk, KG.end, Literal(24)),
+            (chunk, KG.utteranceType, mint("code", "utteranceType", "turn")),
+            (span_of(speech, 0, 9), SCHEMA.position, Literal(0)),
+        ),
+        "somebody",
+    )
+    if first:
+        ingest_speech(kg, *day)
+    kg.search.wait(lambda status: None)
+    one = get_speech(kg, "2024-03-21-representatives-1")
+    found = search_speeches(kg, "tide mills forged", top_k=50)
+    passages = search(kg, "tide mills forged", limit=50)
+    evidence = fetch(kg, ids=[hit.id for hit in passages.results])
+    whole = fetch(kg, ids=[speech.value])
+    assert one.record.total_chunks > 0
+    assert any(result.speech_id == one.speech_id for result in found.results)
+    for answer in (one, found, passages, evidence, whole):
+        said = answer.model_dump_json(exclude={"meta", "explain"})
+        assert "forged" not in said.casefold()
+        assert "CONFESSION" not in said
+        assert "A reference" not in said
+        assert "a.example" not in said
+
+
+def test_what_people_write_about_nobodys_document_is_theirs(kg):
+    mine, text = NamedNode("urn:mine"), NamedNode("urn:mine:text")
+    said = written(
+        (mine, DCTERMS.title, Literal("Mine")),
+        (text, DCTERMS.isPartOf, mine),
+        (text, SCHEMA.position, Literal(0)),
+        (text, SCHEMA.text, Literal("Words about lighthouses.")),
+    )
+    UserGraphs(kg).put(mint("graph", "user", "mine"), said, "somebody")
+    (hit,) = search(kg, "lighthouses").results
+    assert (hit.title, hit.snippet) == ("Mine", "Words about lighthouses.")
 
 
 def test_bad_records_are_told_and_the_others_taken(kg, folder):
@@ -168,6 +247,18 @@ def test_what_is_no_file_of_the_format_is_an_error_that_says_why(folder, text, f
     os.symlink("circle.json", folder / "circle.json")
     with pytest.raises(error, match=says):
         allowed((folder,), text, format)
+
+
+def test_what_is_no_plain_file_or_too_large_is_not_opened(folder):
+    os.mkfifo(folder / "pipe.json")
+    os.symlink("/dev/zero", folder / "zero.json")
+    os.truncate(folder / "speeches.csv", MOST_BYTES + 1)
+    with pytest.raises(InvalidInputError, match="is not a file"):
+        allowed((folder,), "pipe.json", "json")
+    with pytest.raises(ForbiddenError):
+        allowed((folder,), "zero.json", "json")
+    with pytest.raises(InvalidInputError, match="bytes; at most"):
+        allowed((folder,), "speeches.csv", "csv")
 
 
 @pytest.mark.parametrize(
