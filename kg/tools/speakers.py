@@ -125,7 +125,7 @@ class Counted(BaseModel):
     speeches: int
     words: int = Field(description="Of the speeches, interjections among them")
     uncounted: int = Field(
-        description="Speeches the words of which are not counted", exclude_if=lambda value: not value
+        0, description="Speeches the words of which are not counted", exclude_if=lambda value: not value
     )
     interjections: int = Field(description="By others, in these speeches")
     first: str | None
