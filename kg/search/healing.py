@@ -2,7 +2,7 @@
 
 The prelude of a unit (document title and nearest heading above it) is worked out here alone, from what the store
 holds, so a load and a rebuild give the same index. With a piece that was cut out of running text it counts for the
-meaning too: on 30 questions about 1,700 speeches 23 instead of 20 are answered among the first ten.
+meaning too: of 30 questions about 1,733 speeches 24 instead of 20 are answered among the first ten.
 """
 
 from __future__ import annotations
