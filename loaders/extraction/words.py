@@ -68,7 +68,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.P
         f"|(?<![{letters}])(?:[{letters}]\\.){{2,}}[{letters}]?(?![{letters}])"
     )
     joint = re.compile(f"[{_HYPHENS}]\\s*[{letters}]|\u00ad\\s|\\.[{letters}]\\.")
-    return token, compound, joint, re.compile(f"[{_IGNORED}]+")
+    return token, compound, joint, re.compile(f"(?:[{_IGNORED}]+(?:\\s*[{_HYPHENS}]\\s*|\\s+)*)+")
 
 
 Span = tuple[int, int]
@@ -102,12 +102,16 @@ def token_spans(text: str, found: Sequence[str], count: int) -> list[Span]:
 
 
 def trimmed(text: str, start: int, end: int) -> Span:
-    """Return ``text[start:end]`` without the characters at its edges that mean nothing: joiners, direction marks."""
-    ignored = _patterns()[3]
-    if edge := ignored.match(text, start, end):
+    """Return ``text[start:end]`` without the characters at its edges that mean nothing: joiners, direction marks.
+
+    With such a character at the edge goes the hyphen that joins it to the rest.
+    """
+    edges = _patterns()[3]
+    if edge := edges.match(text, start, end):
         start = edge.end()
-    while end > start and ignored.match(text, end - 1, end):
-        end -= 1
+    reversed_ = text[start:end][::-1]
+    if edge := edges.match(reversed_):
+        end -= edge.end()
     return start, end
 
 

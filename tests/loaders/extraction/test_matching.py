@@ -205,6 +205,7 @@ PIECES = (
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example("bio-\nfuels s")
+@example("\u200b-\nsolar energy-\n\u200b")
 def test_the_words_at_the_offsets_are_a_spelling_of_the_name(text: str) -> None:
     matcher = Matcher(label(name) for name in NAMES)
     for match in matcher.find(text, ["en"]):
