@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, time
 from functools import lru_cache
 from typing import Final
@@ -81,7 +81,7 @@ class Writer:
         self.say_all(iri, self._described(recorded))
         self.say_all(iri, self._spoken_by(speech.talker, iri))
         for number, utterance in enumerate(speech.utterances):
-            self._utterance(iri, number, utterance)
+            self._utterance(iri, number, _by_turn(utterance, speech.talker))
         spans = [(each.start, each.end) for each in speech.utterances if each.end > each.start]
         kind, start, end = KG.SpeechChunk, KG.start, KG.end
         for position, (first, last) in enumerate(chunks(speech.text, spans) if speech.text else ()):
@@ -175,6 +175,17 @@ class Writer:
         if utterance.talker is not None:
             self.say_all(iri, self._name(utterance.talker))
         self.say_all(iri, when_and_where(utterance.time, utterance.page))
+
+
+def _by_turn(utterance: Utterance, speaker: Talker) -> Utterance:
+    """Return an utterance as it is, but for the id of one who goes on: it is that of the turn's speaker of that name.
+
+    Records have there the id of whoever interjected just before.
+    """
+    talker = utterance.talker
+    if utterance.kind != "continuation" or talker is None or not speaker.name_id or talker.name != speaker.name:
+        return utterance
+    return replace(utterance, talker=replace(talker, name_id=speaker.name_id, holder_id=speaker.holder_id))
 
 
 def citation(chamber: NamedNode, on: date, page: str | None = None) -> str:

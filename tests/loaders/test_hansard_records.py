@@ -450,3 +450,16 @@ def test_the_chunks_of_real_days_give_back_the_text_that_was_read(shared: Path) 
         assert kinds[KG.Speech] == len(sitting.speeches)
         assert kinds[KG.Utterance] == sum(len(each.utterances) for each in sitting.speeches)
         assert kinds[KG.Vote] == sum(len(each.votes) for each in sitting.divisions)
+
+
+def test_whoever_goes_on_in_a_turn_under_the_name_of_its_speaker_is_its_speaker() -> None:
+    """Records have there, now and then, the id of whoever interjected just before."""
+    speaker, other = Talker("Mr QUILL", name_id="FZ1"), Talker("Mr Feign", name_id="FZ2")
+    slip = Talker("Mr QUILL", "Quill, Marten, MP", "FZ2")
+    said_by = [("turn", speaker, 0, 4), ("interjection", other, 4, 8), ("continuation", slip, 8, 12)]
+    turn = Speech(1, "speech", speaker, "One.Two.Six.", [Utterance(kind, a, b, who) for kind, who, a, b in said_by])  # type: ignore[arg-type]
+    day = record(Sitting("REPS", DAY, speeches=[turn]))
+    found = [said(day.quads, part_of(mint("speech", f"{DAY}-representatives-1"), "utterance", n)) for n in range(3)]
+    one, two = mint("person", "aph-FZ1"), mint("person", "aph-FZ2")
+    assert [each["speaker"] for each in found] == [{one.value}, {two.value}, {one.value}]
+    assert said([*day.shared[mint("graph", "ref", "person", "aph-FZ2")]], two)["name"] == {"Mr Feign"}
