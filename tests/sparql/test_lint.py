@@ -30,6 +30,17 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Schema:
         return measure(kg)
 
 
+@pytest.fixture(scope="module")
+def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
+    """The schema of a graph with records of every source: what queries that ship are about."""
+    folder = tmp_path_factory.mktemp("data")
+    with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as kg:
+        load(kg, "wikibase", [str(ROOT / "fixtures" / "wikibase")], base="climate")
+        for source in ("climate", "hansard"):
+            load(kg, source, [str(ROOT / "fixtures" / source)])
+        return measure(kg)
+
+
 def said(query: str, schema: Schema) -> list[tuple[str, str]]:
     return [(hint.code, hint.suggestions[0] if hint.suggestions else "") for hint in check(query, schema)]
 
@@ -138,7 +149,8 @@ def shipped() -> list[tuple[str, str]]:
     found = []
     for file in sorted((ROOT / "kg" / "tools").glob("*.py")):
         for match in re.finditer(r'"""(\s*(?:SELECT|ASK|CONSTRUCT)\b.*?)"""', file.read_text(), re.DOTALL):
-            found.append((f"{file.stem}:{match.start()}", match[1]))
+            query = match[1].replace("#GROUP", "?document dcterms:date ?group")  # one of the patterns put there
+            found.append((f"{file.stem}:{match.start()}", query))
     readme = (ROOT / "README.md").read_text()
     for match in re.finditer(r"```sparql\n(.*?)```", readme, re.DOTALL):
         found.append((f"README:{match.start()}", match[1]))
@@ -148,8 +160,8 @@ def shipped() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("query", [text for _, text in shipped()], ids=[name for name, _ in shipped()])
-def test_no_query_that_ships_has_a_hint(query: str, schema: Schema) -> None:
-    assert check(query, schema) == []
+def test_no_query_that_ships_has_a_hint(query: str, all_kinds: Schema) -> None:
+    assert check(query, all_kinds) == []
 
 
 SEED = 421
