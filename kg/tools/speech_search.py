@@ -26,6 +26,7 @@ from kg.tools.speech_filters import (
     SpeechFilters,
     StateName,
     Topics,
+    known_speeches,
     speech_scope,
 )
 from kg.tools.speech_records import (
@@ -109,8 +110,9 @@ def search_speeches(
     filters = SpeechFilters(speaker, party, chamber, date_from, date_to, topics, state)
     narrowed = [name for name, value in asdict(filters).items() if value]
     scope, notes = speech_scope(reader, filters)
+    known, scope = known_speeches(reader, filters, scope)
     reader.ran.clear()
-    found = best_of_each(reader, words, scope, limit=top_k, wide=filters.wide)
+    found = best_of_each(reader, words, scope, limit=top_k, wide=filters.none, known=known)
     order = [unit.document for unit in found.units]
     speeches = read_speeches(reader, order)
     excerpts = _excerpts(reader, speeches, {unit.document: unit.iri for unit in found.units}, words)
