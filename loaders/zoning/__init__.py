@@ -1,0 +1,1 @@
+"""Zoning: municipal codes in any form, and tables of districts, uses and standards."""
