@@ -1,9 +1,9 @@
 """What the parsers of municipal codes yield, whatever the form of the file: a code, as sections in document order.
 
-**Text.** A section's text is one string. Its paragraphs, list items, terms and definitions, and rows of tables are lines
-of it, joined by U+000A; labels such as ``(a)`` stay in it; the cells of a row are joined by ``" | "``. White space is
-as a browser shows it. All offsets are code points of that string, ends excluded. The heading is no part of it, nor are
-notes on the section's history, nor any markup.
+**Text.** A section's text is one string. Its paragraphs, list items, terms and definitions, and rows of tables are
+lines of it, joined by U+000A; labels such as ``(a)`` stay in it; the cells of a row are joined by ``" | "``. White
+space is as a browser shows it. All offsets are code points of that string, ends excluded. The heading is no part of
+it, nor are notes on the section's history, nor any markup.
 
 **Keys.** Every level of the hierarchy is a section with a `key` that no other section of the code has, and that does
 not depend on which other files are read:
@@ -129,7 +129,7 @@ class Section:
     order: int
     """Among the parts of its parent: from 0 in document order, or as the source says."""
     text: str = ""
-    """Verbatim; see above. Empty for a level that has none of its own, and for one that is repealed whole."""
+    """Verbatim; see above. Empty for a level that has none of its own."""
     subsections: Sequence[Subsection] = ()
     """In the order of the text, an outer one before those in it."""
     tables: Sequence[Table] = ()
@@ -141,6 +141,8 @@ class Section:
     """In lower case, where it is not in force as it stands: repealed, reserved, expired, omitted, transferred."""
     lines: tuple[int, int] | None = None
     """First and last line in the file."""
+    file: str | None = None
+    """Path of that file from the folder of the one that was read, where a code has one for each section."""
 
     @property
     def repealed(self) -> bool:
