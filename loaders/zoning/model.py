@@ -1,8 +1,8 @@
 """What the parsers of municipal codes yield, whatever the form of the file: a code, as sections in document order.
 
 **Text.** A section's text is one string. Its paragraphs, list items, terms and definitions, and rows of tables are
-lines of it, joined by U+000A; labels such as ``(a)`` stay in it; the cells of a row are joined by ``" | "``. White
-space is as a browser shows it. All offsets are code points of that string, ends excluded. The heading is no part of
+lines of it, joined by U+000A; labels such as ``(a)`` stay in it; the cells of a row are joined by ``" | "``. A run
+of white space, no-break or not, is one space. All offsets are code points of that string, ends excluded. The heading is no part of
 it, nor are notes on the section's history, nor any markup.
 
 **Keys.** Every level of the hierarchy is a section with a `key` that no other section of the code has, and that does

@@ -1,0 +1,51 @@
+"""Notes on the history of a section, told from its law by their words: ``(Ord. No. 12-09, Amended 08/04/2009)``."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_ACTS: Final = (
+    r"(?:amended|adopted|added|enacted|re-?enacted|repealed|renumbered|created|recodified|readopted|revised|deleted"
+    r"|editorially amended|codified|passed|transferred|replaced|established)"
+)
+_SOURCES: Final = (
+    r"(?:(?:prior|former)\s+code|(?:\d{4}\s+)?code(?:\s+of)?\s+\d{4}|code\s+\d{4}|\d{4}\s+code|ord(?:inance)?s?\b\.?,?"
+    r"|res(?:olution)?s?\b\.?|l\.l\.|local\s+law|p\.a\.|laws?\s+\d{4}|acts?\s+\d{4}|comp\.?\s+ords?|chart(?:er)?\b|stat\.)"
+)
+_NOTE: Final = re.compile(
+    rf"[(\[]\s*(?:{_SOURCES}|{_ACTS}\b)[^\n]*\d[^\n]*[)\]]\s*\.?"
+    rf"|{_ACTS}\s+(?:by|per|and\s+\w+\s+by)\s+{_SOURCES}[^\n]*"
+    rf"|history\s*:\s*\S[^\n]*\d[^\n]*",
+    re.IGNORECASE,
+)
+_LOOSE: Final = re.compile(rf"(?:{_ACTS}\b|{_SOURCES})[^\n]*\d", re.IGNORECASE)
+_HEADING: Final = re.compile(r"(?:legislative\s+|ordinance\s+|amendment\s+)?history\s*:?\s*", re.IGNORECASE)
+_WITHIN: Final = r"(?:[^()]|\([^()]*\))*"
+_LAST: Final = re.compile(rf"(?<=[.;:!?”\"'’)])\s*(?P<note>\(\s*{_SOURCES}{_WITHIN}\))$", re.IGNORECASE)
+_FIRST: Final = frozenset("([aAcCdDeEhHpPrRtT")
+
+
+def is_note(line: str) -> bool:
+    """Return whether all of `line` is a note on the history of a section, wherever it stands."""
+    return line[:1] in _FIRST and _NOTE.fullmatch(line) is not None
+
+
+def is_note_below(line: str) -> bool:
+    """Return whether `line` is one below the heading "History", where fewer marks tell it."""
+    return is_note(line) or _LOOSE.match(line) is not None
+
+
+def is_heading(line: str) -> bool:
+    """Return whether `line` is no more than the heading of such notes."""
+    return len(line) < 30 and line[:1] in "hHlLoOaA" and _HEADING.fullmatch(line) is not None
+
+
+def split_last(line: str) -> tuple[str, str | None]:
+    """Return `line` without the note that it ends with after its last sentence, and the note."""
+    if not line.endswith(")"):
+        return line, None
+    match = _LAST.search(line, max(0, len(line) - 1_000))
+    if match is None or match.start() == 0:
+        return line, None
+    return line[: match.start()].rstrip(), match["note"]

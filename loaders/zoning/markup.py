@@ -1,0 +1,298 @@
+"""HTML of codes as lines and tables, with white space as a browser shows it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from lxml import etree
+
+from kg.errors import SourceError
+from loaders.zoning.outline import Item
+from loaders.zoning.writing import Body, Written, WrittenTable
+
+HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_UNSEEN: Final = frozenset({"script", "style", "template", "head", "nav", "noscript", "title", "meta", "link"})
+_BLOCKS: Final = HEADINGS | frozenset(
+    {"address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset"}
+    | {"figcaption", "figure", "footer", "form", "header", "hr", "li", "main", "ol", "p", "pre", "section", "summary"}
+    | {"table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "body", "html"}
+)
+_LARGEST_SPAN: Final = 1_000
+_CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:\-]+)", re.IGNORECASE)
+_ROMAN: Final = tuple(
+    zip(
+        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+        ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
+        strict=True,
+    )
+)
+
+
+def decoded(data: bytes, name: str) -> tuple[str, Sequence[str]]:
+    """Return the text of a file, and warnings: by its mark, what its HTML declares, UTF-8 or Windows-1252."""
+    for bom, encoding in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
+        if data.startswith(bom):
+            try:
+                return data.decode(encoding).removeprefix("\ufeff"), ()
+            except UnicodeDecodeError as error:
+                raise SourceError(f"{name}: starts like {encoding}, and is not ({error.reason})") from None
+    match = _CHARSET.search(data[:4_096])
+    declared = match[1].decode("ascii").lower() if match else None
+    for encoding in dict.fromkeys(filter(None, (declared if declared != "utf-8" else None, "utf-8"))):
+        try:
+            text = data.decode(encoding)
+        except (UnicodeDecodeError, LookupError):
+            continue
+        if encoding != "utf-8" or declared in (None, "utf-8"):
+            return text, ()
+        return text, (f"{name}: read as UTF-8, for it is not {declared}, as it says",)
+    if b"\0" in data:
+        raise SourceError(f"{name}: is no text; HTML or plain text in UTF-8 or Windows-1252 can be read")
+    return data.decode("cp1252", errors="replace"), (f"{name}: read as Windows-1252, for it is not UTF-8",)
+
+
+def tree(text: str) -> etree._Element | None:
+    """Return the root of HTML, however broken it is; None where there is nothing in it."""
+    # Elements nest to any depth in broken HTML; 5 MB of one section is still text.
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    data = text.replace("\0", "\ufffd").encode("utf-8", errors="replace")
+    try:
+        return etree.fromstring(data, parser) if data.strip() else None
+    except etree.XMLSyntaxError:
+        return None
+
+
+def shown(text: str) -> str:
+    """Return text on one line, each run of white space as one space, a no-break space too."""
+    return " ".join(text.split())
+
+
+def text_of(element: etree._Element) -> str:
+    """Return all the words of an element on one line."""
+    if len(element) == 0:
+        return shown(element.text or "")
+    return shown("".join(_pieces(element)))
+
+
+def _pieces(element: etree._Element) -> Iterator[str]:
+    if element.text:
+        yield element.text
+    for child in element:
+        tag = child.tag
+        if tag == "br":
+            yield "\n"
+        elif tag in _BLOCKS:
+            yield " "
+            yield from _pieces(child)
+            yield " "
+        elif tag not in _UNSEEN:
+            yield from _pieces(child)
+        if child.tail:
+            yield child.tail
+
+
+Line = Callable[[str, etree._Element], bool]
+"""Takes a line and the element that it stands in, and says whether that was all to do with it."""
+
+
+def write(element: etree._Element, body: Callable[[], Body], taken: Line) -> None:
+    """Write what is in an element to the body that is the current one, each line of which `taken` may take instead."""
+    _Writer(body, taken).inside(element)
+
+
+class _Writer:
+    def __init__(self, body: Callable[[], Body], taken: Line) -> None:
+        self.body, self.taken = body, taken
+
+    def line(self, text: str, element: etree._Element) -> None:
+        if text and not self.taken(text, element):
+            self.body().add(text)
+
+    def lines(self, pieces: list[str], element: etree._Element) -> None:
+        for part in "".join(pieces).split("\v"):
+            self.line(shown(part), element)
+
+    def inside(self, element: etree._Element) -> None:
+        """Write what is in an element, run by run: words between blocks are a paragraph of their own."""
+        # With a stack of its own: broken HTML nests deeper than Python calls.
+        waiting: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
+        run: list[str] = [element.text or ""]
+
+        def flush(of: etree._Element) -> None:
+            if len(run) != 1 or run[0]:
+                self.lines(run, of)
+            run[:] = []
+
+        while waiting:
+            parent, children = waiting[-1]
+            child = next(children, None)
+            if child is None:
+                waiting.pop()
+                if parent.tag in _BLOCKS:
+                    flush(parent)
+                if waiting and parent.tail:
+                    run.append(parent.tail)
+                continue
+            tag = child.tag
+            if tag in _UNSEEN:
+                pass
+            elif tag == "br":
+                run.append("\v")
+            elif tag == "table":
+                flush(parent)
+                self.body().table(table_of(child))
+            elif tag == "ol":
+                flush(parent)
+                self.numbered(child, ())
+            elif tag in _BLOCKS:
+                flush(parent)
+                if len(child) == 0:
+                    if child.text:
+                        self.line(shown(child.text), child)
+                else:
+                    run.append(child.text or "")
+                    waiting.append((child, iter(child)))
+                    continue
+            elif len(child) == 0:
+                run.append(child.text or "")
+            else:
+                run.append(child.text or "")
+                waiting.append((child, iter(child)))
+                continue
+            if child.tail:
+                run.append(child.tail)
+        flush(element)
+
+    def numbered(self, element: etree._Element, path: tuple[str, ...]) -> None:
+        """Write a list that a browser numbers, and note what each item's label is."""
+        number = _whole(element.get("start"), 1)
+        for child in element:
+            if child.tag == "ol":
+                self.numbered(child, path)
+                continue
+            if child.tag != "li":
+                self.wrapped(child, path)
+                continue
+            number = _whole(child.get("value"), number)
+            body = self.body()
+            first, count = body.length + (1 if body.lines else 0), len(body.lines)
+            at = len(body.items)
+            own = (*path, list_label(element.get("type") or "1", number))
+            self.wrapped(child, own)
+            if self.body() is body and len(body.lines) > count:
+                body.items.insert(at, Item(own, first, body.length))
+            number += 1
+
+    def wrapped(self, element: etree._Element, path: tuple[str, ...]) -> None:
+        if not any(child.tag == "ol" for child in element):
+            self.inside(element)
+            return
+        run = [element.text or ""]
+        for child in element:
+            if child.tag == "ol":
+                self.lines(run, element)
+                run = []
+                self.numbered(child, path)
+            elif child.tag in _BLOCKS:
+                self.lines(run, element)
+                run = []
+                self.inside(child)
+            elif child.tag not in _UNSEEN:
+                run += _pieces(child)
+            run.append(child.tail or "")
+        self.lines(run, element)
+
+
+def list_label(kind: str, number: int) -> str:
+    """Return the label of a list's item in HTML: the numbering type is 1, a, A, i or I."""
+    if kind in "aA" and number > 0:
+        letters = ""
+        while number > 0:
+            number, rest = divmod(number - 1, 26)
+            letters = chr(97 + rest) + letters
+        return letters.upper() if kind == "A" else letters
+    if kind in "iI" and 0 < number < 4_000:
+        roman = ""
+        for value, sign in _ROMAN:
+            count, number = divmod(number, value)
+            roman += sign * count
+        return roman.upper() if kind == "I" else roman
+    return str(number)
+
+
+def table_of(element: etree._Element, depth: int = 0) -> WrittenTable:
+    """Return a table with its spans; tables in its cells stand apart from the cells' own words."""
+    caption, rows, header_rows, leading = None, [], 0, True
+    for row, in_head in _rows(element):
+        cells = [_cell(cell, depth) for cell in row if cell.tag in ("td", "th")]
+        if not cells:
+            continue
+        leading = leading and (in_head or all(cell.header for cell in cells))
+        header_rows += leading
+        rows.append(cells)
+    for child in element:
+        if child.tag == "caption":
+            caption = text_of(child) or None
+    return WrittenTable(rows, header_rows if header_rows < len(rows) else 0, caption)
+
+
+def _rows(table: etree._Element) -> Iterator[tuple[etree._Element, bool]]:
+    for child in table:
+        if child.tag == "tr":
+            yield child, False
+        elif child.tag in ("thead", "tbody", "tfoot"):
+            for row in child:
+                if row.tag == "tr":
+                    yield row, child.tag == "thead"
+
+
+def _cell(element: etree._Element, depth: int) -> Written:
+    header = element.tag == "th"
+    colspan, rowspan = _span(element.get("colspan")), _span(element.get("rowspan"))
+    if len(element) == 0:
+        return Written(shown(element.text or ""), colspan, rowspan, header)
+    nested: list[etree._Element] = []
+    words: list[str] = []
+    raised: list[tuple[int, int]] = []
+
+    def gather(inner: etree._Element) -> None:
+        add(inner.text)
+        for child in inner:
+            if child.tag == "table":
+                nested.append(child)
+            elif child.tag == "sup":
+                first = len(words)
+                gather(child)
+                if len(words) > first:
+                    raised.append((first, len(words)))
+            elif child.tag not in _UNSEEN:
+                gather(child)
+                if child.tag in _BLOCKS or child.tag == "br":
+                    words.append(" ")
+            add(child.tail)
+
+    def add(text: str | None) -> None:
+        if text:
+            words.append(text)
+
+    gather(element)
+    text = shown("".join(words))
+    marks = []
+    for first, last in raised:
+        # Where the raised words begin and end once white space is as shown.
+        end = len(shown("".join(words[:last])))
+        marks.append((end - len(shown("".join(words[first:last]))), end))
+    inner = tuple(table_of(each, depth + 1) for each in nested)
+    return Written(text, colspan, rowspan, header, marks, inner)
+
+
+def _span(value: str | None) -> int:
+    return min(max(1, _whole(value, 1)), _LARGEST_SPAN)
+
+
+def _whole(value: str | None, default: int) -> int:
+    text = (value or "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else default
