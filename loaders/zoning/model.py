@@ -1,9 +1,9 @@
 """What the parsers of municipal codes yield, whatever the form of the file: a code, as sections in document order.
 
 **Text.** A section's text is one string. Its paragraphs, list items, terms and definitions, and rows of tables are
-lines of it, joined by U+000A; labels such as ``(a)`` stay in it; the cells of a row are joined by ``" | "``. A run
-of white space, no-break or not, is one space. All offsets are code points of that string, ends excluded. The heading is no part of
-it, nor are notes on the section's history, nor any markup.
+lines of it, joined by U+000A; labels such as ``(a)`` stay in it; the cells of a row are joined by ``" | "``. A run of
+white space, no-break or not, is one space. All offsets are code points of that string, ends excluded. The heading is
+no part of it, nor are notes on the section's history, nor any markup.
 
 **Keys.** Every level of the hierarchy is a section with a `key` that no other section of the code has, and that does
 not depend on which other files are read:
@@ -107,7 +107,9 @@ class Note:
     kind: str = HISTORY
     """As recorded: History, Editor's Notes, Emergency Legislation."""
     citations: Sequence[Citation] = ()
-    """In the text of the note."""
+    """In the text of the note; one of all of it says what document the note is about."""
+    effective: str | None = None
+    """Date from which what it says holds, as recorded."""
 
 
 @dataclass(frozen=True, slots=True)

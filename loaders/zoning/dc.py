@@ -1,0 +1,338 @@
+"""The D.C. Code in the XML that its council publishes (https://code.dccouncil.us/schemas/dc-library).
+
+An index file holds the hierarchy of a title, and includes a file for each section. ``<para>`` nests as subsections do.
+What ``<cite>`` marks is kept with its offsets, in the text or in the annotation that it stands in. A ``<num>`` that is
+``undesignated`` only holds its paragraphs together: it is no word of the law, and no label either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from lxml import etree
+
+from kg.errors import SourceError
+from loaders.zoning import markup
+from loaders.zoning.drafts import Draft, finished
+from loaders.zoning.headings import SECTION, heading_of
+from loaders.zoning.model import HISTORY, Citation, Code, Note, Subsection
+from loaders.zoning.outline import unique
+from loaders.zoning.writing import Body, Content
+
+NAMESPACE: Final = "https://code.dccouncil.us/schemas/dc-library"
+MUNICIPALITY: Final = "District of Columbia"
+STATE: Final = "DC"
+
+_N: Final = f"{{{NAMESPACE}}}"
+_SECTION, _CONTAINER, _PARA, _TEXT = f"{_N}section", f"{_N}container", f"{_N}para", f"{_N}text"
+_NUM, _HEADING, _PREFIX, _REASON = f"{_N}num", f"{_N}heading", f"{_N}prefix", f"{_N}reason"
+_SUBHEADING, _AFTERTEXT, _ANNOTATIONS = f"{_N}subheading", f"{_N}aftertext", f"{_N}annotations"
+_ANNOTATION, _CITE, _TABLE = f"{_N}annotation", f"{_N}cite", f"{_N}table"
+_INCLUDE: Final = "{http://www.w3.org/2001/XInclude}include"
+_VALUE: Final = "{https://code.dccouncil.us/schemas/codify}value"
+_DEEPEST: Final = 200
+"""Levels that containers nest at most. Elements nest to 256 levels, which is where the parser refuses a file."""
+
+
+def document(data: bytes, name: str) -> etree._Element:
+    """Return the root of an XML file. Raises SourceError for what is not XML, or has a document type declaration."""
+    # Entities, and what a declaration has fetched, are the ways in which XML attacks its reader.
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True, remove_pis=True
+    )
+    if b"<!DOCTYPE" in data:
+        raise SourceError(f"{name}: declares a document type, which is refused: the D.C. Code has none")
+    try:
+        root = etree.fromstring(data, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise SourceError(f"{name}: is not XML ({error})") from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise SourceError(f"{name}: declares a document type, which is refused: the D.C. Code has none")
+    return root
+
+
+def is_index(start: bytes) -> bool:
+    """Return whether a file that starts like this is an index of the D.C. Code."""
+    return NAMESPACE.encode() in start and b"<container" in start.partition(NAMESPACE.encode())[0]
+
+
+def read(index: Path) -> Code:
+    """Return the title that an index file holds, with the sections that it includes.
+
+    Files beside it that it does not include, those that are absent, broken or outside its folder, and those that are
+    included twice are told in the warnings. Raises SourceError for an index that cannot be read.
+    """
+    reading = _Reading(index.parent.resolve())
+    root = document(_bytes(index), index.name)
+    if root.tag != _CONTAINER:
+        raise SourceError(f"{index}: its root is {root.tag}, not a container of the D.C. Code")
+    reading.included.add(index.resolve())
+    reading.container(root, None, 0)
+    reading.orphans()
+    warnings = reading.warnings
+    sections = finished(reading.drafts, warnings)
+    return Code(MUNICIPALITY, STATE, sections, warnings=tuple(warnings))
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+@dataclass(slots=True)
+class _Reading:
+    folder: Path
+    drafts: list[Draft] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    included: set[Path] = field(default_factory=set)
+
+    def container(self, element: etree._Element, parent: Draft | None, depth: int) -> None:
+        kind = _words(element, _PREFIX).lower() or "container"
+        number, title = _words(element, _NUM), _words(element, _HEADING)
+        above = parent
+        while above is not None and above.kind == "subtitle":
+            above = above.parent
+        own = number or f"{kind} {title}"
+        draft = Draft(kind, number, title, parent, base=own if above is None else f"{above.base}|{own}")
+        draft.content = Content()
+        self.drafts.append(draft)
+        if depth > _DEEPEST:
+            self.warnings.append(f"{draft.name} holds levels nested deeper than {_DEEPEST}, which are left out")
+            return
+        under = draft
+        for child in element:
+            if child.tag == _CONTAINER:
+                self.container(child, under, depth + 1)
+            elif child.tag == _INCLUDE:
+                self.include(child.get("href") or "", under, depth + 1)
+            elif child.tag == _SECTION:
+                self.section(child, under, None)
+            elif child.tag == _SUBHEADING:
+                under = self.subheading(_all(child), draft)
+            elif child.tag not in (_PREFIX, _NUM, _HEADING, _REASON, _ANNOTATIONS, _TEXT, _PARA):
+                self.warnings.append(f"{draft.name}: <{_local(child)}> is not known, and left out")
+        content = _content(element)
+        if content.text or content.notes:
+            draft.content = content
+        draft.status = _words(element, _REASON).lower() or None
+
+    def subheading(self, text: str, draft: Draft) -> Draft:
+        """Open the level that a heading between chapters sets apart."""
+        heading = heading_of(text)
+        kind, number, title = (heading.kind, heading.number, heading.title) if heading else ("subtitle", "", text)
+        between = Draft("subtitle" if heading is None else kind, number, title, draft)
+        between.content = Content()
+        between.base = f"{draft.base}|{kind} {number or title}"
+        self.drafts.append(between)
+        return between
+
+    def include(self, href: str, parent: Draft, depth: int) -> None:
+        path = (self.folder / href).resolve()
+        name = href.removeprefix("./")
+        if not path.is_relative_to(self.folder):
+            self.warnings.append(f"{parent.name} includes {href!r}, which is outside of its folder and not read")
+            return
+        if path in self.included:
+            self.warnings.append(f"{parent.name} includes {href!r}, which is included elsewhere too")
+            return
+        self.included.add(path)
+        self.file(path, name, parent, depth)
+
+    def file(self, path: Path, name: str, parent: Draft | None, depth: int) -> None:
+        try:
+            data = _bytes(path)
+            root = document(data, name)
+        except SourceError as error:
+            self.warnings.append(f"{error}; it is left out")
+            return
+        if root.tag == _CONTAINER:
+            self.container(root, parent, depth)
+        elif root.tag == _SECTION:
+            draft = self.section(root, parent, name)
+            draft.line, draft.last_line = 1, data.rstrip().count(b"\n") + 1
+        else:
+            self.warnings.append(f"{name}: its root is {root.tag}, neither a section nor a container; it is left out")
+
+    def section(self, element: etree._Element, parent: Draft | None, name: str | None) -> Draft:
+        number = _words(element, _NUM)
+        draft = Draft(SECTION, number, _words(element, _HEADING), parent, content=_content(element), file=name)
+        draft.status = _words(element, _REASON).lower() or None
+        self.drafts.append(draft)
+        return draft
+
+    def orphans(self) -> None:
+        """Read the sections beside the index that it does not include, below its highest level."""
+        top = self.drafts[0]
+        for path in sorted(self.folder.rglob("*.xml")):
+            if path.resolve() in self.included or path.is_symlink():
+                continue
+            name = path.relative_to(self.folder).as_posix()
+            self.warnings.append(f"{name}: no index includes it; it stands below {top.name}")
+            self.included.add(path.resolve())
+            self.file(path, name, top, 0)
+
+
+def _local(element: etree._Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _words(element: etree._Element, tag: str) -> str:
+    child = element.find(tag)
+    return "" if child is None else _all(child)
+
+
+def _all(element: etree._Element) -> str:
+    return markup.shown("".join(map(str, element.itertext())))
+
+
+def _content(element: etree._Element) -> Content:
+    writing = _Writing()
+    notes: list[Note] = []
+    for child in element:
+        tag = child.tag
+        if tag == _TEXT:
+            writing.text(child)
+        elif tag == _PARA:
+            writing.para(child, ())
+        elif tag == _ANNOTATIONS:
+            notes += _notes(child)
+        elif tag == _AFTERTEXT:
+            writing.text(child)
+    writing.end()
+    body = writing.body
+    found = sorted(writing.subsections, key=lambda each: (each.start, -each.end))
+    return Content("\n".join(body.lines), unique(iter(found)), body.tables, writing.citations, notes)
+
+
+def _notes(element: etree._Element) -> Iterator[Note]:
+    for child in element:
+        text, citations, _ = _flat(child)
+        document, path = child.get("doc"), child.get("path")
+        if (document or path) and text:
+            citations.insert(0, Citation(0, len(text), path, document))
+        if text:
+            yield Note(
+                text,
+                child.get("type") or (HISTORY if child.tag == _ANNOTATION else "Note"),
+                citations,
+                child.get("eff"),
+            )
+
+
+@dataclass(slots=True)
+class _Writing:
+    """A section's text while its paragraphs are gone through."""
+
+    body: Body = field(default_factory=Body)
+    subsections: list[Subsection] = field(default_factory=list)
+    citations: list[Citation] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    """Labels, and headings of paragraphs, that the next words follow on the same line."""
+
+    def text(self, element: etree._Element) -> None:
+        text, citations, tables = _flat(element)
+        if not text and not tables:
+            return
+        if text or self.waiting:
+            led = "".join(f"{each} " for each in self.waiting)
+            self.waiting.clear()
+            start = self.body.write(led + text if text else led[:-1]) + len(led)
+            for each in citations:
+                self.citations.append(Citation(start + each.start, start + each.end, each.path, each.document))
+        for table in tables:
+            for inner in table.iter():
+                inner.tag = _local(inner)
+            self.body.table(markup.table_of(table))
+
+    def para(self, element: etree._Element, path: tuple[str, ...]) -> None:
+        start = None
+        heading = None
+        for child in element:
+            tag = child.tag
+            if tag == _NUM:
+                if child.get("undesignated") == "true":
+                    continue
+                label = _all(child)
+                if label:
+                    path = (*path, label.strip("(). ") or label)
+                    start = self.lead(label, start)
+            elif tag in (_TEXT, _AFTERTEXT):
+                self.text(child)
+            elif tag == _PARA:
+                self.para(child, path)
+            elif tag == _PREFIX:
+                start = self.lead(_all(child), start)
+            elif tag == _HEADING:
+                heading = _all(child)
+                start = self.lead(heading, start)
+        if start is not None:
+            self.end()
+            self.subsections.append(Subsection(path, start, self.body.length, heading))
+
+    def lead(self, words: str, start: int | None) -> int | None:
+        """Have words go before the next ones on their line; return where a paragraph starts that had no start."""
+        if not words:
+            return start
+        if start is None:
+            led = sum(len(each) + 1 for each in self.waiting)
+            start = self.body.length + (1 if self.body.lines else 0) + led
+        self.waiting.append(words)
+        return start
+
+    def end(self) -> None:
+        if self.waiting:
+            self.body.write(" ".join(self.waiting))
+            self.waiting.clear()
+
+
+def _flat(element: etree._Element) -> tuple[str, list[Citation], Sequence[etree._Element]]:
+    """The words of an element on one line, what its citations say of them, and the tables in it, which stand apart."""
+    if len(element) == 0:
+        return markup.shown(element.text or ""), [], ()
+    pieces: list[str] = []
+    citations: list[Citation] = []
+    tables: list[etree._Element] = []
+    length = 0
+    pending = False
+
+    def add(words: str | None) -> None:
+        nonlocal length, pending
+        if not words:
+            return
+        shown = " ".join(words.split())
+        if not shown:
+            pending = pending or length > 0
+            return
+        if length and (pending or words[0].isspace()):
+            pieces.append(" ")
+            length += 1
+        pieces.append(shown)
+        length += len(shown)
+        pending = words[-1].isspace()
+
+    def walk(inner: etree._Element) -> None:
+        add(inner.text)
+        for child in inner:
+            if child.tag == _TABLE:
+                tables.append(child)
+            elif child.tag == _CITE:
+                before = len(pieces)
+                walk(child)
+                cited = "".join(pieces[before:])
+                words = cited.lstrip(" ")
+                path, document = child.get("path"), child.get("doc")
+                if words and (path or document):
+                    citations.append(Citation(length - len(words), length, path, document))
+            else:
+                if not len(child) and not child.text:
+                    add(child.get(_VALUE))
+                walk(child)
+            add(child.tail)
+
+    walk(element)
+    return "".join(pieces), citations, tables
