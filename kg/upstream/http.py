@@ -79,8 +79,10 @@ class Reply:
         return self.body[: 4 * _TOLD].decode(errors="replace")[:_TOLD].strip()
 
 
-def exchange(url: str, form: Mapping[str, str], accept: str, seconds: float, max_bytes: int) -> Reply:
-    """Post `form` to exactly `url` and return the whole answer, whatever its status; of one other than 200 the start.
+def exchange(url: str, form: Mapping[str, str] | None, accept: str, seconds: float, max_bytes: int) -> Reply:
+    """Post `form` to exactly `url`, or get that where there is none, and return the whole answer, whatever its status.
+
+    Of one other than 200 it is the start.
 
     Raises DeadlinePassedError after `seconds`, however the answer drips, TooLargeError beyond `max_bytes`, and
     httpx.HTTPError, httpx.StreamError or OSError where there is no whole answer, or no such host.
@@ -92,7 +94,7 @@ def exchange(url: str, form: Mapping[str, str], accept: str, seconds: float, max
     ):
         try:
             with client.stream(
-                "POST",
+                "GET" if form is None else "POST",
                 url,
                 data=form,
                 headers={"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": "quadcite"},

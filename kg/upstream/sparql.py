@@ -106,7 +106,7 @@ class Endpoint:
         self._timeout_s, self._patience_s, self._rest_s = timeout_s, patience_s, rest_s
         self._max_bytes = max_bytes
         self._sleep, self._clock = sleep, clock
-        self._pace = _pace_of(address[1], address[2])
+        self._pace = pace_of(address[1], address[2])
 
     def select(self, query: str, *, stale: bool = True) -> Answer:
         """Return the solutions of `query`, which is sent as it stands.
@@ -222,7 +222,7 @@ class _NoTurnError(UpstreamError):
     """So many questions wait for this host that it cannot be asked in time."""
 
 
-class _Pace:
+class Pace:
     """When one host may be asked next, and what it is being asked."""
 
     def __init__(self) -> None:
@@ -274,10 +274,11 @@ class _Pace:
             return problem if time.monotonic() < until else None
 
 
-_paces: dict[tuple[str, int], _Pace] = {}
+_paces: dict[tuple[str, int], Pace] = {}
 _paces_lock = threading.Lock()
 
 
-def _pace_of(host: str, port: int) -> _Pace:
+def pace_of(host: str, port: int) -> Pace:
+    """Return the turns of a host, which all that ask it in this process share."""
     with _paces_lock:
-        return _paces.setdefault((host, port), _Pace())
+        return _paces.setdefault((host, port), Pace())
