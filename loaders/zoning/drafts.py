@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Final
 
 from loaders.zoning.headings import PART, RANKS, SECTION, Heading, components, is_placed, status_of
@@ -36,6 +37,8 @@ class Draft:
     """Its key, where the source gives one."""
     key: str = ""
     level: int = 0
+    given_level: int | None = None
+    """What the source says that its level is."""
     children: list[Draft] = field(default_factory=list)
 
     @property
@@ -139,6 +142,36 @@ class Drafts:
         return finished(self.drafts, self.warnings)
 
 
+def linked(entries: Sequence[tuple[str, str | None, Draft]], warnings: list[str]) -> Sequence[Draft]:
+    """Return drafts below the parents that each names by id, given as id, id of the parent, draft.
+
+    One whose parent is absent, or is below itself, stands at the top, and there is a warning. Of two with one id, the
+    first is the parent that others mean.
+    """
+    known: dict[str, Draft] = {}
+    for own, _, draft in entries:
+        known.setdefault(own, draft)
+    for own, above, draft in entries:
+        if above is None:
+            continue
+        parent = known.get(above)
+        if parent is None:
+            warnings.append(f"{draft.name} is an orphan: its parent {above!r} is not here; it stands at the top")
+        elif own == above or _is_below(parent, draft):
+            warnings.append(f"{draft.name} is below itself, by its parent {above!r}; it stands at the top")
+        else:
+            draft.parent = parent
+    return [draft for _, _, draft in entries]
+
+
+def _is_below(draft: Draft | None, other: Draft) -> bool:
+    while draft is not None:
+        if draft is other:
+            return True
+        draft = draft.parent
+    return False
+
+
 def _depth_by_rank(kinds: Sequence[str], kind: str) -> int:
     rank = RANKS.get(kind)
     if rank is None:
@@ -198,12 +231,23 @@ def finished(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Section]:
         elif not draft.number:
             warnings.append(f"{draft.name} has no number: its key is {draft.key}")
         taken[draft.key] = draft
-        draft.level = draft.parent.level + 1 if draft.parent else 1
+        draft.level = _level(draft, warnings)
         if draft.order is None:
             draft.order = siblings[draft.parent]
         siblings[draft.parent] += 1
         sections.append(_section(draft))
     return sections
+
+
+def _level(draft: Draft, warnings: list[str]) -> int:
+    lowest = draft.parent.level + 1 if draft.parent else 1
+    if draft.given_level is None:
+        return lowest
+    if draft.given_level < lowest and draft.parent is not None:
+        warnings.append(
+            f"{draft.name} has level {draft.given_level} below {draft.parent.name}, which has {lowest - 1}: {lowest} goes"
+        )
+    return max(lowest, draft.given_level)
 
 
 def _section(draft: Draft) -> Section:
@@ -231,12 +275,16 @@ def _in_tree_order(drafts: Sequence[Draft]) -> list[Draft]:
             draft.parent = None
             roots.append(draft)
     ordered: list[Draft] = []
-    waiting = roots[::-1]
+    waiting = _in_order(roots)[::-1]
     while waiting:
         draft = waiting.pop()
         ordered.append(draft)
-        waiting.extend(reversed(draft.children))
+        waiting.extend(reversed(_in_order(draft.children)))
     return ordered
+
+
+def _in_order(siblings: list[Draft]) -> list[Draft]:
+    return sorted(siblings, key=lambda draft: inf if draft.order is None else draft.order)
 
 
 def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[Draft]:
