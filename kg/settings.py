@@ -62,9 +62,13 @@ class Settings(BaseSettings):
         HttpUrl("https://climatepolicyradar.wikibase.cloud/query/sparql"),
         description="SPARQL endpoint of the concept store: what `kg load wikibase sparql@FILE` asks.",
     )
+    municode_url: HttpUrl = Field(
+        HttpUrl("https://api.municode.com"),
+        description="Service of municipal codes: what `kg load` asks for `municode:`.",
+    )
     answers_dir: Path = Field(
         user_cache_path("quadcite") / "answers",
-        description="Folder of what live concept stores answered, at most 256 MiB.",
+        description="Folder of what live services answered, at most 256 MiB.",
     )
 
     wikibase: str = Field(
