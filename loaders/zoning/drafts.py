@@ -244,9 +244,7 @@ def _level(draft: Draft, warnings: list[str]) -> int:
     if draft.given_level is None:
         return lowest
     if draft.given_level < lowest and draft.parent is not None:
-        warnings.append(
-            f"{draft.name} has level {draft.given_level} below {draft.parent.name}, which has {lowest - 1}: {lowest} goes"
-        )
+        warnings.append(f"{draft.name} has level {draft.given_level} below {draft.parent.name}, which has {lowest - 1}")
     return max(lowest, draft.given_level)
 
 
