@@ -90,9 +90,7 @@ class Drafts:
         known = max((count for count, prefix in enumerate(prefixes, 1) if prefix in self._numbered), default=0)
         parent = self._numbered[prefixes[known - 1]] if known else None
         if parent is None and any(not each.implied for each in self._open):
-            self.warnings.append(
-                f"{draft.name} is in none of the levels that have a heading; its number implies others"
-            )
+            self.warnings.append(f"{draft.name} is in no level that has a heading; its number implies others")
         for prefix, kind in zip(prefixes[known:], kinds[known:], strict=True):
             title, own = self._titles.get(prefix, ("", None))
             parent = Draft(own or kind, prefix, title, parent, Body(), line=draft.line, implied=True)
@@ -190,6 +188,11 @@ def _line_of(draft: Draft | None) -> list[Draft]:
 def same(one: str, other: str) -> bool:
     """Return whether two headings say the same, whatever their white space, case and last mark."""
     return _plain(one) == _plain(other)
+
+
+def named(warnings: Sequence[str], name: str) -> Sequence[str]:
+    """Return warnings that all start with what their file is called."""
+    return tuple(each if each.startswith(name) else f"{name}: {each}" for each in warnings)
 
 
 def _plain(text: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 from kg.errors import RecordError, SourceError
 from loaders.readers.formats import surrogate_in, text_of_cell
 from loaders.zoning import municode
-from loaders.zoning.drafts import Draft, finished, linked
+from loaders.zoning.drafts import Draft, finished, linked, named
 from loaders.zoning.headings import KINDS, SECTION, heading_of
 from loaders.zoning.markup import decoded
 from loaders.zoning.model import Code, Definition, DimensionalStandard, Section, UsePermission
@@ -62,7 +62,7 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
         tuple(_each(given, "permissions", name, told, permission_of)),
         tuple(_each(given, "standards", name, told, standard_of)),
         tuple(_each(given, "definitions", name, told, definition_of)),
-        tuple(told),
+        named(told, name),
     )
 
 

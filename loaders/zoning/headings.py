@@ -49,7 +49,7 @@ _STATUSES: Final = (
     "repealed|reserved|expired|omitted|transferred|renumbered|deleted|vacant|rescinded|superseded|not funded"
 )
 _STATUS: Final = re.compile(
-    rf"[\[(*]*\s*({_STATUSES})\b[^\])]{{0,80}}[\])*]*[.;]?",
+    rf"(?:[\[(*]+\s*)?({_STATUSES})(?:\s+(?:by|on|effective|to|and)\b[^\])]{{0,80}})?\s*[\])*]*[.;]?",
     re.IGNORECASE,
 )
 _STATUS_AFTER: Final = re.compile(

@@ -17,7 +17,7 @@ from lxml import etree
 
 from kg.errors import SourceError
 from loaders.zoning import markup
-from loaders.zoning.drafts import Draft, Drafts, same
+from loaders.zoning.drafts import Draft, Drafts, named, same
 from loaders.zoning.headings import SECTION, Heading, components, heading_of
 from loaders.zoning.model import Code
 from loaders.zoning.writing import Body
@@ -73,7 +73,7 @@ def parse(
     """
     text, warnings = markup.decoded(data, name)
     try:
-        root = markup.tree(text)
+        root = markup.tree(text, name)
         if root is None:
             return Code(municipality, state, (), warnings=(*warnings, f"{name}: the file is empty"))
         return _Reading(root, name, contents, list(warnings)).code(municipality, state)
@@ -114,17 +114,17 @@ class _Reading:
         if self.contents is not None:
             kept = [(draft.number, draft.title, draft.kind) for draft in self.drafts.drafts if draft.key]
             self.warnings += differences(self.contents, kept, self.name)
-        if not sections:
+        if all(section.kind != SECTION for section in sections):
             self.warnings.append(f"{self.name}: holds no section")
         jurisdiction = said.get("jurisdiction")
-        named = jurisdiction.get("name") if isinstance(jurisdiction, dict) else None
+        called = jurisdiction.get("name") if isinstance(jurisdiction, dict) else None
         updated = said.get("dateModified") or _meta(self.root, "last-updated")
         return Code(
-            municipality or (named if isinstance(named, str) else None),
+            municipality or (called if isinstance(called, str) else None),
             state,
             sections,
             updated if isinstance(updated, str) else None,
-            warnings=tuple(self.warnings),
+            warnings=named(self.warnings, self.name),
         )
 
     def title(self, said: Mapping[str, Any]) -> None:

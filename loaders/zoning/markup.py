@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Final
 
 from lxml import etree
@@ -20,6 +21,7 @@ _BLOCKS: Final = HEADINGS | frozenset(
     | {"figcaption", "figure", "footer", "form", "header", "hr", "li", "main", "ol", "p", "pre", "section", "summary"}
     | {"table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "body", "html"}
 )
+_CELLS: Final = ("td", "th")
 _LARGEST_SPAN: Final = 1_000
 _CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:\-]+)", re.IGNORECASE)
 _ROMAN: Final = tuple(
@@ -54,15 +56,21 @@ def decoded(data: bytes, name: str) -> tuple[str, Sequence[str]]:
     return data.decode("cp1252", errors="replace"), (f"{name}: read as Windows-1252, for it is not UTF-8",)
 
 
-def tree(text: str) -> etree._Element | None:
-    """Return the root of HTML, however broken it is; None where there is nothing in it."""
-    # Elements nest to any depth in broken HTML; 5 MB of one section is still text.
+def tree(text: str, name: str = "HTML") -> etree._Element | None:
+    """Return the root of HTML, however broken it is; None where there is nothing in it.
+
+    Raises SourceError where the parser gives up, and what follows would be lost: elements that nest too deep.
+    """
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
     data = text.replace("\0", "\ufffd").encode("utf-8", errors="replace")
     try:
-        return etree.fromstring(data, parser) if data.strip() else None
+        root = etree.fromstring(data, parser) if data.strip() else None
     except etree.XMLSyntaxError:
         return None
+    limits = [each.message for each in parser.error_log if each.type_name == "ERR_RESOURCE_LIMIT"]
+    if limits:
+        raise SourceError(f"{name}: the HTML cannot be read to its end: {limits[0]}")
+    return root
 
 
 def shown(text: str) -> str:
@@ -223,13 +231,11 @@ def list_label(kind: str, number: int) -> str:
     return str(number)
 
 
-def table_of(element: etree._Element, depth: int = 0) -> WrittenTable:
+def table_of(element: etree._Element) -> WrittenTable:
     """Return a table with its spans; tables in its cells stand apart from the cells' own words."""
     caption, rows, header_rows, leading = None, [], 0, True
     for row, in_head in _rows(element):
-        cells = [_cell(cell, depth) for cell in row if cell.tag in ("td", "th")]
-        if not cells:
-            continue
+        cells = [_cell(cell) for cell in row]
         leading = leading and (in_head or all(cell.header for cell in cells))
         header_rows += leading
         rows.append(cells)
@@ -239,17 +245,54 @@ def table_of(element: etree._Element, depth: int = 0) -> WrittenTable:
     return WrittenTable(rows, header_rows if header_rows < len(rows) else 0, caption)
 
 
-def _rows(table: etree._Element) -> Iterator[tuple[etree._Element, bool]]:
-    for child in table:
-        if child.tag == "tr":
-            yield child, False
-        elif child.tag in ("thead", "tbody", "tfoot"):
-            for row in child:
-                if row.tag == "tr":
-                    yield row, child.tag == "thead"
+def _rows(table: etree._Element) -> Iterator[tuple[Sequence[etree._Element], bool]]:
+    """The cells of each row. What stands in a table outside of any cell, as in broken HTML, is a row of its own."""
+    loose: list[etree._Element] = []
+    waiting: list[tuple[etree._Element, bool]] = [(table, False)]
+    while waiting:
+        element, in_head = waiting.pop()
+        inner: list[tuple[etree._Element, bool]] = []
+        if element.tag == "tr":
+            cells = [child if child.tag in _CELLS else _boxed(child) for child in element if child.tag not in _UNSEEN]
+            stray = [*_stray(element), *cells]
+            if stray:
+                yield stray, in_head
+            continue
+        if element.tag in _CELLS:
+            loose.append(element)
+            if not waiting or waiting[-1][0].tag not in _CELLS:
+                yield loose, in_head
+                loose = []
+            continue
+        for stray_cell in _stray(element):
+            yield [stray_cell], in_head
+        for child in element:
+            if child.tag in ("thead", "tbody", "tfoot", "tr", *_CELLS):
+                inner.append((child, in_head or child.tag == "thead"))
+            elif child.tag not in _UNSEEN and child.tag not in ("caption", "colgroup", "col"):
+                inner.append((_boxed(child), in_head))
+        waiting += inner[::-1]
 
 
-def _cell(element: etree._Element, depth: int) -> Written:
+def _stray(element: etree._Element) -> Iterator[etree._Element]:
+    """Words directly in a table, its parts or rows, each as a cell."""
+    for words in (element.text, *(child.tail for child in element)):
+        if words and words.strip():
+            cell = etree.Element("td")
+            cell.text = words
+            yield cell
+
+
+def _boxed(element: etree._Element) -> etree._Element:
+    tail, element.tail = element.tail, None
+    cell = etree.Element("td")
+    copied = copy(element)
+    element.tail = tail
+    cell.append(copied)
+    return cell
+
+
+def _cell(element: etree._Element) -> Written:
     header = element.tag == "th"
     colspan, rowspan = _span(element.get("colspan")), _span(element.get("rowspan"))
     if len(element) == 0:
@@ -285,7 +328,7 @@ def _cell(element: etree._Element, depth: int) -> Written:
         # Where the raised words begin and end once white space is as shown.
         end = len(shown("".join(words[:last])))
         marks.append((end - len(shown("".join(words[first:last]))), end))
-    inner = tuple(table_of(each, depth + 1) for each in nested)
+    inner = tuple(table_of(each) for each in nested)
     return Written(text, colspan, rowspan, header, marks, inner)
 
 

@@ -20,7 +20,7 @@ from lxml import etree
 
 from kg.errors import SourceError
 from loaders.zoning import markup
-from loaders.zoning.drafts import Draft, finished, linked, same
+from loaders.zoning.drafts import Draft, finished, linked, named, same
 from loaders.zoning.headings import SECTION, heading_of
 from loaders.zoning.model import Code, Note
 from loaders.zoning.writing import Body, Content
@@ -71,14 +71,14 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
     sections = finished(drafts, warnings)
     if not sections:
         warnings.append(f"{name}: holds no section")
-    named, abbreviation = _part(answers, "client", "ClientName"), _state(answers)
+    called, abbreviation = _part(answers, "client", "ClientName"), _state(answers)
     updated = _part(answers, "job", "BannerText") or _part(answers, "job", "Name")
     return Code(
-        municipality or (named if isinstance(named, str) else None),
+        municipality or (called if isinstance(called, str) else None),
         state or abbreviation,
         sections,
         updated if isinstance(updated, str) else None,
-        warnings=tuple(warnings),
+        warnings=named(warnings, name),
     )
 
 

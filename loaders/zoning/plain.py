@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loaders.zoning import history
-from loaders.zoning.drafts import Draft, Drafts
-from loaders.zoning.headings import SECTION, Heading, components, heading_of
+from loaders.zoning.drafts import Draft, Drafts, named
+from loaders.zoning.headings import SECTION, Heading, components, heading_of, is_placed
 from loaders.zoning.html import Entry, differences
 from loaders.zoning.markup import decoded, shown
 from loaders.zoning.model import Code
@@ -42,7 +42,7 @@ def parse(
     Raises SourceError for a file that is no text.
     """
     text, warnings = decoded(data, name)
-    lines = re.split(r"\r\n|\r|\n|\f", text)
+    lines = re.split(r"\r\n|\r|\n|\f", text.rstrip())
     found = _headings(lines)
     drafts = Drafts(warnings=[*warnings])
     before = Body()
@@ -75,7 +75,7 @@ def parse(
         drafts.warnings += differences(contents, kept, name)
     if not sections:
         drafts.warnings.append(f"{name}: holds no heading with a number, so no section")
-    return Code(municipality, state, sections, warnings=tuple(drafts.warnings))
+    return Code(municipality, state, sections, warnings=named(drafts.warnings, name))
 
 
 @dataclass(slots=True)
@@ -128,10 +128,11 @@ def _headings(lines: Sequence[str]) -> _Found:
             continue
         heading = heading_of(shown(line))
         # A number alone that goes on with a sentence of the line above is the end of a reference.
-        if heading is not None and (heading.title or number == 1 or _is_end(lines[number - 2].strip())):
+        alone = heading is not None and not heading.title and number > 1 and not line.isupper()
+        if heading is not None and not (alone and not _is_end(lines[number - 2].strip())):
             (bare if heading.bare else worded).append((number, heading))
     found = _Found()
-    sections = [each for each in worded if each[1].kind == SECTION]
+    sections = _placed([each for each in worded if each[1].kind == SECTION])
     others = [each for each in worded if each[1].kind != SECTION]
     if len(sections) < max(_LEAST_SECTIONS, _sections_in(bare)):
         chosen, found.naming = _of_one_style(bare, {heading.number for _, heading in others if heading.kind == "title"})
@@ -157,6 +158,12 @@ def _headings(lines: Sequence[str]) -> _Found:
                 found.opening[number] = Heading(heading.kind, heading.number, title, heading.bare)
                 found.titles.add(number + 1)
     return found
+
+
+def _placed(sections: list[_Candidate]) -> list[_Candidate]:
+    """Leave out "Section 5" where nearly all sections have numbers such as 1-3, for then it is one of another law."""
+    placed = [each for each in sections if is_placed(each[1].number)]
+    return placed if len(placed) * 5 > len(sections) * 4 else sections
 
 
 def _is_end(line: str) -> bool:

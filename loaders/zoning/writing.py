@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loaders.zoning import history
 from loaders.zoning.model import Cell, Citation, Note, Subsection, Table
@@ -102,13 +102,16 @@ class Body:
                 start = self.write(" | ".join(cell.text for cell in row))
                 first = start if first is None else first
             else:
-                start = self.length
+                start = self.length if first is not None or not self.lines else self.length + 1
             rows.append(self._placed(row, start))
             for place, cell in enumerate(row):
                 for inner in cell.nested:
                     first = self.length + (1 if self.lines else 0) if first is None else first
                     self.table(inner, (index, number, place))
-        first = self.length if first is None else first
+        if first is None:
+            # A table without words is the point at the end of what is before it.
+            first = self.length
+            rows = [[replace(cell, start=first, end=first) for cell in row] for row in rows]
         self.tables[index] = Table(first, self.length, rows, table.header_rows, table.caption, within)
 
     def _placed(self, row: Sequence[Written], start: int) -> Sequence[Cell]:
