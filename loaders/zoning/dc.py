@@ -7,6 +7,7 @@ What ``<cite>`` marks is kept with its offsets, in the text or in the annotation
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ _SUBHEADING, _AFTERTEXT, _ANNOTATIONS = f"{_N}subheading", f"{_N}aftertext", f"{
 _ANNOTATION, _CITE, _TABLE = f"{_N}annotation", f"{_N}cite", f"{_N}table"
 _INCLUDE: Final = "{http://www.w3.org/2001/XInclude}include"
 _VALUE: Final = "{https://code.dccouncil.us/schemas/codify}value"
+_SAID: Final = frozenset({_NUM, _HEADING, _REASON})
 _DEEPEST: Final = 200
 """Levels that containers nest at most. Elements nest to 256 levels, which is where the parser refuses a file."""
 
@@ -65,11 +67,11 @@ def read(index: Path) -> Code:
     Files beside it that it does not include, those that are absent, broken or outside its folder, and those that are
     included twice are told in the warnings. Raises SourceError for an index that cannot be read.
     """
-    reading = _Reading(index.parent.resolve())
+    reading = _Reading(os.path.abspath(index.parent))
     root = document(_bytes(index), index.name)
     if root.tag != _CONTAINER:
         raise SourceError(f"{index}: its root is {root.tag}, not a container of the D.C. Code")
-    reading.included.add(index.resolve())
+    reading.included.add(os.path.abspath(index))
     reading.container(root, None, 0)
     reading.orphans()
     warnings = reading.warnings
@@ -77,19 +79,20 @@ def read(index: Path) -> Code:
     return Code(MUNICIPALITY, STATE, sections, warnings=tuple(warnings))
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: str | Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open(path, "rb") as stream:
+            return stream.read()
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 @dataclass(slots=True)
 class _Reading:
-    folder: Path
+    folder: str
     drafts: list[Draft] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    included: set[Path] = field(default_factory=set)
+    included: set[str] = field(default_factory=set)
 
     def container(self, element: etree._Element, parent: Draft | None, depth: int) -> None:
         kind = _words(element, _PREFIX).lower() or "container"
@@ -132,18 +135,17 @@ class _Reading:
         return between
 
     def include(self, href: str, parent: Draft, depth: int) -> None:
-        path = (self.folder / href).resolve()
-        name = href.removeprefix("./")
-        if not path.is_relative_to(self.folder):
+        path = os.path.normpath(os.path.join(self.folder, href))
+        if not path.startswith(self.folder.rstrip(os.sep) + os.sep):
             self.warnings.append(f"{parent.name} includes {href!r}, which is outside of its folder and not read")
-            return
-        if path in self.included:
+        elif path in self.included:
             self.warnings.append(f"{parent.name} includes {href!r}, which is included elsewhere too")
-            return
-        self.included.add(path)
-        self.file(path, name, parent, depth)
+        else:
+            self.file(path, parent, depth)
 
-    def file(self, path: Path, name: str, parent: Draft | None, depth: int) -> None:
+    def file(self, path: str, parent: Draft | None, depth: int) -> None:
+        self.included.add(path)
+        name = os.path.relpath(path, self.folder).replace(os.sep, "/")
         try:
             data = _bytes(path)
             root = document(data, name)
@@ -159,22 +161,23 @@ class _Reading:
             self.warnings.append(f"{name}: its root is {root.tag}, neither a section nor a container; it is left out")
 
     def section(self, element: etree._Element, parent: Draft | None, name: str | None) -> Draft:
-        number = _words(element, _NUM)
-        draft = Draft(SECTION, number, _words(element, _HEADING), parent, content=_content(element), file=name)
-        draft.status = _words(element, _REASON).lower() or None
+        said = {child.tag: _all(child) for child in element if child.tag in _SAID}
+        draft = Draft(SECTION, said.get(_NUM, ""), said.get(_HEADING, ""), parent, content=_content(element), file=name)
+        draft.status = said.get(_REASON, "").lower() or None
         self.drafts.append(draft)
         return draft
 
     def orphans(self) -> None:
         """Read the sections beside the index that it does not include, below its highest level."""
         top = self.drafts[0]
-        for path in sorted(self.folder.rglob("*.xml")):
-            if path.resolve() in self.included or path.is_symlink():
-                continue
-            name = path.relative_to(self.folder).as_posix()
-            self.warnings.append(f"{name}: no index includes it; it stands below {top.name}")
-            self.included.add(path.resolve())
-            self.file(path, name, top, 0)
+        for folder, folders, names in os.walk(self.folder):
+            folders.sort()
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                if name.endswith(".xml") and path not in self.included:
+                    below = os.path.relpath(path, self.folder).replace(os.sep, "/")
+                    self.warnings.append(f"{below}: no index includes it; it stands below {top.name}")
+                    self.file(path, top, 0)
 
 
 def _local(element: etree._Element) -> str:
@@ -187,6 +190,8 @@ def _words(element: etree._Element, tag: str) -> str:
 
 
 def _all(element: etree._Element) -> str:
+    if len(element) == 0:
+        return markup.shown(element.text or "")
     return markup.shown("".join(map(str, element.itertext())))
 
 

@@ -72,7 +72,11 @@ class Drafts:
     def _parent_of_section(self, draft: Draft) -> Draft | None:
         innermost = self._open[-1] if self._open else None
         parts = components(draft.number)
-        known = self._numbered.get(".".join(parts[:-1]))
+        above = draft.number.rpartition(".")[0] if len(parts) > 1 else ""
+        if innermost is not None and innermost.number == above:
+            self._numbered.setdefault(draft.number, draft)
+            return innermost
+        known = self._numbered.get(above)
         if known is not None and known.kind == SECTION:
             parent: Draft | None = known
         elif len(parts) < 2 or (innermost is not None and not self._leads(innermost, parts)):

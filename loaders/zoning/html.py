@@ -24,6 +24,7 @@ from loaders.zoning.writing import Body
 
 _LEGISLATION: Final = frozenset({"Legislation", "LegislationObject"})
 _LONGEST_TITLE: Final = 120
+_FIRST: Final = frozenset("0123456789TtSsCcAaDdPp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ class _Reading:
 
     def is_level(self, text: str) -> bool:
         """Whether a line within a section is the heading of a level of which only the numbers tell."""
-        if len(text) > _LONGEST_TITLE or text[-1] in ".;:," or not self.numbers:
+        if text[0] not in _FIRST or len(text) > _LONGEST_TITLE or text[-1] in ".;:," or not self.numbers:
             return False
         heading = heading_of(text)
         if heading is None or not heading.title:

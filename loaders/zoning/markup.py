@@ -111,6 +111,12 @@ def write(element: etree._Element, body: Callable[[], Body], taken: Line) -> Non
     _Writer(body, taken).inside(element)
 
 
+def _extend(run: list[str], words: str | None) -> None:
+    # White space before the first word of a run is none of it.
+    if words and (run or not words.isspace()):
+        run.append(words)
+
+
 class _Writer:
     def __init__(self, body: Callable[[], Body], taken: Line) -> None:
         self.body, self.taken = body, taken
@@ -119,60 +125,54 @@ class _Writer:
         if text and not self.taken(text, element):
             self.body().add(text)
 
-    def lines(self, pieces: list[str], element: etree._Element) -> None:
-        for part in "".join(pieces).split("\v"):
+    def lines(self, run: list[str], element: etree._Element) -> None:
+        """Write what has come together between two blocks."""
+        text = "".join(run)
+        run.clear()
+        for part in text.split("\v"):
             self.line(shown(part), element)
 
     def inside(self, element: etree._Element) -> None:
         """Write what is in an element, run by run: words between blocks are a paragraph of their own."""
         # With a stack of its own: broken HTML nests deeper than Python calls.
         waiting: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
-        run: list[str] = [element.text or ""]
-
-        def flush(of: etree._Element) -> None:
-            if len(run) != 1 or run[0]:
-                self.lines(run, of)
-            run[:] = []
-
+        run: list[str] = []
+        _extend(run, element.text)
         while waiting:
             parent, children = waiting[-1]
             child = next(children, None)
             if child is None:
                 waiting.pop()
-                if parent.tag in _BLOCKS:
-                    flush(parent)
-                if waiting and parent.tail:
-                    run.append(parent.tail)
+                if run and parent.tag in _BLOCKS:
+                    self.lines(run, parent)
+                if waiting:
+                    _extend(run, parent.tail)
                 continue
             tag = child.tag
-            if tag in _UNSEEN:
-                pass
-            elif tag == "br":
-                run.append("\v")
-            elif tag == "table":
-                flush(parent)
-                self.body().table(table_of(child))
-            elif tag == "ol":
-                flush(parent)
-                self.numbered(child, ())
-            elif tag in _BLOCKS:
-                flush(parent)
-                if len(child) == 0:
+            if tag in _BLOCKS:
+                if run:
+                    self.lines(run, parent)
+                if tag == "table":
+                    self.body().table(table_of(child))
+                elif tag == "ol":
+                    self.numbered(child, ())
+                elif len(child) == 0:
                     if child.text:
                         self.line(shown(child.text), child)
                 else:
-                    run.append(child.text or "")
+                    _extend(run, child.text)
                     waiting.append((child, iter(child)))
                     continue
-            elif len(child) == 0:
+            elif tag == "br":
+                run.append("\v")
+            elif tag not in _UNSEEN:
                 run.append(child.text or "")
-            else:
-                run.append(child.text or "")
-                waiting.append((child, iter(child)))
-                continue
-            if child.tail:
-                run.append(child.tail)
-        flush(element)
+                if len(child):
+                    waiting.append((child, iter(child)))
+                    continue
+            _extend(run, child.tail)
+        if run:
+            self.lines(run, element)
 
     def numbered(self, element: etree._Element, path: tuple[str, ...]) -> None:
         """Write a list that a browser numbers, and note what each item's label is."""
@@ -202,11 +202,9 @@ class _Writer:
         for child in element:
             if child.tag == "ol":
                 self.lines(run, element)
-                run = []
                 self.numbered(child, path)
             elif child.tag in _BLOCKS:
                 self.lines(run, element)
-                run = []
                 self.inside(child)
             elif child.tag not in _UNSEEN:
                 run += _pieces(child)
