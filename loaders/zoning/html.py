@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -94,12 +94,16 @@ class _Reading:
     """What stands before the first heading."""
     numbers: frozenset[str] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
+    apart: Set[etree._Element] = frozenset()
+    """Elements within others that are sections of their own."""
 
     def code(self, municipality: str | None, state: str | None) -> Code:
         said = _said(self.root)
         self.labels = {entry.id: entry.label for entry in self.contents or ()}
-        elements = [each for each in self.root.iter("section") if next(each.iterancestors("section"), None) is None]
-        found = [(each, *self.heading(each)) for each in elements]
+        found = [(each, *self.heading(each)) for each in self.root.iter("section")]
+        # One within another is a section of its own where it has a number.
+        found = [each for each in found if (each[1] is not None and each[1].number) or not _is_within(each[0])]
+        self.apart = {element for element, _, _ in found if _is_within(element)}
         self.numbers = _prefixes([heading.number for _, heading, _ in found if heading is not None])
         self.title(said)
         if found:
@@ -143,7 +147,7 @@ class _Reading:
     def heading(self, element: etree._Element) -> tuple[Heading | None, etree._Element | None]:
         """The heading of a ``<section>``, and the element that it is."""
         first = next((child for child in element.iter(*markup.HEADINGS)), None)
-        if first is not None:
+        if first is not None and next(first.iterancestors("section"), None) is element:
             text = markup.text_of(first)
             heading = heading_of(text)
             if heading is not None:
@@ -170,7 +174,7 @@ class _Reading:
         def taken(text: str, inner: etree._Element) -> bool:
             return inner is first or self.is_level(text)
 
-        markup.write(element, self.body, taken)
+        markup.write(element, self.body, taken, self.apart)
         following = element.getnext()
         if draft.line is not None and following is not None:
             draft.last_line = max(draft.line, (_line(following) or 1) - 1)
@@ -225,13 +229,22 @@ def _line(element: etree._Element) -> int | None:
     return line if isinstance(line, int) else None
 
 
+def _is_within(element: etree._Element) -> bool:
+    return next(element.iterancestors("section"), None) is not None
+
+
 def _meta(root: etree._Element, name: str) -> str | None:
-    return next((each.get("content") for each in root.iter("meta") if each.get("name") == name), None)
+    return next((each.get("content") for each in _head(root).iter("meta") if each.get("name") == name), None)
+
+
+def _head(root: etree._Element) -> etree._Element:
+    head = root.find("head")
+    return root if head is None else head
 
 
 def _said(root: etree._Element) -> Mapping[str, Any]:
     """What the metadata of a file say of it (https://schema.org/Legislation)."""
-    for element in root.iter("script"):
+    for element in _head(root).iter("script"):
         if element.get("type") != "application/ld+json":
             continue
         try:

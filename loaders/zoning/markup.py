@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from copy import copy
 from typing import Final
 
@@ -106,9 +106,14 @@ Line = Callable[[str, etree._Element], bool]
 """Takes a line and the element that it stands in, and says whether that was all to do with it."""
 
 
-def write(element: etree._Element, body: Callable[[], Body], taken: Line) -> None:
-    """Write what is in an element to the body that is the current one, each line of which `taken` may take instead."""
-    _Writer(body, taken).inside(element)
+def write(
+    element: etree._Element, body: Callable[[], Body], taken: Line, apart: Set[etree._Element] = frozenset()
+) -> None:
+    """Write what is in an element to the body that is the current one, each line of which `taken` may take instead.
+
+    Elements `apart` are left out.
+    """
+    _Writer(body, taken, apart).inside(element)
 
 
 def _extend(run: list[str], words: str | None) -> None:
@@ -118,8 +123,8 @@ def _extend(run: list[str], words: str | None) -> None:
 
 
 class _Writer:
-    def __init__(self, body: Callable[[], Body], taken: Line) -> None:
-        self.body, self.taken = body, taken
+    def __init__(self, body: Callable[[], Body], taken: Line, apart: Set[etree._Element]) -> None:
+        self.body, self.taken, self.apart = body, taken, apart
 
     def line(self, text: str, element: etree._Element) -> None:
         if text and not self.taken(text, element):
@@ -152,7 +157,9 @@ class _Writer:
             if tag in _BLOCKS:
                 if run:
                     self.lines(run, parent)
-                if tag == "table":
+                if tag == "section" and child in self.apart:
+                    pass
+                elif tag == "table":
                     self.body().table(table_of(child))
                 elif tag == "ol":
                     self.numbered(child, ())

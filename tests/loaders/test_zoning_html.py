@@ -195,6 +195,19 @@ def test_html_without_section_elements_is_parted_by_its_headings() -> None:
     ]
 
 
+def test_sections_within_sections_are_apart_where_they_have_numbers() -> None:
+    code = parse(
+        "<h1>Title 7 Land</h1><section><h2>Chapter 1 - BARNS</h2><p>Before.</p><section><h3>Sec. 1-1. Tall</h3>"
+        "<section><h4>Note</h4>up</section></section>After.<section><h3>Sec. 1-2. Low</h3>down</section></section>"
+    )
+    assert [(s.key, s.parent, s.text) for s in code.sections] == [
+        ("7", None, ""),
+        ("7|chapter 1", "7", "Before.\nAfter."),
+        ("1-1", "7|chapter 1", "Note\nup"),
+        ("1-2", "7|chapter 1", "down"),
+    ]
+
+
 def test_an_empty_code_is_no_error_and_is_told() -> None:
     for text in ("", "   ", HEAD.partition("<h1>")[0] + "</body></html>", "<p>Welcome.</p>"):
         code = parse(text)
