@@ -221,15 +221,15 @@ def finished(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Section]:
             draft.content = (draft.body or Body()).content()
     given = _in_tree_order(_without_contents(_in_tree_order(given), warnings))
     taken: dict[str, Draft] = {}
+    counts: dict[str, int] = defaultdict(int)
     siblings: dict[Draft | None, int] = defaultdict(int)
     sections = []
     for draft in given:
-        base = key_of(draft)
-        draft.key, count = base, 1
+        base = draft.key = key_of(draft)
         while draft.key in taken:
-            count += 1
-            draft.key = f"{base}~{count}"
-        if count > 1:
+            counts[base] += 1
+            draft.key = f"{base}~{counts[base] + 1}"
+        if draft.key != base:
             warnings.append(
                 f"{draft.name} has the number of {taken[base].name}: its key is {draft.key}"
                 if draft.number
@@ -311,13 +311,10 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
         while above is not None and above not in holding:
             holding.add(above)
             above = above.parent
+    meant = {key: next((each for each in group if each in holding), group[-1]) for key, group in groups.items()}
     for draft in drafts:
-        if not draft.number or draft in holding or draft in left:
-            continue
-        group = groups[draft.key]
-        kept = next((each for each in group if each in holding), group[-1])
-        if kept is not draft:
-            left[draft] = kept
+        if draft.number and draft not in holding and draft not in left and meant[draft.key] is not draft:
+            left[draft] = meant[draft.key]
     _tell(drafts, left, warnings)
     for draft in drafts:
         if draft.parent in left:
@@ -326,7 +323,7 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
 
 
 def _tell(drafts: Sequence[Draft], left: Mapping[Draft, Draft], warnings: list[str]) -> None:
-    listed = [draft for draft in drafts if draft in left and not (draft.content and draft.content.text)]
+    listed = {draft: None for draft in drafts if draft in left and not (draft.content and draft.content.text)}
     for draft in drafts:
         kept = left.get(draft)
         if kept is None:
@@ -341,6 +338,7 @@ def _tell(drafts: Sequence[Draft], left: Mapping[Draft, Draft], warnings: list[s
             new = (note for note in draft.content.notes if note not in kept.content.notes)
             kept.content = replace(kept.content, notes=(*kept.content.notes, *new))
     if listed:
+        first = next(iter(listed)).name
         warnings.append(
-            f"{len(listed):,} headings without text stand elsewhere with it, from {listed[0].name}: a table of contents"
+            f"{len(listed):,} headings without text stand elsewhere with it, from {first}: a table of contents"
         )

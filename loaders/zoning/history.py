@@ -23,17 +23,20 @@ _LOOSE: Final = re.compile(rf"(?:{_ACTS}\b|{_SOURCES})[^\n]*\d", re.IGNORECASE)
 _HEADING: Final = re.compile(r"(?:legislative\s+|ordinance\s+|amendment\s+)?history\s*:?\s*", re.IGNORECASE)
 _WITHIN: Final = r"(?:[^()]|\([^()]*\))*"
 _LAST: Final = re.compile(rf"(?<=[.;:!?”\"'’)])\s*(?P<note>\(\s*{_SOURCES}{_WITHIN}\))$", re.IGNORECASE)
+LONGEST: Final = 5_000
+"""Characters of the longest note: a list of all the ordinances that changed a section."""
+
 _FIRST: Final = frozenset("([aAcCdDeEhHpPrRtT")
 
 
 def is_note(line: str) -> bool:
     """Return whether all of `line` is a note on the history of a section, wherever it stands."""
-    return line[:1] in _FIRST and _NOTE.fullmatch(line) is not None
+    return line[:1] in _FIRST and len(line) <= LONGEST and _NOTE.fullmatch(line) is not None
 
 
 def is_note_below(line: str) -> bool:
     """Return whether `line` is one below the heading "History", where fewer marks tell it."""
-    return is_note(line) or _LOOSE.match(line) is not None
+    return len(line) <= LONGEST and (is_note(line) or _LOOSE.match(line) is not None)
 
 
 def is_heading(line: str) -> bool:

@@ -22,7 +22,8 @@ _BLOCKS: Final = HEADINGS | frozenset(
     | {"table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "body", "html"}
 )
 _CELLS: Final = ("td", "th")
-_LARGEST_SPAN: Final = 1_000
+_WIDEST: Final = 100
+_TALLEST: Final = 1_000
 _CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:\-]+)", re.IGNORECASE)
 _ROMAN: Final = tuple(
     zip(
@@ -299,7 +300,7 @@ def _boxed(element: etree._Element) -> etree._Element:
 
 def _cell(element: etree._Element) -> Written:
     header = element.tag == "th"
-    colspan, rowspan = _span(element.get("colspan")), _span(element.get("rowspan"))
+    colspan, rowspan = _span(element.get("colspan"), _WIDEST), _span(element.get("rowspan"), _TALLEST)
     if len(element) == 0:
         return Written(shown(element.text or ""), colspan, rowspan, header)
     nested: list[etree._Element] = []
@@ -337,8 +338,8 @@ def _cell(element: etree._Element) -> Written:
     return Written(text, colspan, rowspan, header, marks, inner)
 
 
-def _span(value: str | None) -> int:
-    return min(max(1, _whole(value, 1)), _LARGEST_SPAN)
+def _span(value: str | None, largest: int) -> int:
+    return min(max(1, _whole(value, 1)), largest)
 
 
 def _whole(value: str | None, default: int) -> int:

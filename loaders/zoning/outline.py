@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Final
 
@@ -57,7 +58,8 @@ class _Token:
     """Whether the line before it announces what follows, with a colon."""
 
 
-def readings(label: str, mark: str) -> list[Reading]:
+@lru_cache(4_096)
+def readings(label: str, mark: str) -> Sequence[Reading]:
     """Return what `label` may mean: ``i`` is the ninth letter, or one in Roman numerals."""
     bare, inserted = label, 0.0
     if (match := re.fullmatch(r"([0-9]+)[A-Za-z]|([A-Za-z]+)-[0-9A-Za-z]+", label)) is not None:
@@ -170,7 +172,8 @@ def unique(subsections: Iterator[Subsection]) -> Sequence[Subsection]:
     for each in subsections:
         path = each.path
         # Below a part that was renamed, the new name goes for all that it holds.
-        renamed = [entry for entry in renamed if each.start < entry[0].end]
+        while renamed and each.start >= renamed[-1][0].end:
+            renamed.pop()
         for outer, old, new in renamed:
             if path[: len(old)] == old and each.start >= outer.start:
                 path = new + path[len(old) :]

@@ -53,7 +53,7 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
     service = Service(str(settings.municode_url).rstrip("/"), settings.answers_dir)
     client = service.client(match["client"], match["state"].upper())
     scope = f"{SCHEME}:{segment(str(client['ClientID']))}/"
-    files: dict[str, Path] = {}
+    fetched: dict[str, bytes] = {}
     revisions = []
     for product in service.products(client["ClientID"]):
         answers = service.code(client, product, match["node"])
@@ -62,13 +62,14 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
         source = (
             f"{scope}{segment(str(product_id(product)))}{'@' + segment(match['node']) if match['node'] else ''}.json"
         )
-        path = folder / f"{sha256(source)[:32]}.json"
-        _write(path, json.dumps(answers, ensure_ascii=False).encode(errors="backslashreplace"))
-        files[source] = path
+        fetched[source] = json.dumps(answers).encode()
         revisions.append(str(answers["job"].get("Name") or answers["job"]["Id"]))
-    if not files:
+    if not fetched:
         below = f" with a node {match['node']!r}" if match["node"] else ""
         raise SourceError(f"{location}: this client has no code{below}")
+    files = {source: folder / f"{sha256(source)[:32]}.json" for source in fetched}
+    for source, data in fetched.items():
+        _write(files[source], data)
     return Fetched(files, scope, "; ".join(revisions), service.warnings)
 
 

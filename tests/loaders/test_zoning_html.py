@@ -256,6 +256,13 @@ def test_a_section_of_5_mb_and_elements_that_nest_deep_are_read_or_refused() -> 
         parse(deep % ("<div>" * 50_000))
 
 
+def test_thousands_of_sections_with_one_number_are_kept_in_bounded_time() -> None:
+    code = parse(HEAD + "".join(f"<section><h3>7.04.010 A</h3>{n}</section>" for n in range(3_000)))
+    assert [s.key for s in code.sections][-1] == "7.04.010~3000"
+    code = parse(HEAD + "<section><h3>7.04.010 A</h3></section>" * 3_000)
+    assert [s.key for s in code.sections] == ["7", "7.04", "7.04.010"]
+
+
 def test_what_is_no_table_of_contents_is_refused() -> None:
     for data in (b"[]", b"{}", b'{"sections": [{"id": 1}]}', b"nonsense", b"[" * 100_000):
         with pytest.raises(SourceError, match="not a table of contents"):
