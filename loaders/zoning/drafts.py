@@ -259,7 +259,7 @@ def _section(draft: Draft) -> Section:
     content = draft.content or Content()
     status = draft.status or status_of(draft.title) or (status_of(content.text) if len(content.text) < 200 else None)
     if status is None and not content.text and not draft.children and content.notes:
-        status = "repealed" if "repealed" in content.notes[-1].text[:200].lower() else None
+        status = "repealed" if any("repealed" in note.text[:200].lower() for note in content.notes) else None
     return Section(
         draft.key, draft.number, draft.title, draft.kind, draft.level, draft.parent.key if draft.parent else None,
         draft.order or 0, content.text, content.subsections, content.tables, content.citations, content.notes, status,
