@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
@@ -62,6 +63,8 @@ SD: Final = Namespace("http://www.w3.org/ns/sparql-service-description#")
 WIKIBASE: Final = Namespace("http://wikiba.se/ontology#")
 ONTOLEX: Final = Namespace("http://www.w3.org/ns/lemon/ontolex#")
 CC: Final = Namespace("http://creativecommons.org/ns#")
+QUDT: Final = Namespace("http://qudt.org/schema/qudt/")
+UNIT: Final = Namespace("http://qudt.org/vocab/unit/")
 
 _WIKIDATA: Final = "http://www.wikidata.org/"
 WD: Final = Namespace(_WIKIDATA + "entity/")
@@ -105,6 +108,8 @@ PREFIXES: Final[dict[str, str]] = {
     "wikibase": WIKIBASE.iri,
     "ontolex": ONTOLEX.iri,
     "cc": CC.iri,
+    "qudt": QUDT.iri,
+    "unit": UNIT.iri,
     "wd": WD.iri,
     "wds": WDS.iri,
     "wdv": WDV.iri,
@@ -134,6 +139,8 @@ Kind = Literal[
     "graph", "code",
     "speech", "sitting", "debate", "division", "bill", "person", "party", "chamber", "electorate",
     "membership",
+    "municipality", "section", "district", "landuse", "permission", "standard", "definition", "law", "statement",
+    "summary",
 ]  # fmt: skip
 
 _INDEX: Final = re.compile("0|[1-9][0-9]*")
@@ -162,6 +169,16 @@ _ROOTS: Final[dict[str, str]] = {
     "chamber": BASE + "id/chamber/",
     "electorate": BASE + "id/electorate/",
     "membership": BASE + "id/membership/",
+    "municipality": BASE + "id/municipality/",
+    "section": BASE + "id/section/",
+    "district": BASE + "id/district/",
+    "landuse": BASE + "id/landuse/",
+    "permission": BASE + "id/permission/",
+    "standard": BASE + "id/standard/",
+    "definition": BASE + "id/definition/",
+    "law": BASE + "id/law/",
+    "statement": BASE + "id/st/",
+    "summary": BASE + "id/summary/",
 }
 
 
@@ -212,11 +229,18 @@ def span_of(unit: NamedNode, start: int, end: int) -> NamedNode:
     return NamedNode(f"{unit.value}{'&' if '#' in unit.value else '#'}char={start},{end}")
 
 
-def part_of(whole: NamedNode, kind: Literal["utterance", "vote", "text"], number: int) -> NamedNode:
+def part_of(
+    whole: NamedNode, kind: Literal["utterance", "vote", "text", "table", "note", "quantity"], number: int
+) -> NamedNode:
     """Return the IRI of a numbered part of a record, from 0: an utterance of a speech, a vote of a division, a
-    procedural text of a sitting.
+    procedural text of a sitting, a table or note of a section, the quantity of a standard.
     """
     return NamedNode(f"{whole.value}#{kind}={number}")
+
+
+def subsection_of(section: NamedNode, labels: Iterable[str]) -> NamedNode:
+    """Return the IRI of a subsection by its labels from the outermost: (a)(1)(A) is ``#subsection=a.1.A``."""
+    return NamedNode(f"{section.value}#subsection={'.'.join(segment(label) for label in labels)}")
 
 
 def mention_of(unit: NamedNode, start: int, end: int, thing: NamedNode) -> NamedNode:
