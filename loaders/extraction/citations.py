@@ -1,21 +1,21 @@
-"""Citations of law in text."""
+"""Citations of law in text: of other parts of the same code, and of other laws.
+
+A scanner stops at the words and signs that a citation begins with, and reads on from there: the numbers of a list or a
+range, and after them what they are of. What it reads at one place is bounded, so a text is read in linear time.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
+from loaders.extraction import statutes
+from loaders.extraction.statutes import Body, Law
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """A law that is no part of the code that cites it."""
-
-    jurisdiction: str
-    """``us``, or ``us-`` and the two letters of a state: ``us-ut``."""
-    scheme: str
-    """What its numbers count in: ``usc``, ``cfr``, ``code``, ``public-law``, ``public-act``, ``dc-law``."""
-    citation: str
-    """Normalised: ``42 U.S.C. § 1983``, ``Utah Code § 10-9a-103``, ``MCL 125.3101``, ``D.C. Law 13-312``."""
+THIS: Final = "this"
+"""Stands for the number of the one that the citing section is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +25,506 @@ class Citation:
     start: int
     end: int
     raw: str
-    """The text there."""
+    """The words of the whole: of a member of ``§§ 3 and 4``, those. `start` and `end` are the member's own."""
     form: str
-    """Which pattern it is of: section, range, number, subsection, article, division, chapter, title, this, usc, ..."""
+    """Which pattern it is of: section, number, subsection, this, title, chapter, ...; usc, cfr, state code, public law,
+    public act, dc law."""
     levels: Sequence[tuple[str, str]] = ()
     """Of the code itself, kind and number from the outermost that is named: ``(("title", "8"), ("chapter", "2A"))``.
-    The number ``this`` is the one that the citing section is in."""
+    The number `THIS` is the one that the citing section is in."""
     labels: Sequence[str] = ()
     """Of the subsection, bare, from the outermost."""
     through: str | None = None
     """Of the first end of a range: the number of its last."""
     law: Law | None = None
-    """What it cites where that is not the code itself."""
+    """What it cites where that is another law."""
+    of: str | None = None
+    """The words for the document that it is of, where that is neither the code itself nor a known law: the Act."""
     confidence: float = 0.95
     method: str = "citation"
 
     @property
     def key(self) -> str:
         """The same for all citations of the same: ``section 15.3.24.090(G)``, ``title 8|chapter 2A``."""
-        if self.law is not None:
-            return self.law.citation
         labels = "".join(f"({label})" for label in self.labels)
-        return "|".join(f"{kind} {number}" for kind, number in self.levels) + labels
+        if self.law is not None:
+            return self.law.citation + labels
+        return "|".join(f"{kind} {number}" for kind, number in self.levels) + labels + (f" of {self.of}" if self.of else "")
+
+    @property
+    def internal(self) -> bool:
+        """Whether it is of the code itself, or at least says nothing else."""
+        return self.law is None and self.of is None
 
 
-def citations(text: str) -> Sequence[Citation]:
-    """Return what `text` cites, in its order; none overlaps another."""
-    raise NotImplementedError
+_RANKS: Final = {
+    "title": 0, "subtitle": 1, "chapter": 2, "subchapter": 3, "article": 4, "division": 5, "unit": 5, "part": 6, "subpart": 7,
+    "section": 8,
+}  # fmt: skip
+_LEVEL: Final = r"(?:(?:sub)?(?:title|chapter|part)|article|division)"
+_RELATIVE: Final = r"(?:(?:sub)?(?:section|paragraph|clause)|subdivision)"
+_ANCHOR: Final = re.compile(
+    "|".join(
+        (
+            r"(?P<reporter>\b(?P<in_title>\d{1,2}) "
+            rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b))",
+            rf"(?P<numbered>\b(?:{statutes.ACTS}))",
+            rf"(?P<code>\b(?P<code_name>{statutes.NAME}))",
+            rf"(?P<this>\b[Tt]his (?P<this_kind>(?i:{_LEVEL}|(?:sub)?section))\b)",
+            rf"(?P<relative>\b(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.])))",
+            r"(?P<section>(?:\b(?i:(?:sub)?sections?|secs?\.)|§(?: ?§)?) ?(?=\d))",
+            rf"(?P<level>\b(?i:(?P<level_kind>{_LEVEL})(?P<plural>s?)):? (?=[\dA-Z]))",
+            r"(?P<number>(?<![\w.\-–$/:\n])(?=\d{1,4}[A-Za-z]?\.\d{1,6}[A-Za-z]{0,2}\.\d))",
+        )
+    )
+)
+_NUMBER: Final = re.compile(r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?![A-Za-z0-9])")
+_LEVEL_NUMBER: Final = re.compile(
+    r"(?:\d{1,4}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,6}|[A-Z]\d{1,4}|[IVXLC]{1,7}(?:-?[A-Z])?|[A-Z])"
+    r"(?![A-Za-z0-9'’])"
+)
+_LABEL: Final = r"\((?:[A-Za-z]{1,2}|[ivxl]{1,6}|[IVXL]{1,6}|\d{1,3}[A-Za-z]{0,2})(?:-\d{1,2}[A-Za-z]?)?\)"
+_LABELS: Final = re.compile(rf"(?:{_LABEL}){{1,8}}")
+_SPACED_LABELS: Final = re.compile(rf" (?:{_LABEL}){{1,8}}(?=,? (?:and|or|through|of) )")
+_ROMAN: Final = re.compile(r"[ivx]{2,6}|[IVX]{2,6}")
+_LETTER: Final = re.compile(r"[A-Z](?![\w'’])")
+_JOINT: Final = re.compile(r"(?: \[[a-z ]{1,20}\])?(?:, (?:(?:and/or|and|or) )?|;? (?:and/or|and|or|&) |, ?(?=\d))")
+_RANGE: Final = re.compile(r",? (?:to|through|thru) | ?[–—] ?| - |-(?=[(§])")
+_SIGN: Final = re.compile(r"(?:§(?: ?§)?|[Ss]ections?\b|['’](?=\d)) ?")
+_ORDINAL: Final = re.compile(r"\d+(?:st|nd|rd|th)")
+_UNIT: Final = re.compile(
+    r"[ -]?(?:%|percent|feet|foot|ft|inch|square|sq|acres?\b|(?:calendar |business )?days?\b|months?\b|years?\b|hours?\b"
+    r"|minutes?\b|units?\b|C\.? ?F\.? ?R|U\.? ?S\.? ?C|DCMR|Stat\.|dollars?\b|stor(?:y|ies)\b|spaces?\b|times\b|gallons?\b|pounds?\b|miles?\b)",
+    re.IGNORECASE,
+)
+_YEAR: Final = re.compile(r"(?:1[789]|20)\d\d")
+_DATE: Final = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d\d|(?:19|20)\d\d)$")
+_ET_SEQ: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?")
+_LAW: Final = re.compile(
+    rf",? (?:of (?:the )?)?\(?(?:(?P<title>\d{{1,2}}) )?(?P<name>{statutes.NAME}|{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b)"
+)
+_OF: Final = re.compile(r",? (?:of|in|under|from) (?:the |said )?")
+_THIS: Final = re.compile(rf"(?:this|that|such) (?P<kind>(?i:{_LEVEL}|{_RELATIVE}))\b", re.IGNORECASE)
+_OF_LEVEL: Final = re.compile(rf"(?P<kind>(?i:{_LEVEL}|unit)) (?=[\dA-Z])")
+_OF_RELATIVE: Final = re.compile(rf" of (?:(?:this|that|such) )?(?i:{_RELATIVE}) ?(?=\()")
+_CHAIN: Final = re.compile(rf",? (?P<kind>(?i:{_LEVEL}|section))s?:? (?=[\dA-Z])")
+_UP: Final = re.compile(rf", (?P<kind>(?i:{_LEVEL})) (?=[\dA-Z])")
+_ACT_NAME: Final = re.compile(r", ((?:[A-Z][\w&'’-]* (?:(?:and|of|for) )?){1,7}Act)\b")
+_IN_BRACKETS: Final = re.compile(r",? \((?:1953|as amended|1953,? as amended)[^()]{0,40}\)|, 1953,? as amended")
+_TITLE_WORD: Final = re.compile(r"(?:[A-Z][\w.&'’-]*|(?:of|and|for|the|to|on|in|a|an)\b|\d{4}\b),? ?")
+_DOCUMENT: Final = re.compile(
+    r"(?:Acts?|Codes?|Laws?|Ordinances?|Constitution|Regulations?|Rules|Standards?|Permit|Charter|Statutes?|Manual|Plan"
+    r"|Agreement|Lease|Contract|Compact|Resolution)\b"
+)
+_ACRONYM: Final = re.compile(r"[A-Z]{3,8}\b")
+_LOWER_DOCUMENT: Final = re.compile(r"(?:(?:that|said|such) )?(?:act|constitution|charter)\b")
+_BEFORE: Final = re.compile(r"((?:[A-Z][\w.&'’-]* ){1,6}(?:Code|Act|Standards?|Regulations|Reg\.|Permit)),? $")
+_CLASS: Final = re.compile(r"Class \w{1,3}, $")
+_OWN: Final = re.compile(
+    r"(?:Municipal|City|Town|Township|Village|County|Zoning|Land Use|Development) (?:[A-Z]\w+ )?(?:Code|Ordinance)"
+    r"|Code of Ordinances|Ordinance Code|^(?:Code|Ordinance|Title|Codes? and)$"
+)
+_MEMBERS: Final = 200
+"""Members of one list that are read: no law cites more together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    start: int
+    end: int
+    number: str
+    labels: tuple[str, ...] = ()
+    through: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """What follows a citation and says what it is of."""
+
+    end: int
+    """Of the words that are part of the citation: the levels, the name of the body."""
+    after: int
+    """Of all that is read."""
+    levels: tuple[tuple[str, str], ...] = ()
+    body: Body | None = None
+    of: str | None = None
+    title: str | None = None
+
+
+def citations(text: str, state: str | None = None) -> Sequence[Citation]:
+    """Return what `text` cites, in its order; none overlaps another.
+
+    `state` is that of the municipality, in two letters: whose the public acts are that it cites.
+    """
+    found: list[Citation] = []
+    at = 0
+    while anchor := _ANCHOR.search(text, at):
+        read, at = _READERS[anchor.lastgroup or ""](text, anchor, state)
+        found += read
+        at = max(at, anchor.start() + 1)
+    return found
+
+
+def _reporter(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    body = statutes.body_of(anchor["reporter_name"])
+    return _of_body(text, anchor, body, anchor["in_title"]) if body else ((), anchor.end())
+
+
+def _code(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    body = statutes.body_of(anchor["code_name"])
+    return _of_body(text, anchor, body, None) if body else ((), anchor.end())
+
+
+def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) -> tuple[Sequence[Citation], int]:
+    """The sections or parts of another law, named before their numbers: ``40 CFR Part 312``, ``Utah Code § 10-9a-103``."""
+    form = _form(body) or ""
+    at = anchor.end()
+    if amended := _IN_BRACKETS.match(text, at):
+        at = amended.end()
+    chain, after = _chain(text, at, "")
+    if chain and chain[-1][0] != "section":
+        if chain[-1][0] == "part" and body is statutes.CFR:
+            chain_start = text.rindex(chain[-1][1], at, after)
+            members, end = _numbers(text, chain_start, chain_start, plural=True)
+            found = _parts(members)
+            laws = [body.part(f"Part {member.number}", title) for member in found]
+        else:
+            found, end = [_Member(anchor.start(), after, "")], after
+            laws = [body.part(", ".join(f"{kind.capitalize()} {number}" for kind, number in chain), title)]
+    else:
+        lead = re.compile(r",? ?").match(text, at)
+        at = lead.end() if lead else at
+        sign = _SIGN.match(text, at)
+        at = sign.end() if sign else at
+        plural = sign is not None and ("s" in sign[0] or sign[0].count("§") > 1)
+        members, end = _numbers(text, at, at, plural=plural or body is statutes.CFR)
+        if not members or (not sign and title is None and not _shape(members[0].number)):
+            return (), anchor.end()
+        found = members
+        laws = [
+            body.part(f"Part {member.number}", title)
+            if body is statutes.CFR and not _shape(member.number) and not sign
+            else body.section(member.number, title)
+            for member in found
+        ]
+    found[0] = replace(found[0], start=anchor.start())
+    raw = text[anchor.start() : end]
+    return [
+        Citation(member.start, member.end, raw, form, labels=member.labels, through=member.through, law=law)
+        for member, law in zip(found, laws, strict=True)
+    ], end
+
+
+def _parts(members: Sequence[_Member]) -> list[_Member]:
+    """Parts of regulations, whose numbers have no hyphen: ``405-471`` is a range."""
+    found: list[_Member] = []
+    for member in members:
+        first, hyphen, last = member.number.partition("-")
+        if hyphen and last.isdigit():
+            middle = member.start + len(first)
+            found.append(_Member(member.start, middle, first, through=last))
+            found.append(_Member(middle + 1, member.end, last))
+        else:
+            found.append(member)
+    return found
+
+
+def _act(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    form, law = statutes.act_of(anchor, state)
+    return [Citation(anchor.start(), anchor.end(), anchor[0], form, law=law)], anchor.end()
+
+
+def _this(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    kind = anchor["this_kind"].lower()
+    levels = (("section" if kind == "subsection" else kind, THIS),)
+    return [Citation(anchor.start(), anchor.end(), anchor[0], "this", levels)], anchor.end()
+
+
+def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    """Subsections, and what they are of: ``subsection (a)(1) or (3) of this section``, ``paragraph (2) of § 8-101``."""
+    members: list[_Member] = []
+    plural = anchor[0].rstrip().lower().endswith("s")
+    start, at = (anchor.end() if plural else anchor.start()), anchor.end()
+    bare = _LETTER.match(text, at)
+    if bare:
+        members.append(_Member(start, bare.end(), "", (bare[0],)))
+        end = bare.end()
+    else:
+        labels, end = _labels(text, at)
+        if not labels:
+            return (), anchor.end()
+        members.append(_Member(start, end, "", labels))
+        end = _more_labels(text, members, end)
+    prefix: tuple[str, ...] = ()
+    after = end
+    while within := _OF_RELATIVE.match(text, after):
+        labels, after = _labels(text, within.end())
+        if not labels:
+            break
+        prefix = labels + prefix
+    number, of, form = THIS, None, "subsection"
+    tail = _OF.match(text, after) or re.compile(", of ").match(text, after)
+    if tail and (this := _THIS.match(text, tail.end())):
+        after = this.end()
+    elif tail and (sign := _SIGN.match(text, tail.end())) and (match := _NUMBER.match(text, sign.end())):
+        labels, after = _labels(text, match.end())
+        number, prefix = _plain(match[0]), labels + prefix
+        of = _tail(text, after).of
+    elif bare and not tail and not plural and anchor[0][0].islower() and anchor[0].lower().startswith("section"):
+        return (), anchor.end()
+    members[-1] = replace(members[-1], end=after)
+    raw = text[anchor.start() : after]
+    confidence = 0.75 if bare else 0.95
+    return [
+        Citation(m.start, m.end, raw, form, (("section", number),), prefix + m.labels, m.through, of=of, confidence=confidence)
+        for m in members
+    ], after
+
+
+def _section(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    word = anchor[0].rstrip().lower()
+    plural = word.endswith("s") or word.count("§") > 1
+    members, end = _numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
+    if not members:
+        return (), anchor.end()
+    if word.startswith("sub") and not _shape(members[0].number):
+        members = [replace(m, number=THIS, labels=(m.number, *m.labels)) for m in members]
+    tail = _tail(text, end, acronyms=not _shape(members[0].number))
+    before = _BEFORE.search(text, max(0, anchor.start() - 80), anchor.start())
+    of = tail.of
+    if of is not None and of.endswith("Act") and _shape(members[0].number) == "-":
+        # The act that a part of the code was made by, which is not numbered so.
+        of = None
+    elif of is None and before and not _OWN.search(before[1]):
+        of = before[1]
+    return _found(text, anchor, members, replace(tail, of=of), "section"), max(end, tail.after)
+
+
+def _number(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    members, end = _numbers(text, anchor.start(), anchor.start(), plural=False)
+    if not members or _DATE.match(members[0].number) or _UNIT.match(text, members[0].end):
+        return (), max(end, anchor.end())
+    tail = _tail(text, end)
+    return [replace(each, confidence=0.85) for each in _found(text, anchor, members, tail, "number")], tail.after
+
+
+def _found(
+    text: str, anchor: re.Match[str], members: Sequence[_Member], tail: _Tail, form: str
+) -> Sequence[Citation]:
+    """The citations of sections: of another law if the tail says so."""
+    members = [*members]
+    if tail.body is not None:
+        members[-1] = replace(members[-1], end=tail.end)
+    raw = text[anchor.start() : members[-1].end]
+    title = tail.title or dict(tail.levels).get("title")
+    found = []
+    for member in members:
+        law = tail.body.section(member.number, title) if tail.body else None
+        levels = () if law else (*tail.levels, ("section", member.number))
+        found.append(
+            Citation(
+                member.start, member.end, raw, _form(tail.body) or form, levels, member.labels, member.through, law,
+                None if law else tail.of, 0.7 if _shape(member.number) == "" and not law else 0.95,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    """A title, chapter, article or part: ``subchapter I of Chapter 5 of Title 2``, ``Title 59, Chapter 2, Part 5``."""
+    kind, plural = anchor["level_kind"].lower(), bool(anchor["plural"])
+    if anchor["level_kind"].isupper() and (anchor.start() == 0 or text[anchor.start() - 1] == "\n"):
+        # A heading within the text.
+        return (), anchor.end()
+    if kind == "division" and _CLASS.search(text, max(0, anchor.start() - 12), anchor.start()):
+        # Dangerous goods: Class 1, Division 1.1.
+        return (), anchor.end()
+    members, end = _numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural, level=True)
+    if not members:
+        return (), anchor.end()
+    chain: tuple[tuple[str, str], ...] = ()
+    if len(members) == 1:
+        chain, end = _chain(text, end, kind)
+    tail = _tail(text, end, kind)
+    end = max(end, tail.end)
+    named = _ACT_NAME.match(text, end)
+    members[-1] = replace(members[-1], end=end)
+    raw = text[anchor.start() : end]
+    found = []
+    for member in members:
+        levels = (*tail.levels, (kind, member.number), *chain)
+        law, of = None, tail.of or (named[1] if named else None)
+        if tail.body:
+            words = ", ".join(f"{each.capitalize()} {number}" for each, number in levels)
+            law, levels = tail.body.part(words), ()
+        form = _form(tail.body) or levels[-1][0]
+        found.append(
+            Citation(member.start, member.end, raw, form, levels, (), member.through, law, None if law else of)
+        )
+    return found, max(end, tail.after)
+
+
+_READERS: Final = {
+    "reporter": _reporter, "numbered": _act, "code": _code, "this": _this, "relative": _relative, "section": _section,
+    "level": _level, "number": _number,
+}  # fmt: skip
+
+
+def _numbers(
+    text: str, at: int, start: int, *, plural: bool, level: bool = False
+) -> tuple[list[_Member], int]:
+    """The members of a list of numbers at `at`, and where it ends; the first one starts at `start`."""
+    pattern = _LEVEL_NUMBER if level else _NUMBER
+    members: list[_Member] = []
+    match = pattern.match(text, at)
+    if match is None or _ORDINAL.fullmatch(match[0]) or (not _shape(match[0]) and _UNIT.match(text, match.end())):
+        return members, at
+    end = at
+    while match is not None and len(members) < _MEMBERS:
+        number = _plain(match[0])
+        if members and _shape(members[-1].number) and number.isdigit():
+            # "§§ 4-41a-601 through 603": the last part alone.
+            head = re.match(r".*[.-]", members[-1].number)
+            number = (head[0] if head else "") + number
+        labels, end = ((), match.end()) if level else _labels(text, match.end())
+        members.append(_Member(start, end, number, labels))
+        if labels:
+            end = _more_labels(text, members, end)
+        match, start = _following(text, end, members, plural, pattern)
+    return members, end
+
+
+def _following(
+    text: str, end: int, members: list[_Member], plural: bool, pattern: re.Pattern[str]
+) -> tuple[re.Match[str] | None, int]:
+    """The next number of a list or range, and where that member starts; sets what the last one goes through."""
+    last = members[-1].number
+    ranged = _RANGE.match(text, end)
+    joint = ranged or _JOINT.match(text, end)
+    if joint is None:
+        return None, end
+    sign = _SIGN.match(text, joint.end())
+    match = pattern.match(text, sign.end() if sign else joint.end())
+    if match is None or _ORDINAL.fullmatch(match[0]):
+        return None, end
+    alike = _shape(_plain(match[0])) == _shape(last)
+    shortened = match[0].isdigit() and bool(_shape(last)) and (plural or ranged is not None) and len(match[0]) < 4
+    if not (alike or shortened) or (not sign and _UNIT.match(text, match.end())):
+        return None, end
+    if not (plural or sign or (ranged and _shape(last))):
+        return None, end
+    if ranged:
+        number = _plain(match[0])
+        if shortened:
+            number = last[: max(last.rfind("-"), last.rfind(".")) + 1] + number
+        members[-1] = replace(members[-1], through=number)
+    return match, sign.start() if sign else match.start()
+
+
+def _more_labels(text: str, members: list[_Member], end: int) -> int:
+    """Add the further labels that follow those of the last member: ``(a)(1), (3), and (4)``; return where they end."""
+    while len(members) < _MEMBERS:
+        ranged = _RANGE.match(text, end)
+        joint = ranged or _JOINT.match(text, end)
+        match = _LABELS.match(text, joint.end()) if joint else None
+        if match is None:
+            return end
+        before = members[-1].labels
+        labels = tuple(match[0][1:-1].split(")("))
+        if _ROMAN.fullmatch(labels[0]) and not any(_ROMAN.fullmatch(label) for label in before):
+            return end
+        if ranged:
+            members[-1] = replace(members[-1], through=f"({labels[-1]})")
+        above = max((at for at, label in enumerate(before) if _sort(label) == _sort(labels[0])), default=len(before) - 1)
+        merged = (*before[:above], *labels)
+        end = match.end()
+        members.append(_Member(match.start(), end, members[-1].number, merged))
+    return end
+
+
+def _labels(text: str, at: int) -> tuple[tuple[str, ...], int]:
+    match = _LABELS.match(text, at) or _SPACED_LABELS.match(text, at)
+    if match is None:
+        return (), at
+    return tuple(match[0].strip()[1:-1].split(")(")), match.end()
+
+
+def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], int]:
+    """The levels below one, in order: ``Title 59`` is followed by ``, Chapter 2, Part 5``."""
+    found: list[tuple[str, str]] = []
+    rank = _RANKS.get(kind, -1)
+    while (link := _CHAIN.match(text, at)) and _RANKS[link["kind"].lower()] > rank:
+        below = link["kind"].lower()
+        match = (_NUMBER if below == "section" else _LEVEL_NUMBER).match(text, link.end())
+        if match is None or (below == "section" and kind and _shape(match[0])):
+            break
+        found.append((below, _plain(match[0])))
+        rank, at = _RANKS[below], match.end()
+    return tuple(found), at
+
+
+def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -> _Tail:
+    """What follows and says what a citation of a `kind` is of: levels, a body of law, another document."""
+    end, levels = at, ()
+    for _ in _RANKS:
+        skipped = _ET_SEQ.match(text, at)
+        at = skipped.end() if skipped else at
+        if law := _LAW.match(text, at):
+            return _Tail(law.end(), law.end(), levels, statutes.body_of(law["name"]), title=law["title"])
+        of = _OF.match(text, at)
+        above = _OF_LEVEL.match(text, of.end()) if of else _UP.match(text, at)
+        if above is None or (of is None and _RANKS[above["kind"].lower()] >= _RANKS[kind]):
+            break
+        match = _LEVEL_NUMBER.match(text, above.end())
+        if match is None:
+            break
+        kind = above["kind"].lower()
+        levels = ((kind, _plain(match[0])), *levels)
+        at = end = match.end()
+    of = _OF.match(text, at)
+    if of is None:
+        return _Tail(end, end, levels)
+    if this := _THIS.match(text, of.end()):
+        kind = this["kind"].lower()
+        if kind in _RANKS:
+            return _Tail(this.end(), this.end(), ((kind, THIS), *levels))
+        return _Tail(end, this.end(), levels)
+    return _Tail(end, end, levels, None, _document(text, of.end(), acronyms))
+
+
+def _document(text: str, at: int, acronyms: bool) -> str | None:
+    """The name of the document at `at`, if there is one and it is not the code itself."""
+    if lower := _LOWER_DOCUMENT.match(text, at):
+        return lower[0]
+    end, place = None, at
+    for _ in range(16):
+        keyword = _DOCUMENT.match(text, place) or (_ACRONYM.match(text, place) if acronyms else None)
+        if keyword is not None:
+            end = keyword.end()
+            if not text.startswith(" of ", end):
+                break
+        word = _TITLE_WORD.match(text, place)
+        if word is None:
+            break
+        place = word.end()
+    if end is None or _OWN.search(text[at:end]):
+        return None
+    return text[at:end]
+
+
+def _sort(label: str) -> str:
+    return "1" if label[0].isdigit() else "a" if label[0].islower() else "A"
+
+
+def _form(body: Body | None) -> str | None:
+    if body is None:
+        return None
+    return body.scheme if body.jurisdiction == "us" else "state code" if body.scheme == "code" else "state regulations"
+
+
+def _plain(number: str) -> str:
+    return number.replace("–", "-").replace("‑", "-")
+
+
+def _shape(number: str) -> str:
+    return "-" if "-" in number or "–" in number else "." if "." in number else ""
