@@ -52,6 +52,14 @@ class Settings(BaseSettings):
     embedding_token: SecretStr | None = Field(None, description="Bearer token for `embedding_url`.")
     embedding_threads: int = Field(0, ge=0, description="Threads of the local model; 0 means all cores.")
 
+    chat_url: HttpUrl | None = Field(
+        None, description="OpenAI-compatible chat endpoint that may write summaries and score them, up to its `/v1`."
+    )
+    chat_model: str = Field("", description="Model to ask for at `chat_url`.")
+    chat_token: SecretStr | None = Field(None, description="Bearer token for `chat_url`.")
+    chat_concurrency: int = Field(4, ge=1, le=64, description="Requests to `chat_url` at a time.")
+    chat_timeout_s: float = Field(60.0, gt=0, description="Longest wait for an answer of `chat_url`, in seconds.")
+
     dataset_repo: str = Field(
         "ClimatePolicyRadar/all-document-text-data",
         description="Dataset on the model hub that `kg load climate hub` reads.",

@@ -18,6 +18,7 @@ LAYERS = [
     {"store"},
     {"search", "validation", "reasoning", "provenance"},
     {"knowledge_graph"},
+    {"summaries"},
     {"tools"},
     {"server"},
     {"access"},

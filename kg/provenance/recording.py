@@ -132,7 +132,7 @@ class Run:
 
 
 _GRAPHS: Final = BASE + "graph/"
-_EXTRACTED: Final = BASE + "graph/ext/"
+_COMPUTED: Final = {BASE + "graph/ext/": KG.ExtractedGraph, BASE + "graph/gen/": KG.GeneratedGraph}
 _RULES: Final = BASE + "id/rule/"
 
 EXPLAINED_BY: Final = """
@@ -205,8 +205,8 @@ class _Revision:
     def _graph(self, change: GraphChange) -> None:
         graph, origin = change.graph, self.records.get(change.graph)
         derived = origin is not None and origin.derived_from
-        computed = KG.ExtractedGraph if graph.value.startswith(_EXTRACTED) else KG.DerivedGraph
-        self._say(graph, RDF.type, computed if derived else KG.AssertedGraph)
+        kind = next((kind for root, kind in _COMPUTED.items() if graph.value.startswith(root)), KG.DerivedGraph)
+        self._say(graph, RDF.type, kind if derived else KG.AssertedGraph)
         self._say(graph, PROV.wasGeneratedBy, self.run.iri)
         self._say(graph, KG.contentSha256, Literal(change.content_sha256 or ""))
         if origin is None:

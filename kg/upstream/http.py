@@ -79,10 +79,20 @@ class Reply:
         return self.body[: 4 * _TOLD].decode(errors="replace")[:_TOLD].strip()
 
 
-def exchange(url: str, form: Mapping[str, str] | None, accept: str, seconds: float, max_bytes: int) -> Reply:
-    """Post `form` to exactly `url`, or get that where there is none, and return the whole answer, whatever its status.
+def exchange(
+    url: str,
+    form: Mapping[str, str] | None,
+    accept: str,
+    seconds: float,
+    max_bytes: int,
+    *,
+    json: object = None,
+    token: str | None = None,
+) -> Reply:
+    """Post `form`, or `json`, to exactly `url`, or get that where there is neither; return the whole answer, whatever
+    its status.
 
-    Of one other than 200 it is the start.
+    Of one other than 200 it is the start. `token` is sent as the bearer's.
 
     Raises DeadlinePassedError after `seconds`, however the answer drips, TooLargeError beyond `max_bytes`, and
     httpx.HTTPError, httpx.StreamError or OSError where there is no whole answer, or no such host.
@@ -93,11 +103,13 @@ def exchange(url: str, form: Mapping[str, str] | None, accept: str, seconds: flo
         httpx.Client(trust_env=False, follow_redirects=False, timeout=httpx.Timeout(seconds), http2=False) as client,
     ):
         try:
+            headers = {"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": "quadcite"}
             with client.stream(
-                "GET" if form is None else "POST",
+                "GET" if form is None and json is None else "POST",
                 url,
                 data=form,
-                headers={"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": "quadcite"},
+                json=json,
+                headers=headers | ({} if token is None else {"Authorization": f"Bearer {token}"}),
                 extensions={"trace": deadline.watch},
             ) as response:
                 # Of one in another, a few bytes can unpack to more than there is memory, before any can be counted.

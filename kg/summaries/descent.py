@@ -1,0 +1,199 @@
+"""From the highest sections of a code down to those that a question is about, by their summaries alone.
+
+At each step the parts of the sections chosen before compete, and the best `top_k` go on; a section without parts that
+is chosen is a result. The trace tells of every candidate, and plain search over the same sections is asked besides: it
+reads the text itself and no summary, so where the two differ, one of them may have missed something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kg.errors import IndexUnavailableError, UpstreamError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.summaries import hierarchy, vectors
+from kg.summaries.hierarchy import Hierarchy, State
+from kg.summaries.scoring import Score, by_chat, by_vectors
+from kg.upstream.chat import ChatEndpoint
+
+MAX_STEPS: Final = 50
+"""Levels of a code, more than any has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A section that was compared with the question."""
+
+    section: str
+    name: str
+    score: float
+    chosen: bool
+    why: str
+    state: State
+    """Of its summary; one that is missing was compared by its heading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One level of the descent: its candidates, best first, and by what they were scored."""
+
+    scored_by: str
+    candidates: Sequence[Candidate]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A section that the descent arrived at, with the sections above it, the highest first."""
+
+    section: str
+    name: str
+    score: float
+    summary: str | None
+    path: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """A section that plain search has among its first, and the descent has not."""
+
+    section: str
+    name: str
+    rank: int
+    """Its place in plain search, from 1."""
+    lost_at: str
+    """Where the descent turned elsewhere."""
+
+
+@dataclass(slots=True)
+class Descent:
+    """What a descent found, how, and what plain search would have chosen instead."""
+
+    leaves: Sequence[Leaf]
+    steps: Sequence[Step]
+    otherwise: Sequence[Otherwise] = ()
+    agreeing: int = 0
+    """Sections that plain search has among its first too."""
+    notes: list[str] = field(default_factory=list)
+
+
+def descend(
+    kg: KnowledgeGraph, municipality: str, question: str, top_k: int = 5, *, endpoint: ChatEndpoint | None = None
+) -> Descent:
+    """Return the sections that `question` is about, by the summaries of the code of `municipality`.
+
+    With `endpoint`, that rates the candidates of each step; where it fails, a note says so and vectors decide.
+    Raises NotFoundError where the municipality has no sections.
+    """
+    return _Descending(kg, hierarchy.kept(kg, municipality), question, top_k, endpoint).run()
+
+
+class _Descending:
+    def __init__(
+        self, kg: KnowledgeGraph, tree: Hierarchy, question: str, top_k: int, endpoint: ChatEndpoint | None
+    ) -> None:
+        self.kg, self.tree, self.question, self.top_k, self.endpoint = kg, tree, question, top_k, endpoint
+        self.notes: list[str] = []
+
+    def run(self) -> Descent:
+        tree = self.tree
+        steps: list[Step] = []
+        arrived: list[Candidate] = []
+        level = [root for root in tree.roots if root in tree.heights]
+        while level and len(steps) < MAX_STEPS:
+            step = self.step(level)
+            steps.append(step)
+            chosen = [candidate for candidate in step.candidates if candidate.chosen]
+            arrived += [candidate for candidate in chosen if not tree.parts(candidate.section)]
+            level = [part for candidate in chosen for part in tree.parts(candidate.section)]
+        arrived.sort(key=lambda candidate: -candidate.score)  # stable: of equals the one that was met first
+        leaves = [self.leaf(candidate) for candidate in arrived[: self.top_k]]
+        self.note_states(steps)
+        descent = Descent(leaves, steps, notes=self.notes)
+        self.compare(descent)
+        return descent
+
+    def step(self, level: Sequence[str]) -> Step:
+        """Score the sections of one level and choose."""
+        scored_by, scores = self.scores([self.said(section) for section in level])
+        order = sorted(range(len(level)), key=lambda number: -scores[number].value)
+        last = scores[order[min(self.top_k, len(order)) - 1]].value
+        candidates = []
+        for place, number in enumerate(order, 1):
+            section, score = level[number], scores[number]
+            chosen = place <= self.top_k
+            why = f"{_ordinal(place)} of {len(level)} by {scored_by}"
+            if not chosen:
+                why += f"; the last of the {self.top_k} chosen has {last:.2f}"
+            if score.reason:
+                why += f": {score.reason}"
+            name, state = self.tree.sections[section].name, self.tree.states[section]
+            candidates.append(Candidate(section, name, score.value, chosen, why, state))
+        return Step(scored_by, candidates)
+
+    def scores(self, texts: Sequence[str]) -> tuple[str, list[Score]]:
+        if self.endpoint is not None:
+            try:
+                return f"ratings of {self.endpoint.name}", by_chat(self.endpoint, self.question, texts)
+            except UpstreamError as error:
+                self.notes.append(f"The chat endpoint did not rate the summaries, so vectors decided: {error}")
+                self.endpoint = None
+        made_by, scores = by_vectors(self.kg, self.question, texts)
+        if made_by == vectors.WORDS:
+            return "shared words", scores
+        return "cosine", scores
+
+    def said(self, section: str) -> str:
+        """Return what stands for a section: its heading and its summary."""
+        summary = self.tree.summaries.get(section)
+        title = self.tree.sections[section].title or self.tree.sections[section].name
+        return f"{title}\n{summary.text}" if summary is not None else title
+
+    def leaf(self, candidate: Candidate) -> Leaf:
+        summary = self.tree.summaries.get(candidate.section)
+        path = tuple(reversed(self.tree.above(candidate.section)))
+        return Leaf(candidate.section, candidate.name, candidate.score, summary.text if summary else None, path)
+
+    def note_states(self, steps: Sequence[Step]) -> None:
+        states = [candidate.state for step in steps for candidate in step.candidates]
+        for state, meaning in (("missing", "were compared by their headings alone"), ("stale", "may say what was")):
+            if count := states.count(state):  # type: ignore[arg-type]  # one of the states
+                self.notes.append(f"The summaries of {count} of {len(states)} candidates are {state}: these {meaning}.")
+        if any(step.scored_by == "shared words" for step in steps):
+            self.notes.append("No embedding model is there, so this was matched by words alone (kg models pull).")
+
+    def compare(self, descent: Descent) -> None:
+        """Ask plain search for the same sections, and tell where it differs."""
+        tree = self.tree
+        units = [iri for iri in tree.order if tree.heights.get(iri) == 0]
+        if not units:
+            return
+        try:
+            found = self.kg.search.rank(self.question, units=units, limit=self.top_k).candidates
+        except IndexUnavailableError as error:
+            self.notes.append(f"Plain search could not be asked: {error}")
+            return
+        if not found:
+            self.notes.append("Plain search has none of these sections: they are not in the index.")
+        mine = {leaf.section for leaf in descent.leaves}
+        descent.agreeing = sum(candidate.iri in mine for candidate in found)
+        descent.otherwise = [
+            Otherwise(each.iri, tree.sections[each.iri].name, place, self.lost_at(each.iri, descent.steps))
+            for place, each in enumerate(found, 1)
+            if each.iri not in mine
+        ]
+
+    def lost_at(self, section: str, steps: Sequence[Step]) -> str:
+        """Return at which section above `section`, or at itself, the descent turned elsewhere."""
+        wanted = {section, *self.tree.above(section)}
+        for number, step in enumerate(steps, 1):
+            for candidate in step.candidates:
+                if candidate.section in wanted and not candidate.chosen:
+                    return f"step {number}: {candidate.name} was {candidate.why}"
+        return f"it was reached, but {self.top_k} others score higher"
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"

@@ -1,0 +1,131 @@
+"""A client of any endpoint for chat completions that speaks OpenAI's protocol."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+
+from kg.errors import UpstreamError
+from kg.upstream.http import Reply, TooLargeError, exchange, insist
+
+ANSWERS: Final = 3
+"""Answers that may be of no use before the endpoint counts as failing."""
+MAX_BYTES: Final = 4 << 20
+"""Bytes of an answer that is taken in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What was answered, and the tokens that it took, as the endpoint counts them (0 where it does not say)."""
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(slots=True)
+class Usage:
+    """What an endpoint was asked for, all in all: its bill is by these tokens."""
+
+    requests: int = 0
+    """Requests that it took, those too whose answer was of no use."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class ChatEndpoint:
+    """``POST {url}/chat/completions`` with ``{"model", "messages"}`` answers ``{"choices": [{"message"}], "usage"}``.
+
+    Calls block and are safe from any thread; `usage` counts those of all. `sleep` is what waits between tries.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        token: str | None = None,
+        *,
+        timeout_s: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        path = url.rstrip("/")
+        self.url: Final = path if path.endswith("/chat/completions") else f"{path}/chat/completions"
+        self.model: Final = model
+        self.usage: Final = Usage()
+        self._token = token
+        self._timeout_s = timeout_s
+        self._sleep = sleep
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The model's name at this endpoint."""
+        return f"{httpx.URL(self.url).host}/{self.model}"
+
+    def complete(self, system: str, user: str, max_tokens: int) -> Completion:
+        """Return what the model answers to `user`, under the instructions of `system`.
+
+        Raises UpstreamError where there is no answer after several tries (`kg.upstream.http.insist`), and where
+        `ANSWERS` answers were not of the protocol, empty, or cut off.
+        """
+        body = {
+            "model": self.model,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            "temperature": 0,
+            "max_tokens": max_tokens,
+        }
+        problem = ""
+        for _ in range(ANSWERS):
+            reply = self._post(body)
+            try:
+                return self._read(json.loads(reply.body))
+            except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+                problem = f"{error}" if isinstance(error, _UselessError) else f"no completion in it: {error!r:.200}"
+        raise UpstreamError(f"{self.url} answered {ANSWERS} times with nothing to use: {problem}")
+
+    def _post(self, body: dict[str, object]) -> Reply:
+        def send() -> Reply:
+            try:
+                return exchange(
+                    self.url, None, "application/json", self._timeout_s, MAX_BYTES, json=body, token=self._token
+                )
+            except TooLargeError:
+                raise UpstreamError(f"{self.url} answers with more than {MAX_BYTES >> 20} MiB") from None
+
+        try:
+            reply = insist(send, self.url, "complete", sleep=self._sleep)
+        except UpstreamError as error:
+            # Some endpoints quote in a refusal what they were sent.
+            told = str(error).replace(self._token, "***") if self._token else str(error)
+            raise UpstreamError(told) from None
+        with self._lock:
+            self.usage.requests += 1
+        return reply
+
+    def _read(self, said: Any) -> Completion:
+        used = said.get("usage") or {}
+        prompt, completion = _count(used.get("prompt_tokens")), _count(used.get("completion_tokens"))
+        with self._lock:
+            self.usage.prompt_tokens += prompt
+            self.usage.completion_tokens += completion
+        choice = said["choices"][0]
+        text = choice["message"]["content"]
+        if not isinstance(text, str) or not text.strip():
+            raise _UselessError("the message is empty")
+        if choice.get("finish_reason") not in (None, "stop"):
+            raise _UselessError(f"it ended for the reason {choice['finish_reason']!r:.40}")
+        return Completion(text, prompt, completion)
+
+
+class _UselessError(ValueError):
+    """An answer of the protocol, of which no use can be made."""
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0

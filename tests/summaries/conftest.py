@@ -1,0 +1,31 @@
+"""A small made-up town over a real store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kg.knowledge_graph import KnowledgeGraph
+from tests.summaries.made_up_code import Law, open_town, small_code
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., KnowledgeGraph]]:
+    """Open a town with given sections and settings; all are closed in the end."""
+    towns: list[KnowledgeGraph] = []
+
+    def open_(laws: list[Law] | None = None, **settings: Any) -> KnowledgeGraph:
+        towns.append(open_town(tmp_path / str(len(towns)), small_code() if laws is None else laws, **settings))
+        return towns[-1]
+
+    yield open_
+    for town in towns:
+        town.store.close()
+
+
+@pytest.fixture
+def town(opened: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
+    return opened()
