@@ -44,7 +44,8 @@ class TextUnit:
     kind: NamedNode
     position: int
     text: str
-    parent: NamedNode
+    parent: NamedNode | None
+    """What it is part of; None for what stands alone, such as the highest level of a code."""
     language: str | None = None
     properties: Sequence[Property] = ()
 

@@ -425,7 +425,7 @@ def _indexed(graph: NamedNode, document: SourceDocument | SourceGraph) -> list[A
     facts = (
         UnitFacts(
             unit.iri.value,
-            unit.parent.value,
+            (unit.parent or unit.iri).value,
             unit.position,
             unit.text,
             next((value.value for predicate, value in unit.properties if predicate == block_type), None),

@@ -35,7 +35,8 @@ def _units(units: Sequence[TextUnit], graph: NamedNode) -> list[Quad]:
     for unit in units:
         subject = unit.iri
         result.append(Quad(subject, type_, unit.kind, graph))
-        result.append(Quad(subject, part_of, unit.parent, graph))
+        if unit.parent is not None:
+            result.append(Quad(subject, part_of, unit.parent, graph))
         result.append(Quad(subject, position, Literal(unit.position), graph))
         result.append(Quad(subject, text, Literal(unit.text), graph))
         result.append(Quad(subject, text_sha256, Literal(sha256(unit.text)), graph))

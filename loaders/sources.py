@@ -22,11 +22,15 @@ from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File
 from loaders.wikibase import reading as wikibase
 from loaders.wikibase import remote
+from loaders.zoning import reading as zoning
+from loaders.zoning import service
+from loaders.zoning.authorities import merged as merged_names
 
 Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Options = Mapping[str, str]
 """What whoever loads says of the files: ``base``, the Wikibase that they are of, by name or address; ``chamber`` and
-``date``, of speeches that do not say them.
+``date``, of speeches that do not say them; ``municipality`` and ``state`` of a code, and ``mapping``, the file by which
+tables of districts are read.
 """
 Derived = Mapping[NamedNode, tuple[Sequence[Quad], Sequence[NamedNode]]]
 """Quads of graphs below ``graph/der/``, each with the graphs that it is made from."""
@@ -111,6 +115,24 @@ def _hansard(given: Settings, options: Options) -> Loader:
     )
 
 
+def _zoning(given: Settings, options: Options) -> Loader:
+    return Loader(
+        zoning.DOMAIN,
+        zoning.VERSION,
+        zoning.Reading.of(options).read,
+        zoning.FORMATS,
+        config=options,
+        fetches={service.SCHEME: service.fetch},
+        options=zoning.OPTIONS,
+        said=options,
+        merge=merged_names,
+    )
+
+
+def _codes(files: Sequence[File]) -> Iterator[Item]:
+    return zoning.Reading().read(files)
+
+
 LOADERS: Final = {
     "climate": Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read),
     "wikibase": Loader(
@@ -125,6 +147,7 @@ LOADERS: Final = {
         configure=_hansard,
         options=hansard.OPTIONS,
     ),
+    "zoning": Loader(zoning.DOMAIN, zoning.VERSION, _codes, zoning.FORMATS, configure=_zoning, options=zoning.OPTIONS),
 }
 
 

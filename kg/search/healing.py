@@ -39,7 +39,8 @@ Progress = Callable[[int, int | None, str], None]
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
-    """What the store says of one text unit. `block_type` is the IRI of its kind of block, `parent` its document's.
+    """What the store says of one text unit. `block_type` is the IRI of its kind of block, `parent` its document's, or
+    its own where it is part of nothing.
 
     `is_cut` says that it is a piece of running text, known by its offsets.
     """
@@ -62,11 +63,16 @@ class Healed:
 
 
 def index_units(graph: str, titles: Mapping[str, str], facts: Iterable[UnitFacts]) -> list[IndexedUnit]:
-    """Return the units of one graph as the index keeps them, in order of position. `titles` are by document."""
+    """Return the units of one graph as the index keeps them, in order of position. `titles` are by what has them: a
+    document, or a unit with a title of its own.
+    """
     units = []
     headings: dict[str, str] = {}
     for fact in sorted(facts, key=lambda fact: (fact.parent, fact.position, fact.iri)):
-        prelude = "\n".join(part for part in (titles.get(fact.parent, ""), headings.get(fact.parent, "")) if part)
+        own = titles.get(fact.iri, "") if fact.iri != fact.parent else ""
+        parts = (titles.get(fact.parent, ""), own, headings.get(fact.parent, ""))
+        prelude = "
+".join(part for part in parts if part)
         if fact.is_cut and len(prelude) > _SHOWN:
             prelude = prelude[:_SHOWN].rpartition(" ")[0] or prelude[:_SHOWN]
         units.append(IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, fact.language, fact.is_cut))
@@ -85,7 +91,8 @@ UNITS: Final = """
 SELECT ?graph ?unit ?parent ?position ?text ?type ?language ?start WHERE {
   VALUES ?graph { $graphs }
   GRAPH ?graph {
-    ?unit schema:text ?text ; dcterms:isPartOf ?parent ; schema:position ?position
+    ?unit schema:text ?text ; schema:position ?position
+    OPTIONAL { ?unit dcterms:isPartOf ?parent }
     OPTIONAL { ?unit kg:blockType ?type }
     OPTIONAL { ?unit schema:inLanguage ?language }
     OPTIONAL { ?unit kg:start ?start }
@@ -190,11 +197,11 @@ def _units_of(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit
         titles[row["graph"].value][row["document"].value] = row["title"].value
     facts: dict[str, list[UnitFacts]] = {graph: [] for graph in graphs}
     for row in _rows(store, bind(UNITS, graphs=names)):
-        kind, language = row.get("type"), row.get("language")
+        kind, language, parent = row.get("type"), row.get("language"), row.get("parent", row["unit"])
         facts[row["graph"].value].append(
             UnitFacts(
                 row["unit"].value,
-                row["parent"].value,
+                parent.value,
                 int(row["position"].value),
                 row["text"].value,
                 None if kind is None else kind.value,

@@ -1,0 +1,143 @@
+"""The loader ``zoning``: codes of municipalities, a record each section, and tables of their districts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pyoxigraph import NamedNode
+
+from kg.errors import InvalidInputError, RecordError, SourceError
+from loaders.model import Notice, Origin, Rejection, SourceGraph
+from loaders.rdf import graph_of
+from loaders.readers.locations import File
+from loaders.zoning import inputs, mapping, tables
+from loaders.zoning.authorities import Authorities, state_code
+from loaders.zoning.model import Code, Section
+from loaders.zoning.records import section_record, statements_record
+
+DOMAIN: Final = "zoning"
+VERSION: Final = "1"
+"""Version of what this package makes of a section or a row; with a new one every record is made anew."""
+
+OPTIONS: Final = ("municipality", "state", "mapping")
+FORMATS: Final = tuple(dict.fromkeys((*inputs.FORMATS, *tables.FORMATS)))
+
+Item = SourceGraph | Rejection | Notice
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A code that was read, with the file that it is in and what its sections share."""
+
+    code: Code
+    file: File
+    shared: Authorities
+    files: Mapping[str, File]
+    """The files of single sections, by `Section.file`."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """Reads files, for which some things may be given that they do not say themselves."""
+
+    municipality: str | None = None
+    state: str | None = None
+    mapping: mapping.TableMapping | None = None
+    sections: dict[str, dict[str, Section]] = field(default_factory=dict)
+    """Of the codes read last, the sections by municipality and key."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Reading:
+        """Return the reading with these options. Raises InvalidInputError for what none of them can be."""
+        state = options.get("state")
+        if state is not None:
+            try:
+                state = state_code(state)
+            except RecordError as error:
+                raise InvalidInputError(f"--state: {error}") from error
+        name = options.get("municipality")
+        if name is not None and not name.strip():
+            raise InvalidInputError("--municipality: the name is empty")
+        given = options.get("mapping")
+        return cls(name, state, mapping.read(Path(given)) if given is not None else None)
+
+    def read(self, files: Sequence[File]) -> Iterator[Item]:
+        """Yield the records of `files`, and what is to be said of them.
+
+        All codes are read before the first record is yielded, so that whatever cites another section finds it.
+        """
+        by_path = {file.path: file for file in files}
+        found = inputs.find(list(by_path))
+        for warning in found.warnings:
+            yield Notice(warning, warning=True)
+        codes: list[Read] = []
+        for each in found.inputs:
+            file = by_path[each.path]
+            try:
+                codes.append(self._code(each, file, by_path))
+            except (SourceError, RecordError) as error:
+                yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
+        self.sections = defaultdict(dict)
+        for one in codes:
+            own = self.sections[one.shared.key]
+            for section in one.code.sections:
+                own.setdefault(section.key, section)
+        yielded: dict[NamedNode, SourceGraph] = {}
+        for one in codes:
+            yield from self._records(one, yielded)
+        parts = {path for each in found.inputs for path in each.parts}
+        for path in found.others:
+            if path not in parts:
+                yield from self._table(by_path[path])
+
+    def _code(self, given: inputs.Input, file: File, by_path: Mapping[Path, File]) -> Read:
+        code = given.read(self.municipality, self.state)
+        name, state = self.municipality or code.municipality, self.state or code.state
+        if name is None or state is None:
+            lacking = [what for what, value in (("municipality", name), ("state", state)) if value is None]
+            raise RecordError(
+                f"the file does not say of which {' and '.join(lacking)} it is: give "
+                f"{' and '.join(f'--{what}' for what in lacking)}"
+            )
+        folder = given.path.parent
+        files = {path.relative_to(folder).as_posix(): by_path[path] for path in given.parts if path in by_path}
+        return Read(code, file, Authorities(name, state), files)
+
+    def _records(self, one: Read, yielded: dict[NamedNode, SourceGraph]) -> Iterator[Item]:
+        code, source = one.code, one.file.snapshot.source
+        yield Notice(f"{source}: a code of {one.shared.name}, {len(code.sections):,} sections")
+        for warning in code.warnings:
+            yield Notice(warning, warning=True)
+        if not code.sections and not (code.permissions or code.standards or code.definitions):
+            yield Notice(f"{source}: the code has no section", warning=True)
+        for section in code.sections:
+            file = one.files.get(section.file or "", one.file)
+            record = section_record(DOMAIN, section, one.shared.fresh(), Origin(file.snapshot))
+            graph = graph_of(record)
+            # Several files of a code may have the levels above in common.
+            if yielded.setdefault(graph, record) is not record and yielded[graph].quads == record.quads:
+                continue
+            yield record
+        stated = statements_record(
+            DOMAIN,
+            one.file.path.stem,
+            code,
+            one.shared.fresh(),
+            Origin(one.file.snapshot),
+            list(self.sections[one.shared.key]),
+        )
+        if stated is not None:
+            yield stated
+
+    def _table(self, file: File) -> Iterator[Item]:
+        if file.path.suffix.lower() not in tables.FORMATS:
+            yield Rejection(file.path.name, f"{file.path}: is neither a code nor a table", (Origin(file.snapshot),))
+            return
+        try:
+            yield from tables.read(DOMAIN, file, self.mapping, self.municipality, self.state)
+        except SourceError as error:
+            yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))

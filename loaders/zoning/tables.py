@@ -1,0 +1,240 @@
+"""Tables of districts, with the uses and dimensions of each, as records: one for each municipality and table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import RecordError, SourceError
+from kg.vocabulary import KG, mint
+from loaders.model import Notice, Origin, Rejection, SourceGraph
+from loaders.readers.formats import open_sheet, surrogate_in, text_of_cell
+from loaders.readers.locations import File
+from loaders.zoning.authorities import Authorities
+from loaders.zoning.mapping import TableMapping, fitting, shipped
+from loaders.zoning.markup import decoded
+from loaders.zoning.rules import Rules, number_in, unit
+
+FORMATS: Final = (".csv", ".xlsx", ".jsonl", ".ndjson", ".json")
+
+_SHOWN: Final = 8
+
+Item = SourceGraph | Rejection | Notice
+Cells = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table: its columns, and its rows with their numbers, by column. `keyed`: its rows have keys."""
+
+    columns: Sequence[str]
+    rows: Sequence[tuple[int, Cells, str | None]]
+    """Number, cells, and why the row cannot be trusted."""
+    keyed: bool = False
+    warnings: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _Municipality:
+    shared: Authorities
+    rules: Rules
+    rows: list[int] = field(default_factory=list)
+    seen: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    digest: Any = field(default_factory=hashlib.sha256)
+    """Of all that was read."""
+
+
+def read(
+    domain: str, file: File, mapping: TableMapping | None, municipality: str | None, state: str | None
+) -> Iterator[Item]:
+    """Yield the records of a table, with `mapping` or the shipped one that fits.
+
+    What is given as its municipality and state goes where the table has no column for them. Raises SourceError for a
+    file that is no table, or fits no mapping.
+    """
+    table = rows_of(file.path, mapping.key_column if mapping else None)
+    chosen = mapping or fitting(table.columns, table.keyed)
+    if chosen is None:
+        names = ", ".join(each.name for each in shipped())
+        raise SourceError(
+            f"{file.path}: no mapping fits its columns {_some(table.columns)}; there are {names}, and --mapping FILE "
+            f"takes another"
+        )
+    if table.keyed and mapping is None:
+        table = rows_of(file.path, chosen.key_column)
+    if lacking := chosen.lacking(table.columns):
+        raise SourceError(
+            f"{file.path}: mapping {chosen.name!r} does not fit, for there is no column {_some(lacking)}; "
+            f"there are {_some(table.columns)}"
+        )
+    yield Notice(f"{file.snapshot.source}: a table, read by mapping {chosen.name!r}")
+    for warning in table.warnings:
+        yield Notice(warning, warning=True)
+    if absent := [name for name in chosen.columns if name not in table.columns]:
+        yield Notice(f"{file.snapshot.source}: there is no column {_some(absent)}", warning=True)
+    taking = _Taking(domain, chosen, municipality, state)
+    for number, cells, problem in table.rows:
+        row = file.rows[number - 1] if file.rows is not None and number <= len(file.rows) else number
+        try:
+            if problem is not None:
+                raise RecordError(problem)
+            taking.take(row, cells)
+        except RecordError as error:
+            yield Rejection(f"row {row}", f"row {row}: {error}", (Origin(file.snapshot, (row,)),))
+    for one in taking.found.values():
+        yield SourceGraph(
+            domain,
+            (one.shared.key, "table", chosen.name),
+            one.rules.graph,
+            one.rules.quads,
+            (Origin(file.snapshot, tuple(one.rows)),),
+            one.digest.hexdigest(),
+            one.shared.graphs,
+            one.warnings,
+        )
+
+
+class _Taking:
+    """Takes rows, each into what is known of its municipality."""
+
+    def __init__(self, domain: str, mapping: TableMapping, municipality: str | None, state: str | None) -> None:
+        self.domain: Final = domain
+        self.mapping: Final = mapping
+        self.municipality: Final = municipality
+        self.state: Final = state
+        self.found: dict[str, _Municipality] = {}
+        self._by_name: dict[tuple[str, str], _Municipality] = {}
+        self._read_by: Final = repr(mapping).encode()
+
+    def take(self, row: int, cells: Cells) -> None:
+        """Take one row. Raises RecordError for one that does not say where it belongs."""
+        mapping = self.mapping
+        if any(surrogate_in(cell) for cell in cells.values() if cell):
+            raise RecordError("it holds a lone surrogate, which is not a character")
+        name = _cell(cells, mapping.jurisdiction) or self.municipality or mapping.municipality
+        state = _cell(cells, mapping.state_column) or self.state or mapping.state
+        if name is None or state is None:
+            what = "municipality" if name is None else "state"
+            raise RecordError(f"no {what} is given, by a column, by the mapping or by --{what}")
+        code = _cell(cells, mapping.district)
+        if code is None:
+            raise RecordError(f"the column {mapping.district!r} is empty, so no district is named")
+        one = self._by_name.get((name, state)) or self._municipality(name, state)
+        if code in one.seen:
+            raise RecordError(f"district {code!r} of {name} stands in row {one.seen[code]} already, and that one holds")
+        one.seen[code] = row
+        one.rows.append(row)
+        one.digest.update(repr([cells.get(column) for column in mapping.columns]).encode())
+        district = one.shared.district(code, _cell(cells, mapping.district_name), _cell(cells, mapping.category))
+        _say(one, district, cells, mapping)
+
+    def _municipality(self, name: str, state: str) -> _Municipality:
+        shared = Authorities(name, state)
+        one = self.found.get(shared.key)
+        if one is None:
+            graph = mint("graph", "src", self.domain, shared.key, "table", self.mapping.name)
+            one = self.found[shared.key] = _Municipality(shared, Rules(graph, shared))
+            one.digest.update(self._read_by + repr(shared.name).encode())
+        self._by_name[name, state] = one
+        return one
+
+
+def _say(one: _Municipality, district: NamedNode, cells: Cells, mapping: TableMapping) -> None:
+    rules, shared = one.rules, one.shared
+    for column in mapping.facts:
+        if (fact := _cell(cells, column)) is not None:
+            rules.quads.append(Quad(district, KG.districtFact, Literal(_labelled(column, fact)), rules.graph))
+    for use in mapping.uses:
+        if (raw := _cell(cells, use.column)) is not None:
+            conditions = [
+                _labelled(column, given) for column in use.conditions if (given := _cell(cells, column)) is not None
+            ]
+            rules.permission(
+                district,
+                shared.land_use(use.name, use.category),
+                raw,
+                mapping.levels.get(raw.strip()),
+                conditions=conditions,
+                column=use.column,
+            )
+    for measure in mapping.standards:
+        if (raw := _cell(cells, measure.column)) is not None:
+            rules.standard(
+                district,
+                measure.type,
+                raw,
+                bound=measure.bound,
+                value=number_in(raw),
+                measure=None if measure.unit is None else unit(measure.unit),
+                applies_to=measure.applies_to,
+                column=measure.column,
+            )
+
+
+def _labelled(column: str, cell: str) -> str:
+    return f"{column.strip()}: {cell}"
+
+
+def _cell(cells: Cells, column: str | None) -> str | None:
+    """Return a cell as it is, None where it is empty or the table has no such column."""
+    text = None if column is None else cells.get(column)
+    return text if text is not None and text.strip() else None
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(map(repr, names[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
+
+
+def rows_of(path: Path, key_column: str | None = None) -> Rows:
+    """Return the rows of a table: CSV, xlsx, JSON lines, a JSON list of objects, or a JSON object of objects.
+
+    Raises SourceError for another file.
+    """
+    if path.suffix.lower() == ".json":
+        return _json(path, key_column)
+    sheet = open_sheet(path)
+    columns = list(sheet.columns)
+    rows = [
+        (row.number, dict(zip(columns, row.cells, strict=False)), row.problem)
+        for row in sheet.rows(columns, columns[0] if columns else "")
+    ]
+    return Rows(columns, rows, warnings=sheet.warnings)
+
+
+def _json(path: Path, key_column: str | None) -> Rows:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
+    text, warnings = decoded(data, path.name)
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path}: is not JSON ({error!r:.120})") from None
+    keyed = isinstance(given, dict) and bool(given) and all(isinstance(each, dict) for each in given.values())
+    if keyed:
+        name = key_column or "key"
+        entries: list[Any] = [{name: key, **each} for key, each in given.items()]
+    elif isinstance(given, list):
+        entries = given
+    else:
+        raise SourceError(f"{path}: is no table: a list of objects, or an object of objects")
+    rows: list[tuple[int, Cells, str | None]] = []
+    for number, entry in enumerate(entries, 1):
+        if isinstance(entry, dict):
+            rows.append((number, {str(key): _text(value) for key, value in entry.items()}, None))
+        else:
+            rows.append((number, {}, "is not a JSON object"))
+    return Rows(list(dict.fromkeys(key for _, cells, _ in rows for key in cells)), rows, keyed, warnings)
+
+
+def _text(value: object) -> str | None:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else text_of_cell(value)
