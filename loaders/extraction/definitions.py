@@ -23,12 +23,14 @@ _VERB: Final = re.compile(
     r"|(?:is|are) (?:hereby )?defined (?:as|to mean):?)"
     r"|(?:shall (?:have|be|include|refer)|has|have|includes?|refers? to|is|are|does not include)\b)(?= |\n|$)"
 )
-_SUBJECT: Final = re.compile(r"(?:The term |the term |A |An |The )?(?P<term>[A-Z][^\n.:;“”\"]{1,80}?)[.:,]? (?P<verb>(?:shall )?means?)(?= )")
+_SUBJECT: Final = re.compile(r"(?:The term |the term |A |An |The )?(?P<term>[A-Z][^\n.:;“”\"]{1,80}?)[.:,]? (?P<verb>(?:shall )?means?)(?= (?!of\b|for\b|to\b))")
 _HEADED: Final = re.compile(r"(?P<term>[A-Z0-9][^\n.:]{1,80})(?:[.:](?: [—–-])?|[—–]| [—–-]) +(?=\S)")
 _MID: Final = re.compile(r"(?:\b[Tt]he (?:term|word|phrase)s? |, |^)(?=[“\"])")
 _SAYS: Final = re.compile(
     r"\b(?:shall|is|are|was|may|must|will|means|has|have|can|if|which|that|who|when|where|this|these|it|he|they)\b", re.IGNORECASE
 )
+_NO_TERM: Final = frozenset({"a", "an", "any", "by", "other", "as", "additional", "express", "to", "all", "such"})
+"""Words after which "means" is a noun, or the sentence is about something else."""
 _LONGEST_TERM: Final = 100
 _WORDS: Final = 12
 _LISTED: Final = 3
@@ -70,7 +72,10 @@ def definitions(section: Section) -> Sequence[Definition]:
     inner = {_after_label(text, each.start, each.end): each.end for each in reversed(section.subsections)}
     result = []
     for place, each in enumerate(found):
-        following = found[place + 1] if place + 1 < len(found) else None
+        after = each.line + (each.method == "list")
+        following = next((next_ for next_ in found[place + 1 : place + 9] if next_.line > after), None)
+        if each.method != "list" and place + 1 < len(found) and found[place + 1].line == each.line:
+            following = found[place + 1]
         end = _end(text, lines, each, following, inner)
         for start, stop in each.terms:
             result.append(
@@ -140,7 +145,7 @@ def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found
     if subject := _SUBJECT.match(text, start, end):
         span = subject.span("term")
         words = text[slice(*span)].split()
-        if len(words) <= _WORDS and not _SAYS.search(text, *span):
+        if len(words) <= _WORDS and words[-1].lower() not in _NO_TERM and not _SAYS.search(text, *span):
             return _Found((span,), _skip(text, subject.end(), end), line, 0.9 if within else 0.7, "means")
     if within and (headed := _HEADED.match(text, start, end)):
         span = headed.span("term")
