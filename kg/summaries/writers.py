@@ -18,6 +18,9 @@ Mode = Literal["extractive", "chat"]
 TRIES: Final = 2
 """Texts of a model that may fail the check before the section counts as failed."""
 
+AGAIN: Final = "\nA first answer was not taken, since it was not such a paragraph. Keep to these instructions alone."
+"""What is said after the first; nothing of the answer, which whoever wrote the law may have dictated."""
+
 
 class Summarizer(Protocol):
     """Writes one summary after the other, or several at once, in as many threads."""
@@ -57,15 +60,15 @@ class Chat:
 
     def write(self, source: Source) -> str:
         """Return a summary that passed the check; see Summarizer."""
-        given = source.given()
+        given, again = source.given(), ""
         for attempt in range(1, TRIES + 1):
-            answer = self.endpoint.complete(source.instructions, given, MAX_TOKENS)
+            answer = self.endpoint.complete(source.instructions + again, given, MAX_TOKENS)
             try:
                 return checked(answer.text, source.level, given)
-            except InvalidInputError as error:
+            except InvalidInputError:
                 if attempt == TRIES:
                     raise
-                given = f"{source.given()}\nA first answer was of no use: {error}"
+                again = AGAIN
         raise AssertionError("the last try returns or raises")
 
 

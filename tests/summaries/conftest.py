@@ -10,6 +10,7 @@ import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from tests.summaries.made_up_code import Law, open_town, small_code
+from tests.summaries.stand_in import Said, StandIn
 
 
 @pytest.fixture
@@ -29,3 +30,17 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., KnowledgeGraph]]:
 @pytest.fixture
 def town(opened: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
     return opened()
+
+
+@pytest.fixture
+def stand_in() -> Iterator[Callable[..., StandIn]]:
+    """Start a stand-in for a chat endpoint."""
+    started: list[StandIn] = []
+
+    def start(*script: Said, **options: Any) -> StandIn:
+        started.append(StandIn(*script, **options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()

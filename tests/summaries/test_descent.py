@@ -1,0 +1,138 @@
+"""A descent chooses by summaries from the top, says why, and tells where plain search would have chosen otherwise."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.summaries.building import build
+from kg.summaries.descent import descend
+from kg.upstream.chat import ChatEndpoint
+from kg.vocabulary import BASE
+from tests.summaries.made_up_code import TOWN, Law, enact, iri, large_code
+from tests.summaries.stand_in import Said, StandIn, completion
+
+
+def test_a_question_leads_to_the_section_that_answers_it(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    found = descend(town, TOWN, "how many hives of bees", 1)
+    [leaf] = found.leaves
+    assert leaf.section == iri("7.2.1.1")
+    assert leaf.path == (iri("7"), iri("7.2"), iri("7.2.1"))
+    assert leaf.summary is not None
+    assert leaf.summary.startswith("Two hives of bees may stand on a lot. ")
+    assert (found.agreeing, found.otherwise, found.notes) == (1, [], [])
+
+
+def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    steps = descend(town, TOWN, "how many hives of bees", 1).steps
+    assert [len(step.candidates) for step in steps] == [1, 2, 1, 2]
+    bees, hens = steps[3].candidates
+    assert (bees.chosen, bees.why) == (True, "1st of 2 by cosine")
+    assert (hens.chosen, hens.why) == (False, f"2nd of 2 by cosine; the last of the 1 chosen has {bees.score:.2f}")
+    assert bees.score > hens.score
+    assert steps[1].candidates[1].name == "7.1 Fences"
+
+
+def test_at_most_top_k_go_on_at_each_step(opened: Callable[..., KnowledgeGraph]) -> None:
+    town = opened(large_code(3, 5, 8))
+    build(town, TOWN)
+    found = descend(town, TOWN, "permit for a windmill on a river lot", 2)
+    assert [sum(candidate.chosen for candidate in step.candidates) for step in found.steps] == [2, 2, 2]
+    assert [len(step.candidates) for step in found.steps] == [3, 10, 16]
+    assert len(found.leaves) == 2
+    scores = [leaf.score for leaf in found.leaves]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[..., KnowledgeGraph]) -> None:
+    laws = [
+        Law("1", "Fences", position=0),
+        Law("1.1", "Height", "A fence is low. A fence is short. Ask about wombats never.", "1", 0),
+        Law("2", "Animals", position=1),
+        Law("2.1", "Cats", "Cats and dogs are animals. Animals are kept inside. Wombats too.", "2", 0),
+    ]
+    town = opened(laws)
+    build(town, TOWN)
+    found = descend(town, TOWN, "never ask about wombats or animals or cats", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("2.1")]
+    [other] = found.otherwise
+    assert (other.section, other.rank, found.agreeing) == (iri("1.1"), 1, 0)
+    assert other.lost_at.startswith("step 1: 1 Fences was 2nd of 2 by cosine; the last of the 1 chosen has")
+
+
+def test_without_summaries_headings_are_compared_and_that_is_told(town: KnowledgeGraph) -> None:
+    found = descend(town, TOWN, "animals such as bees", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert found.leaves[0].summary is None
+    assert found.notes == [
+        "The summaries of 6 of 6 candidates are missing: these were compared by their headings alone."
+    ]
+
+
+def test_a_commit_is_seen_by_the_next_descent_and_only_new_texts_are_embedded(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    descend(town, TOWN, "roosters", 5)
+    embedded = town.search.embedded  # type: ignore[attr-defined]
+    embedded.clear()
+    descend(town, TOWN, "roosters", 5)
+    assert embedded == []
+    enact(town.store, [Law("7.2.1.2", "Hens", "Ostriches are fine.", "7.2.1", 1)])
+    found = descend(town, TOWN, "roosters", 5)
+    assert found.notes == ["The summaries of 4 of 8 candidates are stale: these may say what was."]
+    build(town, TOWN)
+    embedded.clear()
+    found = descend(town, TOWN, "roosters", 5)
+    assert "Ostriches are fine." in {leaf.summary for leaf in found.leaves}
+    assert "Hens\nOstriches are fine." in embedded
+    assert not any(text.startswith(("Height\n", "Materials\n", "Bees\n")) for text in embedded)
+
+
+def test_without_a_model_words_decide_and_that_is_told(town: KnowledgeGraph) -> None:
+    town.search.model = None  # type: ignore[attr-defined]
+    build(town, TOWN)
+    found = descend(town, TOWN, "hives of bees", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert "No embedding model is there" in found.notes[-1]
+    assert found.steps[0].scored_by == "shared words"
+
+
+def test_there_is_no_descent_where_there_is_no_code(town: KnowledgeGraph) -> None:
+    with pytest.raises(NotFoundError):
+        descend(town, f"{BASE}id/municipality/us-ut-nowhere", "fences")
+
+
+def rate(body: dict[str, Any]) -> Said:
+    """Rate what speaks of fences high."""
+    lines = body["messages"][1]["content"].split("\n")
+    numbered = [match for line in lines if (match := re.match(r"(\d+)\. (.*)", line))]
+    rated = {match[1]: [9 if "fence" in match[2].casefold() else 1, "says so"] for match in numbered}
+    return completion(f"```json\n{json.dumps(rated)}\n```")
+
+
+def test_an_endpoint_rates_where_one_is_given(town: KnowledgeGraph, stand_in: Callable[..., StandIn]) -> None:
+    build(town, TOWN)
+    server = stand_in(answer=rate)
+    found = descend(town, TOWN, "hens", 1, endpoint=ChatEndpoint(server.url, "judge"))
+    assert [leaf.section for leaf in found.leaves] == [iri("7.1.1")]
+    assert found.steps[1].candidates[0].why == "1st of 2 by ratings of 127.0.0.1/judge: says so"
+    assert found.steps[1].candidates[0].score == 0.9
+
+
+@pytest.mark.parametrize("said", ["no", "{}", '{"1": 11}', '{"1": true}', '{"1": [], "2": []}', '{"1": "9"}'])
+def test_where_the_ratings_are_none_vectors_decide(
+    town: KnowledgeGraph, stand_in: Callable[..., StandIn], said: str
+) -> None:
+    build(town, TOWN)
+    server = stand_in(answer=lambda body: completion(said))
+    found = descend(town, TOWN, "hives of bees", 1, endpoint=ChatEndpoint(server.url, "judge"))
+    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert len(server.asked) == 1
+    assert found.notes[0].startswith("The chat endpoint did not rate the summaries, so vectors decided")
