@@ -8,7 +8,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance import Rule
+from kg.provenance import RecordOrigin, Rule
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Store
 from kg.vocabulary import BASE, OWL
@@ -43,12 +43,12 @@ class Views:
 
     def derive(
         self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]
-    ) -> dict[NamedNode, tuple[Sequence[Quad], Sequence[NamedNode]]]:
-        """Return the views that go with a commit of entity graphs, each with the graph that it is made from.
+    ) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:
+        """Return the views that go with a commit of entity graphs, each with what it is made from.
 
         With an item that starts or ceases to be merged into another, the views of those that link to it are made anew.
         """
-        found: dict[NamedNode, tuple[Sequence[Quad], Sequence[NamedNode]]] = {}
+        found: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
         by_name: dict[str, list[tuple[str, NamedNode]]] = defaultdict(list)
         for graph in replace:
             name, _, entity_id = graph.value.removeprefix(_SOURCES).rpartition("/")
@@ -58,7 +58,7 @@ class Views:
             instance = self.known.get(name)
             self.changed.add(name)
             if instance is None:  # nothing of it is being loaded: it only loses entities
-                found |= {_view_of(graph): ((), (graph,)) for _, graph in graphs}
+                found |= {_view_of(graph): ((), _made_from(graph)) for _, graph in graphs}
                 continue
             redirects = _redirects(store, name)
             quads = {graph: (entity_id, replace[graph]) for entity_id, graph in graphs}
@@ -68,7 +68,7 @@ class Views:
                 if entity_id.startswith("Q"):
                     quads.setdefault(graph, (entity_id, store.graph(graph)))
             for graph, (entity_id, said) in quads.items():
-                found[_view_of(graph)] = (view(instance, entity_id, said, redirects), (graph,))
+                found[_view_of(graph)] = (view(instance, entity_id, said, redirects), _made_from(graph))
         return found
 
     def _referrers(self, store: Store, name: str, items: Iterable[str]) -> list[NamedNode]:
@@ -100,6 +100,10 @@ def _rows(store: Store, query: str) -> Iterator[tuple[NamedNode, ...]]:
             nodes = tuple(term for term in row if isinstance(term, NamedNode))
             if len(nodes) == len(row):
                 yield nodes
+
+
+def _made_from(graph: NamedNode) -> RecordOrigin:
+    return RecordOrigin("", (), (graph,), VIEW)
 
 
 def _view_of(graph: NamedNode) -> NamedNode:

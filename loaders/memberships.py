@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance import Rule
+from kg.provenance import RecordOrigin, Rule
 from kg.provenance.reading import iri_of, select, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Store
@@ -65,7 +65,7 @@ class Memberships:
 
     def derive(
         self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]
-    ) -> dict[NamedNode, tuple[Sequence[Quad], Sequence[NamedNode]]]:
+    ) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:
         """Return the graphs of memberships that go with a commit of speeches, one a person, each with its sources."""
         graphs = [graph for graph in replace if graph.value.startswith(self.sources)]
         seen: Sightings = defaultdict(lambda: defaultdict(list))
@@ -102,7 +102,7 @@ def _collect(seen: Sightings, quads: Iterable[Quad], graph: NamedNode) -> None:
 
 def _written(
     person: NamedNode, seen: Mapping[NamedNode, Sequence[Sighting]]
-) -> tuple[Sequence[Quad], Sequence[NamedNode]]:
+) -> tuple[Sequence[Quad], RecordOrigin]:
     graph, key = _graph_of(person), _key(person)
     quads: list[Quad] = []
     sources: dict[str, NamedNode] = {}
@@ -118,7 +118,7 @@ def _written(
             *(Quad(node, PROV.wasDerivedFrom, NamedNode(iri), graph) for iri in {first.speech, last.speech}),
         ]
         sources |= {each.graph.value: each.graph for each in (first, last)}
-    return quads, [sources[name] for name in sorted(sources)]
+    return quads, RecordOrigin("", (), [sources[name] for name in sorted(sources)], MEMBERSHIP)
 
 
 def _key(person: NamedNode) -> str:

@@ -343,9 +343,9 @@ class Loading:
     def change(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
         """Commit graphs with their provenance, and what is derived from them."""
         if self.loader.derive is not None:
-            for graph, (derived, origins) in self.loader.derive(self.kg.store, replace).items():
+            for graph, (derived, origin) in self.loader.derive(self.kg.store, replace).items():
                 replace[graph] = derived
-                records[graph] = RecordOrigin("", (), origins, self.loader.rule)
+                records[graph] = origin
         commit = self.kg.store.commit(replace, self.prov_run.describe(self.kg.store, records))
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value

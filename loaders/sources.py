@@ -9,14 +9,14 @@ from typing import Final
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError
-from kg.provenance import Agent, Rule
+from kg.provenance import Agent, RecordOrigin
 from kg.settings import Settings, settings
 from kg.store.protocol import Store
 from loaders.climate_policy import documents as climate_policy
-from loaders.deriving import VIEW, Views
+from loaders.deriving import Views
 from loaders.hansard import reading as hansard
 from loaders.hansard.authorities import merged
-from loaders.memberships import MEMBERSHIP, Memberships
+from loaders.memberships import Memberships
 from loaders.model import Notice, Rejection, SourceDocument, SourceGraph, Withdrawal
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File
@@ -32,8 +32,8 @@ Options = Mapping[str, str]
 ``date``, of speeches that do not say them; ``municipality`` and ``state`` of a code, and ``mapping``, the file by which
 tables of districts are read.
 """
-Derived = Mapping[NamedNode, tuple[Sequence[Quad], Sequence[NamedNode]]]
-"""Quads of graphs below ``graph/der/``, each with the graphs that it is made from."""
+Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
+"""Quads of graphs that no source asserts, such as those below ``graph/der/``, each with what it is made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,6 @@ class Loader:
     """What a run says of how it was configured."""
     derive: Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived] | None = None
     """Of graphs that are about to be replaced, the derived ones that go with them in the same commit."""
-    rule: Rule | None = None
-    """By what they are derived."""
     afterwards: Callable[[Store], Sequence[str]] | None = None
     """What is unusual in the store after a load, in words."""
     fetches: Mapping[str, Fetch] = field(default_factory=dict)
@@ -86,7 +84,6 @@ def _wikibase(given: Settings, options: Options) -> Loader:
         wikibase.FORMATS,
         reading.config,
         views.derive,
-        VIEW,
         views.cycles,
         {remote.SCHEME: remote.fetch},
         reading.cut,
@@ -106,7 +103,6 @@ def _hansard(given: Settings, options: Options) -> Loader:
         hansard.FORMATS,
         config=options,
         derive=Memberships(hansard.DOMAIN).derive,
-        rule=MEMBERSHIP,
         cut=hansard.cut,
         options=hansard.OPTIONS,
         said=options,
@@ -116,10 +112,11 @@ def _hansard(given: Settings, options: Options) -> Loader:
 
 
 def _zoning(given: Settings, options: Options) -> Loader:
+    reading = zoning.Reading.of(options)
     return Loader(
         zoning.DOMAIN,
         zoning.VERSION,
-        zoning.Reading.of(options).read,
+        reading.read,
         zoning.FORMATS,
         config=options,
         fetches={service.SCHEME: service.fetch},

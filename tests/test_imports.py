@@ -46,6 +46,8 @@ PIPELINE = {
     "memberships",
     "sources",
     "mentions",
+    "findings",
+    "promoting",
 }
 READ_BY_SOURCES = {"model", "readers", "chunking", "extraction"}
 NOT_SOURCES = READ_BY_SOURCES | {"rdf", "__init__"} | PIPELINE

@@ -69,6 +69,8 @@ class Rule:
     name: str
     version: str
     label: str
+    threshold: str | None = None
+    """The confidence from which it takes a claim for true, a decimal."""
 
     @property
     def iri(self) -> NamedNode:
@@ -218,6 +220,8 @@ class _Revision:
                 self._say(self.run.iri, PROV.used, origin.rule.iri)
                 self._say(origin.rule.iri, RDF.type, KG.Rule)
                 self._say(origin.rule.iri, RDFS.label, Literal(origin.rule.label, language="en"))
+                if origin.rule.threshold is not None:
+                    self._say(origin.rule.iri, KG.threshold, Literal(origin.rule.threshold, datatype=XSD.decimal))
             for predicate, value in origin.said:
                 self._say(graph, predicate, value)
             return

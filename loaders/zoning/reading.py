@@ -11,8 +11,8 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.vocabulary import mint
 from loaders.model import Notice, Origin, Rejection, SourceGraph
-from loaders.rdf import graph_of
 from loaders.readers.locations import File
 from loaders.zoning import inputs, mapping, tables
 from loaders.zoning.authorities import Authorities, state_code
@@ -49,6 +49,8 @@ class Reading:
     mapping: mapping.TableMapping | None = None
     sections: dict[str, dict[str, Section]] = field(default_factory=dict)
     """Of the codes read last, the sections by municipality and key."""
+    municipalities: dict[str, Authorities] = field(default_factory=dict)
+    """Of the codes read last."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Reading:
@@ -81,7 +83,7 @@ class Reading:
                 codes.append(self._code(each, file, by_path))
             except (SourceError, RecordError) as error:
                 yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
-        self.sections = defaultdict(dict)
+        self.sections, self.municipalities = defaultdict(dict), {one.shared.key: one.shared for one in codes}
         for one in codes:
             own = self.sections[one.shared.key]
             for section in one.code.sections:
@@ -117,7 +119,7 @@ class Reading:
         for section in code.sections:
             file = one.files.get(section.file or "", one.file)
             record = section_record(DOMAIN, section, one.shared.fresh(), Origin(file.snapshot))
-            graph = graph_of(record)
+            graph = mint("graph", "src", DOMAIN, *record.key)
             # Several files of a code may have the levels above in common.
             if yielded.setdefault(graph, record) is not record and yielded[graph].quads == record.quads:
                 continue
