@@ -58,7 +58,7 @@ def _matrix(section: Section, table: Table, known: Mapping[str, District]) -> It
     if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
         return
     legend, blank = _legend(section, table, words)
-    notes = _notes(section, table)
+    notes = notes_of(section, table)
     for row in grid[header + 1 :]:
         use = row[0]
         if use is None or not use.text.strip() or all(each is use for each in row):
@@ -109,7 +109,7 @@ def _letters(word: str) -> str:
     return match["letters"].upper() if match else word.strip().upper()
 
 
-def _notes(section: Section, table: Table) -> Mapping[str, str]:
+def notes_of(section: Section, table: Table) -> Mapping[str, str]:
     """The notes below a table by their marks: its subsections with those labels, or lines that begin with them."""
     notes: dict[str, str] = {}
     for each in section.subsections:
@@ -130,8 +130,8 @@ def _cell(
     blank: Level | None,
     notes: Mapping[str, str],
 ) -> Iterator[UsePermission]:
-    name = _without(section, use).strip(" .;:")
-    raw = _without(section, cell).strip()
+    name = without_marks(section, use).strip(" .;:")
+    raw = without_marks(section, cell).strip()
     match = _MARK.fullmatch(cell.text.strip())
     marks = [section.text[start:end].strip() for start, end in (*use.superscripts, *cell.superscripts)]
     if match and match["notes"]:
@@ -149,7 +149,7 @@ def _cell(
         yield UsePermission(code, name, level, raw, conditions, None, cell.start, cell.end, 0.9, "matrix")
 
 
-def _without(section: Section, cell: Cell) -> str:
+def without_marks(section: Section, cell: Cell) -> str:
     """The words of a cell without its raised marks."""
     words, at = [], cell.start
     for start, end in sorted(cell.superscripts):

@@ -1,44 +1,231 @@
-"""Dimensional standards: how large, high, dense or far from the line a district lets things be."""
+"""Dimensional standards in sentences: how large, high, dense or far from a line a code lets things be."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Final
 
-from loaders.extraction.permissions import District
+from loaders.extraction import districts as naming
+from loaders.extraction.dimensions import Bound, Dimension, bound_of, dimensions, takes, takes_percent, usual_bound
+from loaders.extraction.districts import District
+from loaders.extraction.measures import Measure, measures
 from loaders.extraction.sections import Section
+
+_SENTENCE_END: Final = re.compile(r"(?<!\bsq)(?<!\bft)(?<!\bmin)(?<!\bmax)(?<!\bNo)\.(?= [A-Z(“\"])|;|\.$")
+_SAYS: Final = re.compile(
+    r"\b(?:shall|must|is|are|be|may|required?|requirements?|minimum|maximum|min|max|least|exceed|than|limited)\b", re.IGNORECASE
+)
+_CONDITION: Final = re.compile(
+    r"\b(?:except|unless|if|when|where|whichever|provided|so long as|measured)\b[^.;\n]+"
+    r"|\b(?:from|to|within|adjacent to|abutting|between) [^.,;\n]+",
+    re.IGNORECASE,
+)
+_ASIDE: Final = re.compile(
+    r"(?:\b(?:within|every|per|above|below|between|by|beyond|spaced|than every|radius of|distance of) (?:an? )?$)"
+    r"|\b(?:that|which|who) (?:are|is|has|have) [^,]{0,30}$"
+    r"|\b(?:provided|if|when|unless|except|whichever|so long as)\b[^,;]*$",
+    re.IGNORECASE,
+)
+"""What stands before a measure that is no limit itself: it says where or when the limit holds."""
+_FOR: Final = re.compile(
+    r"\bfor (?:all |each |any |an? |the |every )?(?P<what>(?!purposes\b)(?!up\b|\w+ing\b)[a-z][^.,;:()\n]{2,60}?)(?= shall\b| may\b| in\b| at\b| and\b| provided\b| that\b| with\b| is\b| are\b| must\b| of\b|[.,;:()]|$)",
+    re.IGNORECASE,
+)
+_ITEM: Final = re.compile(r"(?:[(A-Za-z0-9)]{1,4}[.)]? )?(?P<what>[A-Z][A-Za-z /&-]{2,60}?)(?:,|:| -| –) ")
+_WHERE: Final = re.compile(r"(?:in|within) (?:the )?(?P<where>[^.;:\n]{0,80}?)(?:zones?|districts?)\b", re.IGNORECASE)
+_OF: Final = re.compile(r"(?: of | of the |\b of (?:a|an|any|each) )(?=\w)")
+_LONGEST: Final = 1_200
+_BEFORE: Final = 120
+_NEAR: Final = 40
+"""Code points after a measure in which the dimension that it is of may stand: ``25-foot rear setback``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standard:
-    """A standard; ``[start, end)`` of the section's text says so."""
+    """A standard; the code points [start, end) of the section's text are its value, with its unit."""
 
     districts: Sequence[str]
-    """Codes of the districts that it is for; none where the section is of no district."""
+    """Codes of the districts that it is for; none where neither it nor its section is of any."""
     type: str
-    """Normalised, in lower case with hyphens, without its bound: ``lot-area``, ``front-setback``, ``building-height``."""
+    """lot-area, lot-width, lot-depth, lot-frontage, front-setback, side-setback, corner-side-setback, rear-setback,
+    setback, building-height, lot-coverage, impervious-coverage, open-space, density, floor-area, floor-area-ratio,
+    parking, project-size."""
     raw_type: str
-    """As recorded."""
-    bound: Literal["min", "max"] | None
+    """The words for it, as recorded."""
+    bound: Bound
     raw: str
-    """The value with its unit, verbatim."""
+    """The value, verbatim: ``thirty-five (35) feet``, ``10% of lot depth``."""
     value: Decimal | None
-    """None for what is not one number with a unit: ``10% of lot depth``, a range."""
+    """None for what is not one number in one unit."""
     unit: str | None
-    """Local name in QUDT (FT, FT2, AC, PERCENT, IN, MI, YD), or of an own unit: dwelling-per-acre, storey, space."""
+    """See `measures`; None without a value."""
     applies_to: str | None
-    """The use or kind of building, verbatim, where the text says."""
+    """The use or kind of building that it is for, verbatim, where the text says."""
     conditions: Sequence[str]
-    """Verbatim: footnotes, what follows with "if", "except", "where"."""
+    """Verbatim: notes, and what follows with "except", "if", "when"."""
     start: int
     end: int
     confidence: float
     method: str
-    """sentence, table."""
+    """sentence, list, table."""
 
 
-def standards(section: Section, known: Mapping[str, District]) -> Sequence[Standard]:
-    """Return the standards that a section sets, in its order."""
-    raise NotImplementedError
+@dataclass(frozen=True, slots=True)
+class _List:
+    """The line ``Setbacks shall be as follows:``, whose words hold for those after it."""
+
+    type: Dimension | None
+    raw: str
+    bound: Bound | None
+    what: str | None
+
+
+def standards(
+    section: Section, known: Mapping[str, District], above: Sequence[Section] = ()
+) -> Sequence[Standard]:
+    """Return the standards that the sentences of a section set, in its order; those of tables are in `schedules`.
+
+    `known` are the districts of the code, and `above` the sections that this one is part of, from the inside.
+    """
+    text = section.text
+    around = tuple(naming.of_section(section, known, above))
+    tables = [(table.start, table.end) for table in section.tables]
+    own = {start: [code for code in codes if code in known] for start, _, codes in naming.starts(text)}
+    found: list[Standard] = []
+    listed: _List | None = None
+    for line in re.finditer(r"[^\n]+", text):
+        start, end = line.span()
+        if any(first <= start < last for first, last in tables):
+            continue
+        codes = tuple(own.get(start, ())) or around
+        heads = text[start:end].rstrip().endswith(":")
+        holds = None if heads else listed
+        read = [each for sentence in _sentences(text, start, end) for each in _read(text, *sentence, holds, codes, known)]
+        if heads:
+            listed = _list(text, start, end)
+        elif not read:
+            listed = None
+        found += read
+    return found
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    at = start
+    for stop in _SENTENCE_END.finditer(text, start, end):
+        if stop.end() > at:
+            yield at, stop.end()
+        at = stop.end()
+    if at < end:
+        yield at, end
+
+
+def _list(text: str, start: int, end: int) -> _List | None:
+    """What the last sentence of a line that ends with a colon says of the lines after it."""
+    begin = max((first for first, _ in _sentences(text, start, end)), default=start)
+    words = text[begin:end]
+    named = list(dimensions(text, begin, end)) if end - begin <= _LONGEST else []
+    if not named:
+        return None
+    what = _FOR.search(words)
+    general = next((each for each in named if each.type == "setback"), named[0])
+    return _List(general, text[general.start : general.end], bound_of(words), what["what"] if what else None)
+
+
+def _read(
+    text: str, start: int, end: int, listed: _List | None, around: Sequence[str], known: Mapping[str, District]
+) -> Iterator[Standard]:
+    """The standards that one sentence, or one line of a list, sets."""
+    if end - start > _LONGEST:
+        return
+    given = list(measures(text, start, end))
+    if not given:
+        return
+    named = list(dimensions(text, start, end))
+    said = bool(_SAYS.search(text, start, end))
+    item = _ITEM.match(text, start, end)
+    for place, each in enumerate(given):
+        before = given[place - 1].end if place else start
+        after = given[place + 1].start if place + 1 < len(given) else end
+        if _ASIDE.search(text, max(before, each.start - _BEFORE), each.start):
+            continue
+        dimension = _dimension(text, each, named, before, after) if said or listed else None
+        raw_type = text[dimension.start : dimension.end] if dimension else ""
+        type_ = dimension.type if dimension else None
+        method, what = "sentence", None
+        if listed is not None and listed.type is not None:
+            side = next((one.type for one in named if one.type.endswith("-setback")), None)
+            if listed.type.type == "setback" and side is not None:
+                type_, raw_type, method = side, f"{listed.raw} {text[start : each.start].strip(' ,')}", "list"
+            elif (dimension is None or not said) and takes(listed.type.type, each.unit):
+                type_, raw_type, method = listed.type.type, listed.raw, "list"
+            if method == "list":
+                what = item["what"] if item and not side else listed.what
+        if type_ is None or not takes(type_, each.unit):
+            continue
+        yield _standard(text, (start, end), (before, after), each, type_, raw_type, method, what, listed, around, known)
+
+
+def _dimension(text: str, each: Measure, named: Sequence[Dimension], before: int, after: int) -> Dimension | None:
+    """The dimension that a measure is of: what stands right behind it, else the last before it, in the same sentence."""
+    behind = [one for one in named if each.end <= one.start <= min(after, each.end + _NEAR) and takes(one.type, each.unit)]
+    ahead = [one for one in named if one.end <= each.start and takes(one.type, each.unit)]
+    hyphened = "-" in each.raw or text[each.end : each.end + 9].strip().startswith(("minimum", "maximum"))
+    if behind and hyphened:
+        return behind[-1] if behind[-1].type.endswith("setback") else behind[0]
+    if ahead:
+        last = ahead[-1]
+        if last.type == "setback":
+            side = next((one for one in behind if one.type.endswith("-setback")), None)
+            sided = next((one for one in reversed(ahead) if one.type.endswith("-setback") and one.start >= before), None)
+            return side or sided or last
+        return last
+    return behind[0] if behind and behind[0].type != "lot-area" else None
+
+
+def _standard(
+    text: str,
+    sentence: tuple[int, int],
+    between: tuple[int, int],
+    each: Measure,
+    type_: str,
+    raw_type: str,
+    method: str,
+    what: str | None,
+    listed: _List | None,
+    around: Sequence[str],
+    known: Mapping[str, District],
+) -> Standard:
+    start, end = sentence
+    before, after = between
+    lead = text[max(before, start) : each.start]
+    trail = text[each.end : min(after, each.end + _NEAR)]
+    behind = re.match(r"[ -](?:minimum|maximum|min|max|or (?:less|more|greater|larger|fewer))\b", text[each.end : each.end + 12])
+    bound = (bound_of(behind[0]) if behind else None) or bound_of(lead) or bound_of(re.split(r"[,;]", trail)[0]) or bound_of(text[start : each.start])
+    bound = bound or (listed.bound if listed and method == "list" else None) or usual_bound(type_)
+    stop, value, unit = each.end, each.value, each.unit
+    if unit == "PERCENT" and not takes_percent(type_):
+        of = re.match(r" of [^.,;:()\n]{2,60}?(?=[.,;:()\n]|$| shall| or | and )", text[each.end : end])
+        stop, value = each.end + (of.end() if of else 0), None
+    condition = _CONDITION.search(text, stop, end)
+    if condition and condition.start() > after:
+        condition = None
+    said = _FOR.search(text, stop, max(stop, after)) or (_FOR.search(text, start, each.start) if method == "sentence" else None)
+    where = [code for match in _WHERE.finditer(text, start, end) for code in naming.named(match["where"], known)]
+    return Standard(
+        tuple(dict.fromkeys(where)) or tuple(around),
+        type_,
+        raw_type,
+        bound,
+        text[each.start : stop],
+        value,
+        unit if value is not None else None,
+        what or (said["what"] if said else None),
+        [condition[0].strip(" .,")] if condition else [],
+        each.start,
+        stop,
+        0.8 if method == "sentence" else 0.75,
+        method,
+    )

@@ -1,0 +1,112 @@
+"""What texts and headers of tables call the dimensions that a code limits, and whether they are the least or the most."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Bound = Literal["min", "max"]
+
+_LENGTH: Final = frozenset({"FT", "IN", "M", "MI"})
+_AREA: Final = frozenset({"FT2", "AC", "M2"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    pattern: str
+    units: Set[str]
+    bound: Bound
+    """What a limit of it is where no word says: a setback the least, a height the most."""
+    percent: bool = False
+    """Whether a percentage is of the lot itself, so that it is a number and a unit."""
+
+
+_KINDS: Final[dict[str, _Kind]] = {
+    "front-setback": _Kind(r"front(?:[ -](?:yard|lot line|property line))?(?: (?:building )?setbacks?)?(?= |$|[,.:;)])|setbacks? (?:from |on )?(?:the )?front", _LENGTH, "min"),
+    "corner-side-setback": _Kind(r"(?:street[ -]side|side[ -]street|corner(?:[ -](?:side|lot))?)(?: yard| setbacks?)*|corner", _LENGTH, "min"),
+    "side-setback": _Kind(r"(?:interior )?side(?:[ -](?:yard|lot line|property lines?))?(?: setbacks?)?(?= |$|[,.:;)])", _LENGTH, "min"),
+    "rear-setback": _Kind(r"rear(?:[ -](?:yard|lot line|property line))?(?: setbacks?)?(?= |$|[,.:;)])", _LENGTH, "min"),
+    "setback": _Kind(r"(?:building |yard )?setbacks?|set back", _LENGTH, "min"),
+    "lot-area": _Kind(r"(?:lot|parcel|site|building site) (?:area|size)s?|area of (?:a |the |each |any )?lots?|(?:minimum|min\.?) (?:area|lot)(?= |$)|lots?", _AREA, "min"),
+    "lot-width": _Kind(r"(?:lot )?widths?(?: of (?:a |the |each |any )?lots?)?", _LENGTH, "min"),
+    "lot-depth": _Kind(r"(?:lot )?depths?(?: of (?:a |the |each |any )?lots?)?", _LENGTH, "min"),
+    "lot-frontage": _Kind(r"(?:lot |street |road )?frontages?(?: requirement)?", _LENGTH, "min"),
+    "impervious-coverage": _Kind(r"impervious(?: (?:surfaces?|coverage|cover|materials?|area))*", _AREA | {"PERCENT"}, "max", True),
+    "lot-coverage": _Kind(r"(?:lot|building|site|maximum|max\.?) coverage|coverage", _AREA | {"PERCENT"}, "max", True),
+    "open-space": _Kind(r"(?:usable |common )?open space", _AREA | {"PERCENT"}, "min", True),
+    "building-height": _Kind(r"(?:building |structure )?heights?(?: of (?:a |the |any |all |each )?(?:principal |main )?(?:buildings?|structures?))?", _LENGTH | {"storey"}, "max"),
+    "density": _Kind(r"(?:(?:residential|dwelling|gross|net|base|housing) )*densit(?:y|ies)", {"dwelling-per-acre", "dwelling"}, "max"),
+    "floor-area-ratio": _Kind(r"floor[ -]area ratio|f\.?a\.?r\.?(?![a-z])", frozenset(), "max"),
+    "floor-area": _Kind(r"(?:(?:finished|gross|habitable|livable|net|total) )*(?:living space|living area|floor (?:area|space)|finished area)|(?:unit|home|dwelling(?: unit)?|house|apartment|building) sizes?", _AREA, "min"),
+    "parking": _Kind(r"(?:off-street |guest |required )?parking(?: spaces?)?", {"space"}, "min"),
+    "project-size": _Kind(r"(?:project|development|district|zone|site|tract) (?:size|area)|size of (?:a |the |any )?(?:development|project|district)", _AREA, "min"),
+}  # fmt: skip
+_ANY: Final = re.compile(
+    "|".join(rf"(?P<k{place}>\b(?:{kind.pattern}))" for place, kind in enumerate(_KINDS.values())), re.IGNORECASE
+)
+_NAMES: Final = tuple(_KINDS)
+_LEAST: Final = re.compile(
+    r"\bminimum|\bmin\b|\bat least|\bno(?:t)? less than|\bnot be (?:less|smaller|closer|lower) than|\bor (?:more|larger|greater)\b"
+    r"|\bno (?:closer|smaller|less|fewer) than|\bmore than\b(?!.{0,30}\bprohibited)",
+    re.IGNORECASE,
+)
+_MOST: Final = re.compile(
+    r"\bmaximum|\bmax\b|\bexceed|\bno(?:t)? (?:be )?(?:more|greater|higher|taller|larger|farther) than|\bat most|\bup to"
+    r"|\bor (?:less|fewer|smaller)\b|\blimited to|\bno (?:more|greater|higher|taller|larger) than|\blesser of",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A dimension that the code points [start, end) of a text name."""
+
+    start: int
+    end: int
+    type: str
+
+
+def dimensions(text: str, start: int = 0, end: int | None = None) -> Iterator[Dimension]:
+    """Yield the dimensions that `text` names."""
+    for match in _ANY.finditer(text, start, len(text) if end is None else end):
+        if match.end() > match.start() and match.lastgroup is not None:
+            yield Dimension(match.start(), match.end(), _NAMES[int(match.lastgroup[1:])])
+
+
+def of_header(words: str) -> str | None:
+    """Return the dimension that the header of a column is about: of ``Minimum Setback Front`` the front setback."""
+    found = [each.type for each in dimensions(words)]
+    if not found:
+        return None
+    side = [each for each in found if each.endswith("-setback")]
+    if "setback" in found and side:
+        return side[-1]
+    if found[-1] in ("lot-area", "floor-area") and len(found) > 1 and words[-3:].casefold() in ("lot", "ots"):
+        return found[-2]
+    return found[-1]
+
+
+def takes(type_: str, unit: str) -> bool:
+    """Return whether a dimension can have a unit: a width is in feet, no area; each may be a share of something."""
+    return unit in _KINDS[type_].units or (unit == "PERCENT" and bool(_KINDS[type_].units & (_LENGTH | _AREA)))
+
+
+def takes_percent(type_: str) -> bool:
+    """Return whether a percentage alone says how much it is: of coverage it does, ``10% of lot depth`` does not."""
+    return _KINDS[type_].percent
+
+
+def bound_of(words: str) -> Bound | None:
+    """Return what the words before or after a measure say it is; the last word counts."""
+    least = max((match.start() for match in _LEAST.finditer(words)), default=-1)
+    most = max((match.start() for match in _MOST.finditer(words)), default=-1)
+    if least == most:
+        return None
+    return "min" if least > most else "max"
+
+
+def usual_bound(type_: str) -> Bound:
+    """Return what a limit of a dimension is where no word says."""
+    return _KINDS[type_].bound

@@ -1,0 +1,178 @@
+"""Numbers with units in text: in digits, in words, both, with fractions, as ranges.
+
+Units are local names of QUDT (FT, FT2, AC, PERCENT, IN, MI, M, M2, DEG), and own names for what QUDT does not count:
+dwelling-per-acre, dwelling, storey, space. What is not one number in one unit has no value: it stays as recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+_SMALL: Final = {
+    word: number
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+        " eighteen nineteen".split()
+    )
+}
+_TENS: Final = {word: 10 * tens for tens, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_LARGE: Final = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_PARTS: Final = {
+    "one-half": Fraction(1, 2), "a half": Fraction(1, 2), "half": Fraction(1, 2), "one-quarter": Fraction(1, 4),
+    "one-fourth": Fraction(1, 4), "three-quarters": Fraction(3, 4), "three-fourths": Fraction(3, 4),
+    "one-third": Fraction(1, 3), "two-thirds": Fraction(2, 3),
+}  # fmt: skip
+_GLYPHS: Final = {"½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4), "⅓": Fraction(1, 3), "⅔": Fraction(2, 3), "⅛": Fraction(1, 8)}
+
+_DIGITS: Final = (
+    r"(?:(?:\d{1,3}(?:,\d{3}){1,3}|\d{1,9})(?:\.\d{1,4})?(?:(?:[ -]\d{1,2}/\d{1,2}(?!\d))|[½¼¾⅓⅔⅛])?"
+    r"|\.\d{1,4}|\d{1,2}/\d{1,2}|[½¼¾⅓⅔⅛])"
+)
+_WORD: Final = "|".join([*_PARTS, *sorted((*_SMALL, *_TENS, *_LARGE), key=len, reverse=True)])
+_WORDS: Final = rf"(?:(?:{_WORD})(?:(?:[ -]|,? and (?:a )?)(?:{_WORD})){{0,8}})\b"
+_NUMBER: Final = rf"(?:{_WORDS}(?: ?\({_DIGITS}%?\))?|{_DIGITS}(?: ?\({_DIGITS}\))?)"
+_UNITS: Final = (
+    ("dwelling-per-acre", r"(?:(?:dwelling|residential|housing|living)[ -])?(?:units?|dwellings?|homes) ?(?:per|/|an) ?(?:gross |net )?(?:acre|ac\b)|du ?/ ?ac(?:re)?\b"),
+    ("FT2", r"(?:gross |net )?(?:square[ -](?:feet|foot)|sq\.? ?(?:feet|foot|ft\b\.?)|s\.f\.|sf\b|ft2\b|ft²)"),
+    ("AC", r"(?:(?:gross|net|contiguous|buildable),? )*(?:acres?\b|ac\b\.?)"),
+    ("MI2", r"square miles?\b"),
+    ("M2", r"square met(?:er|re)s?\b|m²|m2\b|sq\.? ?m\b"),
+    ("FT", r"(?:(?:linear|lineal|horizontal|vertical) )?(?:feet\b|foot\b|ft\b\.?)|['′’](?![\w'’])"),
+    ("IN", r"inch(?:es)?\b|″"),
+    ("MI", r"miles?\b"),
+    ("M", r"met(?:er|re)s?\b"),
+    ("PERCENT", r"percent\b(?: ?\(?\d{1,3}(?:\.\d+)?%\)?)?|per cent\b|%"),
+    ("storey", r"stor(?:y|ies|eys?)\b"),
+    ("space", r"(?:(?:off-street|additional|guest|covered|parking) )*(?:parking )?(?:spaces?|stalls?)\b"),
+    ("dwelling", r"(?:dwelling |residential |housing )?(?:units?\b|dwellings?\b)"),
+    ("DEG", r"degrees?\b|°"),
+)  # fmt: skip
+_UNIT: Final = "|".join(f"(?P<u{place}>{pattern})" for place, (_, pattern) in enumerate(_UNITS))
+_MEASURE: Final = re.compile(
+    rf"(?<![\w.,/§$-])(?P<first>{_NUMBER})(?:(?P<to> ?[-–—] ?| to | through )(?P<last>{_NUMBER}))?(?: ?\)|[ -])?(?:{_UNIT})",
+    re.IGNORECASE,
+)
+_NUMBER_ONLY: Final = re.compile(rf"(?P<first>{_NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{_NUMBER}))?", re.IGNORECASE)
+_UNIT_ONLY: Final = re.compile(_UNIT, re.IGNORECASE)
+_BEGINS: Final = re.compile(rf"(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)", re.IGNORECASE)
+_MORE: Final = re.compile(rf",? ?(?:and )?{_NUMBER} ?(?:inch(?:es)?\b|″)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number with its unit in the code points [start, end) of a text."""
+
+    start: int
+    end: int
+    raw: str
+    """Verbatim."""
+    value: Decimal | None
+    """None for a range, for feet with inches, and for what no decimal number is: a third."""
+    unit: str
+    high: Decimal | None = None
+    """Of a range: its upper end."""
+
+
+def measures(text: str, start: int = 0, end: int | None = None) -> Iterator[Measure]:
+    """Yield the numbers with units in the code points [start, end) of `text`."""
+    stop = len(text) if end is None else end
+    at = start
+    while begins := _BEGINS.search(text, at, stop):
+        match = _MEASURE.match(text, begins.start(), stop)
+        if match is None:
+            at = _after(text, begins.start(), stop)
+            continue
+        at = match.end()
+        unit = _unit_of(match)
+        more = _MORE.match(text, at, stop) if unit == "FT" else None
+        at = more.end() if more else at
+        first, last = number(match["first"]), number(match["last"]) if match["last"] else None
+        value = None if more or match["last"] else first
+        yield Measure(match.start(), at, text[match.start() : at], value, unit, last)
+
+
+def _after(text: str, at: int, stop: int) -> int:
+    """Where to go on behind a number without a unit."""
+    match = _NUMBER_ONLY.match(text, at, stop)
+    if match is None:
+        return at + 1
+    # "two 20-foot lots": what is before the last word or run of digits is done with.
+    return match.end("first") if match["to"] is None else match.start("to") + len(match["to"])
+
+
+def measure(text: str, unit: str | None = None) -> Measure | None:
+    """Return the one measure that all of `text` is; a bare number has the given `unit`."""
+    words = text.strip()
+    if match := _MEASURE.fullmatch(words):
+        first = number(match["first"])
+        last = number(match["last"]) if match["last"] else None
+        return Measure(0, len(words), words, None if match["last"] else first, _unit_of(match), last)
+    bare = _NUMBER_ONLY.fullmatch(words) if unit is not None else None
+    if bare is None or unit is None:
+        return None
+    last = number(bare["last"]) if bare["last"] else None
+    return Measure(0, len(words), words, None if bare["last"] else number(bare["first"]), unit, last)
+
+
+def unit_of(words: str) -> str | None:
+    """Return the unit that some words name: of ``Lot Area (sq. ft.)`` that is FT2."""
+    found = [match for match in _UNIT_ONLY.finditer(words) if match.start() == 0 or not words[match.start() - 1].isalnum()]
+    return _unit_of(found[-1]) if found else None
+
+
+def number(words: str) -> Decimal | None:
+    """Return the number that `words` are: ``6,000``, ``2 1/2``, ``thirty-five (35)``, ``one and one-half``."""
+    inside = re.search(rf"\(({_DIGITS})%?\)", words)
+    told = inside[1] if inside else words
+    exact = _digits(told) if re.fullmatch(_DIGITS, told) else _spelled(told)
+    if exact is None:
+        return None
+    denominator = exact.denominator
+    for prime in (2, 5):
+        while denominator % prime == 0:
+            denominator //= prime
+    return Decimal(exact.numerator) / Decimal(exact.denominator) if denominator == 1 else None
+
+
+def _digits(words: str) -> Fraction | None:
+    total = Fraction(0)
+    for glyph, part in _GLYPHS.items():
+        if glyph in words:
+            total, words = total + part, words.replace(glyph, "")
+    for each in re.split(r"[ -]", words.replace(",", "").strip()):
+        numerator, slash, denominator = each.partition("/")
+        if slash and int(denominator) == 0:
+            return None
+        total += Fraction(int(numerator), int(denominator)) if slash else Fraction(each or "0")
+    return total
+
+
+def _spelled(words: str) -> Fraction | None:
+    words = " ".join(words.casefold().replace(",", " ").split())
+    total, group = Fraction(0), Fraction(0)
+    for name, part in _PARTS.items():
+        before, found, after = words.rpartition(name)
+        if found and not after.strip():
+            total, words = part, before
+            break
+    known = 0
+    for word in re.split(r"[ -]+", words):
+        if word in _SMALL or word in _TENS:
+            group += _SMALL.get(word, _TENS.get(word, 0))
+        elif word == "hundred":
+            group = (group or Fraction(1)) * 100
+        elif word in _LARGE:
+            total, group = total + (group or Fraction(1)) * _LARGE[word], Fraction(0)
+        elif word not in ("and", "a", ""):
+            return None
+        known += 1
+    return total + group if known else None
+
+
+def _unit_of(match: re.Match[str]) -> str:
+    return next(name for place, (name, _) in enumerate(_UNITS) if match[f"u{place}"] is not None)

@@ -1,0 +1,158 @@
+"""Dimensional standards in tables: a row for each district, or use, and a column for each dimension, or the other way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from loaders.extraction import districts as naming
+from loaders.extraction.dimensions import bound_of, of_header, takes, takes_percent, usual_bound
+from loaders.extraction.districts import District
+from loaders.extraction.matrices import notes_of, without_marks
+from loaders.extraction.measures import Measure, measure, measures, unit_of
+from loaders.extraction.sections import Cell, Section, Table
+from loaders.extraction.standards import Standard
+
+_NONE: Final = re.compile(r"(?:n/?a|none|no|not applicable|no (?:minimum|maximum|limit)|[-–—.]*)", re.IGNORECASE)
+_MARK: Final = re.compile(r"(?<=['′’%\w)]) ?[\[(]?(?P<mark>[*†‡]{1,3}|(?<=[ \[(])\d{1,2})[\])]?$")
+_HEADERS: Final = 4
+"""Rows at most that are read as a header where the source marks none."""
+
+Grid = Sequence[Sequence[Cell | None]]
+
+
+def schedules(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[Standard]:
+    """Return the standards that the tables of a section set, in its order.
+
+    `known` are the districts of the code, and `above` the sections that this one is part of, from the inside: their
+    district is meant where a table has uses for rows.
+    """
+    around = tuple(naming.of_section(section, known, above))
+    return [found for table in section.tables for found in _schedule(section, table, known, around)]
+
+
+def _schedule(
+    section: Section, table: Table, known: Mapping[str, District], around: Sequence[str]
+) -> Iterator[Standard]:
+    grid = table.grid()
+    if not grid or len(grid[0]) < 2:
+        return
+    header = _header(grid, table)
+    turned: Grid = [[row[place] for row in grid] for place in range(len(grid[0]))]
+    columns = _columns(section, grid, header)
+    sideways = _columns(section, turned, 1)
+    if len(sideways) > len(columns):
+        grid, header, columns = turned, 1, sideways
+    if not columns:
+        return
+    notes = notes_of(section, table)
+    caption = table.caption or ""
+    for row in grid[header:]:
+        first = row[0]
+        label = without_marks(section, first).strip() if first is not None else ""
+        if first is None or not label or all(cell is first for cell in row):
+            continue
+        codes = _codes(label, known)
+        for place, (words, type_) in columns.items():
+            cell = row[place]
+            if cell is not None and cell is not first:
+                yield from _cell(section, cell, words, type_, caption, notes, codes or around, None if codes else label)
+
+
+def _header(grid: Grid, table: Table) -> int:
+    """How many rows are the header: as marked, else those before the first one that has a value."""
+    if table.header_rows:
+        return min(table.header_rows, len(grid) - 1)
+    for number, row in enumerate(grid[:_HEADERS]):
+        if any(cell is not None and cell.text[:1].isdigit() for cell in row[1:]):
+            return max(1, number)
+    return 1
+
+
+def _columns(section: Section, grid: Grid, header: int) -> Mapping[int, tuple[str, str]]:
+    """The columns that are about a dimension: the words of their headers, and which one it is."""
+    found: dict[int, tuple[str, str]] = {}
+    for place in range(1, len(grid[0])):
+        cells = {cell.start: cell for row in grid[:header] if (cell := row[place]) is not None}
+        words = " ".join(without_marks(section, cell).strip() for cell in cells.values())
+        type_ = of_header(words)
+        if type_ is not None:
+            found[place] = (words, type_)
+    return found
+
+
+def _codes(label: str, known: Mapping[str, District]) -> Sequence[str]:
+    if label in known:
+        return [label]
+    return [
+        code
+        for part in re.split(r",|/| and | or |;| through ", label)
+        for code in naming.named(part.strip().split(" ")[0] if part.strip() else "", known)
+    ]
+
+
+def _cell(
+    section: Section,
+    cell: Cell,
+    words: str,
+    type_: str,
+    caption: str,
+    notes: Mapping[str, str],
+    codes: Sequence[str],
+    label: str | None,
+) -> Iterator[Standard]:
+    raw = without_marks(section, cell).strip()
+    marks = [section.text[start:end].strip() for start, end in cell.superscripts]
+    given = _measure(raw, words, type_, caption)
+    if given is None and (mark := _MARK.search(raw)) and mark["mark"] in notes:
+        marks.append(mark["mark"])
+        raw = raw[: mark.start()].strip()
+        given = _measure(raw, words, type_, caption)
+    if _NONE.fullmatch(raw) or not (given or any(character.isdigit() for character in raw)):
+        return
+    several = list(measures(raw)) if given is None else []
+    value, unit = (given.value, given.unit) if given else (None, None)
+    if unit == "PERCENT" and not takes_percent(type_):
+        value = None
+    if several and not any(takes(type_, each.unit) for each in several):
+        return
+    bound = bound_of(words) or bound_of(caption) or usual_bound(type_)
+    start = section.text.find(raw, cell.start, cell.end)
+    start = cell.start if start < 0 else start
+    yield Standard(
+        tuple(codes),
+        type_,
+        words,
+        bound,
+        raw,
+        value,
+        unit if value is not None else None,
+        _applies(words, label),
+        [notes[mark] for mark in dict.fromkeys(marks) if mark in notes],
+        start,
+        start + len(raw),
+        0.9 if value is not None else 0.75,
+        "table",
+    )
+
+
+def _measure(raw: str, words: str, type_: str, caption: str) -> Measure | None:
+    """What a cell says, with the unit of its header where it has none itself."""
+    header = unit_of(words)
+    given = measure(raw, header or unit_of(caption))
+    if given is None:
+        return None
+    if given.unit == "dwelling" and type_ == "density" and re.search(r"\bacre\b", words, re.IGNORECASE):
+        return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre", given.high)
+    if given.unit == "AC" and type_ == "density":
+        return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre", given.high)
+    return given if takes(type_, given.unit) else None
+
+
+def _applies(words: str, label: str | None) -> str | None:
+    """The use that a row is for, or the kind of building that a column is for."""
+    if label:
+        return label
+    match = re.search(r"(?:principal|accessory|main|detached|attached) (?:buildings?|structures?|uses?)", words, re.IGNORECASE)
+    return match[0] if match else None
