@@ -244,4 +244,4 @@ def as_seen_by_a_server(path: str) -> str:
     endpoint, at, query = path.partition("@")
     if at and (endpoint == "sparql" or endpoint.startswith("sparql:")):
         return f"{endpoint}@{os.path.abspath(query)}"
-    return path if path == "hub" or path.startswith("hub:") else os.path.abspath(path)
+    return path if path == "hub" or path.startswith(("hub:", "municode:")) else os.path.abspath(path)

@@ -86,7 +86,7 @@ def _opened(
 @console.reported
 def load(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="climate, wikibase or hansard (later: zoning, files).")
+        str, typer.Argument(metavar="SOURCE", help="climate, wikibase, hansard or zoning (later: files).")
     ],
     paths: Annotated[
         list[str],
@@ -111,6 +111,15 @@ def load(
     date: Annotated[
         str | None, typer.Option("--date", metavar="DATE", help="Date of speeches that do not say it: YYYY-MM-DD.")
     ] = None,
+    municipality: Annotated[
+        str | None, typer.Option("--municipality", metavar="NAME", help="Municipality of a code or table.")
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help="State of a municipality: two letters or the name.")
+    ] = None,
+    mapping: Annotated[
+        str | None, typer.Option("--mapping", metavar="FILE", help="TOML file by which to read tables of districts.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Load a source: read, check against the shapes, commit, index. What has not changed is skipped."""
@@ -128,7 +137,10 @@ def load(
     with _opened(data_dir, create=True, load=pipeline.load) as graph, console.progress(f"loading {source}") as advance:
         places = paths if graph.here else [as_seen_by_a_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait}
-        done = graph.run("load", asked | {"base": base, "chamber": chamber, "date": date}, advance)
+        options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
+        if mapping is not None:
+            options["mapping"] = mapping if graph.here else as_seen_by_a_server(mapping)
+        done = graph.run("load", asked | options, advance)
         if not graph.here:  # what the load logged, it logged in the server
             for line in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
                 console.say(f"kg: {line}")
