@@ -66,14 +66,14 @@ _RELATIVE: Final = r"(?:(?:sub)?(?:section|paragraph|clause)|subdivision)"
 _ANCHOR: Final = re.compile(
     "|".join(
         (
-            r"(?P<reporter>\b(?P<in_title>\d{1,2}) "
+            r"(?P<reporter>\b(?=\d)(?P<in_title>\d{1,2}) "
             rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b))",
-            rf"(?P<numbered>\b(?:{statutes.ACTS}))",
-            rf"(?P<code>\b(?P<code_name>{statutes.NAME}))",
+            rf"(?P<numbered>\b(?=[ADP\d])(?:{statutes.ACTS}))",
+            rf"(?P<code>\b(?=[A-Z])(?P<code_name>{statutes.NAME}))",
             rf"(?P<this>\b[Tt]his (?P<this_kind>(?i:{_LEVEL}|(?:sub)?section))\b)",
-            rf"(?P<relative>\b(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.])))",
-            r"(?P<section>(?:\b(?i:(?:sub)?sections?|secs?\.)|§(?: ?§)?) ?(?=\d))",
-            rf"(?P<level>\b(?i:(?P<level_kind>{_LEVEL})(?P<plural>s?)):? (?=[\dA-Z]))",
+            rf"(?P<relative>\b(?=[spcSPC])(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.])))",
+            r"(?P<section>(?:\b(?=[sS])(?i:(?:sub)?sections?|secs?\.)|§(?: ?§)?) ?(?=\d))",
+            rf"(?P<level>\b(?=[stcpadSTCPAD])(?i:(?P<level_kind>{_LEVEL})(?P<plural>s?)):? (?=[\dA-Z]))",
             r"(?P<number>(?<![\w.\-–$/:\n])(?=\d{1,4}[A-Za-z]?\.\d{1,6}[A-Za-z]{0,2}\.\d))",
         )
     )

@@ -62,6 +62,9 @@ _UNIT_ONLY: Final = re.compile(_UNIT, re.IGNORECASE)
 _BEGINS: Final = re.compile(rf"(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)", re.IGNORECASE)
 _MORE: Final = re.compile(rf",? ?(?:and )?{_NUMBER} ?(?:inch(?:es)?\b|″)", re.IGNORECASE)
 
+_AGAIN: Final = re.compile(rf" ?\({_DIGITS} ?(?:['’′\"″]|ft\.?)\)")
+"""``twenty feet (20')`` is said twice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -91,6 +94,8 @@ def measures(text: str, start: int = 0, end: int | None = None) -> Iterator[Meas
         unit = _unit_of(match)
         more = _MORE.match(text, at, stop) if unit == "FT" else None
         at = more.end() if more else at
+        again = _AGAIN.match(text, at, stop)
+        at = again.end() if again else at
         first, last = number(match["first"]), number(match["last"]) if match["last"] else None
         value = None if more or match["last"] else first
         yield Measure(match.start(), at, text[match.start() : at], value, unit, last)

@@ -1,19 +1,13 @@
-"""A speech in pieces that search can find: by offsets, at sentence boundaries, overlapping a little.
-
-The boundaries of sentences are those of sentencex, which knows that "Mr." and "p.m." end none. It is asked about a copy
-of the text in ASCII, one character for one: so its offsets are code points, whatever it counts, and characters of
-several bytes, over which it stumbles, do not reach it.
-"""
+"""A speech in pieces that search can find: by offsets, at sentence boundaries, overlapping a little."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Final
 
-import sentencex
+from loaders.extraction.sentences import sentences
 
 SIZE: Final = 800
 """Code points that a chunk has at most."""
@@ -22,9 +16,6 @@ OVERLAP: Final = 150
 
 Span = tuple[int, int]
 
-_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
-_QUOTES: Final = {0x2018: "'", 0x2019: "'", 0x201A: "'", 0x201B: "'", 0x201C: '"', 0x201D: '"', 0x201E: '"'}
-_STOPS: Final = {0x2026: ".", 0x3002: ".", 0xFF01: "!", 0xFF1F: "?"}
 _LINES: Final = re.compile(r"[^\n]*\n\s*|[^\n]+")
 _WORDS: Final = re.compile(r"[^ \t\n\r\f\v\u2028\u2029]*[ \t\n\r\f\v\u2028\u2029]+|[^ \t\n\r\f\v\u2028\u2029]+")
 """Words with the space after them; a no-break space holds two together."""
@@ -64,7 +55,7 @@ def _chunks(text: str, start: int, end: int, size: int, overlap: int) -> Iterato
 
 def _atoms(text: str, start: int, end: int, size: int) -> Iterator[Span]:
     """The spans that are not cut: sentences, and of one that is too long its lines, of such a line its words."""
-    for sentence in _sentences(text, start, end):
+    for sentence in sentences(text, start, end):
         yield from _within(text, sentence, size, (_LINES, _WORDS, _BOUND_WORDS))
 
 
@@ -90,35 +81,3 @@ def _pieces(text: str, start: int, end: int, size: int) -> Iterator[Span]:
         yield start, cut
         start = cut
     yield start, end
-
-
-def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
-    plain = text[start:end]
-    if not plain.isascii():
-        plain = _BEYOND_ASCII.sub(lambda match: _ascii(match[0]), plain)
-    edge = cut = 0
-    for found in sentencex.get_sentence_boundaries("en", plain):
-        if found["end_index"] <= cut:  # within space that was passed already
-            continue
-        cut = found["end_index"]
-        while cut < len(plain) and plain[cut].isspace():
-            cut += 1
-        if plain[edge:cut].strip():
-            yield start + edge, start + cut
-            edge = cut
-    if edge < len(plain):
-        yield start + edge, start + len(plain)
-
-
-@lru_cache(maxsize=4096)
-def _ascii(character: str) -> str:
-    """An ASCII character that means to a sentence what this one means."""
-    code = ord(character)
-    known = _QUOTES.get(code) or _STOPS.get(code)
-    if known is not None:
-        return known
-    if character.isspace():
-        return " "
-    if character.isupper():
-        return "E"
-    return "e" if character.isalpha() or unicodedata.category(character)[0] == "M" else "-"

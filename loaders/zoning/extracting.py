@@ -133,7 +133,7 @@ class _Claims:
                 (RDF.type, KG.CrossReference),
                 (RDF.subject, self.section),
                 (RDF.predicate, predicate),
-                *(() if target is None else ((RDF.object, target),)),
+                *(() if target is None else ((RDF.type, KG.Statement), (RDF.object, target))),
                 (KG.rawCitation, Literal(citation.raw)),
                 (KG.contextSentence, Literal(relationship.context)),
                 (KG.relationshipType, mint("code", "relationshipType", relationship.type)),
