@@ -53,11 +53,12 @@ def remembered(kg: KnowledgeGraph, texts: Sequence[str]) -> tuple[str, Vectors]:
     """
     with _LOCK:
         memory: Memory = kg.memory.get("summary vectors") or kg.memory.keep("summary vectors", Memory(KEPT))
-    keys = [(kg.search.status().model, sha256(text)) for text in texts]
+    known_by = kg.search.status().model
+    keys = [(known_by, sha256(text)) for text in texts]
     known: list[NDArray[np.float32] | None] = [memory.get(key) for key in keys]
     new = [number for number, vector in enumerate(known) if vector is None]
     if not new:
-        return keys[0][0] if keys else WORDS, _stacked([vector for vector in known if vector is not None])
+        return known_by, _stacked([vector for vector in known if vector is not None])
     model, made = embed(kg, [texts[number] for number in new])
     if model == WORDS:
         return WORDS, by_words(texts)

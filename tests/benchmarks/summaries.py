@@ -48,8 +48,6 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
         first = _timed(lambda question: descend(kg, TOWN, question, TOP_K), questions[:1])
         for question in questions:  # so that the summaries they lead to have vectors
             descend(kg, TOWN, question, TOP_K)
-        for question in questions:
-            kg.search.embed([question])
         embedding = _timed(lambda question: kg.search.embed([f"{question}?"]), questions)
         again_ms = _timed(lambda question: descend(kg, TOWN, question, TOP_K), questions)
         fresh_ms = _timed(lambda question: descend(kg, TOWN, f"{question}, please", TOP_K), questions)
