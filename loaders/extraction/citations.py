@@ -12,6 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from loaders.extraction import statutes
+from loaders.extraction.enumerations import (
+    LETTER,
+    LEVEL_NUMBER,
+    NUMBER,
+    SIGN,
+    UNIT,
+    Member,
+    further_labels,
+    labels_at,
+    numbers,
+    plain,
+    shape,
+)
 from loaders.extraction.statutes import Body, Law
 
 THIS: Final = "this"
@@ -49,7 +62,11 @@ class Citation:
         labels = "".join(f"({label})" for label in self.labels)
         if self.law is not None:
             return self.law.citation + labels
-        return "|".join(f"{kind} {number}" for kind, number in self.levels) + labels + (f" of {self.of}" if self.of else "")
+        return (
+            "|".join(f"{kind} {number}" for kind, number in self.levels)
+            + labels
+            + (f" of {self.of}" if self.of else "")
+        )
 
     @property
     def internal(self) -> bool:
@@ -58,8 +75,8 @@ class Citation:
 
 
 _RANKS: Final = {
-    "title": 0, "subtitle": 1, "chapter": 2, "subchapter": 3, "article": 4, "division": 5, "unit": 5, "part": 6, "subpart": 7,
-    "section": 8,
+    "title": 0, "subtitle": 1, "chapter": 2, "subchapter": 3, "article": 4, "division": 5, "unit": 5, "part": 6,
+    "subpart": 7, "section": 8,
 }  # fmt: skip
 _LEVEL: Final = r"(?:(?:sub)?(?:title|chapter|part)|article|division)"
 _RELATIVE: Final = r"(?:(?:sub)?(?:section|paragraph|clause)|subdivision)"
@@ -78,30 +95,11 @@ _ANCHOR: Final = re.compile(
         )
     )
 )
-_NUMBER: Final = re.compile(r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?![A-Za-z0-9])")
-_LEVEL_NUMBER: Final = re.compile(
-    r"(?:\d{1,4}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,6}|[A-Z]\d{1,4}|[IVXLC]{1,7}(?:-?[A-Z])?|[A-Z])"
-    r"(?![A-Za-z0-9'’])"
-)
-_LABEL: Final = r"\((?:[A-Za-z]{1,2}|[ivxl]{1,6}|[IVXL]{1,6}|\d{1,3}[A-Za-z]{0,2})(?:-\d{1,2}[A-Za-z]?)?\)"
-_LABELS: Final = re.compile(rf"(?:{_LABEL}){{1,8}}")
-_SPACED_LABELS: Final = re.compile(rf" (?:{_LABEL}){{1,8}}(?=,? (?:and|or|through|of) )")
-_ROMAN: Final = re.compile(r"[ivx]{2,6}|[IVX]{2,6}")
-_LETTER: Final = re.compile(r"[A-Z](?![\w'’])")
-_JOINT: Final = re.compile(r"(?: \[[a-z ]{1,20}\])?(?:, (?:(?:and/or|and|or) )?|;? (?:and/or|and|or|&) |, ?(?=\d))")
-_RANGE: Final = re.compile(r",? (?:to|through|thru) | ?[–—] ?| - |-(?=[(§])")
-_SIGN: Final = re.compile(r"(?:§(?: ?§)?|[Ss]ections?\b|['’](?=\d)) ?")
-_ORDINAL: Final = re.compile(r"\d+(?:st|nd|rd|th)")
-_UNIT: Final = re.compile(
-    r"[ -]?(?:%|percent|feet|foot|ft|inch|square|sq|acres?\b|(?:calendar |business )?days?\b|months?\b|years?\b|hours?\b"
-    r"|minutes?\b|units?\b|C\.? ?F\.? ?R|U\.? ?S\.? ?C|DCMR|Stat\.|dollars?\b|stor(?:y|ies)\b|spaces?\b|times\b|gallons?\b|pounds?\b|miles?\b)",
-    re.IGNORECASE,
-)
-_YEAR: Final = re.compile(r"(?:1[789]|20)\d\d")
 _DATE: Final = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d\d|(?:19|20)\d\d)$")
 _ET_SEQ: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?")
 _LAW: Final = re.compile(
-    rf",? (?:of (?:the )?)?\(?(?:(?P<title>\d{{1,2}}) )?(?P<name>{statutes.NAME}|{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b)"
+    rf",? (?:of (?:the )?)?\(?(?:(?P<title>\d{{1,2}}) )?(?P<name>{statutes.NAME}"
+    rf"|{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b)"
 )
 _OF: Final = re.compile(r",? (?:of|in|under|from) (?:the |said )?")
 _THIS: Final = re.compile(rf"(?:this|that|such) (?P<kind>(?i:{_LEVEL}|{_RELATIVE}))\b", re.IGNORECASE)
@@ -124,17 +122,6 @@ _OWN: Final = re.compile(
     r"(?:Municipal|City|Town|Township|Village|County|Zoning|Land Use|Development) (?:[A-Z]\w+ )?(?:Code|Ordinance)"
     r"|Code of Ordinances|Ordinance Code|^(?:Code|Ordinance|Title|Codes? and)$"
 )
-_MEMBERS: Final = 200
-"""Members of one list that are read: no law cites more together."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    start: int
-    end: int
-    number: str
-    labels: tuple[str, ...] = ()
-    through: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +163,7 @@ def _code(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence
 
 
 def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) -> tuple[Sequence[Citation], int]:
-    """The sections or parts of another law, named before their numbers: ``40 CFR Part 312``, ``Utah Code § 10-9a-103``."""
+    """The sections or parts of another law that is named before them: ``40 CFR Part 312``, ``MCL 125.3101``."""
     form = _form(body) or ""
     at = anchor.end()
     if amended := _IN_BRACKETS.match(text, at):
@@ -185,25 +172,25 @@ def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) ->
     if chain and chain[-1][0] != "section":
         if chain[-1][0] == "part" and body is statutes.CFR:
             chain_start = text.rindex(chain[-1][1], at, after)
-            members, end = _numbers(text, chain_start, chain_start, plural=True)
+            members, end = numbers(text, chain_start, chain_start, plural=True)
             found = _parts(members)
             laws = [body.part(f"Part {member.number}", title) for member in found]
         else:
-            found, end = [_Member(anchor.start(), after, "")], after
+            found, end = [Member(anchor.start(), after, "")], after
             laws = [body.part(", ".join(f"{kind.capitalize()} {number}" for kind, number in chain), title)]
     else:
         lead = re.compile(r",? ?").match(text, at)
         at = lead.end() if lead else at
-        sign = _SIGN.match(text, at)
+        sign = SIGN.match(text, at)
         at = sign.end() if sign else at
         plural = sign is not None and ("s" in sign[0] or sign[0].count("§") > 1)
-        members, end = _numbers(text, at, at, plural=plural or body is statutes.CFR)
-        if not members or (not sign and title is None and not _shape(members[0].number)):
+        members, end = numbers(text, at, at, plural=plural or body is statutes.CFR)
+        if not members or (not sign and title is None and not shape(members[0].number)):
             return (), anchor.end()
         found = members
         laws = [
             body.part(f"Part {member.number}", title)
-            if body is statutes.CFR and not _shape(member.number) and not sign
+            if body is statutes.CFR and not shape(member.number) and not sign
             else body.section(member.number, title)
             for member in found
         ]
@@ -215,15 +202,15 @@ def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) ->
     ], end
 
 
-def _parts(members: Sequence[_Member]) -> list[_Member]:
+def _parts(members: Sequence[Member]) -> list[Member]:
     """Parts of regulations, whose numbers have no hyphen: ``405-471`` is a range."""
-    found: list[_Member] = []
+    found: list[Member] = []
     for member in members:
         first, hyphen, last = member.number.partition("-")
         if hyphen and last.isdigit():
             middle = member.start + len(first)
-            found.append(_Member(member.start, middle, first, through=last))
-            found.append(_Member(middle + 1, member.end, last))
+            found.append(Member(member.start, middle, first, through=last))
+            found.append(Member(middle + 1, member.end, last))
         else:
             found.append(member)
     return found
@@ -242,23 +229,23 @@ def _this(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence
 
 def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     """Subsections, and what they are of: ``subsection (a)(1) or (3) of this section``, ``paragraph (2) of § 8-101``."""
-    members: list[_Member] = []
+    members: list[Member] = []
     plural = anchor[0].rstrip().lower().endswith("s")
     start, at = (anchor.end() if plural else anchor.start()), anchor.end()
-    bare = _LETTER.match(text, at)
+    bare = LETTER.match(text, at)
     if bare:
-        members.append(_Member(start, bare.end(), "", (bare[0],)))
+        members.append(Member(start, bare.end(), "", (bare[0],)))
         end = bare.end()
     else:
-        labels, end = _labels(text, at)
+        labels, end = labels_at(text, at)
         if not labels:
             return (), anchor.end()
-        members.append(_Member(start, end, "", labels))
-        end = _more_labels(text, members, end)
+        members.append(Member(start, end, "", labels))
+        end = further_labels(text, members, end)
     prefix: tuple[str, ...] = ()
     after = end
     while within := _OF_RELATIVE.match(text, after):
-        labels, after = _labels(text, within.end())
+        labels, after = labels_at(text, within.end())
         if not labels:
             break
         prefix = labels + prefix
@@ -266,9 +253,9 @@ def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequ
     tail = _OF.match(text, after) or re.compile(", of ").match(text, after)
     if tail and (this := _THIS.match(text, tail.end())):
         after = this.end()
-    elif tail and (sign := _SIGN.match(text, tail.end())) and (match := _NUMBER.match(text, sign.end())):
-        labels, after = _labels(text, match.end())
-        number, prefix = _plain(match[0]), labels + prefix
+    elif tail and (sign := SIGN.match(text, tail.end())) and (match := NUMBER.match(text, sign.end())):
+        labels, after = labels_at(text, match.end())
+        number, prefix = plain(match[0]), labels + prefix
         of = _tail(text, after).of
     elif bare and not tail and not plural and anchor[0][0].islower() and anchor[0].lower().startswith("section"):
         return (), anchor.end()
@@ -276,7 +263,17 @@ def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequ
     raw = text[anchor.start() : after]
     confidence = 0.75 if bare else 0.95
     return [
-        Citation(m.start, m.end, raw, form, (("section", number),), prefix + m.labels, m.through, of=of, confidence=confidence)
+        Citation(
+            m.start,
+            m.end,
+            raw,
+            form,
+            (("section", number),),
+            prefix + m.labels,
+            m.through,
+            of=of,
+            confidence=confidence,
+        )
         for m in members
     ], after
 
@@ -284,15 +281,15 @@ def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequ
 def _section(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     word = anchor[0].rstrip().lower()
     plural = word.endswith("s") or word.count("§") > 1
-    members, end = _numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
+    members, end = numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
     if not members:
         return (), anchor.end()
-    if word.startswith("sub") and not _shape(members[0].number):
+    if word.startswith("sub") and not shape(members[0].number):
         members = [replace(m, number=THIS, labels=(m.number, *m.labels)) for m in members]
-    tail = _tail(text, end, acronyms=not _shape(members[0].number))
+    tail = _tail(text, end, acronyms=not shape(members[0].number))
     before = _BEFORE.search(text, max(0, anchor.start() - 80), anchor.start())
     of = tail.of
-    if of is not None and of.endswith("Act") and _shape(members[0].number) == "-":
+    if of is not None and of.endswith("Act") and shape(members[0].number) == "-":
         # The act that a part of the code was made by, which is not numbered so.
         of = None
     elif of is None and before and not _OWN.search(before[1]):
@@ -301,16 +298,14 @@ def _section(text: str, anchor: re.Match[str], state: str | None) -> tuple[Seque
 
 
 def _number(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    members, end = _numbers(text, anchor.start(), anchor.start(), plural=False)
-    if not members or _DATE.match(members[0].number) or _UNIT.match(text, members[0].end):
+    members, end = numbers(text, anchor.start(), anchor.start(), plural=False)
+    if not members or _DATE.match(members[0].number) or UNIT.match(text, members[0].end):
         return (), max(end, anchor.end())
     tail = _tail(text, end)
     return [replace(each, confidence=0.85) for each in _found(text, anchor, members, tail, "number")], tail.after
 
 
-def _found(
-    text: str, anchor: re.Match[str], members: Sequence[_Member], tail: _Tail, form: str
-) -> Sequence[Citation]:
+def _found(text: str, anchor: re.Match[str], members: Sequence[Member], tail: _Tail, form: str) -> Sequence[Citation]:
     """The citations of sections: of another law if the tail says so."""
     members = [*members]
     if tail.body is not None:
@@ -324,7 +319,7 @@ def _found(
         found.append(
             Citation(
                 member.start, member.end, raw, _form(tail.body) or form, levels, member.labels, member.through, law,
-                None if law else tail.of, 0.7 if _shape(member.number) == "" and not law else 0.95,
+                None if law else tail.of, 0.7 if shape(member.number) == "" and not law else 0.95,
             )
         )  # fmt: skip
     return found
@@ -339,7 +334,7 @@ def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequenc
     if kind == "division" and _CLASS.search(text, max(0, anchor.start() - 12), anchor.start()):
         # Dangerous goods: Class 1, Division 1.1.
         return (), anchor.end()
-    members, end = _numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural, level=True)
+    members, end = numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural, level=True)
     if not members:
         return (), anchor.end()
     chain: tuple[tuple[str, str], ...] = ()
@@ -370,102 +365,24 @@ _READERS: Final = {
 }  # fmt: skip
 
 
-def _numbers(
-    text: str, at: int, start: int, *, plural: bool, level: bool = False
-) -> tuple[list[_Member], int]:
-    """The members of a list of numbers at `at`, and where it ends; the first one starts at `start`."""
-    pattern = _LEVEL_NUMBER if level else _NUMBER
-    members: list[_Member] = []
-    match = pattern.match(text, at)
-    if match is None or _ORDINAL.fullmatch(match[0]) or (not _shape(match[0]) and _UNIT.match(text, match.end())):
-        return members, at
-    end = at
-    while match is not None and len(members) < _MEMBERS:
-        number = _plain(match[0])
-        if members and _shape(members[-1].number) and number.isdigit():
-            # "§§ 4-41a-601 through 603": the last part alone.
-            head = re.match(r".*[.-]", members[-1].number)
-            number = (head[0] if head else "") + number
-        labels, end = ((), match.end()) if level else _labels(text, match.end())
-        members.append(_Member(start, end, number, labels))
-        if labels:
-            end = _more_labels(text, members, end)
-        match, start = _following(text, end, members, plural, pattern)
-    return members, end
-
-
-def _following(
-    text: str, end: int, members: list[_Member], plural: bool, pattern: re.Pattern[str]
-) -> tuple[re.Match[str] | None, int]:
-    """The next number of a list or range, and where that member starts; sets what the last one goes through."""
-    last = members[-1].number
-    ranged = _RANGE.match(text, end)
-    joint = ranged or _JOINT.match(text, end)
-    if joint is None:
-        return None, end
-    sign = _SIGN.match(text, joint.end())
-    match = pattern.match(text, sign.end() if sign else joint.end())
-    if match is None or _ORDINAL.fullmatch(match[0]):
-        return None, end
-    alike = _shape(_plain(match[0])) == _shape(last)
-    shortened = match[0].isdigit() and bool(_shape(last)) and (plural or ranged is not None) and len(match[0]) < 4
-    if not (alike or shortened) or (not sign and _UNIT.match(text, match.end())):
-        return None, end
-    if not (plural or sign or (ranged and _shape(last))):
-        return None, end
-    if ranged:
-        number = _plain(match[0])
-        if shortened:
-            number = last[: max(last.rfind("-"), last.rfind(".")) + 1] + number
-        members[-1] = replace(members[-1], through=number)
-    return match, sign.start() if sign else match.start()
-
-
-def _more_labels(text: str, members: list[_Member], end: int) -> int:
-    """Add the further labels that follow those of the last member: ``(a)(1), (3), and (4)``; return where they end."""
-    while len(members) < _MEMBERS:
-        ranged = _RANGE.match(text, end)
-        joint = ranged or _JOINT.match(text, end)
-        match = _LABELS.match(text, joint.end()) if joint else None
-        if match is None:
-            return end
-        before = members[-1].labels
-        labels = tuple(match[0][1:-1].split(")("))
-        if _ROMAN.fullmatch(labels[0]) and not any(_ROMAN.fullmatch(label) for label in before):
-            return end
-        if ranged:
-            members[-1] = replace(members[-1], through=f"({labels[-1]})")
-        above = max((at for at, label in enumerate(before) if _sort(label) == _sort(labels[0])), default=len(before) - 1)
-        merged = (*before[:above], *labels)
-        end = match.end()
-        members.append(_Member(match.start(), end, members[-1].number, merged))
-    return end
-
-
-def _labels(text: str, at: int) -> tuple[tuple[str, ...], int]:
-    match = _LABELS.match(text, at) or _SPACED_LABELS.match(text, at)
-    if match is None:
-        return (), at
-    return tuple(match[0].strip()[1:-1].split(")(")), match.end()
-
-
 def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], int]:
     """The levels below one, in order: ``Title 59`` is followed by ``, Chapter 2, Part 5``."""
     found: list[tuple[str, str]] = []
     rank = _RANKS.get(kind, -1)
     while (link := _CHAIN.match(text, at)) and _RANKS[link["kind"].lower()] > rank:
         below = link["kind"].lower()
-        match = (_NUMBER if below == "section" else _LEVEL_NUMBER).match(text, link.end())
-        if match is None or (below == "section" and kind and _shape(match[0])):
+        match = (NUMBER if below == "section" else LEVEL_NUMBER).match(text, link.end())
+        if match is None or (below == "section" and kind and shape(match[0])):
             break
-        found.append((below, _plain(match[0])))
+        found.append((below, plain(match[0])))
         rank, at = _RANKS[below], match.end()
     return tuple(found), at
 
 
 def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -> _Tail:
     """What follows and says what a citation of a `kind` is of: levels, a body of law, another document."""
-    end, levels = at, ()
+    end = at
+    levels: tuple[tuple[str, str], ...] = ()
     for _ in _RANKS:
         skipped = _ET_SEQ.match(text, at)
         at = skipped.end() if skipped else at
@@ -475,11 +392,11 @@ def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -
         above = _OF_LEVEL.match(text, of.end()) if of else _UP.match(text, at)
         if above is None or (of is None and _RANKS[above["kind"].lower()] >= _RANKS[kind]):
             break
-        match = _LEVEL_NUMBER.match(text, above.end())
+        match = LEVEL_NUMBER.match(text, above.end())
         if match is None:
             break
         kind = above["kind"].lower()
-        levels = ((kind, _plain(match[0])), *levels)
+        levels = ((kind, plain(match[0])), *levels)
         at = end = match.end()
     of = _OF.match(text, at)
     if of is None:
@@ -512,19 +429,7 @@ def _document(text: str, at: int, acronyms: bool) -> str | None:
     return text[at:end]
 
 
-def _sort(label: str) -> str:
-    return "1" if label[0].isdigit() else "a" if label[0].islower() else "A"
-
-
 def _form(body: Body | None) -> str | None:
     if body is None:
         return None
     return body.scheme if body.jurisdiction == "us" else "state code" if body.scheme == "code" else "state regulations"
-
-
-def _plain(number: str) -> str:
-    return number.replace("–", "-").replace("‑", "-")
-
-
-def _shape(number: str) -> str:
-    return "-" if "-" in number or "–" in number else "." if "." in number else ""

@@ -18,23 +18,29 @@ _OPENING: Final = re.compile(
 _QUOTED: Final = re.compile(r"[“\"]([^“”\"\n]{1,120})[”\"]")
 _MORE: Final = re.compile(r",? ?(?:or|and|,) ?(?:the )?(?=[“\"])")
 _VERB: Final = re.compile(
-    r"(?:,? (?:when used|as used|for (?:the )?purposes? of|with respect to|in|of|also)\b[^,.;:\n]{0,80},?)?(?:[.,:—–-] ?| )?"
+    r"(?:,? (?:when used|as used|for (?:the )?purposes? of|with respect to|in|of"
+    r"|also)\b[^,.;:\n]{0,80},?)?(?:[.,:—–-] ?| )?"
     r"(?P<verb>(?P<plain>(?:shall |will )?(?:mean|means)(?: and (?:includes?|refers to))?:?"
     r"|(?:is|are) (?:hereby )?defined (?:as|to mean):?)"
     r"|(?:shall (?:have|be|include|refer)|has|have|includes?|refers? to|is|are|does not include)\b)(?= |\n|$)"
 )
-_SUBJECT: Final = re.compile(r"(?:The term |the term |A |An |The )?(?P<term>[A-Z][^\n.:;“”\"]{1,80}?)[.:,]? (?P<verb>(?:shall )?means?)(?= (?!of\b|for\b|to\b))")
+_SUBJECT: Final = re.compile(
+    r"(?:The term |the term |A |An "
+    r"|The )?(?P<term>[A-Z][^\n.:;“”\"]{1,80}?)[.:,]? (?P<verb>(?:shall )?means?)(?= (?!of\b"
+    r"|for\b|to\b))"
+)
 _HEADED: Final = re.compile(r"(?P<term>[A-Z0-9][^\n.:]{1,80})(?:[.:](?: [—–-])?|[—–]| [—–-]) +(?=\S)")
 _MID: Final = re.compile(r"(?:\b[Tt]he (?:term|word|phrase)s? |, |^)(?=[“\"])")
 _SAYS: Final = re.compile(
-    r"\b(?:shall|is|are|was|may|must|will|means|has|have|can|if|which|that|who|when|where|this|these|it|he|they)\b", re.IGNORECASE
+    r"\b(?:shall|is|are|was|may|must|will|means|has|have|can|if|which|that|who|when|where|this|these|it|he|they)\b",
+    re.IGNORECASE,
 )
 _NO_TERM: Final = frozenset({"a", "an", "any", "by", "other", "as", "additional", "express", "to", "all", "such"})
 """Words after which "means" is a noun, or the sentence is about something else."""
 _LONGEST_TERM: Final = 100
 _WORDS: Final = 12
 _LISTED: Final = 3
-"""Terms on lines of their own from which a section is a list of such, and ``Front. The line ...`` a part of a meaning."""
+"""Terms on lines of their own that make a section a list of such: ``Front. The line ...`` is part of a meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +155,8 @@ def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found
             return _Found((span,), _skip(text, subject.end(), end), line, 0.9 if within else 0.7, "means")
     if within and (headed := _HEADED.match(text, start, end)):
         span = headed.span("term")
-        words = text[slice(*span)]
-        if len(words.split()) <= _WORDS - 2 and not _DEFINING.search(words) and not _SAYS.search(text, *span):
+        said = text[slice(*span)]
+        if len(said.split()) <= _WORDS - 2 and not _DEFINING.search(said) and not _SAYS.search(text, *span):
             return _Found((_unquoted(text, span),), headed.end(), line, 0.75, "headed")
     return None
 
@@ -171,7 +177,13 @@ def _own_line(text: str, lines: Sequence[tuple[int, int]], number: int) -> _Foun
 
 def _is_term(text: str, start: int, end: int) -> bool:
     words = text[start:end].rstrip()
-    if not words or len(words) > _LONGEST_TERM or words[-1] in ".;,:" or words.endswith((" or", " and")) or len(words.split()) > _WORDS:
+    if (
+        not words
+        or len(words) > _LONGEST_TERM
+        or words[-1] in ".;,:"
+        or words.endswith((" or", " and"))
+        or len(words.split()) > _WORDS
+    ):
         return False
     return (words[0].isupper() or words[0].isdigit() or words[0] in "“\"'‘") and not _LABEL.match(words + " A")
 
@@ -181,7 +193,11 @@ def _mid(text: str, start: int, end: int, line: int) -> Iterator[_Found]:
     for lead in _MID.finditer(text, start, end):
         quoted = _QUOTED.match(text, lead.end(), end)
         verb = _VERB.match(text, quoted.end(), end) if quoted else None
-        if quoted is not None and verb is not None and (verb["plain"] or "meaning" in text[verb.end() : verb.end() + 20]):
+        if (
+            quoted is not None
+            and verb is not None
+            and (verb["plain"] or "meaning" in text[verb.end() : verb.end() + 20])
+        ):
             meaning = verb.end() if verb["plain"] else verb.start("verb")
             yield _Found((quoted.span(1),), _skip(text, meaning, end), line, 0.9, "quoted")
 

@@ -1,4 +1,4 @@
-"""What texts and headers of tables call the dimensions that a code limits, and whether they are the least or the most."""
+"""What texts and headers of tables call the dimensions that a code limits, and whether as the least or the most."""
 
 from __future__ import annotations
 
@@ -24,36 +24,82 @@ class _Kind:
 
 
 _KINDS: Final[dict[str, _Kind]] = {
-    "front-setback": _Kind(r"front(?:[ -](?:yard|lot line|property line))?(?: (?:building )?setbacks?)?(?= |$|[,.:;)])|setbacks? (?:from |on )?(?:the )?front", _LENGTH, "min"),
-    "corner-side-setback": _Kind(r"(?:street[ -]side|side[ -]street|corner(?:[ -](?:side|lot))?)(?: yard| setbacks?)*|corner", _LENGTH, "min"),
-    "side-setback": _Kind(r"(?:interior )?side(?:[ -](?:yard|lot line|property lines?))?(?: setbacks?)?(?= |$|[,.:;)])", _LENGTH, "min"),
-    "rear-setback": _Kind(r"rear(?:[ -](?:yard|lot line|property line))?(?: setbacks?)?(?= |$|[,.:;)])", _LENGTH, "min"),
+    "front-setback": _Kind(
+        r"front(?:[ -](?:yard|lot line|property line))?(?: (?:building )?setbacks?)?(?= |$"
+        r"|[,.:;)])|setbacks? (?:from |on )?(?:the )?front",
+        _LENGTH,
+        "min",
+    ),
+    "corner-side-setback": _Kind(
+        r"(?:street[ -]side|side[ -]street|corner(?:[ -](?:side|lot))?)(?: yard| setbacks?)*"
+        r"|corner",
+        _LENGTH,
+        "min",
+    ),
+    "side-setback": _Kind(
+        r"(?:interior )?side(?:[ -](?:yard|lot line|property lines?))?(?: setbacks?)?(?= |$"
+        r"|[,.:;)])",
+        _LENGTH,
+        "min",
+    ),
+    "rear-setback": _Kind(
+        r"rear(?:[ -](?:yard|lot line|property line))?(?: setbacks?)?(?= |$|[,.:;)])", _LENGTH, "min"
+    ),
     "setback": _Kind(r"(?:building |yard )?setbacks?|set back", _LENGTH, "min"),
-    "lot-area": _Kind(r"(?:lot|parcel|site|building site) (?:area|size)s?|area of (?:a |the |each |any )?lots?|(?:minimum|min\.?) (?:area|lot)(?= |$)|lots?", _AREA, "min"),
+    "lot-area": _Kind(
+        r"(?:lot|parcel|site|building site) (?:area|size)s?|area of (?:a |the |each |any )?lots?"
+        r"|(?:minimum|min\.?) (?:area|lot)(?= |$)|lots?",
+        _AREA,
+        "min",
+    ),
     "lot-width": _Kind(r"(?:lot )?widths?(?: of (?:a |the |each |any )?lots?)?", _LENGTH, "min"),
     "lot-depth": _Kind(r"(?:lot )?depths?(?: of (?:a |the |each |any )?lots?)?", _LENGTH, "min"),
     "lot-frontage": _Kind(r"(?:lot |street |road )?frontages?(?: requirement)?", _LENGTH, "min"),
-    "impervious-coverage": _Kind(r"impervious(?: (?:surfaces?|coverage|cover|materials?|area))*", _AREA | {"PERCENT"}, "max", True),
+    "impervious-coverage": _Kind(
+        r"impervious(?: (?:surfaces?|coverage|cover|materials?|area))*", _AREA | {"PERCENT"}, "max", True
+    ),
     "lot-coverage": _Kind(r"(?:lot|building|site|maximum|max\.?) coverage|coverage", _AREA | {"PERCENT"}, "max", True),
     "open-space": _Kind(r"(?:usable |common )?open space", _AREA | {"PERCENT"}, "min", True),
-    "building-height": _Kind(r"(?:building |structure )?heights?(?: of (?:a |the |any |all |each )?(?:principal |main )?(?:buildings?|structures?))?", _LENGTH | {"storey"}, "max"),
-    "density": _Kind(r"(?:(?:residential|dwelling|gross|net|base|housing) )*densit(?:y|ies)", {"dwelling-per-acre", "dwelling"}, "max"),
+    "building-height": _Kind(
+        r"(?:building |structure )?heights?(?: of (?:a |the |any |all |each )?(?:principal "
+        r"|main )?(?:buildings?|structures?))?",
+        _LENGTH | {"storey"},
+        "max",
+    ),
+    "density": _Kind(
+        r"(?:(?:residential|dwelling|gross|net|base|housing) )*densit(?:y|ies)",
+        {"dwelling-per-acre", "dwelling"},
+        "max",
+    ),
     "floor-area-ratio": _Kind(r"floor[ -]area ratio|f\.?a\.?r\.?(?![a-z])", frozenset(), "max"),
-    "floor-area": _Kind(r"(?:(?:finished|gross|habitable|livable|net|total) )*(?:living space|living area|floor (?:area|space)|finished area)|(?:unit|home|dwelling(?: unit)?|house|apartment|building) sizes?", _AREA, "min"),
+    "floor-area": _Kind(
+        r"(?:(?:finished|gross|habitable|livable|net|total) )*(?:living space|living area"
+        r"|floor (?:area|space)|finished area)|(?:unit|home|dwelling(?: unit)?|house|apartment"
+        r"|building) sizes?",
+        _AREA,
+        "min",
+    ),
     "parking": _Kind(r"(?:off-street |guest |required )?parking(?: spaces?)?", {"space"}, "min"),
-    "project-size": _Kind(r"(?:project|development|district|zone|site|tract) (?:size|area)|size of (?:a |the |any )?(?:development|project|district)", _AREA, "min"),
-}  # fmt: skip
+    "project-size": _Kind(
+        r"(?:project|development|district|zone|site|tract) (?:size|area)|size of (?:a |the "
+        r"|any )?(?:development|project|district)",
+        _AREA,
+        "min",
+    ),
+}
 _ANY: Final = re.compile(
     "|".join(rf"(?P<k{place}>\b(?:{kind.pattern}))" for place, kind in enumerate(_KINDS.values())), re.IGNORECASE
 )
 _NAMES: Final = tuple(_KINDS)
 _LEAST: Final = re.compile(
-    r"\bminimum|\bmin\b|\bat least|\bno(?:t)? less than|\bnot be (?:less|smaller|closer|lower) than|\bor (?:more|larger|greater)\b"
+    r"\bminimum|\bmin\b|\bat least|\bno(?:t)? less than|\bnot be (?:less|smaller|closer"
+    r"|lower) than|\bor (?:more|larger|greater)\b"
     r"|\bno (?:closer|smaller|less|fewer) than|\bmore than\b(?!.{0,30}\bprohibited)",
     re.IGNORECASE,
 )
 _MOST: Final = re.compile(
-    r"\bmaximum|\bmax\b|\bexceed|\bno(?:t)? (?:be )?(?:more|greater|higher|taller|larger|farther) than|\bat most|\bup to"
+    r"\bmaximum|\bmax\b|\bexceed|\bno(?:t)? (?:be )?(?:more|greater|higher|taller|larger"
+    r"|farther) than|\bat most|\bup to"
     r"|\bor (?:less|fewer|smaller)\b|\blimited to|\bno (?:more|greater|higher|taller|larger) than|\blesser of",
     re.IGNORECASE,
 )

@@ -116,7 +116,9 @@ def _of(section: Section) -> Iterator[District]:
             cell = row[0]
             match = _ONE.match(cell.text) if cell is not None else None
             if cell is not None and match and len(match[0]) == len(cell.text.split(" ")[0].rstrip(".,:")):
-                yield District(match[0], cell.text[match.end() :].strip(" -–:"), section.key, cell.start, cell.end, 0.75, "table")
+                yield District(
+                    match[0], cell.text[match.end() :].strip(" -–:"), section.key, cell.start, cell.end, 0.75, "table"
+                )
 
 
 def _in_lists(section: Section) -> Iterator[District]:

@@ -1,4 +1,4 @@
-"""Which uses the districts permit, from tables with a district for each column, or each row, and letters in the cells."""
+"""Which uses the districts permit, from tables with a column or row for each district, and letters in the cells."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def _matrix(section: Section, table: Table, known: Mapping[str, District]) -> It
     grid = table.grid()
     columns = _columns(grid, known)
     if columns is None:
-        turned = [[row[place] if place < len(row) else None for row in grid] for place in range(len(grid[0]) if grid else 0)]
+        turned = [
+            [row[place] if place < len(row) else None for row in grid] for place in range(len(grid[0]) if grid else 0)
+        ]
         columns = _columns(turned, known)
         if columns is None:
             return
@@ -96,7 +98,9 @@ def _legend(section: Section, table: Table, words: Sequence[str]) -> tuple[Mappi
             if match["letter"].upper() in letters and level is not None:
                 legend[match["letter"].upper()] = level
     if "X" in letters and "X" not in legend:
-        legend["X"] = "notPermitted" if any(legend.get(letter) == "byRight" for letter in letters - {"X"}) else "byRight"
+        legend["X"] = (
+            "notPermitted" if any(legend.get(letter) == "byRight" for letter in letters - {"X"}) else "byRight"
+        )
     said = _BLANK.search(before) or _BLANK.search(after)
     blank = level_of(said[0]) if said else None
     if blank is None and not any(legend.get(letter) == "notPermitted" for letter in letters):

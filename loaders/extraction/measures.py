@@ -16,18 +16,48 @@ from typing import Final
 _SMALL: Final = {
     word: number
     for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
-        " eighteen nineteen".split()
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ]
     )
 }
-_TENS: Final = {word: 10 * tens for tens, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_TENS: Final = {
+    word: 10 * tens
+    for tens, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)
+}
 _LARGE: Final = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
 _PARTS: Final = {
     "one-half": Fraction(1, 2), "a half": Fraction(1, 2), "half": Fraction(1, 2), "one-quarter": Fraction(1, 4),
     "one-fourth": Fraction(1, 4), "three-quarters": Fraction(3, 4), "three-fourths": Fraction(3, 4),
     "one-third": Fraction(1, 3), "two-thirds": Fraction(2, 3),
 }  # fmt: skip
-_GLYPHS: Final = {"½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4), "⅓": Fraction(1, 3), "⅔": Fraction(2, 3), "⅛": Fraction(1, 8)}
+_GLYPHS: Final = {
+    "½": Fraction(1, 2),
+    "¼": Fraction(1, 4),
+    "¾": Fraction(3, 4),
+    "⅓": Fraction(1, 3),
+    "⅔": Fraction(2, 3),
+    "⅛": Fraction(1, 8),
+}
 
 _DIGITS: Final = (
     r"(?:(?:\d{1,3}(?:,\d{3}){1,3}|\d{1,9})(?:\.\d{1,4})?(?:(?:[ -]\d{1,2}/\d{1,2}(?!\d))|[½¼¾⅓⅔⅛])?"
@@ -37,7 +67,8 @@ _WORD: Final = "|".join([*_PARTS, *sorted((*_SMALL, *_TENS, *_LARGE), key=len, r
 _WORDS: Final = rf"(?:(?:{_WORD})(?:(?:[ -]|,? and (?:a )?)(?:{_WORD})){{0,8}})\b"
 _NUMBER: Final = rf"(?:{_WORDS}(?: ?\({_DIGITS}%?\))?|{_DIGITS}(?: ?\({_DIGITS}\))?)"
 _UNITS: Final = (
-    ("dwelling-per-acre", r"(?:(?:dwelling|residential|housing|living)[ -])?(?:units?|dwellings?|homes) ?(?:per|/|an) ?(?:gross |net )?(?:acre|ac\b)|du ?/ ?ac(?:re)?\b"),
+    ("dwelling-per-acre", r"(?:(?:dwelling|residential|housing|living)[ -])?(?:units?|dwellings?|homes) ?(?:per|/"
+        r"|an) ?(?:gross |net )?(?:acre|ac\b)|du ?/ ?ac(?:re)?\b"),
     ("FT2", r"(?:gross |net )?(?:square[ -](?:feet|foot)|sq\.? ?(?:feet|foot|ft\b\.?)|s\.f\.|sf\b|ft2\b|ft²)"),
     ("AC", r"(?:(?:gross|net|contiguous|buildable),? )*(?:acres?\b|ac\b\.?)"),
     ("MI2", r"square miles?\b"),
@@ -54,7 +85,8 @@ _UNITS: Final = (
 )  # fmt: skip
 _UNIT: Final = "|".join(f"(?P<u{place}>{pattern})" for place, (_, pattern) in enumerate(_UNITS))
 _MEASURE: Final = re.compile(
-    rf"(?<![\w.,/§$-])(?P<first>{_NUMBER})(?:(?P<to> ?[-–—] ?| to | through )(?P<last>{_NUMBER}))?(?: ?\)|[ -])?(?:{_UNIT})",
+    rf"(?<![\w.,/§$-])(?P<first>{_NUMBER})(?:(?P<to> ?[-–—] ?| to "
+    rf"| through )(?P<last>{_NUMBER}))?(?: ?\)|[ -])?(?:{_UNIT})",
     re.IGNORECASE,
 )
 _NUMBER_ONLY: Final = re.compile(rf"(?P<first>{_NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{_NUMBER}))?", re.IGNORECASE)
@@ -126,7 +158,9 @@ def measure(text: str, unit: str | None = None) -> Measure | None:
 
 def unit_of(words: str) -> str | None:
     """Return the unit that some words name: of ``Lot Area (sq. ft.)`` that is FT2."""
-    found = [match for match in _UNIT_ONLY.finditer(words) if match.start() == 0 or not words[match.start() - 1].isalnum()]
+    found = [
+        match for match in _UNIT_ONLY.finditer(words) if match.start() == 0 or not words[match.start() - 1].isalnum()
+    ]
     return _unit_of(found[-1]) if found else None
 
 

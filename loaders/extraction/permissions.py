@@ -16,7 +16,8 @@ Level = Literal["byRight", "byRightWithConditions", "conditional", "notPermitted
 
 _LABEL: Final = re.compile(r"(?:(?:\([A-Za-z0-9-]{1,5}\)|[A-Za-z0-9]{1,3}[.)]|[•*·–-]) ?){1,3}(?=\S)")
 _NOT: Final = re.compile(
-    r"\bprohibited|\bnot (?:be )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses", re.IGNORECASE
+    r"\bprohibited|\bnot (?:be )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
+    re.IGNORECASE,
 )
 _CONDITIONAL: Final = re.compile(
     r"\bconditional(?:ly)?\b|\bspecial (?:land )?(?:uses?|exceptions?|permits?)|\b(?:uses? )?(?:by|requiring a) special"
@@ -31,25 +32,55 @@ _LIMITED: Final = re.compile(
 _BY_RIGHT: Final = re.compile(r"\b(?:permitted|allowed|allowable|by[- ]right|principal|primary)\b", re.IGNORECASE)
 _USES: Final = re.compile(r"\b(?:uses?|activities)\b", re.IGNORECASE)
 _HEAD: Final = re.compile(
-    r"(?:(?:the |these |all )?(?:following )?(?:(?:principal|primary|main|accessory|temporary|land|and|or|permitted|allowed"
-    r"|allowable|prohibited|conditional|special|limited|by[- ]right|conditionally|uses?|buildings|structures|activities)"
+    r"(?:(?:the |these |all )?(?:following )?(?:(?:principal|primary|main|accessory|temporary"
+    r"|land|and|or|permitted|allowed"
+    r"|allowable|prohibited|conditional|special|limited|by[- ]right|conditionally|uses?"
+    r"|buildings|structures|activities)"
     r"[,/]? ?){1,7}|uses? by right)"
     r"(?P<rest>.*)",
     re.IGNORECASE,
 )
 _INSIDE: Final = re.compile(r"[.;] (?=(?:Permitted|Conditional|Prohibited|Allowed) Uses?\b[^\n]{0,300}:$)")
 _ENDING: Final = frozenset(
-    "standards requirements regulations review criteria setback setbacks height density findings procedure procedures"
-    " purpose intent provisions restrictions limitations signs signage parking walls fences landscaping lighting"
-    " application applications coverage".split()
+    [
+        "standards",
+        "requirements",
+        "regulations",
+        "review",
+        "criteria",
+        "setback",
+        "setbacks",
+        "height",
+        "density",
+        "findings",
+        "procedure",
+        "procedures",
+        "purpose",
+        "intent",
+        "provisions",
+        "restrictions",
+        "limitations",
+        "signs",
+        "signage",
+        "parking",
+        "walls",
+        "fences",
+        "landscaping",
+        "lighting",
+        "application",
+        "applications",
+        "coverage",
+    ]
 )
 """Last words of the headings that end a list of uses."""
 _ACCESSORY: Final = re.compile(r"Accessory (?:Buildings|Uses|Structures)[^.\n]{0,40}\((?:see|as)\b", re.IGNORECASE)
 _PROSE: Final = re.compile(
-    r"(?:The|No|All|Each|Any|Every|If|Where|When|In|For|A|An|It|These|Such)\b[^\n]{0,200}\b(?:shall|must|may|is|are|will)\b"
+    r"(?:The|No|All|Each|Any|Every|If|Where|When|In|For|A|An|It|These"
+    r"|Such)\b[^\n]{0,200}\b(?:shall|must|may|is|are|will)\b"
 )
 _CONDITION: Final = re.compile(
-    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|[,;]? (?=(?:provided|if|when|where|so long as|as long as|subject to|must|shall|unless"
+    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|[,;]? (?=(?:provided|if|when|where|so long as"
+    r"|as long as|subject to|must|shall|unless"
     r"|not (?:taller|larger|more|less|exceeding|to exceed)|only|up to|with no)\b)|; "
 )
 _ONLY: Final = re.compile(
@@ -65,7 +96,9 @@ _SENTENCE: Final = re.compile(
     re.MULTILINE,
 )
 _LEVELS: Final = re.compile(r"\b(?:permitted|allowed|prohibited|conditional|special|right|subject)\b", re.IGNORECASE)
-_NO_USE: Final = re.compile(r"\b(?:shall|which|that|when|where|parking spaces?|height|setbacks?|distance|exceptions?|this)\b", re.I)
+_NO_USE: Final = re.compile(
+    r"\b(?:shall|which|that|when|where|parking spaces?|height|setbacks?|distance|exceptions?|this)\b", re.I
+)
 _LONGEST_USE: Final = 600
 
 
@@ -162,12 +195,17 @@ def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> 
         return None
     said = words if not rest.strip() else f"{words}:{rest}"
     conditions = tuple(
-        match[0].strip(" :.") for match in re.finditer(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", said, re.IGNORECASE)
+        match[0].strip(" :.")
+        for match in re.finditer(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", said, re.IGNORECASE)
     )[:1]
     conditional = _CONDITIONAL.search(words)
     review = citations(named) if cited and conditional else ()
     return _Heading(
-        level, words, conditions if not conditional else (), review[0].raw if review else None, tuple(naming.named(words, known))
+        level,
+        words,
+        conditions if not conditional else (),
+        review[0].raw if review else None,
+        tuple(naming.named(words, known)),
     )
 
 

@@ -21,53 +21,124 @@ CITES: Final = "cites"
 """The property of what no words say more of."""
 
 _PROVIDED: Final = (
-    r"(?:provided|prohibited|set forth|specified|stated|described|established|prescribed|noted|listed|outlined|permitted|authorized"
+    r"(?:provided|prohibited|set forth|specified|stated|described|established|prescribed|noted"
+    r"|listed|outlined|permitted|authorized"
     r"|allowed|required|defined|otherwise)"
 )
 _BEFORE: Final[Sequence[tuple[str, str, str]]] = (
-    ("references", CITES, r"\b(?:superseded|repealed|replaced|supplemented|incorporated|governed|controlled) by\b"
-     r"|\b(?:not|nor) (?:be )?(?:subject to|required by|limited by|pursuant to|authorized by)"),
-    ("excepts", "exceptAsProvidedIn", rf"\b(?:except|unless|other than)(?:,)? (?:as |where |when |to the extent )?(?:may be |is |are )?"
-     rf"(?:otherwise )?(?:specifically |expressly )?(?:{_PROVIDED} )*(?:for )?(?:in|by|under|pursuant to|herein,? in)\b"
-     r"|\bexempt(?:ed|ions?)? (?:from|under|by|in|pursuant to)\b|\bexceptions? (?:to|in|under|provided in|set forth in)\b"
-     r"|\bwith the exception of\b"),
+    (
+        "references",
+        CITES,
+        r"\b(?:superseded|repealed|replaced|supplemented|incorporated|governed|controlled) by\b"
+        r"|\b(?:not|nor) (?:be )?(?:subject to|required by|limited by|pursuant to|authorized by)",
+    ),
+    (
+        "excepts",
+        "exceptAsProvidedIn",
+        rf"\b(?:except|unless|other than)(?:,)? (?:as |where |when |to the extent )?(?:may be |is "
+        rf"|are )?"
+        rf"(?:otherwise )?(?:specifically |expressly )?(?:{_PROVIDED} )*(?:for )?(?:in"
+        rf"|by|under|pursuant to|herein,? in)\b"
+        r"|\bexempt(?:ed|ions?)? (?:from|under|by|in|pursuant to)\b|\bexceptions? (?:to|in|under"
+        r"|provided in|set forth in)\b"
+        r"|\bwith the exception of\b",
+    ),
     ("excepts", "notwithstanding", r"\bnotwithstanding\b|\bregardless of\b|\bin spite of\b"),
-    ("supersedes", "supersedes", r"\b(?:supersedes?|superseding|repeals?|repealing|replaces?|replacing|prevails? over"
-     r"|takes? precedence over|controls? over|in lieu of|instead of)\b"),
-    ("incorporates", "incorporates", r"\b(?:incorporat(?:es?|ing)|adopt(?:s|ing)? by reference)\b"
-     r"|\b(?:hereby )?adopt(?:s|ing)\b(?= (?:the )?(?:provisions|standards|requirements) of)"),
-    ("supplements", "supplements", r"\b(?:in addition to|supplements?|supplementing|supplement(?:al|ary) to|as well as"
-     r"|along with|in conjunction with|together with)\b"),
-    ("defines", "usesDefinitionIn", r"\b(?:as |are |is |term(?:s)? )?defined (?:in|by|under|at|pursuant to)\b"
-     r"|\b(?:same )?meanings? (?:as |set forth |given |provided |specified |ascribed |assigned |in )*(?:in|by|under|to)\b"
-     r"|\bdefinitions? (?:of [^,;.]{1,60} )?(?:in|of|under|contained in|set forth in|provided in|at)\b"),
-    ("delegates", "defersTo", r"\b(?:determined|designated|delegated|assigned|appointed|calculated|computed|decided"
-     r"|reviewed|approved|adjudicated|administered|processed|interpreted)(?: and \w+)? (?:by|in|under|pursuant to"
-     r"|in accordance with|according to|as provided (?:in|by))\b"),
-    ("constrains", "subjectTo", r"\b(?:subject to|limited by|restricted by|limitations? (?:of|in|under|contained in|set forth in)"
-     r"|restrictions? (?:of|in|under|contained in|set forth in)|prohibited (?:by|under|in)|constrained by|within the limits of|contrary to)\b"),
-    ("requires", "mustComplyWith", r"\b(?:compl(?:y|ies|ying|iance) (?:\w+ )?with|complied with|in accordance with|accordance with"
-     r"|in conformance (?:with|to)|conform(?:s|ing)? (?:to|with)|as required (?:by|in|under|pursuant to)|required (?:by|in|under|pursuant to)"
-     r"|requirements? (?:of|in|under|set forth in|contained in)|meets? (?:\w+ ){0,6}(?:of|in)|consistent with|must (?:follow|satisfy)"
-     r"|conditions of|satisf(?:y|ies)(?: \w+){0,5} of|standards (?:of|in|set forth in)|in compliance with)\b"),
-    ("authorizes", "authorizedBy", r"\b(?:pursuant to|under the (?:authority|provisions) of|by (?:authority|virtue) of|authorized (?:by|under|in|pursuant to)"
-     r"|authority (?:of|under|in|contained in|granted (?:by|in|under))|permitted (?:by|under|in|pursuant to)|allowed (?:by|under|in|pursuant to)"
-     r"|granted (?:by|under|in|pursuant to)|issued (?:under|by|pursuant to)|created (?:by|under|pursuant to)|approved under|licensed under"
-     r"|promulgated (?:under|pursuant to))\b"),
-    ("references", "references", r"\b(?:see(?: also)?|refer(?:s|red|ring)? to|reference(?:s|d)?(?: to| in)?|as (?:further )?(?:described|set forth|provided"
-     r"|specified|stated|prescribed|established|outlined|listed|shown|noted|identified|found|contained|indicated)|(?:described|set forth|provided|specified|stated"
-     r"|prescribed|established|outlined|listed|identified|found|contained|imposed|made|filed|submitted|given) (?:in|by|under|at|for in|pursuant to)"
-     r"|provisions? (?:of|in|under)|purposes of|under|accordance|procedures? (?:of|in|under)|cf\.|e\.g\.)(?! \()(?:\b|(?<=\.))"),
-)  # fmt: skip
+    (
+        "supersedes",
+        "supersedes",
+        r"\b(?:supersedes?|superseding|repeals?|repealing|replaces?|replacing|prevails? over"
+        r"|takes? precedence over|controls? over|in lieu of|instead of)\b",
+    ),
+    (
+        "incorporates",
+        "incorporates",
+        r"\b(?:incorporat(?:es?|ing)|adopt(?:s|ing)? by reference)\b"
+        r"|\b(?:hereby )?adopt(?:s|ing)\b(?= (?:the )?(?:provisions|standards|requirements) of)",
+    ),
+    (
+        "supplements",
+        "supplements",
+        r"\b(?:in addition to|supplements?|supplementing|supplement(?:al|ary) to|as well as"
+        r"|along with|in conjunction with|together with)\b",
+    ),
+    (
+        "defines",
+        "usesDefinitionIn",
+        r"\b(?:as |are |is |term(?:s)? )?defined (?:in|by|under|at|pursuant to)\b"
+        r"|\b(?:same )?meanings? (?:as |set forth |given |provided |specified |ascribed |assigned "
+        r"|in )*(?:in|by|under|to)\b"
+        r"|\bdefinitions? (?:of [^,;.]{1,60} )?(?:in|of|under|contained in|set forth in|provided in|at)\b",
+    ),
+    (
+        "delegates",
+        "defersTo",
+        r"\b(?:determined|designated|delegated|assigned|appointed|calculated|computed|decided"
+        r"|reviewed|approved|adjudicated|administered|processed|interpreted)(?: and \w+)? (?:by|in|under|pursuant to"
+        r"|in accordance with|according to|as provided (?:in|by))\b",
+    ),
+    (
+        "constrains",
+        "subjectTo",
+        r"\b(?:subject to|limited by|restricted by|limitations? (?:of|in|under|contained in"
+        r"|set forth in)"
+        r"|restrictions? (?:of|in|under|contained in|set forth in)|prohibited (?:by|under|in)"
+        r"|constrained by|within the limits of|contrary to)\b",
+    ),
+    (
+        "requires",
+        "mustComplyWith",
+        r"\b(?:compl(?:y|ies|ying|iance) (?:\w+ )?with|complied with|in accordance with"
+        r"|accordance with"
+        r"|in conformance (?:with|to)|conform(?:s|ing)? (?:to|with)|as required (?:by|in|under"
+        r"|pursuant to)|required (?:by|in|under|pursuant to)"
+        r"|requirements? (?:of|in|under|set forth in|contained in)|meets? (?:\w+ ){0,6}(?:of|in)"
+        r"|consistent with|must (?:follow|satisfy)"
+        r"|conditions of|satisf(?:y|ies)(?: \w+){0,5} of|standards (?:of|in|set forth in)|in compliance with)\b",
+    ),
+    (
+        "authorizes",
+        "authorizedBy",
+        r"\b(?:pursuant to|under the (?:authority|provisions) of|by (?:authority|virtue) of"
+        r"|authorized (?:by|under|in|pursuant to)"
+        r"|authority (?:of|under|in|contained in|granted (?:by|in|under))|permitted (?:by|under|in"
+        r"|pursuant to)|allowed (?:by|under|in|pursuant to)"
+        r"|granted (?:by|under|in|pursuant to)|issued (?:under|by|pursuant to)|created (?:by|under"
+        r"|pursuant to)|approved under|licensed under"
+        r"|promulgated (?:under|pursuant to))\b",
+    ),
+    (
+        "references",
+        "references",
+        r"\b(?:see(?: also)?|refer(?:s|red|ring)? to|reference(?:s|d)?(?: to| in)?"
+        r"|as (?:further )?(?:described|set forth|provided"
+        r"|specified|stated|prescribed|established|outlined|listed|shown|noted|identified|found"
+        r"|contained|indicated)|(?:described|set forth|provided|specified|stated"
+        r"|prescribed|established|outlined|listed|identified|found|contained|imposed|made|filed"
+        r"|submitted|given) (?:in|by|under|at|for in|pursuant to)"
+        r"|provisions? (?:of|in|under)|purposes of|under|accordance|procedures? (?:of|in|under)"
+        r"|cf\.|e\.g\.)(?! \()(?:\b|(?<=\.))",
+    ),
+)
 """Type, property and words before a citation; of words that end at one place, the first type holds."""
 _AFTER: Final[Sequence[tuple[str, str, str]]] = (
     ("references", CITES, r"\b(?:shall |does |do )not apply\b"),
-    ("incorporates", "incorporates", r"\b(?:is|are|shall be) (?:hereby )?(?:adopted and )?(?:incorporated|adopted)(?: herein| into [^.;]{1,40})?(?: by)? ?(?:this )?reference\b"
-     r"|\b(?:is|are) (?:hereby )?incorporated\b"),
+    (
+        "incorporates",
+        "incorporates",
+        r"\b(?:is|are|shall be) (?:hereby )?(?:adopted and )?(?:incorporated|adopted)(?: herein"
+        r"| into [^.;]{1,40})?(?: by)? ?(?:this )?reference\b"
+        r"|\b(?:is|are) (?:hereby )?incorporated\b",
+    ),
     ("supersedes", "supersedes", r"\b(?:is|are) (?:hereby )?(?:superseded|repealed|replaced)\b"),
     ("excepts", "notwithstanding", r"^[ ,]*(?:to the contrary )?notwithstanding\b"),
-    ("requires", "mustComplyWith", r"\b(?:are|is|must be|shall be) (?:met|complied with|satisfied|followed)\b|\bshall (?:apply|govern|control)\b|\bapplies\b|\bapply\b"),
-)  # fmt: skip
+    (
+        "requires",
+        "mustComplyWith",
+        r"\b(?:are|is|must be|shall be) (?:met|complied with|satisfied|followed)\b"
+        r"|\bshall (?:apply|govern|control)\b|\bapplies\b|\bapply\b",
+    ),
+)
 _PARTS: Final = (
     r"(?: (?:the |any |all )?(?:other |applicable )?(?:provisions?|requirements?|limitations?|conditions?|restrictions?"
     r"|standards|terms|regulations|procedures?) (?:of|in|under|set forth in|contained in))?"
@@ -79,7 +150,9 @@ _REACH: Final = 160
 """Code points before a citation in which the words that say what it is for stand."""
 _BEHIND: Final = 90
 _NEAR: Final = 40
-_BROKEN: Final = re.compile(r"(?:U\.S\.C|C\.F\.R|D\.C|Stat|Pub|L|No|Nos|Sec|Secs|sec|secs|Ann|Art|Ch|Reg|Res|v|cf|e\.g|i\.e|et|sq|ft|§)\.\s*$")
+_BROKEN: Final = re.compile(
+    r"(?:U\.S\.C|C\.F\.R|D\.C|Stat|Pub|L|No|Nos|Sec|Secs|sec|secs|Ann|Art|Ch|Reg|Res|v|cf|e\.g|i\.e|et|sq|ft|§)\.\s*$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +197,9 @@ def _whole(text: str, line: tuple[int, int], citations: Sequence[Citation]) -> l
     """The sentences of a line; what ends in an abbreviation of law, or goes on in lower case, is not the end of one."""
     merged: list[tuple[int, int]] = []
     for start, end in sentences(text, *line):
-        goes_on = text[start : start + 1].islower() or text[start : start + 1] in "§[" or text[start : start + 1].isdigit()
+        goes_on = (
+            text[start : start + 1].islower() or text[start : start + 1] in "§[" or text[start : start + 1].isdigit()
+        )
         if merged and (goes_on or _BROKEN.search(text, max(merged[-1][0], start - 12), start)):
             merged[-1] = (merged[-1][0], end)
         else:
@@ -138,7 +213,9 @@ def _relationship(text: str, citation: Citation, start: int, end: int) -> Relati
     end = max(end, citation.end)
     first = text.find(citation.raw, max(start, citation.end - len(citation.raw)), citation.start + len(citation.raw))
     first = citation.start if first < 0 else min(first, citation.start)
-    type_, property_, cue, confidence = _before(text, start, first) or _after(text, citation, end) or (UNKNOWN, CITES, "", 0.5)
+    type_, property_, cue, confidence = (
+        _before(text, start, first) or _after(text, citation, end) or (UNKNOWN, CITES, "", 0.5)
+    )
     return Relationship(citation, type_, property_, start, end, text[start:end], cue, confidence)
 
 

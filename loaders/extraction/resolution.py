@@ -53,8 +53,8 @@ class Index:
 
         None where that has several, or none has one. Without scopes, it is the one of the whole code.
         """
-        found = self._numbered[number] if kind == _SECTION and number in self._numbered else None
-        found = found or (self._named[kind, number] if (kind, number) in self._named else None)
+        found = self._numbered.get(number) if kind == _SECTION else None
+        found = found or self._named.get((kind, number))
         if not found:
             return None
         if len(found) == 1 and (not scopes or scopes[-1] in self.above(found[0])):
@@ -112,7 +112,7 @@ def members(citation: Citation, index: Index, here: str | None = None) -> Sequen
 def subsection(citation: Citation, section: Section, at: int | None = None) -> Subsection | None:
     """Return the subsection of `section`, which `citation` is of, that its labels name.
 
-    `at` is where the citation stands, if in that section itself: what ``paragraph (1)`` names is in the same subsection.
+    `at` is where the citation stands, if in that section itself: what ``paragraph (1)`` names is in the same one.
     """
     if not citation.labels:
         return None

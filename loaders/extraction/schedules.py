@@ -1,4 +1,4 @@
-"""Dimensional standards in tables: a row for each district, or use, and a column for each dimension, or the other way."""
+"""Dimensional standards in tables: a row for each district or use, and a column for each dimension, or turned."""
 
 from __future__ import annotations
 
@@ -154,5 +154,7 @@ def _applies(words: str, label: str | None) -> str | None:
     """The use that a row is for, or the kind of building that a column is for."""
     if label:
         return label
-    match = re.search(r"(?:principal|accessory|main|detached|attached) (?:buildings?|structures?|uses?)", words, re.IGNORECASE)
+    match = re.search(
+        r"(?:principal|accessory|main|detached|attached) (?:buildings?|structures?|uses?)", words, re.IGNORECASE
+    )
     return match[0] if match else None

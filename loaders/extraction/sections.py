@@ -10,26 +10,41 @@ class Cell(Protocol):
     """A cell of a table; its words are the code points [start, end) of the section's text."""
 
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """Its words."""
+
     @property
-    def start(self) -> int: ...
+    def start(self) -> int:
+        """Where it starts."""
+
     @property
-    def end(self) -> int: ...
+    def end(self) -> int:
+        """Where it ends."""
+
     @property
-    def superscripts(self) -> Sequence[tuple[int, int]]: ...
+    def superscripts(self) -> Sequence[tuple[int, int]]:
+        """Where its raised words stand: marks of notes."""
 
 
 class Table(Protocol):
     """A table in the code points [start, end) of the section's text."""
 
     @property
-    def start(self) -> int: ...
+    def start(self) -> int:
+        """Where it starts."""
+
     @property
-    def end(self) -> int: ...
+    def end(self) -> int:
+        """Where it ends."""
+
     @property
-    def header_rows(self) -> int: ...
+    def header_rows(self) -> int:
+        """How many of the first rows are its header."""
+
     @property
-    def caption(self) -> str | None: ...
+    def caption(self) -> str | None:
+        """Its caption."""
+
     def grid(self) -> Sequence[Sequence[Cell | None]]:
         """Return the rows with all as many places, a spanning cell in each that it spans."""
 
@@ -38,31 +53,53 @@ class Subsection(Protocol):
     """A labelled part of a section, in the code points [start, end) of its text."""
 
     @property
-    def path(self) -> Sequence[str]: ...
+    def path(self) -> Sequence[str]:
+        """Its labels, bare, from the outermost."""
+
     @property
-    def start(self) -> int: ...
+    def start(self) -> int:
+        """Where it starts."""
+
     @property
-    def end(self) -> int: ...
+    def end(self) -> int:
+        """Where it ends."""
+
     @property
-    def heading(self) -> str | None: ...
+    def heading(self) -> str | None:
+        """Its own heading."""
 
 
 class Section(Protocol):
     """One level of a code with the text that is its own."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """Unique in the code."""
+
     @property
-    def number(self) -> str: ...
+    def number(self) -> str:
+        """As recorded, without the word for its kind."""
+
     @property
-    def title(self) -> str: ...
+    def title(self) -> str:
+        """Its heading, without the number."""
+
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """The word for its level, in lower case."""
+
     @property
-    def parent(self) -> str | None: ...
+    def parent(self) -> str | None:
+        """Key of the section that it is part of."""
+
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """Its words."""
+
     @property
-    def subsections(self) -> Sequence[Subsection]: ...
+    def subsections(self) -> Sequence[Subsection]:
+        """In the order of the text, an outer one before those in it."""
+
     @property
-    def tables(self) -> Sequence[Table]: ...
+    def tables(self) -> Sequence[Table]:
+        """In the order of the text."""

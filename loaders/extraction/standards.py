@@ -16,7 +16,8 @@ from loaders.extraction.sections import Section
 
 _SENTENCE_END: Final = re.compile(r"(?<!\bsq)(?<!\bft)(?<!\bmin)(?<!\bmax)(?<!\bNo)\.(?= [A-Z(“\"])|;|\.$")
 _SAYS: Final = re.compile(
-    r"\b(?:shall|must|is|are|be|may|required?|requirements?|minimum|maximum|min|max|least|exceed|than|limited)\b", re.IGNORECASE
+    r"\b(?:shall|must|is|are|be|may|required?|requirements?|minimum|maximum|min|max|least|exceed|than|limited)\b",
+    re.IGNORECASE,
 )
 _CONDITION: Final = re.compile(
     r"\b(?:except|unless|if|when|where|whichever|provided|so long as|measured)\b[^.;\n]+"
@@ -31,7 +32,9 @@ _ASIDE: Final = re.compile(
 )
 """What stands before a measure that is no limit itself: it says where or when the limit holds."""
 _FOR: Final = re.compile(
-    r"\bfor (?:all |each |any |an? |the |every )?(?P<what>(?!purposes\b)(?!up\b|\w+ing\b)[a-z][^.,;:()\n]{2,60}?)(?= shall\b| may\b| in\b| at\b| and\b| provided\b| that\b| with\b| is\b| are\b| must\b| of\b|[.,;:()]|$)",
+    r"\bfor (?:all |each |any |an? |the |every )?(?P<what>(?!purposes\b)(?!up\b"
+    r"|\w+ing\b)[a-z][^.,;:()\n]{2,60}?)(?= shall\b| may\b| in\b| at\b| and\b| provided\b"
+    r"| that\b| with\b| is\b| are\b| must\b| of\b|[.,;:()]|$)",
     re.IGNORECASE,
 )
 _ITEM: Final = re.compile(r"(?:[(A-Za-z0-9)]{1,4}[.)]? )?(?P<what>[A-Z][A-Za-z /&-]{2,60}?)(?:,|:| -| –) ")
@@ -83,9 +86,7 @@ class _List:
     what: str | None
 
 
-def standards(
-    section: Section, known: Mapping[str, District], above: Sequence[Section] = ()
-) -> Sequence[Standard]:
+def standards(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[Standard]:
     """Return the standards that the sentences of a section set, in its order; those of tables are in `schedules`.
 
     `known` are the districts of the code, and `above` the sections that this one is part of, from the inside.
@@ -103,7 +104,9 @@ def standards(
         codes = tuple(own.get(start, ())) or around
         heads = text[start:end].rstrip().endswith(":")
         holds = None if heads else listed
-        read = [each for sentence in _sentences(text, start, end) for each in _read(text, *sentence, holds, codes, known)]
+        read = [
+            each for sentence in _sentences(text, start, end) for each in _read(text, *sentence, holds, codes, known)
+        ]
         if heads:
             listed = _list(text, start, end)
         elif not read:
@@ -169,8 +172,10 @@ def _read(
 
 
 def _dimension(text: str, each: Measure, named: Sequence[Dimension], before: int, after: int) -> Dimension | None:
-    """The dimension that a measure is of: what stands right behind it, else the last before it, in the same sentence."""
-    behind = [one for one in named if each.end <= one.start <= min(after, each.end + _NEAR) and takes(one.type, each.unit)]
+    """The dimension that a measure is of: what stands right behind it, else the last before it in the sentence."""
+    behind = [
+        one for one in named if each.end <= one.start <= min(after, each.end + _NEAR) and takes(one.type, each.unit)
+    ]
     ahead = [one for one in named if one.end <= each.start and takes(one.type, each.unit)]
     hyphened = "-" in each.raw or text[each.end : each.end + 9].strip().startswith(("minimum", "maximum"))
     if behind and hyphened:
@@ -179,7 +184,9 @@ def _dimension(text: str, each: Measure, named: Sequence[Dimension], before: int
         last = ahead[-1]
         if last.type == "setback":
             side = next((one for one in behind if one.type.endswith("-setback")), None)
-            sided = next((one for one in reversed(ahead) if one.type.endswith("-setback") and one.start >= before), None)
+            sided = next(
+                (one for one in reversed(ahead) if one.type.endswith("-setback") and one.start >= before), None
+            )
             return side or sided or last
         return last
     return behind[0] if behind and behind[0].type != "lot-area" else None
@@ -202,8 +209,15 @@ def _standard(
     before, after = between
     lead = text[max(before, start) : each.start]
     trail = text[each.end : min(after, each.end + _NEAR)]
-    behind = re.match(r"[ -](?:minimum|maximum|min|max|or (?:less|more|greater|larger|fewer))\b", text[each.end : each.end + 12])
-    bound = (bound_of(behind[0]) if behind else None) or bound_of(lead) or bound_of(re.split(r"[,;]", trail)[0]) or bound_of(text[start : each.start])
+    behind = re.match(
+        r"[ -](?:minimum|maximum|min|max|or (?:less|more|greater|larger|fewer))\b", text[each.end : each.end + 12]
+    )
+    bound = (
+        (bound_of(behind[0]) if behind else None)
+        or bound_of(lead)
+        or bound_of(re.split(r"[,;]", trail)[0])
+        or bound_of(text[start : each.start])
+    )
     bound = bound or (listed.bound if listed and method == "list" else None) or usual_bound(type_)
     stop, value, unit = each.end, each.value, each.unit
     if unit == "PERCENT" and not takes_percent(type_):
@@ -212,7 +226,9 @@ def _standard(
     condition = _CONDITION.search(text, stop, end)
     if condition and condition.start() > after:
         condition = None
-    said = _FOR.search(text, stop, max(stop, after)) or (_FOR.search(text, start, each.start) if method == "sentence" else None)
+    said = _FOR.search(text, stop, max(stop, after)) or (
+        _FOR.search(text, start, each.start) if method == "sentence" else None
+    )
     where = [code for match in _WHERE.finditer(text, start, end) for code in naming.named(match["where"], known)]
     return Standard(
         tuple(dict.fromkeys(where)) or tuple(around),

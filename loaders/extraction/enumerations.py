@@ -1,0 +1,136 @@
+"""Lists and ranges of the numbers of sections, with their labels: ``3, 4(a) and 7``, ``10-113 to 10-116``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+NUMBER: Final = re.compile(r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?![A-Za-z0-9])")
+LEVEL_NUMBER: Final = re.compile(
+    r"(?:\d{1,4}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,6}|[A-Z]\d{1,4}|[IVXLC]{1,7}(?:-?[A-Z])?|[A-Z])"
+    r"(?![A-Za-z0-9'’])"
+)
+_LABEL: Final = r"\((?:[A-Za-z]{1,2}|[ivxl]{1,6}|[IVXL]{1,6}|\d{1,3}[A-Za-z]{0,2})(?:-\d{1,2}[A-Za-z]?)?\)"
+_LABELS: Final = re.compile(rf"(?:{_LABEL}){{1,8}}")
+_SPACED_LABELS: Final = re.compile(rf" (?:{_LABEL}){{1,8}}(?=,? (?:and|or|through|of) )")
+_ROMAN: Final = re.compile(r"[ivx]{2,6}|[IVX]{2,6}")
+LETTER: Final = re.compile(r"[A-Z](?![\w'’])")
+_JOINT: Final = re.compile(r"(?: \[[a-z ]{1,20}\])?(?:, (?:(?:and/or|and|or) )?|;? (?:and/or|and|or|&) |, ?(?=\d))")
+_RANGE: Final = re.compile(r",? (?:to|through|thru) | ?[–—] ?| - |-(?=[(§])")
+SIGN: Final = re.compile(r"(?:§(?: ?§)?|[Ss]ections?\b|['’](?=\d)) ?")
+_ORDINAL: Final = re.compile(r"\d+(?:st|nd|rd|th)")
+UNIT: Final = re.compile(
+    r"[ -]?(?:%|percent|feet|foot|ft|inch|square|sq|acres?\b|(?:calendar |business )?days?\b"
+    r"|months?\b|years?\b|hours?\b"
+    r"|minutes?\b|units?\b|C\.? ?F\.? ?R|U\.? ?S\.? ?C|DCMR|Stat\.|dollars?\b|stor(?:y|ies)\b"
+    r"|spaces?\b|times\b|gallons?\b|pounds?\b|miles?\b)",
+    re.IGNORECASE,
+)
+_MEMBERS: Final = 200
+"""Members of one list that are read: no law cites more together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One number of a list, in the code points [start, end) of the text; of a range, one end of it."""
+
+    start: int
+    end: int
+    number: str
+    labels: tuple[str, ...] = ()
+    through: str | None = None
+
+
+def numbers(text: str, at: int, start: int, *, plural: bool, level: bool = False) -> tuple[list[Member], int]:
+    """The members of a list of numbers at `at`, and where it ends; the first one starts at `start`."""
+    pattern = LEVEL_NUMBER if level else NUMBER
+    members: list[Member] = []
+    match = pattern.match(text, at)
+    if match is None or _ORDINAL.fullmatch(match[0]) or (not shape(match[0]) and UNIT.match(text, match.end())):
+        return members, at
+    end = at
+    while match is not None and len(members) < _MEMBERS:
+        number = plain(match[0])
+        if members and shape(members[-1].number) and number.isdigit():
+            # "§§ 4-41a-601 through 603": the last part alone.
+            head = re.match(r".*[.-]", members[-1].number)
+            number = (head[0] if head else "") + number
+        labels, end = ((), match.end()) if level else labels_at(text, match.end())
+        members.append(Member(start, end, number, labels))
+        if labels:
+            end = further_labels(text, members, end)
+        match, start = _following(text, end, members, plural, pattern)
+    return members, end
+
+
+def _following(
+    text: str, end: int, members: list[Member], plural: bool, pattern: re.Pattern[str]
+) -> tuple[re.Match[str] | None, int]:
+    """The next number of a list or range, and where that member starts; sets what the last one goes through."""
+    last = members[-1].number
+    ranged = _RANGE.match(text, end)
+    joint = ranged or _JOINT.match(text, end)
+    if joint is None:
+        return None, end
+    sign = SIGN.match(text, joint.end())
+    match = pattern.match(text, sign.end() if sign else joint.end())
+    if match is None or _ORDINAL.fullmatch(match[0]):
+        return None, end
+    alike = shape(plain(match[0])) == shape(last)
+    shortened = match[0].isdigit() and bool(shape(last)) and (plural or ranged is not None) and len(match[0]) < 4
+    if not (alike or shortened) or (not sign and UNIT.match(text, match.end())):
+        return None, end
+    if not (plural or sign or (ranged and shape(last))):
+        return None, end
+    if ranged:
+        number = plain(match[0])
+        if shortened:
+            number = last[: max(last.rfind("-"), last.rfind(".")) + 1] + number
+        members[-1] = replace(members[-1], through=number)
+    return match, sign.start() if sign else match.start()
+
+
+def further_labels(text: str, members: list[Member], end: int) -> int:
+    """Add the further labels that follow those of the last member: ``(a)(1), (3), and (4)``; return where they end."""
+    while len(members) < _MEMBERS:
+        ranged = _RANGE.match(text, end)
+        joint = ranged or _JOINT.match(text, end)
+        match = _LABELS.match(text, joint.end()) if joint else None
+        if match is None:
+            return end
+        before = members[-1].labels
+        labels = tuple(match[0][1:-1].split(")("))
+        if _ROMAN.fullmatch(labels[0]) and not any(_ROMAN.fullmatch(label) for label in before):
+            return end
+        if ranged:
+            members[-1] = replace(members[-1], through=f"({labels[-1]})")
+        above = max(
+            (at for at, label in enumerate(before) if _sort(label) == _sort(labels[0])), default=len(before) - 1
+        )
+        merged = (*before[:above], *labels)
+        end = match.end()
+        members.append(Member(match.start(), end, members[-1].number, merged))
+    return end
+
+
+def labels_at(text: str, at: int) -> tuple[tuple[str, ...], int]:
+    """Return the labels at `at`, bare, and where they end: ``(a)(1)`` are a and 1."""
+    match = _LABELS.match(text, at) or _SPACED_LABELS.match(text, at)
+    if match is None:
+        return (), at
+    return tuple(match[0].strip()[1:-1].split(")(")), match.end()
+
+
+def _sort(label: str) -> str:
+    return "1" if label[0].isdigit() else "a" if label[0].islower() else "A"
+
+
+def plain(number: str) -> str:
+    """Return a number with plain hyphens."""
+    return number.replace("–", "-").replace("‑", "-")
+
+
+def shape(number: str) -> str:
+    """Return what separates the components of a number: a hyphen, a full stop, or nothing."""
+    return "-" if "-" in number or "–" in number else "." if "." in number else ""
