@@ -14,6 +14,7 @@ from kg.settings import Settings, settings
 from kg.store.protocol import Store
 from loaders.climate_policy import documents as climate_policy
 from loaders.deriving import Views
+from loaders.findings import Findings
 from loaders.hansard import reading as hansard
 from loaders.hansard.authorities import merged
 from loaders.memberships import Memberships
@@ -119,6 +120,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
         reading.read,
         zoning.FORMATS,
         config=options,
+        derive=Findings(reading).derive,
         fetches={service.SCHEME: service.fetch},
         options=zoning.OPTIONS,
         said=options,

@@ -97,8 +97,8 @@ class Reading:
                 yield from self._table(by_path[path])
 
     def _code(self, given: inputs.Input, file: File, by_path: Mapping[Path, File]) -> Read:
-        code = given.read(self.municipality, self.state)
-        name, state = self.municipality or code.municipality, self.state or code.state
+        code = given.read()
+        name, state = code.municipality or self.municipality, code.state or self.state
         if name is None or state is None:
             lacking = [what for what, value in (("municipality", name), ("state", state)) if value is None]
             raise RecordError(
