@@ -96,7 +96,8 @@ _ANCHOR: Final = re.compile(
     )
 )
 _DATE: Final = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d\d|(?:19|20)\d\d)$")
-_ET_SEQ: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?")
+_SKIPPED: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?| \[[a-z ]{1,20}\]")
+"""What may stand between a number and what it is of: et seq., [repealed]."""
 _LAW: Final = re.compile(
     rf",? (?:of (?:the )?)?\(?(?:(?P<title>\d{{1,2}}) )?(?P<name>{statutes.NAME}"
     rf"|{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b)"
@@ -384,7 +385,7 @@ def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -
     end = at
     levels: tuple[tuple[str, str], ...] = ()
     for _ in _RANKS:
-        skipped = _ET_SEQ.match(text, at)
+        skipped = _SKIPPED.match(text, at)
         at = skipped.end() if skipped else at
         if law := _LAW.match(text, at):
             return _Tail(law.end(), law.end(), levels, statutes.body_of(law["name"]), title=law["title"])

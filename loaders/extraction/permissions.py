@@ -92,7 +92,7 @@ _SENTENCE: Final = re.compile(
     r"(?P<use>[A-Z][^.;:\n]{2,80}?) (?:is|are|will be|shall be) (?P<level>(?:not (?:be )?|expressly |hereby |only )?"
     r"(?:permitted|allowed|prohibited))(?P<how> (?:uses?|with conditions|as (?:a )?(?:conditional|special) uses?))?"
     r"(?P<where> (?:in|within) (?:this|the|all) [^.;:\n]{0,60}?(?:zones?|districts?))?"
-    r"(?P<conditions> (?:\(|if |provided |when |with |subject )[^.;:\n]{0,200})?(?:\.(?= |\n|$)|$)",
+    r"(?P<conditions> (?:\(|if |provided |when |with |subject )(?:[^.;:\n]|\.(?=\S)){0,200})?(?:\.(?= |\n|$)|$)",
     re.MULTILINE,
 )
 _LEVELS: Final = re.compile(r"\b(?:permitted|allowed|prohibited|conditional|special|right|subject)\b", re.IGNORECASE)

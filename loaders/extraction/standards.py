@@ -39,9 +39,12 @@ _FOR: Final = re.compile(
 )
 _ITEM: Final = re.compile(r"(?:[(A-Za-z0-9)]{1,4}[.)]? )?(?P<what>[A-Z][A-Za-z /&-]{2,60}?)(?:,|:| -| –) ")
 _WHERE: Final = re.compile(r"(?:in|within) (?:the )?(?P<where>[^.;:\n]{0,80}?)(?:zones?|districts?)\b", re.IGNORECASE)
-_OF: Final = re.compile(r"(?: of | of the |\b of (?:a|an|any|each) )(?=\w)")
+_OF_WHAT: Final = re.compile(
+    r" of (?:an? |any |the |all |each )?(?P<what>[a-z][a-z -]{2,40}?)(?= is\b| shall\b| are\b| must\b| may\b| within\b)"
+)
 _LONGEST: Final = 1_200
 _BEFORE: Final = 120
+_BEFORE_IT: Final = re.compile(r" (?:on|from|at|to|for) (?:the |each |any |all )?$")
 _NEAR: Final = 40
 """Code points after a measure in which the dimension that it is of may stand: ``25-foot rear setback``."""
 
@@ -154,42 +157,45 @@ def _read(
         after = given[place + 1].start if place + 1 < len(given) else end
         if _ASIDE.search(text, max(before, each.start - _BEFORE), each.start):
             continue
-        dimension = _dimension(text, each, named, before, after) if said or listed else None
-        raw_type = text[dimension.start : dimension.end] if dimension else ""
-        type_ = dimension.type if dimension else None
+        found = _dimensions(text, each, named, before, after) if said or listed else ()
+        kinds = [(one.type, text[one.start : one.end]) for one in found]
         method, what = "sentence", None
         if listed is not None and listed.type is not None:
             side = next((one.type for one in named if one.type.endswith("-setback")), None)
             if listed.type.type == "setback" and side is not None:
-                type_, raw_type, method = side, f"{listed.raw} {text[start : each.start].strip(' ,')}", "list"
-            elif (dimension is None or not said) and takes(listed.type.type, each.unit):
-                type_, raw_type, method = listed.type.type, listed.raw, "list"
+                kinds, method = [(side, f"{listed.raw} {text[start : each.start].strip(' ,')}")], "list"
+            elif (not found or not said) and takes(listed.type.type, each.unit):
+                kinds, method = [(listed.type.type, listed.raw)], "list"
             if method == "list":
                 what = item["what"] if item and not side else listed.what
-        if type_ is None or not takes(type_, each.unit):
-            continue
-        yield _standard(text, (start, end), (before, after), each, type_, raw_type, method, what, listed, around, known)
+        for type_, raw_type in kinds:
+            if takes(type_, each.unit):
+                yield _standard(
+                    text, (start, end), (before, after), each, type_, raw_type, method, what, listed, around, known
+                )
 
 
-def _dimension(text: str, each: Measure, named: Sequence[Dimension], before: int, after: int) -> Dimension | None:
-    """The dimension that a measure is of: what stands right behind it, else the last before it in the sentence."""
+def _dimensions(text: str, each: Measure, named: Sequence[Dimension], before: int, after: int) -> Sequence[Dimension]:
+    """What a measure is of: what stands right behind it, else the last dimension before it in the sentence."""
     behind = [
         one for one in named if each.end <= one.start <= min(after, each.end + _NEAR) and takes(one.type, each.unit)
     ]
     ahead = [one for one in named if one.end <= each.start and takes(one.type, each.unit)]
-    hyphened = "-" in each.raw or text[each.end : each.end + 9].strip().startswith(("minimum", "maximum"))
-    if behind and hyphened:
-        return behind[-1] if behind[-1].type.endswith("setback") else behind[0]
-    if ahead:
-        last = ahead[-1]
-        if last.type == "setback":
-            side = next((one for one in behind if one.type.endswith("-setback")), None)
-            sided = next(
-                (one for one in reversed(ahead) if one.type.endswith("-setback") and one.start >= before), None
-            )
-            return side or sided or last
-        return last
-    return behind[0] if behind and behind[0].type != "lot-area" else None
+    sides = [one for one in behind if one.type.endswith("-setback")]
+    if behind and ("-" in each.raw or text[each.end : each.end + 9].strip().startswith(("minimum", "maximum"))):
+        return (sides or behind)[-1:] if sides else behind[:1]
+    if not ahead:
+        return behind[:1] if behind and behind[0].type != "lot-area" else ()
+    last = ahead[-1]
+    general = any(one.type == "setback" for one in ahead)
+    if (
+        general
+        and sides
+        and (last.type == "setback" or (last.type.endswith("-setback") and _BEFORE_IT.search(text, before, last.start)))
+    ):
+        # "Setbacks shall be five feet on the side and 25 feet on the front and rear": each is followed by its sides.
+        return sides
+    return [last]
 
 
 def _standard(
@@ -221,13 +227,18 @@ def _standard(
     bound = bound or (listed.bound if listed and method == "list" else None) or usual_bound(type_)
     stop, value, unit = each.end, each.value, each.unit
     if unit == "PERCENT" and not takes_percent(type_):
-        of = re.match(r" of [^.,;:()\n]{2,60}?(?=[.,;:()\n]|$| shall| or | and )", text[each.end : end])
-        stop, value = each.end + (of.end() if of else 0), None
+        share = re.match(r" of [^.,;:()\n]{2,60}?(?=[.,;:()\n]|$| shall| or | and )", text[each.end : end])
+        stop, value = each.end + (share.end() if share else 0), None
     condition = _CONDITION.search(text, stop, end)
     if condition and condition.start() > after:
         condition = None
     said = _FOR.search(text, stop, max(stop, after)) or (
         _FOR.search(text, start, each.start) if method == "sentence" else None
+    )
+    of = (
+        _OF_WHAT.match(text, text.find(raw_type, start, each.start) + len(raw_type), each.start)
+        if raw_type in lead
+        else None
     )
     where = [code for match in _WHERE.finditer(text, start, end) for code in naming.named(match["where"], known)]
     return Standard(
@@ -238,7 +249,7 @@ def _standard(
         text[each.start : stop],
         value,
         unit if value is not None else None,
-        what or (said["what"] if said else None),
+        what or (said["what"] if said else of["what"] if of else None),
         [condition[0].strip(" .,")] if condition else [],
         each.start,
         stop,
