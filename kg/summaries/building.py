@@ -22,7 +22,8 @@ from kg.provenance import Run
 from kg.provenance.reading import iri_of, select
 from kg.search.healing import Progress
 from kg.sparql.terms import bind
-from kg.summaries import hierarchy
+from kg.summaries import hierarchy, vectors
+from kg.summaries.descent import standing_for
 from kg.summaries.hierarchy import Hierarchy, Summary, summary_of
 from kg.summaries.instructions import Source
 from kg.summaries.storing import AGENT, commit, source_of, summary_by
@@ -153,6 +154,9 @@ class _Build:
                     if self.on_progress is not None:
                         self.on_progress(done, whole, "summarizing")
             tree.put(written)
+        if report.built:  # so that the first question does not wait for it
+            texts = [standing_for(tree, section) for section in tree.order if section in tree.heights]
+            vectors.of_code(self.kg, report.municipality, texts)
         if isinstance(self.writer, Chat):
             usage = self.writer.endpoint.usage
             report.requests = usage.requests

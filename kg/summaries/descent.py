@@ -1,8 +1,10 @@
 """From the highest sections of a code down to those that a question is about, by their summaries alone.
 
 At each step the parts of the sections chosen before compete, and the best `top_k` go on; a section without parts that
-is chosen is a result. The trace tells of every candidate, and plain search over the same sections is asked besides: it
-reads the text itself and no summary, so where the two differ, one of them may have missed something.
+is chosen is a result. By vectors, a section counts as much as the best of its own summary and those below it: the few
+sentences about a large part of a code cannot name all that stands there. The trace tells of every candidate, and plain
+search over the same sections is asked besides: it reads the text itself and no summary, so where the two differ, one
+of them may have missed something.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.summaries import hierarchy, vectors
 from kg.summaries.hierarchy import Hierarchy, State
 from kg.summaries.scoring import Score, by_chat, by_vectors
+from kg.summaries.sentences import shortened
 from kg.upstream.chat import ChatEndpoint
 
 MAX_STEPS: Final = 50
@@ -86,15 +89,26 @@ def descend(
     With `endpoint`, that rates the candidates of each step; where it fails, a note says so and vectors decide.
     Raises NotFoundError where the municipality has no sections.
     """
-    return _Descending(kg, hierarchy.kept(kg, municipality), question, top_k, endpoint).run()
+    return _Descending(kg, municipality, question, top_k, endpoint).run()
+
+
+def standing_for(tree: Hierarchy, section: str) -> str:
+    """Return the text by which a section is compared: its heading and its summary."""
+    summary = tree.summaries.get(section)
+    title = tree.sections[section].title or tree.sections[section].name
+    return f"{title}\n{summary.text}" if summary is not None else title
 
 
 class _Descending:
     def __init__(
-        self, kg: KnowledgeGraph, tree: Hierarchy, question: str, top_k: int, endpoint: ChatEndpoint | None
+        self, kg: KnowledgeGraph, municipality: str, question: str, top_k: int, endpoint: ChatEndpoint | None
     ) -> None:
-        self.kg, self.tree, self.question, self.top_k, self.endpoint = kg, tree, question, top_k, endpoint
+        self.kg, self.municipality, self.question = kg, municipality, question
+        self.top_k, self.endpoint = top_k, endpoint
+        self.tree = hierarchy.kept(kg, municipality)
         self.notes: list[str] = []
+        self.cosines: dict[str, Score] = {}
+        self.made_by = ""
 
     def run(self) -> Descent:
         tree = self.tree
@@ -116,7 +130,7 @@ class _Descending:
 
     def step(self, level: Sequence[str]) -> Step:
         """Score the sections of one level and choose."""
-        scored_by, scores = self.scores([self.said(section) for section in level])
+        scored_by, scores = self.scores(level)
         order = sorted(range(len(level)), key=lambda number: -scores[number].value)
         last = scores[order[min(self.top_k, len(order)) - 1]].value
         candidates = []
@@ -124,31 +138,47 @@ class _Descending:
             section, score = level[number], scores[number]
             chosen = place <= self.top_k
             why = f"{_ordinal(place)} of {len(level)} by {scored_by}"
+            why += f", {score.reason}" if score.reason else ""
             if not chosen:
                 why += f"; the last of the {self.top_k} chosen has {last:.2f}"
-            if score.reason:
-                why += f": {score.reason}"
             name, state = self.tree.sections[section].name, self.tree.states[section]
             candidates.append(Candidate(section, name, score.value, chosen, why, state))
         return Step(scored_by, candidates)
 
-    def scores(self, texts: Sequence[str]) -> tuple[str, list[Score]]:
+    def scores(self, level: Sequence[str]) -> tuple[str, list[Score]]:
         if self.endpoint is not None:
             try:
-                return f"ratings of {self.endpoint.name}", by_chat(self.endpoint, self.question, texts)
+                shown = [self.shown(section) for section in level]
+                return f"ratings of {self.endpoint.name}", by_chat(self.endpoint, self.question, shown)
             except UpstreamError as error:
                 self.notes.append(f"The chat endpoint did not rate the summaries, so vectors decided: {error}")
                 self.endpoint = None
-        made_by, scores = by_vectors(self.kg, self.question, texts)
-        if made_by == vectors.WORDS:
-            return "shared words", scores
-        return "cosine", scores
+        if not self.cosines:
+            self.compare_all()
+        return self.made_by, [self.cosines[section] for section in level]
 
-    def said(self, section: str) -> str:
-        """Return what stands for a section: its heading and its summary."""
-        summary = self.tree.summaries.get(section)
-        title = self.tree.sections[section].title or self.tree.sections[section].name
-        return f"{title}\n{summary.text}" if summary is not None else title
+    def compare_all(self) -> None:
+        """Score every section by the best of its own summary and those below it."""
+        tree = self.tree
+        listed = [section for section in tree.order if section in tree.heights]
+        texts = [standing_for(tree, section) for section in listed]
+        made_by, cosines = by_vectors(self.kg, self.municipality, self.question, texts)
+        self.made_by = "shared words" if made_by == vectors.WORDS else "cosine"
+        best = {section: (cosine, section) for section, cosine in zip(listed, cosines, strict=True)}
+        for section in reversed(listed):
+            # Of equals the section itself, then its first part.
+            best[section] = max(
+                [best[section], *(best[part] for part in tree.parts(section))], key=lambda each: each[0]
+            )
+        for section, (cosine, through) in best.items():
+            reason = "" if through == section else f"for {tree.sections[through].name}, which is below it"
+            self.cosines[section] = Score(cosine, reason)
+
+    def shown(self, section: str) -> str:
+        """Return what an endpoint is shown of a section: what stands for it, and the headings of its parts."""
+        parts = "; ".join(self.tree.sections[part].name for part in self.tree.parts(section))
+        said = standing_for(self.tree, section)
+        return f"{said}\nParts: {shortened(parts)}" if parts else said
 
     def leaf(self, candidate: Candidate) -> Leaf:
         summary = self.tree.summaries.get(candidate.section)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
 import re
 import threading
+import zipfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.knowledge_graph import KnowledgeGraph
 from kg.vocabulary import sha256
 
 Vectors = NDArray[np.float32]
 
 WORDS: Final = "words"
 """The name of what makes vectors where there is no embedding model."""
-KEPT: Final = 100_000
-"""Vectors that are kept in memory: 150 MB of 384 dimensions."""
-
 _AT_ONCE: Final = 128
 _DIMENSIONS: Final = 1_024
 _STEM: Final = 5
@@ -32,6 +35,7 @@ _COMMON: Final = frozenset(
         "with within all each every",
     )
 )
+_log: Final = logging.getLogger(__name__)
 _LOCK: Final = threading.Lock()
 
 
@@ -46,25 +50,65 @@ def embed(kg: KnowledgeGraph, texts: Sequence[str]) -> tuple[str, Vectors]:
     return kg.search.status().model, np.array(rows, dtype=np.float32).reshape(len(texts), -1)
 
 
-def remembered(kg: KnowledgeGraph, texts: Sequence[str]) -> tuple[str, Vectors]:
-    """Return what `embed` does; the vector of a text that was asked about before is remembered, whatever it is of.
+def of_code(kg: KnowledgeGraph, municipality: str, texts: Sequence[str]) -> tuple[str, Vectors]:
+    """Return what `embed` does for `texts`, which stand for all sections of one code.
 
-    Vectors are kept by the hash of their text, so a commit that changes a text leaves those of all others.
+    The vectors are kept in memory and in a file of the data directory, by the hashes of their texts: only texts that
+    are new are embedded. Without the file, or with a damaged one, all are.
     """
+    keys = [sha256(text) for text in texts]
     with _LOCK:
-        memory: Memory = kg.memory.get("summary vectors") or kg.memory.keep("summary vectors", Memory(KEPT))
-    known_by = kg.search.status().model
-    keys = [(known_by, sha256(text)) for text in texts]
-    known: list[NDArray[np.float32] | None] = [memory.get(key) for key in keys]
-    new = [number for number, vector in enumerate(known) if vector is None]
-    if not new:
-        return known_by, _stacked([vector for vector in known if vector is not None])
-    model, made = embed(kg, [texts[number] for number in new])
-    if model == WORDS:
-        return WORDS, by_words(texts)
-    for number, vector in zip(new, made, strict=True):
-        known[number] = memory.keep((model, sha256(texts[number])), vector)
-    return model, _stacked([vector for vector in known if vector is not None])
+        model = kg.search.status().model
+        known: _Known | None = kg.memory.get(("summary vectors", municipality))
+        if known is None or known.model != model:
+            known = _Known.read(_file(kg, municipality), model)
+        if known.keys == keys:
+            return known.model, kg.memory.keep(("summary vectors", municipality), known).rows
+        rows = dict(zip(known.keys, known.rows, strict=True))
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
+        made_by, made = embed(kg, list(new.values()))
+        if made_by == WORDS:
+            return WORDS, by_words(texts)
+        if made_by != known.model:  # it was opened meanwhile, and is not what the vectors before are of
+            made_by, made = embed(kg, texts)
+            new, rows = dict(zip(keys, texts, strict=True)), {}
+        rows |= zip(new, made, strict=True)
+        known = _Known(made_by, keys, np.stack([rows[key] for key in keys]))
+        known.write(_file(kg, municipality))
+        return made_by, kg.memory.keep(("summary vectors", municipality), known).rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The vectors of one code: a row for each key."""
+
+    model: str
+    keys: list[str]
+    rows: Vectors
+
+    @classmethod
+    def read(cls, path: Path, model: str) -> _Known:
+        damaged = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+        with contextlib.suppress(*damaged), path.open("rb") as opened, np.load(opened) as file:
+            keys, rows = file["keys"].tolist(), np.asarray(file["rows"], dtype=np.float32)
+            if str(file["model"]) == model and rows.shape[:1] == (len(keys),) and rows.ndim == 2:
+                return cls(model, keys, rows)
+        return cls(model, [], np.empty((0, 0), dtype=np.float32))
+
+    def write(self, path: Path) -> None:
+        """Keep them for other processes; that this cannot be done is logged, and no error."""
+        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as file:
+                np.savez(file, model=np.array(self.model), keys=np.array(self.keys), rows=self.rows)
+            partial.replace(path)
+        except OSError as error:
+            _log.warning("%s: the vectors of summaries cannot be kept (%s)", path, error.strerror)
+
+
+def _file(kg: KnowledgeGraph, municipality: str) -> Path:
+    return kg.settings.data_dir / "summaries" / f"{sha256(municipality)[:24]}.npz"
 
 
 def by_words(texts: Sequence[str]) -> Vectors:
@@ -77,7 +121,3 @@ def by_words(texts: Sequence[str]) -> Vectors:
     vectors = np.sqrt(vectors)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)
-
-
-def _stacked(rows: Sequence[NDArray[np.float32]]) -> Vectors:
-    return np.stack(rows) if rows else np.empty((0, _DIMENSIONS), dtype=np.float32)

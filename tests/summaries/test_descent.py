@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kg.errors import NotFoundError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.summaries.building import build
 from kg.summaries.descent import descend
 from kg.upstream.chat import ChatEndpoint
@@ -38,7 +39,9 @@ def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGra
     assert (bees.chosen, bees.why) == (True, "1st of 2 by cosine")
     assert (hens.chosen, hens.why) == (False, f"2nd of 2 by cosine; the last of the 1 chosen has {bees.score:.2f}")
     assert bees.score > hens.score
-    assert steps[1].candidates[1].name == "7.1 Fences"
+    animals, fences = steps[1].candidates
+    assert animals.why == "1st of 2 by cosine, for 7.2.1.1 Bees, which is below it"
+    assert fences.name == "7.1 Fences"
 
 
 def test_at_most_top_k_go_on_at_each_step(opened: Callable[..., KnowledgeGraph]) -> None:
@@ -61,11 +64,23 @@ def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[
     ]
     town = opened(laws)
     build(town, TOWN)
-    found = descend(town, TOWN, "never ask about wombats or animals or cats", 1)
+    found = descend(town, TOWN, "ask never about cats or animals or dogs about wombats or cats", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("2.1")]
     [other] = found.otherwise
     assert (other.section, other.rank, found.agreeing) == (iri("1.1"), 1, 0)
-    assert other.lost_at.startswith("step 1: 1 Fences was 2nd of 2 by cosine; the last of the 1 chosen has")
+    assert other.lost_at.startswith("step 1: 1 Fences was 2nd of 2 by cosine")
+
+
+def test_what_a_summary_above_does_not_name_is_found_by_the_one_that_does(
+    opened: Callable[..., KnowledgeGraph],
+) -> None:
+    town = opened(large_code(2, 4, 10))
+    build(town, TOWN)
+    enact(town.store, [Law("2.3.7", "Odd", "Whoever has a trombone shall play softly.", "2.3", 7)])
+    build(town, TOWN, iri("2.3.7"))
+    found = descend(town, TOWN, "whoever has a trombone shall play softly", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("2.3.7")]
+    assert found.steps[0].candidates[0].why == "1st of 2 by cosine, for 2.3.7 Odd, which is below it"
 
 
 def test_without_summaries_headings_are_compared_and_that_is_told(town: KnowledgeGraph) -> None:
@@ -83,16 +98,31 @@ def test_a_commit_is_seen_by_the_next_descent_and_only_new_texts_are_embedded(to
     embedded = town.search.embedded  # type: ignore[attr-defined]
     embedded.clear()
     descend(town, TOWN, "roosters", 5)
-    assert embedded == []
+    assert embedded == ["roosters"]
     enact(town.store, [Law("7.2.1.2", "Hens", "Ostriches are fine.", "7.2.1", 1)])
     found = descend(town, TOWN, "roosters", 5)
     assert found.notes == ["The summaries of 4 of 8 candidates are stale: these may say what was."]
     build(town, TOWN)
+    assert "Hens\nOstriches are fine." in embedded
+    assert not any(text.startswith(("Height\n", "Materials\n", "Bees\n")) for text in embedded)
     embedded.clear()
     found = descend(town, TOWN, "roosters", 5)
     assert "Ostriches are fine." in {leaf.summary for leaf in found.leaves}
-    assert "Hens\nOstriches are fine." in embedded
-    assert not any(text.startswith(("Height\n", "Materials\n", "Bees\n")) for text in embedded)
+    assert embedded == ["roosters"]  # the build has embedded what is new
+
+
+def test_vectors_of_summaries_are_kept_for_other_processes(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    descend(town, TOWN, "roosters")
+    again = replace(town, memory=Memory())
+    embedded = town.search.embedded  # type: ignore[attr-defined]
+    embedded.clear()
+    before = descend(again, TOWN, "roosters")
+    assert embedded == ["roosters"]
+    [file] = (town.settings.data_dir / "summaries").iterdir()
+    file.write_bytes(file.read_bytes()[:200])
+    after = descend(replace(town, memory=Memory()), TOWN, "roosters")
+    assert (after.leaves, len(embedded)) == (before.leaves, 1 + 8 + 1)
 
 
 def test_without_a_model_words_decide_and_that_is_told(town: KnowledgeGraph) -> None:
@@ -122,7 +152,7 @@ def test_an_endpoint_rates_where_one_is_given(town: KnowledgeGraph, stand_in: Ca
     server = stand_in(answer=rate)
     found = descend(town, TOWN, "hens", 1, endpoint=ChatEndpoint(server.url, "judge"))
     assert [leaf.section for leaf in found.leaves] == [iri("7.1.1")]
-    assert found.steps[1].candidates[0].why == "1st of 2 by ratings of 127.0.0.1/judge: says so"
+    assert found.steps[1].candidates[0].why == "1st of 2 by ratings of 127.0.0.1/judge, says so"
     assert found.steps[1].candidates[0].score == 0.9
 
 
