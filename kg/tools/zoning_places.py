@@ -63,5 +63,6 @@ def section(tree: Hierarchy, section_id: str) -> str:
     if found:
         return found[0]
     numbers = [each.number for each in tree.sections.values() if each.number]
-    near = ", ".join(dict.fromkeys(each for each, _, _ in process.extract(number, numbers, scorer=fuzz.ratio, limit=NEAR)))
+    like = process.extract(number, numbers, scorer=fuzz.ratio, limit=NEAR)
+    near = ", ".join(dict.fromkeys(each for each, _, _ in like))
     raise NotFoundError(f"this code has no section {given!r}; there are: {near}")
