@@ -116,7 +116,8 @@ class _Claims:
     def take(self, relationship: Relationship, target: NamedNode | None) -> None:
         """Take down that the section relates to `target`, or to what its words name where that is not known."""
         citation, graph = relationship.citation, self.graph
-        predicate = ELI.cites if relationship.property == "cites" else KG[relationship.property]
+        plain = relationship.property == "cites"
+        predicate = ELI.cites if plain else KG[relationship.property]
         value = Literal(citation.raw) if target is None else target
         node = mint("statement", sha256(f"{self.section} {predicate} {value} {graph} .\n")[:32])
         evidence = Evidence(
@@ -124,7 +125,7 @@ class _Claims:
             citation.start,
             citation.end,
             self.text[citation.start : citation.end],
-            min(citation.confidence, relationship.confidence),
+            citation.confidence if plain else min(citation.confidence, relationship.confidence),
             f"{citation.method}, {relationship.method}",
         )
         if node not in self.known:

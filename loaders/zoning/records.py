@@ -131,9 +131,14 @@ class _Writer:
 
 
 def _cell(cell: Cell) -> str | dict[str, Any]:
-    more = {"colspan": cell.colspan, "rowspan": cell.rowspan, "header": cell.header}
-    set_ = {name: value for name, value in more.items() if value not in (1, False)}
-    return {"text": cell.text, **set_} if set_ else cell.text
+    more: dict[str, Any] = {}
+    if cell.colspan > 1:
+        more["colspan"] = cell.colspan
+    if cell.rowspan > 1:
+        more["rowspan"] = cell.rowspan
+    if cell.header:
+        more["header"] = True
+    return {"text": cell.text, **more} if more else cell.text
 
 
 def statements_record(

@@ -1,0 +1,225 @@
+"""What is found in codes stands beside the texts, follows them, and is promoted only while a claim is live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import why_triple
+from kg.validation.shapes import Shapes
+from kg.vocabulary import ELI, KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
+from loaders.findings import without_claims
+from loaders.pipeline import load
+from loaders.promoting import PROMOTION, Verdicts, promoted
+from tests.loaders.conftest import content as content_of
+
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "zoning"
+TITLE = FIXTURES / "title_17_zoning.html"
+EXTRACTED, PROMOTED = "/graph/ext/zoning/us-ut-quarry-bend/", "/graph/der/promote/zoning/us-ut-quarry-bend/"
+
+
+def content(kg: KnowledgeGraph) -> set[Quad]:
+    """All quads but those of provenance."""
+    return content_of(kg.store)  # type: ignore[arg-type]
+
+
+def section(key: str) -> NamedNode:
+    return mint("section", "us-ut-quarry-bend", key)
+
+
+def graph_of(quad: Quad) -> str:
+    assert isinstance(quad.graph_name, NamedNode)
+    return quad.graph_name.value
+
+
+def text_of(term: Any) -> str:
+    return str(term.value)
+
+
+def loaded(kg: KnowledgeGraph, path: Path = TITLE, **options: Any) -> set[Quad]:
+    load(kg, "zoning", [str(path)], state="UT", **options)
+    return content(kg)
+
+
+def edges(quads: set[Quad]) -> set[tuple[str, str, str]]:
+    """Promoted edges between sections, by keys and the name of the property."""
+    found = set()
+    for quad in quads:
+        if PROMOTED in graph_of(quad):
+            citing, name, cited = (text_of(term) for term in (quad.subject, quad.predicate, quad.object))
+            found.add((citing.rpartition("/")[2], name.rpartition("#")[2], cited.rpartition("/")[2]))
+    return found
+
+
+def variant(tmp_path: Path, old: str, new: str) -> Path:
+    """The fixture with one change, in a file that is always the same."""
+    path = tmp_path / "title_17_zoning.html"
+    text = TITLE.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    return path
+
+
+def test_everything_found_has_its_words_method_and_confidence(kg: KnowledgeGraph) -> None:
+    quads = loaded(kg)
+    texts = {q.subject: text_of(q.object) for q in quads if q.predicate == SCHEMA.text}
+    own = [q for q in quads if EXTRACTED in graph_of(q)]
+    of = {name: {q.subject: q.object for q in own if q.predicate == name} for name in (KG.start, KG.end, OA.hasSource)}
+    spans = {q.subject for q in own if q.predicate == RDF.type and q.object == KG.TextSpan}
+    assert spans
+    for q in own:
+        if q.predicate == OA.exact:
+            start, end = (int(text_of(of[name][q.subject])) for name in (KG.start, KG.end))
+            assert texts[of[OA.hasSource][q.subject]][start:end] == text_of(q.object)  # type: ignore[index]
+    kinds = (KG.UsePermission, KG.DimensionalStandard, KG.Definition, KG.CrossReference)
+    nodes = {q.subject for q in own if q.predicate == RDF.type and q.object in kinds}
+    for predicate in (KG.evidence, KG.confidence, KG.method):
+        assert {q.subject for q in own if q.predicate == predicate} == nodes
+    assert {q.object for q in own if q.predicate == RDF.type} >= set(kinds)
+
+
+def test_no_triple_stands_in_two_graphs(kg: KnowledgeGraph) -> None:
+    quads = loaded(kg)
+    assert len({quad.triple for quad in quads}) == len(quads)
+
+
+def test_what_is_loaded_passes_the_shapes_of_the_whole(kg: KnowledgeGraph) -> None:
+    quads = loaded(kg)
+    found = Shapes.dataset().check_apart([(list(quads), range(len(quads)))])
+    assert {violation.message for violation in found if violation.blocks} == set()
+
+
+def test_edges_run_from_the_citing_section_to_the_cited_one(kg: KnowledgeGraph) -> None:
+    found = edges(loaded(kg))
+    assert {
+        ("17.04.030", "mustComplyWith", "17.12.010"),
+        ("17.20.030", "subjectTo", "17.12.040"),
+        ("17.56.030", "notwithstanding", "17.20.040"),
+        ("17.12.020", "exceptAsProvidedIn", "17.12.030"),
+    } & found
+    assert not {(cited, name, citing) for citing, name, cited in found if name == "subjectTo"} & found
+
+
+def test_a_law_beside_the_code_is_shared_and_cited(kg: KnowledgeGraph) -> None:
+    quads = loaded(kg)
+    laws = {q.subject for q in quads if q.predicate == RDF.type and q.object == KG.ExternalLaw}
+    cited = {q.object for q in quads if PROMOTED in graph_of(q)} & laws
+    assert len(laws) >= 4
+    assert cited
+    types = {text_of(q.object).rpartition("/")[2] for q in quads if q.predicate == KG.lawType}
+    assert types == {"state", "federalCode", "federalRegulation"}
+
+
+def test_a_citation_of_nothing_known_is_kept_with_its_words_until_it_is(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    quads = loaded(kg, variant(tmp_path, "</body>", "</body>"))
+    unresolved = {q.subject for q in quads if q.predicate == RDF.type and q.object == KG.CrossReference} - {
+        q.subject for q in quads if q.predicate == RDF.object
+    }
+    words = {text_of(q.object) for q in quads if q.predicate == KG.rawCitation and q.subject in unresolved}
+    assert any("17.12.090" in each for each in words)
+    assert not any(cited == "17.12.090" for _, _, cited in edges(quads))
+    added = '<section id="17_12_090"><h3>17.12.090 Hearing of Appeals</h3><p>Appeals are heard in May.</p></section>\n'
+    path = variant(tmp_path, '  <section id="17_16_010">', added + '  <section id="17_16_010">')
+    report = load(kg, "zoning", [str(path)], state="UT")
+    assert report.loaded < 78
+    assert ("17.12.060", "17.12.090") in {(citing, cited) for citing, _, cited in edges(content(kg))}
+    path = variant(tmp_path, "</body>", "</body>")
+    quads = loaded(kg, path, prune=True)
+    assert not any(cited == "17.12.090" for _, _, cited in edges(quads))
+    assert not [q for q in quads if "17.12.090" in text_of(q.subject)]
+
+
+def test_findings_go_with_the_words_that_they_rest_on(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    before = loaded(kg, variant(tmp_path, "</body>", "</body>"))
+    assert ("17.04.030", "17.12.010") in {(citing, cited) for citing, _, cited in edges(before)}
+    path = variant(tmp_path, "except in compliance with section 17.12.010", "without the leave of the Planner")
+    after = loaded(kg, path)
+    assert not [edge for edge in edges(after) if edge[0] == "17.04.030"]
+    assert edges(after) == {edge for edge in edges(before) if edge[0] != "17.04.030"}
+
+
+def test_a_second_load_leaves_what_the_first_left_whatever_the_order(kg: KnowledgeGraph, open_graph: Any) -> None:
+    first = loaded(kg)
+    other = open_graph("other")
+    load(other, "zoning", [str(FIXTURES / "upper_feign.json"), str(TITLE)], state="UT")
+    assert first <= content(other)
+    assert loaded(kg) == first
+
+
+def test_the_rule_of_an_edge_and_its_threshold_are_told(kg: KnowledgeGraph) -> None:
+    quads = loaded(kg)
+    edge = next(quad for quad in quads if PROMOTED in graph_of(quad))
+    [why] = why_triple(kg.store.query, *edge.triple)
+    assert why.kind == "derived"
+    assert "/graph/ext/zoning/" in why.sources[0].locations[0]
+    said = {(quad.predicate, quad.object) for quad in kg.store.graph(PROV_GRAPH) if quad.subject == PROMOTION.iri}
+    assert (KG.threshold, Literal("0.7", datatype=XSD.decimal)) in said
+
+
+GRAPH, CLAIMS = NamedNode("https://example.org/promoted"), NamedNode("https://example.org/claims")
+
+
+def claim(number: int, confidence: str, predicate: NamedNode = KG.subjectTo) -> list[Quad]:
+    node = mint("statement", sha256(str(number))[:32])
+    return [
+        Quad(node, RDF.subject, section("1"), CLAIMS),
+        Quad(node, RDF.predicate, predicate, CLAIMS),
+        Quad(node, RDF.object, section("2"), CLAIMS),
+        Quad(node, KG.confidence, Literal(confidence, datatype=XSD.decimal), CLAIMS),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("confidences", "accepted", "rejected", "edges"),
+    [
+        (["0.7"], (), (), 1),
+        (["0.69"], (), (), 0),
+        (["0.69", "0.9"], (), (), 1),
+        (["0.1"], (0,), (), 1),
+        (["0.9"], (), (0,), 0),
+        (["0.9"], (0,), (0,), 0),
+        (["0.9", "0.8"], (), (0,), 1),
+    ],
+)
+def test_a_claim_is_promoted_when_sure_or_accepted_and_never_when_rejected(
+    confidences: list[str], accepted: tuple[int, ...], rejected: tuple[int, ...], edges: int
+) -> None:
+    claims = [claim(number, confidence) for number, confidence in enumerate(confidences)]
+    nodes = [quads[0].subject for quads in claims]
+    verdicts = Verdicts([nodes[each] for each in accepted], [nodes[each] for each in rejected])
+    found = promoted([quad for quads in claims for quad in quads], GRAPH, verdicts, ())
+    assert found == [Quad(section("1"), KG.subjectTo, section("2"), GRAPH)][:edges]
+
+
+def test_what_a_source_asserts_is_not_promoted_again() -> None:
+    asserted = [Quad(section("1"), ELI.cites, section("2"), CLAIMS)]
+    assert promoted(claim(0, "0.9", ELI.cites), GRAPH, Verdicts(), asserted) == []
+
+
+def test_a_person_decides_at_the_next_load(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    quads = loaded(kg)
+    claims = {q.subject for q in quads if q.predicate == RDF.subject and q.object == section("17.04.030")}
+    [node] = claims
+    reviews = mint("graph", "cur", "reviews")
+    kg.store.commit({reviews: [Quad(reviews, KG.rejects, node, reviews)]})
+    assert Verdicts.read(kg.store).rejected == {node}
+    path = variant(tmp_path, "except in compliance with", "except  in  compliance  with")
+    path.write_text(path.read_text(encoding="utf-8").replace("No land may", "Nowhere may land"), encoding="utf-8")
+    assert not [edge for edge in edges(loaded(kg, path)) if edge[0] == "17.04.030"]
+
+
+def test_without_claims_leaves_the_rules_and_their_spans() -> None:
+    rule, span, other = (NamedNode(f"https://example.org/{name}") for name in ("rule", "span", "other"))
+    [node, *_] = (quad.subject for quad in claim(0, "0.9"))
+    kept = [Quad(rule, KG.evidence, span, CLAIMS), Quad(span, RDF.type, KG.TextSpan, CLAIMS)]
+    gone = [
+        Quad(node, RDF.type, KG.CrossReference, CLAIMS),
+        Quad(node, KG.evidence, span, CLAIMS),
+        Quad(node, KG.evidence, other, CLAIMS),
+        Quad(other, RDF.type, KG.TextSpan, CLAIMS),
+    ]
+    assert without_claims([*kept, *gone]) == kept
