@@ -89,7 +89,7 @@ def definitions(section: Section) -> Sequence[Definition]:
                     text[start:stop], start, stop, text[each.start : end], each.start, end, each.confidence, each.method
                 )
             )
-    return [each for each in result if each.text.strip()]
+    return [each for each in result if each.term.strip() and each.text.strip()]
 
 
 def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]:

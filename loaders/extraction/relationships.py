@@ -186,14 +186,14 @@ def relationships(text: str, citations: Sequence[Citation]) -> Sequence[Relation
             start = text.rfind("\n", line[1], citation.start) + 1 or line[1]
             end = text.find("\n", citation.end)
             line = (start, len(text) if end < 0 else end + 1)
-            spans = _whole(text, line, citations)
+            spans = _whole(text, line)
         place = max(0, bisect_right(spans, (citation.start, len(text))) - 1)
         last = max(place, bisect_right(spans, (citation.end - 1, len(text))) - 1)
         found.append(_relationship(text, citation, spans[place][0], spans[last][1]))
     return found
 
 
-def _whole(text: str, line: tuple[int, int], citations: Sequence[Citation]) -> list[tuple[int, int]]:
+def _whole(text: str, line: tuple[int, int]) -> list[tuple[int, int]]:
     """The sentences of a line; what ends in an abbreviation of law, or goes on in lower case, is not the end of one."""
     merged: list[tuple[int, int]] = []
     for start, end in sentences(text, *line):

@@ -57,7 +57,8 @@ class Index:
         found = found or self._named.get((kind, number))
         if not found:
             return None
-        if len(found) == 1 and (not scopes or scopes[-1] in self.above(found[0])):
+        placed = "." in number or "-" in number
+        if len(found) == 1 and (placed or not scopes or scopes[-1] in self.above(found[0])):
             return found[0]
         for scope in scopes:
             inside = [key for key in found if scope in self.above(key)]

@@ -1,4 +1,4 @@
-"""Extraction measured: against facts of a land use code that were read by hand, and against the D.C. Code's own markup."""
+"""Extraction measured: against facts of a land use code read by hand, and against the D.C. Code's own markup."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def targets(found: Sequence[Citation], key: str, index: Index) -> Iterator[tuple
     """
     before: Citation | None = None
     for each in found:
-        again = before is not None and each.raw == before.raw and each.levels == before.levels
+        again = before is not None and each.levels == before.levels and each.start - before.end < len(", and § ")
         before = each
         if again and each.levels and each.levels[-1][0] == "section":
             continue

@@ -1,0 +1,247 @@
+"""Every pattern of citation, with what it is of and where it stands. The texts are our own."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loaders.extraction.citations import Citation, citations
+from loaders.extraction.resolution import Index, members, resolve, subsection
+from loaders.zoning.model import Section, Subsection
+
+
+def keys(text: str, state: str | None = None) -> list[str]:
+    return [each.key for each in citations(text, state)]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "expected"),
+    [
+        ("section", "as set out in Section 15.3.24.090(G)(2).", ["section 15.3.24.090(G)(2)"]),
+        ("section range", "under §§ 10-113 to 10-116 of it", ["section 10-113", "section 10-116"]),
+        ("section list", "Sections 3, 4(a) and 7 apply", ["section 3", "section 4(a)", "section 7"]),
+        ("bare number", "refer to 15.3.24.090(A) for sheds", ["section 15.3.24.090(A)"]),
+        ("subsection", "subsection (a)(1) of this section", ["section this(a)(1)"]),
+        ("article", "by Article II of this chapter", ["chapter this|article II"]),
+        ("division", "in Division 3 of Article IV", ["article IV|division 3"]),
+        ("chapter", "see Chapter 5.04", ["chapter 5.04"]),
+        ("this", "nothing in this title", ["title this"]),
+        ("chapter of another law", "Chapter 41, Title 17, Utah Code Annotated", ["Utah Code Title 17, Chapter 41"]),
+        ("U.S.C.", "42 U.S.C. § 1983 and 33 USC 1251(a)", ["42 U.S.C. § 1983", "33 U.S.C. § 1251(a)"]),
+        ("CFR", "40 CFR Part 312; 40 C.F.R. § 403.5(b)", ["40 C.F.R. Part 312", "40 C.F.R. § 403.5(b)"]),
+        ("state code", "MCL 125.3101 and Utah Code Ann. § 10-9a-103", ["MCL 125.3101", "Utah Code § 10-9a-103"]),
+        (
+            "public act",
+            "Public Act 110 of 2006, 2008 PA 33, Pub. L. 91-190, D.C. Law 13-312",
+            ["Public Act 110 of 2006", "Public Act 33 of 2008", "Pub. L. 91-190", "D.C. Law 13-312"],
+        ),
+    ],
+)
+def test_each_of_the_fourteen_patterns_is_read(form: str, text: str, expected: list[str]) -> None:
+    assert keys(text) == expected, form
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Utah Code §§ 4-41a-601 through 603", ["Utah Code § 4-41a-601", "Utah Code § 4-41a-603"]),
+        (
+            "sections 307(b) and (c) of the Clean Water Act",
+            ["section 307(b) of Clean Water Act", "section 307(c) of Clean Water Act"],
+        ),
+        ("Section 17-41-301, Utah Code Annotated, 1953", ["Utah Code § 17-41-301"]),
+        ("Section 1983 of Title 42 of the United States Code", ["42 U.S.C. § 1983"]),
+        ("40 CFR parts: 104-108", ["40 C.F.R. Part 104", "40 C.F.R. Part 108"]),
+        ("subchapter I of Chapter 5 of Title 2 [§ 2-501 et seq.]", ["title 2|chapter 5|subchapter I", "section 2-501"]),
+        ("Fairview Municipal Code §13.08.040", ["section 13.08.040"]),
+        ("International Building Code Section 105", ["section 105 of International Building Code"]),
+        ("Chapter 3 of the International Fire Code", ["chapter 3 of International Fire Code"]),
+        ("D.C. Official Code § 8-231.01", ["D.C. Official Code § 8-231.01"]),
+        ("clause (ii) of subsection (b)(3) of this section", ["section this(b)(3)(ii)"]),
+        ("paragraph (2) of § 8-101(a)", ["section 8-101(a)(2)"]),
+        ("Act 207 of the Public Acts of 1921", ["Public Act 207 of 1921"]),
+        ("20 DCMR 700.1 et seq.", ["20 DCMR § 700.1"]),
+    ],
+)
+def test_what_a_citation_is_of_may_stand_before_it_or_behind(text: str, expected: list[str]) -> None:
+    assert keys(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "within 3 feet of the 15.5 foot line",
+        "on 12.31.2020",
+        "Explosives of Class 1, Division 1.1",
+        "ARTICLE I\nThe members shall",
+        "version 3.2 of $10.5.3 million",
+        "Section and article without numbers",
+        "sections 2nd and 3rd",
+    ],
+)
+def test_what_is_no_citation_is_none(text: str) -> None:
+    assert keys(text) == []
+
+
+def test_a_list_ends_where_another_law_or_a_measure_begins() -> None:
+    assert keys("40 C.F.R. § 403.5(a)(1) and (b), § 8-105.06 and 30 feet") == [
+        "40 C.F.R. § 403.5(a)(1)",
+        "40 C.F.R. § 403.5(b)",
+        "section 8-105.06",
+    ]
+    assert keys("see § 8-101(a); and\n(2) The owner") == ["section 8-101(a)"]
+
+
+def test_a_public_act_is_of_the_state_of_the_town() -> None:
+    law = citations("Public Act 110 of 2006", "MI")[0].law
+    assert law is not None
+    assert (law.jurisdiction, law.scheme) == ("us-mi", "public-act")
+
+
+def section(
+    key: str, parent: str | None = None, kind: str = "section", text: str = "", number: str | None = None
+) -> Section:
+    number = key.rsplit("|", 1)[-1].split(" ")[-1] if number is None else number
+    return Section(key, number, "", kind, 1, parent, 0, text)
+
+
+TOWN = Index(
+    [
+        section("15", kind="title"),
+        section("15.1", "15", "part"),
+        section("15.1.04", "15.1", "chapter"),
+        *(section(f"15.1.04.0{number}0", "15.1.04") for number in range(1, 6)),
+        section("5", kind="title"),
+        section("5.04", "5", "chapter"),
+        section("5.04.110", "5.04"),
+    ]
+)
+DISTRICT = Index(
+    [
+        section("8", kind="title"),
+        section("8|2", "8", "chapter"),
+        section("8|2|I", "8|2", "subchapter"),
+        section("8-201", "8|2|I"),
+        section("8|3", "8", "chapter"),
+        section("8|3|I", "8|3", "subchapter"),
+        section("8-301", "8|3|I"),
+    ],
+    codes=["D.C. Official Code"],
+)
+
+
+@pytest.mark.parametrize(
+    ("index", "text", "here", "expected"),
+    [
+        (TOWN, "Section 15.1.04.020(B)", None, "15.1.04.020"),
+        (TOWN, "Chapter 5.04", "15.1.04.010", "5.04"),
+        (TOWN, "Part 1 of this title", "15.1.04.010", "15.1"),
+        (TOWN, "Part 1", "5.04.110", None),
+        (TOWN, "this chapter", "15.1.04.010", "15.1.04"),
+        (TOWN, "Title 59, Chapter 2", "15.1.04.010", None),
+        (TOWN, "Section 15.1.04.990", None, None),
+        (TOWN, "Section 15.1.04.020 of the State Fire Code", None, None),
+        (DISTRICT, "subchapter I of Chapter 3 of Title 8", "8-201", "8|3|I"),
+        (DISTRICT, "subchapter I of this chapter", "8-301", "8|3|I"),
+        (DISTRICT, "Chapter 2 of this title", "8-301", "8|2"),
+        (DISTRICT, "subchapter I", "8-201", "8|2|I"),
+        (DISTRICT, "D.C. Official Code § 8-201", None, "8-201"),
+        (DISTRICT, "Utah Code § 8-201", None, None),
+    ],
+)
+def test_a_citation_resolves_to_the_section_it_is_of_or_to_none(
+    index: Index, text: str, here: str | None, expected: str | None
+) -> None:
+    assert resolve(citations(text)[0], index, here) == expected
+
+
+def test_a_range_has_all_the_sections_between_its_ends() -> None:
+    first, last = citations("Sections 15.1.04.020 through 15.1.04.040")
+    assert members(first, TOWN) == ("15.1.04.020", "15.1.04.030", "15.1.04.040")
+    assert members(last, TOWN) == ("15.1.04.040",)
+    assert members(citations("Sections 15.1.04.020 to 15.1.04.990")[0], TOWN) == ("15.1.04.020",)
+
+
+def test_labels_name_a_subsection_from_where_the_citation_stands() -> None:
+    parts = [Subsection(("a",), 0, 50), Subsection(("a", "1"), 10, 30), Subsection(("b",), 50, 90)]
+    own = Section("1", "1", "", "section", 1, None, 0, "x" * 90, parts)
+    assert subsection(citations("subsection (b) of this section")[0], own) == parts[2]
+    assert subsection(citations("paragraph (1) of this subsection")[0], own, 40) == parts[1]
+    assert subsection(citations("paragraph (1) of this subsection")[0], own, 60) is None
+
+
+PIECES = st.sampled_from(
+    [
+        "§",
+        "§§ ",
+        "Section ",
+        "sections ",
+        "3",
+        "10-113",
+        "15.1.04.010",
+        "(a)",
+        "(1)",
+        ", ",
+        " and ",
+        " to ",
+        "Title ",
+        "Chapter 5",
+        " of this ",
+        "title",
+        "U.S.C. ",
+        "CFR ",
+        "Utah Code ",
+        "et seq. ",
+        "[repealed]",
+        "\n",
+        "“",
+        "subsection ",
+        "(",
+        ")",
+        "Act",
+        "é",
+        " of the ",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=200))
+@settings(max_examples=150, deadline=None)
+def test_whatever_the_text_citations_stand_in_it_in_order(text: str) -> None:
+    found = citations(text)
+    assert all(text[each.start : each.end] and each.raw in text for each in found)
+    assert all(one.end <= other.start for one, other in itertools.pairwise(found))
+
+
+def seconds(text: str) -> float:
+    started = time.perf_counter()
+    citations(text)
+    return time.perf_counter() - started
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "§ 10-113, ",
+        "(a)(1)(",
+        "1.2.3.",
+        "Section 3 and ",
+        "of the Aa ",
+        "1234567890",
+        "Title 5, Chapter ",
+        '[[(((“"',
+        "12 U.S.C. § 1 to ",
+    ],
+)
+def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
+    short, long = unit * 2_000, unit * 16_000
+    seconds(short)
+    assert min(seconds(long) for _ in range(2)) < 8 * 5 * max(min(seconds(short) for _ in range(3)), 0.004)
+
+
+def test_a_citation_is_a_value() -> None:
+    assert citations("§ 3-1") == [Citation(0, 5, "§ 3-1", "section", (("section", "3-1"),))]
