@@ -16,12 +16,15 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
+from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import why_iri
 from kg.summaries import hierarchy
 from kg.summaries.building import build, rebuild
 from kg.summaries.hierarchy import Hierarchy, latest
+from kg.summaries.reading import Standing, summary
+from kg.validation.shapes import Shapes
 from kg.vocabulary import BASE, sha256
 from tests.summaries.made_up_code import TOWN, Law, enact, iri, large_code, open_town, small_code
 
@@ -288,9 +291,39 @@ def test_whatever_changes_the_stale_summaries_are_those_of_the_change_and_above(
     assert set(after.states.values()) <= {"current", "empty"}
 
 
+def test_the_shapes_of_summaries_accept_what_is_built_and_tell_what_is_stale(town: KnowledgeGraph) -> None:
+    def found() -> set[tuple[str, str]]:
+        quads = [quad for graph in town.store.graphs() for quad in town.store.graph(graph)]
+        results = Shapes.load(bundle.folder("shapes") / "dataset-summaries.ttl").check(quads)
+        return {(str(each.shape).strip("<>").rpartition("/")[2], str(each.focus).strip("<>")) for each in results}
+
+    build(town, TOWN)
+    assert found() == set()
+    enact(town.store, [Law("7.2.1.2", "Hens", "Nine hens.", "7.2.1", 1)])
+    assert found() == {("Summary-stale", hierarchy.summary_of(iri("7.2.1.2")).value)}
+    build(town, TOWN, iri("7.2.1.2"))
+    assert found() == {("Summary-stalePart", hierarchy.summary_of(iri("7.2.1")).value)}
+
+
 def test_a_chat_build_needs_an_endpoint(town: KnowledgeGraph) -> None:
     with pytest.raises(InvalidInputError, match="QUADCITE_CHAT_URL"):
         build(town, TOWN, mode="chat")
+
+
+def test_how_a_summary_stands_can_be_asked(town: KnowledgeGraph) -> None:
+    assert summary(town, iri("7.1.1")).state == "missing"
+    assert summary(town, iri("7.2.2")) == Standing("empty")
+    report = build(town, TOWN)
+    standing = summary(town, iri("7.1.1"))
+    assert standing.summary is not None
+    assert (standing.state, standing.run, standing.why) == ("current", report.run, ())
+    assert standing.summary.text == texts(town)["7.1.1"]
+    enact(town.store, [Law("7.1.1", "Height", "None.", "7.1", 0)])
+    stale = summary(town, iri("7.1.1"))
+    assert (stale.state, stale.summary) == ("stale", standing.summary)
+    assert stale.why == ("its heading or its own text has changed",)
+    with pytest.raises(NotFoundError, match="there is no section"):
+        summary(town, iri("99"))
 
 
 def test_a_graph_of_a_summary_can_be_named(town: KnowledgeGraph) -> None:
