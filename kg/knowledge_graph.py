@@ -26,6 +26,9 @@ CANCELLATION: Final[ContextVar[Cancellation | None]] = ContextVar("cancellation"
 CALLER: Final[ContextVar[str]] = ContextVar("caller", default="")
 """Who makes the call in progress, as `QueryPool` tells clients apart; set by the server."""
 
+SENDER: Final[ContextVar[str]] = ContextVar("sender", default="local")
+"""The name of whoever makes the call in progress, for the record of what it writes; set by the server."""
+
 
 class Memory:
     """What was worked out once and stays true: values by key, the least used forgotten beyond `size`. Thread-safe.
@@ -69,6 +72,8 @@ class KnowledgeGraph:
     """Loads sources; put here by the composition root, since this package never imports the loaders."""
     mention: Callable[..., Any] | None = None
     """Brings the mentions of concepts in line with texts and concepts; put here by the composition root as well."""
+    receive: Callable[..., dict[str, Any]] | None = None
+    """Takes in what agents send of codes; put here by the composition root as well."""
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)
     """``retry`` and ``drop`` of records that a load has kept out; put here by the composition root as well."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)

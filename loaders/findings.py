@@ -162,11 +162,7 @@ class Findings:
         if shared is None:
             said = [row["name"].value for row in _rows(store, bind(NAME, municipality=municipality))]
             shared = Authorities(said[0] if said else name, _state(name))
-        stored = {
-            section.key: section
-            for row in _rows(store, bind(SECTIONS, municipality=municipality))
-            for section in [_light(row, name)]
-        }
+        stored = stored_sections(store, name)
         everything = {**stored, **sections}
         known = {
             row["code"].value: District(
@@ -177,6 +173,12 @@ class Findings:
         return _Code(
             shared, sections, stored, _index(name, everything.values()), {**known, **districts(sections.values())}
         )
+
+
+def stored_sections(store: Store, name: str) -> dict[str, Section]:
+    """Return the sections of the municipality with this key that are stored, by their keys, without text."""
+    rows = _rows(store, bind(SECTIONS, municipality=mint("municipality", name)))
+    return {section.key: section for row in rows for section in [_light(row, name)]}
 
 
 @dataclass(frozen=True, slots=True)

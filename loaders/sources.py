@@ -113,7 +113,11 @@ def _hansard(given: Settings, options: Options) -> Loader:
 
 
 def _zoning(given: Settings, options: Options) -> Loader:
-    reading = zoning.Reading.of(options)
+    return zoning_loader(zoning.Reading.of(options), options)
+
+
+def zoning_loader(reading: zoning.Reading, options: Options) -> Loader:
+    """Return what loads codes of municipalities, and finds in them what `reading` has read."""
     return Loader(
         zoning.DOMAIN,
         zoning.VERSION,

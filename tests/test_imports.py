@@ -48,6 +48,7 @@ PIPELINE = {
     "mentions",
     "findings",
     "promoting",
+    "receiving",
 }
 READ_BY_SOURCES = {"model", "readers", "chunking", "extraction"}
 NOT_SOURCES = READ_BY_SOURCES | {"rdf", "__init__"} | PIPELINE

@@ -52,6 +52,7 @@ from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG
 from loaders import mentions
 from loaders.pipeline import heal, load
+from loaders.receiving import receive
 from loaders.retrying import QUARANTINE
 
 log = logging.getLogger(__name__)
@@ -180,6 +181,7 @@ def serve(
         ):
             kg.load = load
             kg.mention = mentions.refresh
+            kg.receive = receive
             kg.quarantine = QUARANTINE
             kg.raw = raw
             kg.announce(address)  # the token lies beside the lock by then

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
 from kg.errors import QuadciteError
-from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
+from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
 from kg.server.auth import ACTOR, EVERYONE, READ, Actor
 from kg.server.problems import fault
 from kg.server.turns import Turns
@@ -179,9 +179,11 @@ class GraphTool(McpTool):
 
 
 def permit(tool: Tool) -> None:
-    """Raise ForbiddenError unless whoever makes the call in progress may call `tool`."""
+    """Raise ForbiddenError unless whoever makes the call in progress may call `tool`; what it writes has their name."""
     if tool.scope != READ:
-        ACTOR.get()().require(tool.scope, f"the tool {tool.name!r}")
+        actor = ACTOR.get()()
+        actor.require(tool.scope, f"the tool {tool.name!r}")
+        SENDER.set(actor.name)
 
 
 def failure(code: str, message: str, retryable: bool) -> ToolResult:

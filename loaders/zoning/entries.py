@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from kg.errors import RecordError, SourceError
@@ -135,6 +136,41 @@ def standard_of(entry: Mapping[str, Any]) -> DimensionalStandard:
 def definition_of(entry: Mapping[str, Any]) -> Definition:
     """Return a definition. Raises RecordError for one that says too little."""
     return Definition(_words(entry, "term"), _words(entry, "definition_text"), _maybe(entry, "section_ref"))
+
+
+def section_beside(entry: Mapping[str, Any], stored: Mapping[str, Section], warnings: list[str]) -> Section:
+    """Return a section that comes alone, as it stands among those that are stored, by key.
+
+    One whose parent is not there yet is part of it all the same. Raises RecordError for one that says too little, or
+    is below itself.
+    """
+    own, above, draft, level = _section(entry)
+    draft.given_level = level
+    [section] = finished([draft], warnings)
+    if above is None:
+        return section
+    if above not in stored:
+        same = [key for key, other in stored.items() if other.number == above and key != own]
+        above = same[0] if len(same) == 1 else above
+    seen = {own}
+    parent: str | None = above
+    while parent is not None and parent not in seen:
+        seen.add(parent)
+        parent = stored[parent].parent if parent in stored else None
+    if parent == own or above == own:
+        raise RecordError(f"section {own} would be below itself, by its parent {above!r}")
+    known, before = stored.get(above), stored.get(own)
+    if known is None:
+        warnings.append(f"section {own}: its parent {above!r} is not here yet")
+    lowest = known.level + 1 if known is not None else 2
+    if level is not None and level < lowest:
+        warnings.append(f"section {own} has level {level}, and below {above} it is {lowest}")
+    order = section.order
+    if entry.get("order") is None:
+        siblings = [other.order for key, other in stored.items() if other.parent == above and key != own]
+        kept = before is not None and before.parent == above
+        order = before.order if before is not None and kept else max(siblings, default=-1) + 1
+    return replace(section, parent=above, level=max(lowest, level or 0), order=order)
 
 
 _Entry = tuple[str, str | None, Draft, int | None]

@@ -1,0 +1,104 @@
+"""Entries that an agent sends, taken in like the records of a file: checked, committed with their provenance, indexed.
+
+The payload counts as the source: its hash is recorded with who sent it and when. What breaks the shapes is kept out and
+told to whoever sent it, who has it and can send it again; so it does not go to the quarantine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pyoxigraph import NamedNode
+
+from kg.errors import InvalidInputError, RecordError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.validation.report import Violation
+from kg.vocabulary import mint, sha256
+from loaders.findings import stored_sections
+from loaders.model import Origin, Rejection, Snapshot
+from loaders.pipeline import Loading
+from loaders.rdf import graph_of
+from loaders.readers.locations import Located
+from loaders.reports import LoadReport
+from loaders.sources import zoning_loader
+from loaders.zoning.authorities import Authorities
+from loaders.zoning.reading import DOMAIN, Reading
+from loaders.zoning.received import Kind, Received, received
+
+STORED: Final = "stored"
+UNCHANGED: Final = "unchanged"
+REJECTED: Final = "rejected"
+
+
+def receive(
+    kg: KnowledgeGraph, *, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any], sent_by: str
+) -> dict[str, Any]:
+    """Take `entries` of one kind into the code of a municipality, and say of each, by number, what became of it.
+
+    Raises InvalidInputError for a municipality or state that there cannot be.
+    """
+    try:
+        shared = Authorities(municipality, state)
+    except RecordError as error:
+        raise InvalidInputError(str(error)) from error
+    payload = {"municipality": municipality, "state": state, kind: list(entries)}
+    digest = sha256(json.dumps(payload, ensure_ascii=True, sort_keys=True, default=str))
+    # One place for each section, so that what was sent of it before is known to be replaced.
+    first = entries[0] if kind == "section" and entries and isinstance(entries[0], dict) else {}
+    place = str(first.get("section_id") or digest[:24])
+    origin = Origin(Snapshot(digest, f"{tool} {shared.key} {place}", sent_by=sent_by))
+    found = received(kind, entries, shared, origin, stored_sections(kg.store, shared.key))
+    work = _Receiving(kg, tool, shared, found)
+    report = work.run()
+    outcomes = {number: {"outcome": REJECTED, "reason": reason} for number, reason in found.refused.items()}
+    for record, numbers in found.records:
+        graph = graph_of(record)
+        outcomes |= {number: {**work.outcome(graph), "graph": graph.value} for number in numbers}
+    return {
+        "run": report.run,
+        "municipality": shared.iri.value,
+        "fetched_at": work.prov_run.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "entries": [{"number": number, **outcomes[number]} for number in sorted(outcomes)],
+        "sections": {key: shared.section(key).value for key in found.sections},
+        "warnings": [*found.warnings, *report.warnings],
+        "pending_vectors": report.pending_vectors,
+    }
+
+
+class _Receiving(Loading):
+    """A load of what was sent."""
+
+    def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: Received) -> None:
+        reading = Reading(sections={shared.key: dict(found.sections)}, municipalities={shared.key: shared})
+        super().__init__(
+            kg, DOMAIN, Located((), ()), None, config={"tool": tool}, configured=zoning_loader(reading, {})
+        )
+        self.found: Final = found
+        self.unchanged: set[NamedNode] = set()
+        self.reasons: dict[NamedNode, str] = {}
+
+    def run(self, prune: bool = False) -> LoadReport:
+        """Take all records; one that is kept out stops none."""
+        with self.indexer:
+            for record, _ in self.found.records:
+                graph = graph_of(record)
+                if self.known.get(graph) == (record.source_sha256, self.loader.version):
+                    self.unchanged.add(graph)
+                self.take(record)
+            self.commit()
+            self.await_indexing()
+        return self.finish()
+
+    def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
+        """Keep it out, and remember why."""
+        self.report.rejections.append(rejection)
+        if rejection.key is not None:
+            self.reasons[mint("graph", "src", self.loader.domain, *rejection.key)] = rejection.reason
+
+    def outcome(self, graph: NamedNode) -> dict[str, str]:
+        """Return what became of a record."""
+        if (reason := self.reasons.get(graph)) is not None:
+            return {"outcome": REJECTED, "reason": reason}
+        return {"outcome": UNCHANGED if graph in self.unchanged else STORED}
