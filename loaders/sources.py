@@ -126,6 +126,7 @@ def zoning_loader(reading: zoning.Reading, options: Options) -> Loader:
         config=options,
         derive=Findings(reading).derive,
         fetches={service.SCHEME: service.fetch},
+        cut=zoning.cut,
         options=zoning.OPTIONS,
         said=options,
         merge=merged_names,

@@ -27,12 +27,9 @@ LAW_TYPES: Final = {
     "cfr": "federalRegulation",
     "public-law": "publicAct",
     "public-act": "publicAct",
-    "dc-law": "publicAct",
-    "dc-act": "publicAct",
-    "session-law": "publicAct",
-    "statutes-at-large": "publicAct",
-    "regulation": "regulation",
-    "dcmr": "regulation",
+    "law": "publicAct",
+    "act": "publicAct",
+    "regulations": "regulation",
     "ordinance": "ordinance",
 }
 """By what the numbers of a law count in, the kind of law that it is; others are the law of a state."""

@@ -13,6 +13,7 @@ from pyoxigraph import NamedNode
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.vocabulary import mint
 from loaders.model import Notice, Origin, Rejection, SourceGraph
+from loaders.readers import excerpts
 from loaders.readers.locations import File
 from loaders.zoning import inputs, mapping, tables
 from loaders.zoning.authorities import Authorities, state_code
@@ -143,3 +144,13 @@ class Reading:
             yield from tables.read(DOMAIN, file, self.mapping, self.municipality, self.state)
         except SourceError as error:
             yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
+
+
+def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
+    """Write, for each target, the rows of the table `path` with these numbers.
+
+    Raises SourceError for a file that has no rows which stand alone, such as a code, or that cannot be read.
+    """
+    if path.suffix.lower() in inputs.FORMATS:
+        raise SourceError(f"{path}: of such a file no single records are kept; load the file again")
+    excerpts.cut(path, wanted)

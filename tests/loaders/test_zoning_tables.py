@@ -121,6 +121,21 @@ def test_bad_rows_are_left_out_and_told_and_the_rest_is_loaded(kg: KnowledgeGrap
         assert words in reasons
 
 
+def test_rejected_rows_are_kept_as_they_are(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = tmp_path / "towns.csv"
+    path.write_text(TOWNS.read_text() + "Nowhere,Utopia,X,,,,,,,,,,,\n")
+    report = load(kg, "zoning", [str(path)], mapping=str(MAPPING))
+    assert len(report.rejections) == 1
+    kept = [each.read_text() for each in (kg.settings.data_dir / "quarantine").rglob("*.csv")]
+    assert len(kept) == 1
+    assert "Utopia" in kept[0]
+    keyed = tmp_path / "lots.json"
+    keyed.write_text(json.dumps({"": {"MinimumLotSizeInSqft": 5000}, "R1": {"MinimumLotSizeInSqft": 5000}}))
+    report = load(kg, "zoning", [str(keyed)])
+    assert (report.loaded, len(report.rejections)) == (1, 1)
+    assert any("no single records are kept" in warning for warning in report.warnings)
+
+
 def test_a_table_that_no_mapping_fits_says_which_there_are(kg: KnowledgeGraph, tmp_path: Path) -> None:
     path = tmp_path / "other.csv"
     path.write_text("a,b\n1,2\n")
