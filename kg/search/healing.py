@@ -99,7 +99,8 @@ SELECT ?graph ?unit ?parent ?position ?text ?type ?language ?start WHERE {
   }
 }"""
 
-TEXT_UNITS: Final = "SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text }"
+TEXT_UNITS: Final = """
+SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text MINUS { ?unit a kg:Summary } }"""
 
 TITLES: Final = """
 SELECT ?graph ?document ?title WHERE {

@@ -295,7 +295,7 @@ def test_the_shapes_of_summaries_accept_what_is_built_and_tell_what_is_stale(tow
     def found() -> set[tuple[str, str]]:
         quads = [quad for graph in town.store.graphs() for quad in town.store.graph(graph)]
         results = Shapes.load(bundle.folder("shapes") / "dataset-summaries.ttl").check(quads)
-        return {(str(each.shape).strip("<>").rpartition("/")[2], str(each.focus).strip("<>")) for each in results}
+        return {(str(each.shape).strip("<>").rpartition("#")[2], str(each.focus).strip("<>")) for each in results}
 
     build(town, TOWN)
     assert found() == set()
