@@ -80,21 +80,20 @@ _RANKS: Final = {
 }  # fmt: skip
 _LEVEL: Final = r"(?:(?:sub)?(?:title|chapter|part)|article|division)"
 _RELATIVE: Final = r"(?:(?:sub)?(?:section|paragraph|clause)|subdivision)"
-_ANCHOR: Final = re.compile(
-    "|".join(
-        (
-            r"(?P<reporter>\b(?=\d)(?P<in_title>\d{1,2}) "
-            rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b))",
-            rf"(?P<numbered>\b(?=[ADP\d])(?:{statutes.ACTS}))",
-            rf"(?P<code>\b(?=[A-Z])(?P<code_name>{statutes.NAME}))",
-            rf"(?P<this>\b[Tt]his (?P<this_kind>(?i:{_LEVEL}|(?:sub)?section))\b)",
-            rf"(?P<relative>\b(?=[spcSPC])(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.])))",
-            r"(?P<section>(?:\b(?=[sS])(?i:(?:sub)?sections?|secs?\.)|§(?: ?§)?) ?(?=\d))",
-            rf"(?P<level>\b(?=[stcpadSTCPAD])(?i:(?P<level_kind>{_LEVEL})(?P<plural>s?)):? (?=[\dA-Z]))",
-            r"(?P<number>(?<![\w.\-–$/:\n])(?=\d{1,4}[A-Za-z]?\.\d{1,6}[A-Za-z]{0,2}\.\d))",
-        )
+_WORDS: Final = "|".join(
+    (
+        rf"(?=\d)(?:(?P<reporter>(?P<in_title>\d{{1,2}}) "
+        rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b))"
+        r"|(?P<number>(?<![.\-–$/:\n])(?=\d{1,4}[A-Za-z]?\.\d{1,6}[A-Za-z]{0,2}\.\d)))",
+        rf"(?=[ADP\d])(?P<numbered>{statutes.ACTS})",
+        rf"(?=[A-Z])(?P<code>(?P<code_name>{statutes.NAME}))",
+        rf"(?=[tT])(?P<this>[Tt]his (?P<this_kind>(?i:{_LEVEL}|(?:sub)?section))\b)",
+        rf"(?=[spcSPC])(?P<relative>(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.])))",
+        r"(?=[sS])(?P<section>(?i:(?:sub)?sections?|secs?\.) ?(?=\d))",
+        rf"(?=[stcpadSTCPAD])(?P<level>(?i:(?P<level_kind>{_LEVEL})(?P<plural>s?)):? (?=[\dA-Z]))",
     )
 )
+_ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpst])(?:{_WORDS})|(?P<sign>§(?: ?§)? ?(?=\d))")
 _DATE: Final = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d\d|(?:19|20)\d\d)$")
 _SKIPPED: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?| \[[a-z ]{1,20}\]")
 """What may stand between a number and what it is of: et seq., [repealed]."""
@@ -362,7 +361,7 @@ def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequenc
 
 _READERS: Final = {
     "reporter": _reporter, "numbered": _act, "code": _code, "this": _this, "relative": _relative, "section": _section,
-    "level": _level, "number": _number,
+    "sign": _section, "level": _level, "number": _number,
 }  # fmt: skip
 
 

@@ -89,6 +89,11 @@ _MEASURE: Final = re.compile(
     rf"| through )(?P<last>{_NUMBER}))?(?: ?\)|[ -])?(?:{_UNIT})",
     re.IGNORECASE,
 )
+_HINTS: Final = (
+    "feet", "foot", "ft", "acre", "ac.", " ac", "/ac", "%", "percent", "per cent", "inch", "stor", "space", "stall",
+    "unit", "dwelling", "mile", "sf", "s.f", "sq", "met", "m2", "m²", "degree", "°", "'", "’", "′", "″", "home", "du",
+)  # fmt: skip
+"""What each unit has in it: text without any of these is not looked at more closely."""
 _NUMBER_ONLY: Final = re.compile(rf"(?P<first>{_NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{_NUMBER}))?", re.IGNORECASE)
 _UNIT_ONLY: Final = re.compile(_UNIT, re.IGNORECASE)
 _BEGINS: Final = re.compile(rf"(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)", re.IGNORECASE)
@@ -116,6 +121,9 @@ class Measure:
 def measures(text: str, start: int = 0, end: int | None = None) -> Iterator[Measure]:
     """Yield the numbers with units in the code points [start, end) of `text`."""
     stop = len(text) if end is None else end
+    words = text[start:stop].casefold()
+    if not any(hint in words for hint in _HINTS):
+        return
     at = start
     while begins := _BEGINS.search(text, at, stop):
         match = _MEASURE.match(text, begins.start(), stop)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from loaders.extraction.citations import Citation
@@ -149,6 +150,8 @@ _TRAILING: Final = [re.compile(pattern, re.IGNORECASE) for _, _, pattern in _AFT
 _REACH: Final = 160
 """Code points before a citation in which the words that say what it is for stand."""
 _BEHIND: Final = 90
+_LONGEST: Final = 3_000
+"""Code points of a sentence at most: tables and lists without full stops are none."""
 _NEAR: Final = 40
 _BROKEN: Final = re.compile(
     r"(?:U\.S\.C|C\.F\.R|D\.C|Stat|Pub|L|No|Nos|Sec|Secs|sec|secs|Ann|Art|Ch|Reg|Res|v|cf|e\.g|i\.e|et|sq|ft|§)\.\s*$"
@@ -167,14 +170,19 @@ class Relationship:
     """usesDefinitionIn, subjectTo, mustComplyWith, exceptAsProvidedIn, notwithstanding, supersedes, authorizedBy,
     defersTo, supplements, incorporates, references, or `CITES`: what holds of the citing section and the cited one."""
     start: int
-    """The sentence around the citation is the code points [start, end) of the text."""
+    """The sentence around the citation is the code points [start, end) of the text; of a very long one, the words near."""
     end: int
-    context: str
-    """That sentence, verbatim."""
     cue: str
     """The words that say so, verbatim; empty for unknown."""
     confidence: float
+    text: str = field(repr=False)
+    """What the citation stands in."""
     method: str = "sentence"
+
+    @property
+    def context(self) -> str:
+        """The sentence, verbatim."""
+        return self.text[self.start : self.end]
 
 
 def relationships(text: str, citations: Sequence[Citation]) -> Sequence[Relationship]:
@@ -211,17 +219,32 @@ def _relationship(text: str, citation: Citation, start: int, end: int) -> Relati
     while end > start and text[end - 1].isspace():
         end -= 1
     end = max(end, citation.end)
+    if end - start > _LONGEST:
+        start = max(start, _word(text, citation.start - _LONGEST // 2, citation.start))
+        end = min(end, max(citation.end, text.rfind(" ", citation.end, citation.end + _LONGEST // 2)))
     first = text.find(citation.raw, max(start, citation.end - len(citation.raw)), citation.start + len(citation.raw))
     first = citation.start if first < 0 else min(first, citation.start)
     type_, property_, cue, confidence = (
         _before(text, start, first) or _after(text, citation, end) or (UNKNOWN, CITES, "", 0.5)
     )
-    return Relationship(citation, type_, property_, start, end, text[start:end], cue, confidence)
+    return Relationship(citation, type_, property_, start, end, cue, confidence, text)
+
+
+def _word(text: str, at: int, before: int) -> int:
+    """Where the first word after `at` starts."""
+    place = text.find(" ", max(0, at), before)
+    return before if place < 0 else place + 1
 
 
 def _before(text: str, start: int, first: int) -> tuple[str, str, str, float] | None:
     """The words nearest before a citation; of those that end together, the longest."""
-    window = max(start, first - _REACH)
+    return _cue(text[max(start, first - _REACH) : first])
+
+
+@lru_cache(maxsize=256)
+def _cue(text: str) -> tuple[str, str, str, float] | None:
+    """What the words at the end of `text`, a citation's, say: those of the members of a list are the same."""
+    window, first = 0, len(text)
     best: tuple[int, int, int] | None = None
     found: re.Match[str] | None = None
     for place, pattern in enumerate(_CUES):
