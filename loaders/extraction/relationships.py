@@ -7,6 +7,7 @@ deny it ("is not subject to section 5"), all that holds is that the one refers t
 
 from __future__ import annotations
 
+import builtins
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -170,7 +171,7 @@ class Relationship:
     """usesDefinitionIn, subjectTo, mustComplyWith, exceptAsProvidedIn, notwithstanding, supersedes, authorizedBy,
     defersTo, supplements, incorporates, references, or `CITES`: what holds of the citing section and the cited one."""
     start: int
-    """The sentence around the citation is the code points [start, end) of the text; of a very long one, the words near."""
+    """The sentence around the citation is [start, end) of the text; of a very long one, the words near."""
     end: int
     cue: str
     """The words that say so, verbatim; empty for unknown."""
@@ -179,7 +180,7 @@ class Relationship:
     """What the citation stands in."""
     method: str = "sentence"
 
-    @property
+    @builtins.property
     def context(self) -> str:
         """The sentence, verbatim."""
         return self.text[self.start : self.end]
