@@ -46,7 +46,7 @@ from kg.settings import Settings
 from kg.store.lock import holder
 from kg.store.sandbox import QueryPool
 from kg.tools.dataset_checks import DatasetChecks
-from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH
+from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
 from kg.tools.search_service import expand
 from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG
@@ -61,6 +61,7 @@ MOUNTS: Final[dict[str, frozenset[str] | None]] = {
     "/mcp": frozenset({CORE}),
     "/mcp/climate": frozenset({CLIMATE}),
     "/mcp/parliament": frozenset({PARLIAMENT}),
+    "/mcp/zoning": frozenset({ZONING}),
     "/mcp/all": None,
     "/mcp/research": frozenset({RESEARCH}),
 }

@@ -33,7 +33,7 @@ from kg.server.turns import Turns
 from kg.store.sandbox import Cancellation
 from kg.tools import overview
 from kg.tools.reading import Reader
-from kg.tools.registry import PARLIAMENT, RESEARCH, TOOLS, Kind, Tool, content_of
+from kg.tools.registry import PARLIAMENT, RESEARCH, TOOLS, ZONING, Kind, Tool, content_of
 
 T = TypeVar("T")
 
@@ -52,6 +52,13 @@ Speeches in parliament, word for word. Start with `search_speeches` (filters: sp
 date_to, topics, state), read with `get_speech`, and cite the hansard_reference. `list_speakers` gives the names to \
 filter by, `speech_stats` counts who spoke how often on what and when; `fetch` reads the chunk behind an excerpt."""
 
+ZONING_INSTRUCTIONS: Final = """\
+Codes of municipalities: sections word for word, uses, dimensions, definitions, citations. Name municipality and state \
+first. Thematic questions: `kg_search_by_topic`. Facts: `kg_query_permissions`, `kg_query_standards`, \
+`kg_query_definition`; `compare_zoning` for several places. Read and quote with `kg_query_section`, check exceptions \
+with `kg_find_related`. Law that you fetched goes in by the kg_ingest tools, parents first; then `kg_build_summaries`. \
+What is not recorded is not prohibited: say so."""
+
 RESEARCH_INSTRUCTIONS: Final = """\
 A knowledge graph of climate laws and policies, and of speeches in parliament. `search` with a question, then `fetch` \
 the ids worth reading; cite their url and title."""
@@ -61,6 +68,7 @@ ALL_INSTRUCTIONS: Final = f"{INSTRUCTIONS} {PARLIAMENT_INSTRUCTIONS}"
 _INSTRUCTIONS: Final[dict[frozenset[str] | None, str]] = {
     None: ALL_INSTRUCTIONS,
     frozenset({PARLIAMENT}): PARLIAMENT_INSTRUCTIONS,
+    frozenset({ZONING}): ZONING_INSTRUCTIONS,
     frozenset({RESEARCH}): RESEARCH_INSTRUCTIONS,
 }
 

@@ -50,7 +50,7 @@ SELECT DISTINCT ?of ?subject ?graph ?property ?value WHERE {
     BIND(?of AS ?subject)
   } UNION {
     VALUES ?of { $graphs } GRAPH $prov { ?of prov:wasDerivedFrom ?subject . ?subject ?property ?value }
-    FILTER(?property IN (kg:sha256, kg:location, kg:datasetRevision))
+    FILTER(?property IN (kg:sha256, kg:location, kg:datasetRevision, kg:retrievedAt, prov:wasAttributedTo))
   } UNION {
     VALUES ?of { $graphs } GRAPH $prov { ?of prov:qualifiedDerivation ?subject . ?subject ?property ?value }
     FILTER(?property IN (prov:entity, schema:position, kg:sourceRows))

@@ -137,6 +137,17 @@ def load(
     }
 
 
+def receive(kg: KnowledgeGraph, **sent: Any) -> dict[str, Any]:
+    """Take in what an agent sends of a code, as `KnowledgeGraph.receive` does, once no load runs.
+
+    Raises InvalidInputError where this process has no loaders, or for a municipality that there cannot be.
+    """
+    if kg.receive is None:
+        raise InvalidInputError("this process cannot take in entries: its composition root gave it no loaders")
+    with _alone(lambda done, total, doing: None):
+        return kg.receive(kg, **sent)
+
+
 def mentions(kg: KnowledgeGraph, on_progress: Progress, *, full: bool) -> dict[str, Any]:
     """Bring the mentions of concepts in line as ``kg mentions`` does; with `full`, search every text again."""
     if kg.mention is None:

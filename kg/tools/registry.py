@@ -31,12 +31,19 @@ from kg.tools import (
     speech_search,
     speeches,
     validating,
+    zoning,
+    zoning_comparison,
+    zoning_ingesting,
+    zoning_relations,
+    zoning_sections,
+    zoning_summaries,
 )
 from kg.tools.model import Result, SearchFilters
 
 CORE: Final = "core"
 CLIMATE: Final = "climate"
 PARLIAMENT: Final = "parliament"
+ZONING: Final = "zoning"
 RESEARCH: Final = "research"
 
 Kind = Literal["own", "light", "raw"]
@@ -146,7 +153,21 @@ TOOLS: Final[tuple[Tool, ...]] = (
         frozenset({PARLIAMENT, "ingestion", "admin", "stable"}),
         scope="write",
     ),
-    Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE, PARLIAMENT})),
+    Tool(zoning_ingesting.kg_ingest_code_section, "Ingest a section", frozenset({ZONING}), scope="write"),
+    Tool(zoning_ingesting.kg_ingest_use_permissions, "Ingest permissions", frozenset({ZONING}), scope="write"),
+    Tool(zoning_ingesting.kg_ingest_dimensional_standards, "Ingest standards", frozenset({ZONING}), scope="write"),
+    Tool(zoning_ingesting.kg_ingest_definitions, "Ingest definitions", frozenset({ZONING}), scope="write"),
+    Tool(zoning_summaries.kg_build_summaries, "Build summaries", frozenset({ZONING}), scope="write"),
+    Tool(zoning_summaries.kg_rebuild_summary, "Rebuild a summary", frozenset({ZONING}), scope="write"),
+    Tool(zoning_sections.kg_query_section, "Read a section", frozenset({ZONING})),
+    Tool(zoning.kg_query_permissions, "Permitted uses", frozenset({ZONING})),
+    Tool(zoning.kg_query_standards, "Dimensional standards", frozenset({ZONING})),
+    Tool(zoning.kg_query_definition, "Defined terms", frozenset({ZONING})),
+    Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
+    Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
+    Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
+    Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
+    Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE})),
     Tool(finding.find_terms, "Find terms", frozenset({CORE})),
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE})),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import unquote
 
@@ -15,6 +17,7 @@ from kg.store.protocol import Term
 from kg.summaries.hierarchy import Hierarchy
 from kg.tools.reading import Reader, clean_text, iri_of, text_of
 from kg.tools.spelling import folded
+from kg.vocabulary import BASE, segment
 
 NEAR: Final = 5
 
@@ -24,41 +27,122 @@ SELECT ?municipality ?name ?code ?state WHERE {
   OPTIONAL { ?municipality kg:within ?within . ?within skos:notation ?code ; skos:prefLabel ?state }
 }"""
 
-MunicipalityName = Annotated[str, Field(min_length=1, max_length=200, description="Name, as in Spanish Fork")]
-StateName = Annotated[str, Field(min_length=2, max_length=60, description="Two letters, or the name")]
-SectionId = Annotated[str, Field(min_length=1, max_length=2_000, description="Number of a section, or its IRI")]
+MunicipalityName = Annotated[str, Field(max_length=200)]
+StateName = Annotated[str, Field(max_length=60)]
+SectionId = Annotated[str, Field(max_length=2_000, description="Number or IRI")]
+PageSize = Annotated[int, Field(ge=1, le=200)]
+Skipped = Annotated[int, Field(ge=0, le=100_000)]
+"""Results to skip: next_offset of the page before. Said of no argument, for many tools have it."""
+
+_COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "county", "of", "the", "municipality"})
+"""Words in the names of municipalities that seldom tell them apart."""
+_SECTIONS: Final = BASE + "id/section/"
+_WORD: Final = re.compile(r"(?:§+|(?:sections?|secs?\.?|title|chapter|article|part|division)\b)\s*", re.IGNORECASE)
+_LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\))+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A municipality as it is known."""
+
+    iri: str
+    name: str
+    states: tuple[str, ...]
+    """Two letters and name of its state, where these are known."""
+
+    @property
+    def key(self) -> str:
+        """Its key: us-ut-spanish-fork."""
+        return self.iri.rpartition("/")[2]
+
+    @property
+    def shown(self) -> str:
+        """Its name with that of its state."""
+        return f"{self.name}, {max(self.states, key=len, default='')}".strip(", ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """All municipalities, by what they may be called."""
+
+    all: Sequence[Place]
+    by_name: Mapping[tuple[str, str], Sequence[Place]]
+    """By folded name and folded state."""
+    by_words: Mapping[tuple[str, str], Sequence[Place]]
+    """The same, without the words that many names have in common."""
 
 
 def municipality(reader: Reader, name: str, state: str) -> str:
     """Return the IRI of a municipality. NotFoundError names those that are like it."""
-    wanted, within = folded(clean_text("municipality", name, 200)), clean_text("state", state, 60)
-    rows = reader.kept("all municipalities", MUNICIPALITIES, lambda found: [_known(row) for row in found])
-    for iri, known, codes in rows:
-        if folded(known) == wanted and folded(within) in map(folded, codes):
-            return iri
-    names = {f"{known}, {max(codes, key=len, default='')}".strip(", ") for _, known, codes in rows}
-    near = process.extract(f"{name}, {state}", sorted(names), scorer=fuzz.WRatio, limit=NEAR)
+    return place_named(reader, name, state).iri
+
+
+def place_named(reader: Reader, name: str, state: str) -> Place:
+    """Return a municipality by name or key. NotFoundError names those that are like it, InvalidInputError several."""
+    wanted, within = clean_text("municipality", name, 200), folded(clean_text("state", state, 60))
+    within = within.removeprefix("us ")
+    places = reader.kept("all municipalities", MUNICIPALITIES, _places)
+    found = [
+        place
+        for place in places.all
+        if wanted.strip("<>") in (place.iri, place.key) and (not place.states or within in map(folded, place.states))
+    ]
+    found = found or [*places.by_name.get((folded(wanted), within), ())]
+    found = found or [*places.by_words.get((_distinct(wanted), within), ())]
+    # What is a state and a municipality at once, as the District of Columbia, is the only one there.
+    found = found or [
+        place for place in places.all if within in map(folded, place.states) and place.key == f"us-{within}"
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = ", ".join(f"{place.name} ({place.key})" for place in found)
+        raise InvalidInputError(f"municipality: {name!r} in {state!r} may be {several}; give the name or key of one")
+    names = sorted({place.shown for place in places.all})
+    near = process.extract(f"{name}, {state}", names, scorer=fuzz.WRatio, limit=NEAR)
     said = "; ".join(each for each, _, _ in near) or "none at all: kg load zoning loads a code"
     raise NotFoundError(f"there is no municipality {name!r} in {state!r}; there are: {said}")
 
 
-def _known(row: Mapping[str, Term]) -> tuple[str, str, list[str]]:
-    codes = [row[name] for name in ("code", "state") if name in row]
-    texts = [term.value for term in codes if isinstance(term, Literal)]
-    return iri_of(row["municipality"]), text_of(row["name"]), [text.removeprefix("US-") for text in texts]
+def _places(rows: Sequence[Mapping[str, Term]]) -> _Places:
+    known: dict[str, Place] = {}
+    for row in rows:
+        codes = [row[name] for name in ("code", "state") if name in row]
+        texts = tuple(term.value.removeprefix("US-") for term in codes if isinstance(term, Literal))
+        known[iri_of(row["municipality"])] = Place(iri_of(row["municipality"]), text_of(row["name"]), texts)
+    by_name: dict[tuple[str, str], list[Place]] = {}
+    by_words: dict[tuple[str, str], list[Place]] = {}
+    for place in known.values():
+        for state in dict.fromkeys(map(folded, place.states)):
+            by_name.setdefault((folded(place.name), state), []).append(place)
+            by_words.setdefault((_distinct(place.name), state), []).append(place)
+    return _Places(list(known.values()), by_name, by_words)
+
+
+def _distinct(name: str) -> str:
+    words = folded(name).split()
+    return " ".join(word for word in words if word not in _COMMON) or " ".join(words)
 
 
 def section(tree: Hierarchy, section_id: str) -> str:
     """Return the IRI of a section by its number or its IRI. NotFoundError names numbers that are like it."""
     given = clean_text("section_id", section_id, 2_000)
-    if given in tree.sections:
-        return given
-    number = given.lstrip("§ ").strip()
-    found = [iri for iri in tree.sections if unquote(iri.rpartition("/")[2]) == given]
-    found = found or [iri for iri, each in tree.sections.items() if each.number == number]
+    if given.strip("<>") in tree.sections:
+        return given.strip("<>")
+    own = next(iter(tree.sections), "").rpartition("/")[0]
+    number = _WORD.sub("", given, count=1).strip() or given
+    found = [iri for each in (given, number) if (iri := f"{own}/{segment(each)}") in tree.sections][:1]
+    found = found or [iri for iri, each in tree.sections.items() if each.number.casefold() == number.casefold()]
+    if len(found) > 1:
+        # "Chapter II" is in the key of the one that is meant, after those above it.
+        named = [
+            iri for iri in found if key_of(iri).rpartition("|")[2].casefold() == " ".join(given.split()).casefold()
+        ]
+        found = named if len(named) == 1 else found
+    found = found or [iri for iri, each in tree.sections.items() if folded(each.title) == folded(given)]
     if len(found) > 1:
         raise InvalidInputError(
-            f"{len(found)} sections have the number {number}; give one of {', '.join(found[:NEAR])}"
+            f"{len(found)} sections have the number {number}; give one of {', '.join(map(key_of, found[:NEAR]))}"
         )
     if found:
         return found[0]
@@ -66,3 +150,26 @@ def section(tree: Hierarchy, section_id: str) -> str:
     like = process.extract(number, numbers, scorer=fuzz.ratio, limit=NEAR)
     near = ", ".join(dict.fromkeys(each for each, _, _ in like))
     raise NotFoundError(f"this code has no section {given!r}; there are: {near}")
+
+
+def subsection(tree: Hierarchy, section_id: str) -> tuple[str, str | None]:
+    """Return the IRI of a section, and the labels of a part of it where `section_id` ends in some: ``17.20(a)(1)``.
+
+    Raises what `section` raises.
+    """
+    given = clean_text("section_id", section_id, 2_000)
+    whole, _, part = given.partition("#subsection=")
+    if part:
+        return section(tree, whole), "".join(f"({unquote(label)})" for label in part.strip(">").split("."))
+    labels = _LABELS.search(given)
+    if labels is None or labels.start() == 0:
+        return section(tree, given), None
+    try:
+        return section(tree, given), None  # a number may end so
+    except NotFoundError:
+        return section(tree, given[: labels.start()].strip()), labels[1]
+
+
+def key_of(iri: str) -> str:
+    """Return the key of a section in its code, which its IRI was minted from."""
+    return unquote(iri.removeprefix(_SECTIONS).partition("/")[2].partition("#")[0])

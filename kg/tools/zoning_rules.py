@@ -1,0 +1,173 @@
+"""What a code says of districts, uses and terms, read rule by rule with what each was read from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import Field
+from pyoxigraph import NamedNode
+
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.budget import Lean
+from kg.tools.hydration import Descriptions, code_of, describe
+from kg.tools.reading import Reader, iri_of, text_of
+from kg.tools.zoning_places import key_of
+from kg.vocabulary import BASE, DCTERMS, KG, OA, PROV
+
+# One property at a time, after the lookup by subject: OPTIONAL inside GRAPH has the engine read the whole store.
+RULES: Final = """
+SELECT ?rule ?of ?property ?value WHERE {
+  { VALUES ?rule { $rules } ?rule ?property ?value BIND(?rule AS ?of) }
+  UNION { VALUES ?rule { $rules } ?rule kg:quantity ?of . ?of ?property ?value }
+  UNION { VALUES ?rule { $rules } ?rule kg:evidence ?of . ?of ?property ?value }
+  UNION {
+    VALUES ?rule { $rules } ?rule kg:definedIn ?of . ?of dcterms:title ?value BIND(dcterms:title AS ?property)
+  }
+  FILTER(?property NOT IN (rdf:type, kg:district, kg:landUse, oa:hasSource))
+}"""
+
+_GRAPHS: Final = BASE + "graph/"
+
+
+class Span(Lean):
+    """Words of the law: `text` is characters start to end of the section's text."""
+
+    start: int
+    end: int
+    text: str
+
+
+class RuleEvidence(Lean):
+    """What a rule was read from."""
+
+    id: str = Field(description="IRI of the rule")
+    graph: str
+    section: str | None = Field(None, description="Title of section_ref")
+    spans: list[Span] | None = Field(None, description="The words, in the section's text")
+    recorded_in: str | None = Field(None, description="Column or row of a table, as recorded")
+    method: str | None = Field(None, description="How it was found in the text; absent where the source states it")
+    confidence: float | None = None
+    source: str | None = None
+    sha256: str | None = Field(None, description="Of that file or payload")
+    fetched_at: str | None = None
+    sent_by: str | None = None
+
+
+@dataclass(slots=True)
+class Rule:
+    """All that is said of a permission, a standard or a definition."""
+
+    iri: str
+    graph: str
+    said: dict[str, dict[str, list[Term]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    """By subject, the rule itself or what it rests on, and property."""
+
+    def all(self, name: NamedNode, of: str | None = None) -> list[str]:
+        """Return the values of one property, sorted."""
+        return sorted(text_of(term) for term in self.said[of or self.iri][name.value])
+
+    def one(self, name: NamedNode, of: str | None = None) -> str | None:
+        """Return the first value of one property."""
+        return next(iter(self.all(name, of)), None)
+
+    def code(self, name: NamedNode) -> str | None:
+        """Return the code that a property names in its list."""
+        value = self.one(name)
+        return None if value is None else code_of(value)
+
+    def section(self, name: NamedNode) -> str | None:
+        """Return the key of the section that a property names."""
+        value = self.one(name)
+        return None if value is None else key_of(value)
+
+    def spans(self) -> list[Span]:
+        """Return the words that it rests on."""
+        found = [
+            Span(
+                start=int(self.one(KG.start, span) or 0),
+                end=int(self.one(KG.end, span) or 0),
+                text=self.one(OA.exact, span) or "",
+            )
+            for span in self.all(KG.evidence)
+        ]
+        return sorted(found, key=lambda span: (span.start, span.end))
+
+
+def read_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
+    """Return the rules of these IRIs, each in its graph, in this order."""
+    rules = {iri: Rule(iri, graph) for iri, graph in graphs.items()}
+    if rules:
+        query = bind(RULES, rules=[NamedNode(iri) for iri in rules])
+        for rule, of, name, value in reader.tuples("what the rules say", query):
+            if rule is not None and of is not None and name is not None and value is not None:
+                rules[iri_of(rule)].said[iri_of(of)][iri_of(name)].append(value)
+    return rules
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where graphs come from."""
+
+    descriptions: Descriptions
+
+    def of(self, graph: str) -> tuple[str | None, str | None, str | None, str | None]:
+        """Return source, its hash, when it was read, and who sent it, where somebody did."""
+        found = self.descriptions
+        made_from = found.all(graph, PROV.wasDerivedFrom)
+        behind = [each for each in made_from if each.startswith(_GRAPHS)]
+        snapshots = [each for each in made_from if not each.startswith(_GRAPHS)]
+        for other in behind:
+            snapshots += [each for each in found.all(other, PROV.wasDerivedFrom) if not each.startswith(_GRAPHS)]
+        if not snapshots:
+            return None, None, None, None
+        sender = found.one(snapshots[0], PROV.wasAttributedTo)
+        return (
+            found.one(snapshots[0], KG.location),
+            found.one(snapshots[0], KG.sha256),
+            found.one(snapshots[0], KG.retrievedAt),
+            None if sender is None else code_of(sender),
+        )
+
+
+def origins(reader: Reader, graphs: Iterable[str]) -> Origins:
+    """Return where `graphs` come from; what was found in a text comes from where the text does."""
+    wanted = set(graphs)
+    first = describe(reader, (), wanted, rows=False)
+    behind = {
+        each
+        for graph in wanted
+        for each in first.all(graph, PROV.wasDerivedFrom)
+        if each.startswith(_GRAPHS) and each not in wanted
+    }
+    more = describe(reader, (), behind, rows=False).said if behind else {}
+    return Origins(Descriptions({**first.said, **more}))
+
+
+def evidence_of(rule: Rule, known: Origins) -> RuleEvidence:
+    """Return what a rule was read from."""
+    source, digest, fetched, sender = known.of(rule.graph)
+    section = rule.one(KG.definedIn)
+    confidence = rule.one(KG.confidence)
+    return RuleEvidence(
+        id=rule.iri,
+        graph=rule.graph,
+        section=None if section is None else rule.one(DCTERMS.title, section),
+        spans=rule.spans() or None,
+        recorded_in=rule.one(KG.recordedIn),
+        method=rule.one(KG.method),
+        confidence=None if confidence is None else float(confidence),
+        source=source,
+        sha256=digest,
+        fetched_at=fetched,
+        sent_by=sender,
+    )
+
+
+def evidences(reader: Reader, rules: Sequence[Rule]) -> list[RuleEvidence]:
+    """Return what each of `rules` was read from."""
+    known = origins(reader, {rule.graph for rule in rules})
+    return [evidence_of(rule, known) for rule in rules]
