@@ -15,7 +15,7 @@ from kg.store.protocol import Term
 from kg.tools.budget import Lean
 from kg.tools.hydration import code_of
 from kg.tools.model import Result
-from kg.tools.names import Choice, note_of
+from kg.tools.names import Choice
 from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
 from kg.tools.zoning_names import (
     DistrictName,
@@ -25,6 +25,7 @@ from kg.tools.zoning_names import (
     missing,
     named,
     natural,
+    taken_for,
     types_named,
     vocabulary,
 )
@@ -178,7 +179,7 @@ def kg_query_permissions(
         for each, rule, evidence in page
     ]
     if not found:
-        notes.append(_nothing(place, "permission", bool(words.uses), district is not None or use is not None))
+        notes.append(_nothing(place, "permission", bool(words.uses)))
     return reader.finish(
         PermissionResult(municipality=place.name, state=_state(place), permissions=permissions, notes=notes),
         total=len(found),
@@ -211,10 +212,12 @@ def kg_query_standards(
     reader.ran.clear()
     found = standards_of(reader, place, districts, elsewhere=district is None)
     bound = None
+    others = [] if district is None else standards_of(reader, place, {}, elsewhere=True)
     if standard_type is not None:
-        everything = found if district is None else standards_of(reader, place, words.districts, elsewhere=True)
+        everything = found if district is None else [*standards_of(reader, place, words.districts), *others]
         types, bound = types_named(standard_type, list({code_of(each.about) for each in everything}), place, notes)
         found = [each for each in found if code_of(each.about) in types]
+        others = [each for each in others if code_of(each.about) in types]
     found.sort(
         key=lambda each: (
             each.district is None,
@@ -226,14 +229,15 @@ def kg_query_standards(
     if bound is not None:
         rules = read_rules(reader, {each.iri: each.graph for each in found})
         found = [each for each in found if rules[each.iri].code(KG.bound) in (bound, None)]
+    if others:
+        notes.append(f"{len(others)} more are for no district that is named with them: ask without district.")
     page = _page(reader, found, offset, limit)
     standards = [
         standard_of(rule, evidence, districts[each.district].code if each.district else None)
         for each, rule, evidence in page
     ]
     if not found:
-        asked = district is not None or standard_type is not None
-        notes.append(_nothing(place, "standard", bool(words.districts), asked))
+        notes.append(_nothing(place, "standard", bool(words.districts)))
     return reader.finish(
         StandardResult(municipality=place.name, state=_state(place), standards=standards, notes=notes),
         total=len(found),
@@ -271,9 +275,8 @@ def kg_query_definition(
     chosen = matching(wanted, choices)
     if not chosen:
         raise NotFoundError(missing("term", wanted, [name for _, _, name in known], place.shown))
-    if len({choice.label.casefold() for choice in chosen}) == 1:
-        chosen.sort(key=lambda choice: choice.term.value)
-    elif (note := note_of("term", wanted, chosen)) is not None:
+    chosen.sort(key=lambda choice: (natural(choice.label), choice.term.value))
+    if (note := taken_for("term", wanted, chosen)) is not None:
         notes.append(note)
     graphs = {iri: graph for iri, graph, _ in known}
     found = [Found(choice.term.value, graphs[choice.term.value], None, choice.label) for choice in chosen]
@@ -295,18 +298,15 @@ def kg_query_definition(
     )
 
 
-def standards_of(reader: Reader, place: Place, districts: Mapping[str, object], *, elsewhere: bool) -> list[Found]:
+def standards_of(
+    reader: Reader, place: Place, districts: Mapping[str, object], *, elsewhere: bool = False
+) -> list[Found]:
     """Return the standards of these districts of a municipality, with `elsewhere` those for no district too."""
     found = _found(reader, "standards", STANDARDS, districts)
     if elsewhere:
         query = bind(ELSEWHERE, municipality=NamedNode(place.iri))
         found += reader.kept("standards for no one district", query, _read)
     return found
-
-
-def permissions_of(reader: Reader, districts: Mapping[str, object]) -> list[Found]:
-    """Return the permissions of these districts."""
-    return _found(reader, "permissions", PERMISSIONS, districts)
 
 
 def standard_of(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
@@ -361,7 +361,7 @@ def _state(place: Place) -> str:
     return min(place.states, key=len, default="")
 
 
-def _nothing(place: Place, kind: str, any_known: bool, asked: bool) -> str:
+def _nothing(place: Place, kind: str, any_known: bool) -> str:
     if not any_known:
         return f"No {kind} of {place.shown} is recorded; kg load zoning or the kg_ingest tools bring some."
-    return f"No {kind} is recorded for this; that is not a prohibition." + (" Ask for less at once." if asked else "")
+    return f"No {kind} is recorded for this, which does not say that there is none."

@@ -14,7 +14,7 @@ from rapidfuzz import fuzz, process
 from kg.errors import NotFoundError
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.names import NEAREST, Choice, note_of
+from kg.tools.names import NEAREST, Choice
 from kg.tools.reading import Reader, clean_text, iri_of, text_of
 from kg.tools.spelling import Names, folded
 from kg.tools.zoning_places import Place
@@ -95,7 +95,7 @@ def named(argument: str, text: str, things: Mapping[str, Named], place: Place, n
     found = matching(wanted, choices)
     if not found:
         raise NotFoundError(missing(argument, wanted, [choice.label for choice in choices], place.shown))
-    if (note := note_of(argument, wanted, found)) is not None:
+    if (note := taken_for(argument, wanted, found)) is not None:
         notes.append(note)
     return {choice.term.value: things[choice.term.value] for choice in found}
 
@@ -103,13 +103,7 @@ def named(argument: str, text: str, things: Mapping[str, Named], place: Place, n
 def matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Return those that `text` names: exactly, or else by ever looser likeness, all that are as like."""
     whole = text.strip("<>")
-    rules: Sequence[Callable[[str], object]] = (
-        str.strip,
-        str.casefold,
-        folded,
-        _squeezed,
-        _plain,
-    )
+    rules: Sequence[Callable[[str], object]] = (str.strip, str.casefold, _squeezed, _plain)
     found = [choice for choice in choices if choice.term.value == whole]
     for rule in rules:
         if found:
@@ -120,8 +114,21 @@ def matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
     return found or [choice for choice in choices if words and any(words <= set(_plain(name)) for name in choice.names)]
 
 
+def taken_for(argument: str, text: str, found: Sequence[Choice]) -> str | None:
+    """Return what to tell of a name that was not given as it is recorded; None where there is nothing to tell."""
+    names = []
+    for choice in found:
+        other = next((name for name in choice.names if folded(name) != folded(choice.label)), None)
+        names.append(choice.label if other is None else f"{choice.label} ({other})")
+    names = list(dict.fromkeys(names))
+    if all(text in choice.names for choice in found):
+        return None
+    more = f" and {len(names) - NEAREST} more" if len(names) > NEAREST else ""
+    return f"{argument}: {text!r} was taken for {', '.join(names[:NEAREST])}{more}."
+
+
 def _squeezed(text: str) -> str:
-    """R1, R-1 and R 1 are one: for codes, where none is written just so."""
+    """R1, R-1 and R 1 are one, where no code is written just so: then all that may be meant are taken."""
     return folded(text).replace(" ", "")
 
 
@@ -133,6 +140,8 @@ def _plain(text: str) -> tuple[str, ...]:
 def _singular(word: str) -> str:
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
+    if word.endswith(("xes", "sses", "ches", "shes")):
+        return word[:-2]
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
