@@ -34,6 +34,7 @@ from kg.tools.model import (
 from kg.tools.passages import Explain
 from kg.tools.reading import Reader, bounded, iri_of, text_of
 from kg.tools.speech_filters import CHAMBERS, parties, tags
+from kg.tools.zoning_places import known_places
 from kg.vocabulary import DCTERMS, KG, PREFIXES, PROV_GRAPH, SCHEMA, SKOS, slug_of
 
 ENTITY_TRIPLES: Final = 2_000
@@ -180,6 +181,7 @@ def list_resources(
     resources = [
         *(_filter(reader, name, term) for name, term in FILTERS),
         *_speech_filters(reader),
+        *_municipalities(reader),
         *(
             Resource(uri=term.value, title=title, kind="class", count=counts.get(term.value, 0))
             for term, title in (
@@ -233,6 +235,13 @@ def _speech_filters(reader: Reader) -> Iterator[Resource]:
         if found := sorted(set(values[term])):
             title = f"Filter {name} of speeches: values in use"
             yield Resource(uri=term.value, title=title, kind="filter", count=len(found), values=found)
+
+
+def _municipalities(reader: Reader) -> Iterator[Resource]:
+    """Yield the municipalities whose codes or tables are here, where there are any."""
+    if found := [place.shown for place in known_places(reader)]:
+        title = "Municipalities with a code, or a table of districts"
+        yield Resource(uri=KG.Municipality.value, title=title, kind="filter", count=len(found), values=found)
 
 
 def _codes(reader: Reader, term: NamedNode) -> list[str]:

@@ -49,8 +49,8 @@ class UseCell(Lean):
     """A use in one municipality: the codes of the districts, by level of permission or the source's word for it."""
 
     municipality: str
-    districts: dict[str, list[str]] = Field(description="Empty: nothing is recorded, which is not a prohibition")
-    rules: list[str] = Field(description="IRIs of some of these permissions")
+    districts: dict[str, list[str]] = Field(description="Empty: not recorded")
+    rules: list[str]
 
 
 class UseRow(Lean):
@@ -65,13 +65,13 @@ class StandardCell(Lean):
 
     municipality: str
     lowest: float | None = None
-    lowest_in: str | None = Field(None, description="District")
+    lowest_in: str | None = None
     median: float | None = None
     highest: float | None = None
-    highest_in: str | None = Field(None, description="District")
-    districts: int = Field(description="That have such a standard")
-    not_numbers: list[str] | None = Field(None, description="Some of the values that are words, each with its district")
-    rules: list[str] = Field(description="IRIs of the lowest and the highest")
+    highest_in: str | None = None
+    districts: int
+    not_numbers: list[str] | None = None
+    rules: list[str]
 
 
 class StandardRow(Lean):

@@ -72,7 +72,7 @@ Definitions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_DEFINITION, 1)
 class EntryOutcome(Lean):
     """What became of one entry."""
 
-    entry: int = Field(description="Its number, from 1")
+    entry: int
     outcome: str = Field(description="stored, unchanged or rejected")
     reason: str | None = None
     graph: str | None = None
@@ -82,13 +82,13 @@ class Ingested(Result):
     """What became of what was sent."""
 
     municipality: str
-    fetched_at: str = Field(description="When it was taken in")
+    fetched_at: str
     sent_by: str
     stored: int
     unchanged: int
     rejected: int
-    run: str | None = Field(None, description="IRI of the run, where something changed")
-    entries: list[EntryOutcome] = Field(description="Those rejected first, at most 200")
+    run: str | None = None
+    entries: list[EntryOutcome]
 
 
 class IngestedSection(Ingested):

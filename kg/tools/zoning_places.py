@@ -104,6 +104,12 @@ def place_named(reader: Reader, name: str, state: str) -> Place:
     raise NotFoundError(f"there is no municipality {name!r} in {state!r}; there are: {said}")
 
 
+def known_places(reader: Reader) -> list[Place]:
+    """Return all municipalities, by state and name."""
+    places = reader.kept("all municipalities", MUNICIPALITIES, _places)
+    return sorted(places.all, key=lambda place: (max(place.states, key=len, default=""), folded(place.name)))
+
+
 def _places(rows: Sequence[Mapping[str, Term]]) -> _Places:
     known: dict[str, Place] = {}
     for row in rows:

@@ -67,20 +67,20 @@ Direction = Literal["outgoing", "incoming", "both"]
 class Related(Lean):
     """A citation. It is read from the citing side: `reads` says how the one that cites stands to the one cited."""
 
-    citing: str = Field(description="Section that cites")
-    cited: str | None = Field(None, description="Section, or law beside the code; absent where it is not known")
-    cited_id: str | None = Field(None, description="IRI of what is cited")
+    citing: str
+    cited: str | None = Field(None, description="Absent: not known")
+    cited_id: str | None = None
     cited_title: str | None = None
     citing_title: str | None = None
     relationship_type: str
     reads: str = Field(description="E.g. subjectTo: citing is subject to cited")
     raw_citation: str | None = None
-    context: str | None = Field(None, description="The sentence around it")
-    asserted: bool = Field(description="Whether it is sure enough to count as an edge of the graph")
+    context: str | None = None
+    asserted: bool = Field(description="Whether it counts as an edge")
     confidence: float | None = None
     method: str
-    spans: list[Span] | None = Field(None, description="Where the words stand in the text of citing")
-    id: str | None = Field(None, description="IRI of the claim")
+    spans: list[Span] | None = None
+    id: str | None = None
     graph: str
     source: str | None = None
 

@@ -44,15 +44,15 @@ class Span(Lean):
 class RuleEvidence(Lean):
     """What a rule was read from."""
 
-    id: str = Field(description="IRI of the rule")
+    id: str
     graph: str
-    section: str | None = Field(None, description="Title of section_ref")
-    spans: list[Span] | None = Field(None, description="The words, in the section's text")
-    recorded_in: str | None = Field(None, description="Column or row of a table, as recorded")
-    method: str | None = Field(None, description="How it was found in the text; absent where the source states it")
+    section: str | None = None
+    spans: list[Span] | None = None
+    recorded_in: str | None = Field(None, description="Column or row of a table")
+    method: str | None = Field(None, description="How it was found; absent: the source states it")
     confidence: float | None = None
     source: str | None = None
-    sha256: str | None = Field(None, description="Of that file or payload")
+    sha256: str | None = None
     fetched_at: str | None = None
     sent_by: str | None = None
 

@@ -56,9 +56,9 @@ class SectionLine(Lean):
     title: str
     level: int
     order: int
-    depth: int | None = Field(None, description="Steps from the section asked about")
+    depth: int | None = None
     parent_id: str | None = None
-    children: int | None = Field(None, description="How many parts it has")
+    children: int | None = None
     summary: str | None = None
     summary_level: int | None = None
     summary_stale: bool | None = None
@@ -93,7 +93,7 @@ class Note(Lean):
 class SectionEvidence(Lean):
     """Where a section comes from."""
 
-    id: str = Field(description="IRI of the section")
+    id: str
     graph: str
     source: str | None = None
     sha256: str | None = None
@@ -108,19 +108,19 @@ class SectionResult(Result):
     section_id: str
     title: str
     level: int
-    kind: str | None = Field(None, description="title, chapter, article, part, division, section")
-    status: str | None = Field(None, description="Where it is not in force: repealed, reserved")
+    kind: str | None = None
+    status: str | None = Field(None, description="E.g. repealed")
     parent_id: str | None = None
     order: int
     fetched_at: str | None = None
-    raw_content: str = Field(description="Empty for a level that only groups others")
-    text_from: int = Field(0, description="Where raw_content starts in the whole text")
+    raw_content: str
+    text_from: int = 0
     text_length: int = 0
     summary: str | None = None
     summary_level: int | None = None
     summary_built_at: str | None = None
-    summary_state: str | None = Field(None, description="current, stale, missing, empty, circular")
-    subsection: Part | None = Field(None, description="The part that section_id ends with the labels of")
+    summary_state: str | None = None
+    subsection: Part | None = Field(None, description="That section_id names")
     subsections: list[Part] | None = None
     tables: list[SectionTable] | None = None
     history: list[str] | None = None
