@@ -37,7 +37,7 @@ Skipped = Annotated[int, Field(ge=0, le=100_000)]
 _COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "county", "of", "the", "municipality"})
 """Words in the names of municipalities that seldom tell them apart."""
 _SECTIONS: Final = BASE + "id/section/"
-_WORD: Final = re.compile(r"(?:§+|(?:sections?|secs?\.?|title|chapter|article|part|division)\b)\s*", re.IGNORECASE)
+_WORD: Final = re.compile(r"^(?:§+|(?:sections?|secs?|title|chapter|article|part|division)\b\.?)\s*", re.IGNORECASE)
 _LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\))+)$")
 
 
@@ -136,7 +136,7 @@ def section(tree: Hierarchy, section_id: str) -> str:
     if given.strip("<>") in tree.sections:
         return given.strip("<>")
     own = next(iter(tree.sections), "").rpartition("/")[0]
-    number = _WORD.sub("", given, count=1).strip() or given
+    number = _WORD.sub("", given).strip() or given
     found = [iri for each in (given, number) if (iri := f"{own}/{segment(each)}") in tree.sections][:1]
     found = found or [iri for iri, each in tree.sections.items() if each.number.casefold() == number.casefold()]
     if len(found) > 1:
