@@ -171,7 +171,7 @@ class Findings:
             for row in _rows(store, bind(DISTRICTS, municipality=municipality))
         }
         return _Code(
-            shared, sections, stored, _index(name, everything.values()), {**known, **districts(sections.values())}
+            shared, sections, stored, _index(name, everything.values()), {**known, **districts(everything.values())}
         )
 
 

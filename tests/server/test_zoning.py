@@ -1,0 +1,112 @@
+"""The tools for codes through a FastMCP client, as an agent uses them; who may write, and who is recorded to have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastmcp import Client
+from fastmcp.utilities.tests import ASGIServer
+from starlette.testclient import TestClient
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server.app import create_app
+from kg.server.auth import READ, WRITE, Actor
+from kg.settings import Settings
+from loaders.receiving import receive
+
+FEIGN = {"municipality": "Upper Feign", "state": "CT"}
+WRITING = [
+    "kg_ingest_code_section", "kg_ingest_use_permissions", "kg_ingest_dimensional_standards", "kg_ingest_definitions",
+    "kg_build_summaries", "kg_rebuild_summary",
+]  # fmt: skip
+
+
+@pytest.fixture
+def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    settings = Settings(  # type: ignore[call-arg]
+        data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None
+    )
+    with KnowledgeGraph.open(tmp_path, settings) as opened:
+        opened.receive = receive
+        yield opened
+
+
+async def use_all(client: Client) -> None:
+    """Send a small code, have it summarized, and ask for everything that was sent."""
+
+    async def call(name: str, **arguments: Any) -> Any:
+        return (await client.call_tool(name, {**FEIGN, **arguments})).structured_content
+
+    for number, title, parent, text in (
+        ("4", "Kilns", None, ""),
+        ("4.1", "Words", "4", '"Kiln" means an oven for pots.'),
+        ("4.2", "Fire", "4", "A kiln is subject to section 4.1. It is fired by day."),
+    ):
+        given = {"section_id": number, "title": title, "level": 1 if parent is None else 2, "raw_content": text}
+        sent = await call("kg_ingest_code_section", **given, parent_id=parent)
+        assert sent["stored"] == 1
+    sent = await call(
+        "kg_ingest_use_permissions", permissions=[{"district": "R-40", "use": "Kiln", "permission": "special permit"}]
+    )
+    assert (sent["stored"], sent["sent_by"]) == (1, "ada")
+    await call(
+        "kg_ingest_dimensional_standards",
+        standards=[{"district": "R-40", "standard_type": "maximum height", "value": 35, "unit": "feet"}],
+    )
+    await call("kg_ingest_definitions", definitions=[{"term": "Glaze", "definition_text": "A coat of glass."}])
+    assert (await call("kg_build_summaries"))["built"] == 3
+    assert (await call("kg_rebuild_summary", section_id="4.1"))["summary"]
+    read = await call("kg_query_section", section_id="4", include_children=True)
+    assert [each["section_id"] for each in read["children"]] == ["4.1", "4.2"]
+    assert read["summary_state"] == "current"
+    [permission] = (await call("kg_query_permissions", use="kiln"))["permissions"]
+    assert (permission["permission"], permission["evidence"]["sent_by"]) == ("conditional", "ada")
+    [standard] = (await call("kg_query_standards", district="R-40"))["standards"]
+    assert (standard["value"], standard["unit"], standard["bound"]) == (35, "FT", "max")
+    [definition] = (await call("kg_query_definition", term="glaze"))["definitions"]
+    assert definition["definition_text"] == "A coat of glass."
+    assert len((await call("kg_traverse_hierarchy", depth=2))["sections"]) == 3
+    [related] = (await call("kg_find_related", section_id="4.2", direction="outgoing"))["related"]
+    assert (related["cited"], related["reads"]) == ("4.1", "subjectTo")
+    found = await client.call_tool("kg_search_by_topic", {**FEIGN, "query": "fire"}, raise_on_error=False)
+    assert found.is_error or found.structured_content["results"]  # without a model there are no vectors to compare
+    compared = await client.call_tool(
+        "compare_zoning", {"municipalities": ["Upper Feign, CT", "Nowhere, CT"]}, raise_on_error=False
+    )
+    assert "there are: Upper Feign, Connecticut" in compared.content[0].text
+
+
+def as_ada(kg: KnowledgeGraph, scopes: frozenset[str]) -> Any:
+    class Ada:
+        def actor(self, request: object) -> Actor:
+            return Actor("ada", scopes)
+
+    return create_app(kg, token=Ada())  # type: ignore[arg-type]
+
+
+def test_an_agent_sends_a_code_and_asks_for_it_over_http(kg: KnowledgeGraph) -> None:
+    async def work() -> None:
+        app = as_ada(kg, frozenset({READ, WRITE}))
+        async with app.router.lifespan_context(app):
+            server = ASGIServer(url="http://127.0.0.1/mcp/zoning", app=app, transport_type="http")
+            async with server.client() as client:
+                await use_all(client)
+
+    anyio.run(work)
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_writing_takes_the_scope_of_it(kg: KnowledgeGraph, name: str) -> None:
+    with TestClient(as_ada(kg, frozenset({READ})), base_url="http://127.0.0.1") as client:
+        answer = client.post(f"/tools/{name}", json=FEIGN)
+        assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": FEIGN}}
+        headers = {"Accept": "application/json, text/event-stream"}
+        said = client.post("/mcp/zoning", json=message, headers=headers).json()["result"]
+        assert said["isError"]
+        assert "scope 'write'" in said["content"][0]["text"]
+    assert kg.store.statistics().quads == 0
