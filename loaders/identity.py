@@ -37,7 +37,8 @@ class Identities:
                 f"{other} has a record with the same identifier {document.iri.value} that says something else, and it "
                 f"stays; to have this one instead, remove that from there and load it with --prune"
             )
-        things = dict.fromkeys([document.iri, *(unit.parent for unit in document.units)])
+        parents = [unit.parent for unit in document.units if unit.parent is not None]
+        things = dict.fromkeys([document.iri, *parents])
         for thing, home, place in self._homes([*things]):
             if home != graph:
                 return f"{thing.value} is part of another record already, {home.value}, read from {place}"

@@ -100,9 +100,7 @@ def _collect(seen: Sightings, quads: Iterable[Quad], graph: NamedNode) -> None:
             seen[speakers[speech]][organization].append(Sighting(days[speech], speech.value, graph))
 
 
-def _written(
-    person: NamedNode, seen: Mapping[NamedNode, Sequence[Sighting]]
-) -> tuple[Sequence[Quad], RecordOrigin]:
+def _written(person: NamedNode, seen: Mapping[NamedNode, Sequence[Sighting]]) -> tuple[Sequence[Quad], RecordOrigin]:
     graph, key = _graph_of(person), _key(person)
     quads: list[Quad] = []
     sources: dict[str, NamedNode] = {}

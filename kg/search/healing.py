@@ -71,8 +71,7 @@ def index_units(graph: str, titles: Mapping[str, str], facts: Iterable[UnitFacts
     for fact in sorted(facts, key=lambda fact: (fact.parent, fact.position, fact.iri)):
         own = titles.get(fact.iri, "") if fact.iri != fact.parent else ""
         parts = (titles.get(fact.parent, ""), own, headings.get(fact.parent, ""))
-        prelude = "
-".join(part for part in parts if part)
+        prelude = "\n".join(part for part in parts if part)
         if fact.is_cut and len(prelude) > _SHOWN:
             prelude = prelude[:_SHOWN].rpartition(" ")[0] or prelude[:_SHOWN]
         units.append(IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, fact.language, fact.is_cut))
