@@ -44,11 +44,14 @@ SELECT ?rule ?graph ?district ?about WHERE {
 }"""
 
 # Of the text of a code, some standards are for no district that is named.
-ELSEWHERE: Final = """
-SELECT ?rule ?graph ?about WHERE {
-  ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section
-  GRAPH ?graph { ?rule kg:standardType ?about }
-  FILTER NOT EXISTS { ?rule kg:district ?district }
+ALL_STANDARDS: Final = """
+SELECT ?rule ?graph ?district ?about WHERE {
+  { VALUES ?district { $districts } GRAPH ?graph { ?rule kg:district ?district ; kg:standardType ?about } }
+  UNION {
+    ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section
+    GRAPH ?graph { ?rule kg:standardType ?about }
+    FILTER NOT EXISTS { ?rule kg:district ?any }
+  }
 }"""
 
 DEFINITIONS: Final = """
@@ -160,9 +163,8 @@ def kg_query_permissions(
         for each in _found(reader, "permissions", PERMISSIONS, districts)
         if each.about in uses and each.district is not None
     ]
-    found.sort(
-        key=lambda each: (natural(districts[each.district or ""].code), natural(uses[each.about].name), each.iri)
-    )
+    at, among = _ranks(districts), _ranks(uses)
+    found.sort(key=lambda each: (at[each.district or ""], among[each.about], each.iri))
     page = _page(reader, found, offset, limit)
     permissions = [
         Permission(
@@ -218,14 +220,8 @@ def kg_query_standards(
         types, bound = types_named(standard_type, list({code_of(each.about) for each in everything}), place, notes)
         found = [each for each in found if code_of(each.about) in types]
         others = [each for each in others if code_of(each.about) in types]
-    found.sort(
-        key=lambda each: (
-            each.district is None,
-            natural(districts[each.district].code) if each.district else (),
-            code_of(each.about),
-            each.iri,
-        )
-    )
+    at = _ranks(districts)
+    found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, each.iri))
     if bound is not None:
         rules = read_rules(reader, {each.iri: each.graph for each in found})
         found = [each for each in found if rules[each.iri].code(KG.bound) in (bound, None)]
@@ -302,11 +298,11 @@ def standards_of(
     reader: Reader, place: Place, districts: Mapping[str, object], *, elsewhere: bool = False
 ) -> list[Found]:
     """Return the standards of these districts of a municipality, with `elsewhere` those for no district too."""
-    found = _found(reader, "standards", STANDARDS, districts)
-    if elsewhere:
-        query = bind(ELSEWHERE, municipality=NamedNode(place.iri))
-        found += reader.kept("standards for no one district", query, _read)
-    return found
+    if not elsewhere:
+        return _found(reader, "standards", STANDARDS, districts)
+    nodes = [NamedNode(iri) for iri in districts]
+    query = bind(ALL_STANDARDS, districts=nodes, municipality=NamedNode(place.iri))
+    return [*reader.kept("standards", query, _read)]
 
 
 def standard_of(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
@@ -333,6 +329,11 @@ def _found(reader: Reader, purpose: str, query: str, districts: Mapping[str, obj
     if not districts:
         return []
     return [*reader.kept(purpose, bind(query, districts=[NamedNode(iri) for iri in districts]), _read)]
+
+
+def _ranks(things: Mapping[str, object]) -> dict[str, int]:
+    """Return the places of things that are in order."""
+    return {iri: place for place, iri in enumerate(things)}
 
 
 def _read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:

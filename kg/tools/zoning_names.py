@@ -77,6 +77,7 @@ def vocabulary(reader: Reader, place: Place) -> Vocabulary:
             found[iri_of(row["kind"])][iri] = Named(choice, code, name, category)
         districts = sorted(found[KG.ZoningDistrict.value].values(), key=lambda each: natural(each.code))
         uses = sorted(found[KG.LandUse.value].values(), key=lambda each: natural(each.name))
+        # In order, as all answers have them.
         return Vocabulary({each.iri: each for each in districts}, {each.iri: each for each in uses})
 
     return reader.kept("districts and uses", bind(NAMED, municipality=NamedNode(place.iri)), read)
@@ -97,7 +98,8 @@ def named(argument: str, text: str, things: Mapping[str, Named], place: Place, n
         raise NotFoundError(missing(argument, wanted, [choice.label for choice in choices], place.shown))
     if (note := taken_for(argument, wanted, found)) is not None:
         notes.append(note)
-    return {choice.term.value: things[choice.term.value] for choice in found}
+    wanted_iris = {choice.term.value for choice in found}
+    return {iri: thing for iri, thing in things.items() if iri in wanted_iris}
 
 
 def matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
