@@ -16,7 +16,7 @@ from tests.benchmarks.comparison import Comparison, table
 
 BENCHMARKS = (
     "loading", "validation", "embedding", "search", "ranking", "repair", "endpoint", "adversarial", "wikibase",
-    "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning",
+    "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "districts",
 )  # fmt: skip
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from kg.tools.zoning_comparison import compare_zoning
 from kg.tools.zoning_relations import TYPES, kg_find_related
 from kg.tools.zoning_sections import kg_query_section, kg_traverse_hierarchy
 from loaders.pipeline import load
+from loaders.zoning import mapping as mapping_files
 
 FIXTURES = bundle.folder("fixtures") / "zoning"
 BEND = {"municipality": "Quarry Bend", "state": "UT"}
@@ -153,6 +156,42 @@ def test_every_cell_of_a_table_is_answered_as_it_is(kg):
             assert (standards[column].raw_value, standards[column].bound) == (row[column], bound)
             number = float(row[column]) if row[column].replace(".", "").isdecimal() else None
             assert (standards[column].value, standards[column].unit) == (number, "FT" if number is not None else None)
+
+
+def test_every_cell_of_a_real_table_is_answered_as_it_is(shared, tmp_path):
+    """A few jurisdictions of Connecticut, with whatever columns the shipped mapping names."""
+    mapping = tomllib.loads((mapping_files.FOLDER / "connecticut.toml").read_text(encoding="utf-8"))
+    with (shared / "data" / "zoning" / "ct_town_data_2022.csv").open(encoding="utf-8-sig", newline="") as file:
+        table = list(csv.DictReader(file))
+    towns = sorted({row["Jurisdiction"].strip() for row in table})[::23]
+    chosen = [row for row in table if row["Jurisdiction"].strip() in towns]
+    with (tmp_path / "towns.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(table[0]))
+        writer.writeheader()
+        writer.writerows(chosen)
+    folder = tmp_path / "data"
+    settings = Settings(data_dir=folder, models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, settings) as kg:
+        assert load(kg, "zoning", [str(tmp_path / "towns.csv")], index=False).rejections == []
+        cells: dict[tuple[str, str | None], dict[str | None, str | None]] = defaultdict(dict)
+        for town in towns:
+            for each in every(lambda offset, town=town: kg_query_permissions(kg, town, "CT", limit=200, offset=offset)):
+                cells[town, each.district][each.evidence.recorded_in] = each.as_recorded
+            for each in every(lambda offset, town=town: kg_query_standards(kg, town, "CT", limit=200, offset=offset)):
+                cells[town, each.district][each.evidence.recorded_in] = each.raw_value
+    columns = {each["column"] for kind in ("use", "standard") for each in mapping[kind]}
+    for row in chosen:
+        recorded = {name.strip(): cell for name, cell in row.items() if name.strip() in columns and cell.strip()}
+        assert cells[row["Jurisdiction"].strip(), row["AbbreviatedDistrict"]] == recorded
+
+
+def every(ask: Callable[[int], Any]) -> Iterator[Any]:
+    """Everything on all pages."""
+    offset: int | None = 0
+    while offset is not None:
+        page = ask(offset)
+        yield from getattr(page, "permissions", None) or getattr(page, "standards", ())
+        offset = page.next_offset
 
 
 def test_what_was_found_in_text_stands_there_word_for_word(kg):
