@@ -31,7 +31,7 @@ from kg.tools.zoning_names import (
 )
 from kg.tools.zoning_places import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
 from kg.tools.zoning_rules import Rule, RuleEvidence, evidences, read_rules
-from kg.vocabulary import KG, QUDT, SKOS
+from kg.vocabulary import KG, QUDT, SKOS, Kind, mint
 
 PERMISSIONS: Final = """
 SELECT ?rule ?graph ?district ?about WHERE {
@@ -44,15 +44,15 @@ SELECT ?rule ?graph ?district ?about WHERE {
 }"""
 
 # Of the text of a code, some standards are for no district that is named.
-ALL_STANDARDS: Final = """
-SELECT ?rule ?graph ?district ?about WHERE {
-  { VALUES ?district { $districts } GRAPH ?graph { ?rule kg:district ?district ; kg:standardType ?about } }
-  UNION {
-    ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section
-    GRAPH ?graph { ?rule kg:standardType ?about }
-    FILTER NOT EXISTS { ?rule kg:district ?any }
-  }
+ELSEWHERE: Final = """
+SELECT ?rule ?graph ?about WHERE {
+  ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section
+  GRAPH ?graph { ?rule kg:standardType ?about }
+  FILTER NOT EXISTS { ?rule kg:district ?district }
 }"""
+
+OF_DISTRICTS: Final = """
+SELECT ?rule ?district WHERE { VALUES ?district { $districts } ?rule kg:district ?district }"""
 
 DEFINITIONS: Final = """
 SELECT ?definition ?graph ?term WHERE {
@@ -158,13 +158,12 @@ def kg_query_permissions(
     districts = words.districts if district is None else named("district", district, words.districts, place, notes)
     uses = words.uses if use is None else named("use", use, words.uses, place, notes)
     reader.ran.clear()
-    found = [
-        each
-        for each in _found(reader, "permissions", PERMISSIONS, districts)
-        if each.about in uses and each.district is not None
-    ]
+    if use is None:
+        found = _around(reader, "permission", PERMISSIONS, districts, offset, limit)
+    else:
+        found = [each for each in _found(reader, "permissions", PERMISSIONS, districts) if each.about in uses]
     at, among = _ranks(districts), _ranks(uses)
-    found.sort(key=lambda each: (at[each.district or ""], among[each.about], each.iri))
+    found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, 0), each.iri))
     page = _page(reader, found, offset, limit)
     permissions = [
         Permission(
@@ -212,14 +211,18 @@ def kg_query_standards(
     words = vocabulary(reader, place)
     districts = words.districts if district is None else named("district", district, words.districts, place, notes)
     reader.ran.clear()
-    found = standards_of(reader, place, districts, elsewhere=district is None)
+    others = [*reader.kept("standards for no district", bind(ELSEWHERE, municipality=NamedNode(place.iri)), _read)]
     bound = None
-    others = [] if district is None else standards_of(reader, place, {}, elsewhere=True)
-    if standard_type is not None:
-        everything = found if district is None else [*standards_of(reader, place, words.districts), *others]
-        types, bound = types_named(standard_type, list({code_of(each.about) for each in everything}), place, notes)
-        found = [each for each in found if code_of(each.about) in types]
+    if standard_type is None:
+        found = _around(reader, "standard", STANDARDS, districts, offset, limit)
+    else:
+        everything = _found(reader, "standards", STANDARDS, words.districts)
+        known = {code_of(each.about) for each in (*everything, *others)}
+        types, bound = types_named(standard_type, list(known), place, notes)
+        found = [each for each in everything if each.district in districts and code_of(each.about) in types]
         others = [each for each in others if code_of(each.about) in types]
+    if district is None:
+        found, others = [*found, *others], []
     at = _ranks(districts)
     found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, each.iri))
     if bound is not None:
@@ -294,17 +297,6 @@ def kg_query_definition(
     )
 
 
-def standards_of(
-    reader: Reader, place: Place, districts: Mapping[str, object], *, elsewhere: bool = False
-) -> list[Found]:
-    """Return the standards of these districts of a municipality, with `elsewhere` those for no district too."""
-    if not elsewhere:
-        return _found(reader, "standards", STANDARDS, districts)
-    nodes = [NamedNode(iri) for iri in districts]
-    query = bind(ALL_STANDARDS, districts=nodes, municipality=NamedNode(place.iri))
-    return [*reader.kept("standards", query, _read)]
-
-
 def standard_of(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
     """Return a standard as an answer has it."""
     quantity = rule.one(KG.quantity)
@@ -329,6 +321,27 @@ def _found(reader: Reader, purpose: str, query: str, districts: Mapping[str, obj
     if not districts:
         return []
     return [*reader.kept(purpose, bind(query, districts=[NamedNode(iri) for iri in districts]), _read)]
+
+
+def _around(
+    reader: Reader, kind: Kind, query: str, districts: Mapping[str, object], offset: int, limit: int
+) -> list[Found]:
+    """Return the rules of one kind for these districts, in their order.
+
+    What the rules are about is read of those districts alone whose rules are on the page, for it takes long.
+    """
+    root = mint(kind, "x").value[:-1]
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str]]:
+        return [(iri_of(row["rule"]), iri_of(row["district"])) for row in rows]
+
+    nodes = [NamedNode(iri) for iri in districts]
+    pairs = reader.kept("rules of the districts", bind(OF_DISTRICTS, districts=nodes), read)
+    places = _ranks(districts)
+    mine = sorted((places[district], iri, district) for iri, district in pairs if iri.startswith(root))
+    shown = {district for _, _, district in mine[offset : offset + limit]}
+    found = _found(reader, f"{kind}s", query, {iri: None for iri in districts if iri in shown})
+    return [*(Found(iri, "", district, "") for _, iri, district in mine if district not in shown), *found]
 
 
 def _ranks(things: Mapping[str, object]) -> dict[str, int]:

@@ -69,11 +69,11 @@ class Rule:
 
     def all(self, name: NamedNode, of: str | None = None) -> list[str]:
         """Return the values of one property, sorted."""
-        return sorted(text_of(term) for term in self.said[of or self.iri][name.value])
+        return sorted(text_of(term) for term in self.said[of or self.iri].get(name.value, ()))
 
     def one(self, name: NamedNode, of: str | None = None) -> str | None:
         """Return the first value of one property."""
-        return next(iter(self.all(name, of)), None)
+        return min((text_of(term) for term in self.said[of or self.iri].get(name.value, ())), default=None)
 
     def code(self, name: NamedNode) -> str | None:
         """Return the code that a property names in its list."""
@@ -109,8 +109,8 @@ def read_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
             rules[iri_of(rule)].said[iri_of(rule)][iri_of(name)].append(value)
     holders: dict[str, list[Rule]] = defaultdict(list)
     for each in rules.values():
-        for name in (KG.evidence, KG.quantity, KG.definedIn):
-            for part in each.all(name):
+        for link in (KG.evidence, KG.quantity, KG.definedIn):
+            for part in each.all(link):
                 holders[part].append(each)
     sections = {part for each in rules.values() for part in each.all(KG.definedIn)}
     if holders:
@@ -119,11 +119,15 @@ def read_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
             parts=[NamedNode(part) for part in holders if part not in sections],
             sections=[NamedNode(part) for part in sorted(sections)],
         )
-        for part, name, value in reader.tuples("what they rest on", query):
-            if part is not None and name is not None and value is not None:
-                for each in holders[iri_of(part)]:
-                    each.said[iri_of(part)][iri_of(name)].append(value)
+        for node, name, value in reader.tuples("what they rest on", query):
+            if node is not None and name is not None and value is not None:
+                for each in holders[iri_of(node)]:
+                    each.said[iri_of(node)][iri_of(name)].append(value)
     return rules
+
+
+Origin = tuple[str | None, str | None, str | None, str | None]
+"""Source, its hash, when it was read, and who sent it, where somebody did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +136,8 @@ class Origins:
 
     descriptions: Descriptions
 
-    def of(self, graph: str) -> tuple[str | None, str | None, str | None, str | None]:
-        """Return source, its hash, when it was read, and who sent it, where somebody did."""
+    def of(self, graph: str) -> Origin:
+        """Return where a graph comes from."""
         found = self.descriptions
         made_from = found.all(graph, PROV.wasDerivedFrom)
         behind = [each for each in made_from if each.startswith(_GRAPHS)]
@@ -165,9 +169,9 @@ def origins(reader: Reader, graphs: Iterable[str]) -> Origins:
     return Origins(Descriptions({**first.said, **more}))
 
 
-def evidence_of(rule: Rule, known: Origins) -> RuleEvidence:
-    """Return what a rule was read from."""
-    source, digest, fetched, sender = known.of(rule.graph)
+def evidence_of(rule: Rule, origin: Origin) -> RuleEvidence:
+    """Return what a rule was read from; `origin` is where its graph comes from."""
+    source, digest, fetched, sender = origin
     section = rule.one(KG.definedIn)
     confidence = rule.one(KG.confidence)
     return RuleEvidence(
@@ -187,5 +191,7 @@ def evidence_of(rule: Rule, known: Origins) -> RuleEvidence:
 
 def evidences(reader: Reader, rules: Sequence[Rule]) -> list[RuleEvidence]:
     """Return what each of `rules` was read from."""
-    known = origins(reader, {rule.graph for rule in rules})
-    return [evidence_of(rule, known) for rule in rules]
+    graphs = {rule.graph for rule in rules}
+    known = origins(reader, graphs)
+    by_graph = {graph: known.of(graph) for graph in graphs}
+    return [evidence_of(rule, by_graph[rule.graph]) for rule in rules]
