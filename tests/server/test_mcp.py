@@ -310,7 +310,7 @@ def test_an_entity_that_is_not_there_is_an_error_and_no_path(kg, iri):
 def test_every_tool_is_mounted_somewhere():
     mounted = {
         tool.name
-        for tags in map(frozenset, (["core"], ["climate"], ["parliament"], ["research"]))
+        for tags in map(frozenset, (["core"], ["climate"], ["parliament"], ["zoning"], ["research"]))
         for tool in TOOLS
         if tool.tags & tags
     }
