@@ -95,7 +95,7 @@ def test_help_comes_without_the_heavy_parts() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("source", ["parliament", "zoning", "files"])
+@pytest.mark.parametrize("source", ["parliament", "files"])
 def test_a_source_that_cannot_be_loaded_is_usage_and_names_those_that_can(source: str, tmp_path: Path) -> None:
     result = run("load", source, CLIMATE, "--data-dir", tmp_path / "kg-data")
     assert result.exit_code == 2
