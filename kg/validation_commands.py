@@ -287,11 +287,10 @@ def _sorted_out(places: Iterable[str]) -> tuple[list[str], list[str]]:
     return expanded(rdf), tables
 
 
-def _trial(places: Sequence[str], source: str = "climate", **options: str) -> Check:
-    """Load data of a source into a store that is thrown away, and report what the gate keeps out.
-
-    `options` say what the data lack.
-    """
+def _trial(
+    places: Sequence[str], source: str = "climate", *, state: str | None = None, mapping: str | None = None
+) -> Check:
+    """Load data of a source into a store that is thrown away, and report what the gate keeps out."""
     from kg.knowledge_graph import KnowledgeGraph
     from kg.validation.report import Violation
     from loaders import pipeline
@@ -299,7 +298,7 @@ def _trial(places: Sequence[str], source: str = "climate", **options: str) -> Ch
     with tempfile.TemporaryDirectory(prefix="quadcite-validate-") as name:
         folder = Path(name)
         with KnowledgeGraph.open(folder, settings_for(folder)) as kg:
-            report = pipeline.load(kg, source, list(places), index=False, **options)
+            report = pipeline.load(kg, source, list(places), index=False, state=state, mapping=mapping)
     found = [Violation(None, f"{each.record}: {each.reason}", source=each.source) for each in report.rejections]
     return Check(found, console.counted(report.loaded + report.rejected, f"{source} record"))
 
