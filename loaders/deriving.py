@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance import RecordOrigin, Rule
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store
+from kg.store.protocol import Store, select
 from kg.vocabulary import BASE, OWL
 from loaders.wikibase.instances import Instance
 from loaders.wikibase.skos import circles, view
@@ -94,12 +94,10 @@ def _redirects(store: Store, name: str) -> dict[str, str]:
 
 def _rows(store: Store, query: str) -> Iterator[tuple[NamedNode, ...]]:
     """The rows of a SELECT that consist of IRIs."""
-    found = store.query(query)
-    if isinstance(found, Rows):
-        for row in found.rows:
-            nodes = tuple(term for term in row if isinstance(term, NamedNode))
-            if len(nodes) == len(row):
-                yield nodes
+    for row in select(store.query, query).rows:
+        nodes = tuple(term for term in row if isinstance(term, NamedNode))
+        if len(nodes) == len(row):
+            yield nodes
 
 
 def _made_from(graph: NamedNode) -> RecordOrigin:

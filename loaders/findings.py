@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
-from pyoxigraph import Literal, NamedNode, Quad
+from pyoxigraph import NamedNode, Quad
 
-from kg.errors import StoreError
 from kg.provenance import RecordOrigin
+from kg.provenance.reading import text_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store, Term
+from kg.store.protocol import Store, Term, select
 from kg.vocabulary import BASE, KG, mint
 from loaders.extraction.districts import District, districts
 from loaders.extraction.resolution import Index
@@ -148,8 +148,8 @@ class Findings:
         if gone:
             left = {key: section for key, section in {**code.stored, **code.sections}.items() if key not in gone}
             index = _index(name, left.values())
-        for row in _rows(store, bind(TEXTS, sections=[code.shared.section(key) for key in sorted(keys)])):
-            key, text = _key(row["section"], name), row["text"].value
+        for row in select(store.query, bind(TEXTS, sections=[code.shared.section(key) for key in sorted(keys)])):
+            key, text = _key(row["section"], name), text_of(row["text"])
             graph = mint("graph", "src", DOMAIN, name, key)
             own, shared = _extracted(graph), code.shared.fresh()
             quads = without_claims(store.graph(own)) + claims_of(text, key, shared, own, index, _state(name))
@@ -160,15 +160,14 @@ class Findings:
         municipality = mint("municipality", name)
         shared = self.reading.municipalities.get(name)
         if shared is None:
-            said = [row["name"].value for row in _rows(store, bind(NAME, municipality=municipality))]
+            said = [text_of(row["name"]) for row in select(store.query, bind(NAME, municipality=municipality))]
             shared = Authorities(said[0] if said else name, _state(name))
         stored = stored_sections(store, name)
         everything = {**stored, **sections}
         known = {
-            row["code"].value: District(
-                row["code"].value, row["name"].value, "", None, None, _KNOWN_BY_TABLES, "stored"
-            )
-            for row in _rows(store, bind(DISTRICTS, municipality=municipality))
+            code: District(code, text_of(row["name"]), "", None, None, _KNOWN_BY_TABLES, "stored")
+            for row in select(store.query, bind(DISTRICTS, municipality=municipality))
+            for code in [text_of(row["code"])]
         }
         return _Code(
             shared, sections, stored, _index(name, everything.values()), {**known, **districts(everything.values())}
@@ -177,7 +176,7 @@ class Findings:
 
 def stored_sections(store: Store, name: str) -> dict[str, Section]:
     """Return the sections of the municipality with this key that are stored, by their keys, without text."""
-    rows = _rows(store, bind(SECTIONS, municipality=mint("municipality", name)))
+    rows = select(store.query, bind(SECTIONS, municipality=mint("municipality", name)))
     return {section.key: section for row in rows for section in [_light(row, name)]}
 
 
@@ -221,25 +220,17 @@ def _key(section: Term, name: str) -> str:
 
 
 def _keys(store: Store, query: str, name: str) -> set[str]:
-    return {_key(row["section"], name) for row in _rows(store, query)}
+    return {_key(row["section"], name) for row in select(store.query, query)}
 
 
-def _light(row: Mapping[str, NamedNode | Literal], name: str) -> Section:
+def _light(row: Mapping[str, Term], name: str) -> Section:
     parent = row.get("parent")
     return Section(
         _key(row["section"], name),
-        row["number"].value if "number" in row else "",
-        row["title"].value,
-        unquote(row["kind"].value.rpartition("/")[2]),
-        int(row["level"].value),
+        text_of(row["number"]) if "number" in row else "",
+        text_of(row["title"]),
+        unquote(text_of(row["kind"]).rpartition("/")[2]),
+        int(text_of(row["level"])),
         None if parent is None else _key(parent, name),
-        int(row["position"].value),
+        int(text_of(row["position"])),
     )
-
-
-def _rows(store: Store, query: str) -> Iterator[Mapping[str, NamedNode | Literal]]:
-    found = store.query(query)
-    if not isinstance(found, Rows):
-        raise StoreError("a SELECT was not answered with rows")
-    for row in found:
-        yield {name: term for name, term in row.items() if isinstance(term, NamedNode | Literal)}

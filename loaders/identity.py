@@ -10,7 +10,7 @@ from pyoxigraph import NamedNode
 from kg import provenance
 from kg.provenance import format_rows
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store
+from kg.store.protocol import Store, select
 from kg.vocabulary import BASE
 from loaders.model import SourceDocument, SourceGraph
 from loaders.quarantine import CORRECTION
@@ -57,8 +57,7 @@ class Identities:
 
     def _homes(self, things: list[NamedNode]) -> list[tuple[NamedNode, NamedNode, str]]:
         found = [(thing, *self.described[thing]) for thing in things if thing in self.described]
-        result = self.store.query(bind(HOMES, things=things))
-        for thing, graph in result.rows if isinstance(result, Rows) else ():
+        for thing, graph in select(self.store.query, bind(HOMES, things=things)).rows:
             if isinstance(thing, NamedNode) and isinstance(graph, NamedNode):
                 places = provenance.locations(self.store, [graph]).get(graph, set()) if graph in self.known else set()
                 found.append((thing, graph, ", ".join(sorted(places)) or "elsewhere"))

@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance import Rule
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store, Term
+from kg.store.protocol import Store, Term, select
 from kg.vocabulary import BASE, KG, RDF
 
 THRESHOLD: Final = Decimal("0.7")
@@ -45,8 +45,8 @@ class Verdicts:
 
 
 def _judged(store: Store, verdict: NamedNode) -> list[Term]:
-    found = store.query(bind(JUDGED, verdict=verdict, prefix=_CURATED))
-    return [row[0] for row in found.rows if row[0] is not None] if isinstance(found, Rows) else []
+    found = select(store.query, bind(JUDGED, verdict=verdict, prefix=_CURATED))
+    return [row[0] for row in found.rows if row[0] is not None]
 
 
 def promoted(claims: Sequence[Quad], graph: NamedNode, verdicts: Verdicts, asserted: Collection[Quad]) -> list[Quad]:

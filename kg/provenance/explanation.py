@@ -10,10 +10,10 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
-from kg.provenance.reading import Query, describe, iri_of, one, select, text_of
+from kg.provenance.reading import describe, iri_of, one, text_of
 from kg.provenance.rows import format_rows, parse_rows, row_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Query, Term, select
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, curie
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
 from kg.sparql.terms import bind
-from kg.store.protocol import Result, Rows, Term
+from kg.store.protocol import Query, Term, select
 from kg.vocabulary import PROV_GRAPH
-
-Query = Callable[[str], Result]
-"""Runs a query and returns its finished result: `Store.query`, or the same in a worker."""
 
 DESCRIPTIONS: Final = """
 SELECT ?s ?p ?o WHERE { VALUES ?s { $subjects } GRAPH $prov { ?s ?p ?o } }"""
@@ -31,14 +28,6 @@ def one(said: Mapping[NamedNode, list[Term]], predicate: NamedNode) -> str | Non
     """Return the text of one value of `predicate`, or None where there is none."""
     values = said[predicate]
     return text_of(values[0]) if values else None
-
-
-def select(query: Query, text: str) -> Rows:
-    """Run a SELECT. Raises TypeError when the answer is not rows."""
-    result = query(text)
-    if not isinstance(result, Rows):
-        raise TypeError(f"a SELECT gave {type(result).__name__}, not rows")
-    return result
 
 
 def iri_of(term: Term | None) -> NamedNode:

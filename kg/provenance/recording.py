@@ -11,10 +11,10 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance.reading import DESCRIPTIONS, iri_of, select, text_of
+from kg.provenance.reading import DESCRIPTIONS, iri_of, text_of
 from kg.provenance.rows import format_rows
 from kg.sparql.terms import bind
-from kg.store.protocol import GraphChange, Patch, Store, Term
+from kg.store.protocol import GraphChange, Patch, Store, Term, select
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint, sha256
 
 

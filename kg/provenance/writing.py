@@ -21,11 +21,11 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance.reading import iri_of, select
+from kg.provenance.reading import iri_of
 from kg.provenance.recording import EXPLAINED_BY, timestamp
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
-from kg.store.protocol import GraphChange, Patch, Store, Term
+from kg.store.protocol import GraphChange, Patch, Store, Term, select
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, RDFS, mint, sha256
 
 SAID_OF: Final = """

@@ -15,10 +15,9 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.errors import StoreError
 from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store
+from kg.store.protocol import Store, select
 from kg.vocabulary import PROV_GRAPH, mint
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
@@ -213,8 +212,5 @@ def _units_of(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit
 
 
 def _rows(store: Store, query: str) -> Iterator[Mapping[str, NamedNode | Literal]]:
-    found = store.query(query)
-    if not isinstance(found, Rows):
-        raise StoreError("a SELECT was not answered with rows")
-    for row in found:
+    for row in select(store.query, query):
         yield {name: term for name, term in row.items() if isinstance(term, NamedNode | Literal)}

@@ -37,6 +37,17 @@ class Rows:
 Result = Rows | bool | list[Triple]
 """SELECT, ASK, and CONSTRUCT or DESCRIBE."""
 
+Query = Callable[[str], Result]
+"""Runs a query and returns its finished result: `Store.query`, or the same in a worker."""
+
+
+def select(query: Query, text: str) -> Rows:
+    """Run a SELECT. Raises TypeError when the answer is not rows."""
+    result = query(text)
+    if not isinstance(result, Rows):
+        raise TypeError(f"a SELECT gave {type(result).__name__}, not rows")
+    return result
+
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:

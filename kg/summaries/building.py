@@ -19,9 +19,10 @@ from pyoxigraph import Literal
 from kg.errors import QuadciteError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import Run
-from kg.provenance.reading import iri_of, select
+from kg.provenance.reading import iri_of
 from kg.search.healing import Progress
 from kg.sparql.terms import bind
+from kg.store.protocol import select
 from kg.summaries import hierarchy, vectors
 from kg.summaries.descent import standing_for
 from kg.summaries.hierarchy import Hierarchy, Summary, summary_of

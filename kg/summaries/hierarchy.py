@@ -19,10 +19,9 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph, Memory
-from kg.provenance import Query
-from kg.provenance.reading import iri_of, select, text_of
+from kg.provenance.reading import iri_of, text_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Query, Term, select
 from kg.vocabulary import BASE, mint, sha256
 
 State = Literal["current", "stale", "missing", "empty", "circular"]

@@ -8,8 +8,9 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.reading import select, text_of
+from kg.provenance.reading import text_of
 from kg.sparql.terms import bind
+from kg.store.protocol import select
 from kg.summaries import hierarchy
 from kg.summaries.hierarchy import State, Summary
 from kg.vocabulary import PROV_GRAPH

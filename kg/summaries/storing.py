@@ -11,9 +11,10 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import Agent, RecordOrigin, Run
-from kg.provenance.reading import iri_of, select
+from kg.provenance.reading import iri_of
 from kg.provenance.recording import timestamp
 from kg.sparql.terms import bind
+from kg.store.protocol import select
 from kg.summaries.hierarchy import Hierarchy, Summary, graph_of, summary_of
 from kg.summaries.instructions import Source
 from kg.vocabulary import KG, PROV, RDF, SCHEMA

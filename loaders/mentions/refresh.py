@@ -14,10 +14,10 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import Agent, RecordOrigin, Run
-from kg.provenance.reading import iri_of, select
+from kg.provenance.reading import iri_of
 from kg.search.healing import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import Store
+from kg.store.protocol import Store, select
 from kg.vocabulary import BASE, KG, OA, PROV_GRAPH, XSD, mention_of
 from loaders.extraction.labels import Label, primary, unfit
 from loaders.extraction.matching import Match, Matcher, possible

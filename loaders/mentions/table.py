@@ -12,9 +12,8 @@ from typing import Final, Literal
 from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
-from kg.errors import StoreError
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store, Term
+from kg.store.protocol import Store, Term, select
 from kg.vocabulary import BASE, KG, PROV_GRAPH, SKOS
 from loaders.extraction.inflection import AND
 from loaders.extraction.labels import Kind, Label, patterns, primary, unfit
@@ -78,10 +77,12 @@ class Table:
     def read(cls, store: Store) -> Table:
         """Return what the store says now."""
         # Joined here, which takes half the time that it takes the store.
-        concepts = {concept for (concept,) in _rows(store, CONCEPTS)}
+        concepts = {concept for (concept,) in select(store.query, CONCEPTS).rows}
         if not concepts:
             return cls()
-        said = {kind: _rows(store, bind(NAMES, property=predicate)) for kind, predicate in _PROPERTIES.items()}
+        said = {
+            kind: select(store.query, bind(NAMES, property=predicate)).rows for kind, predicate in _PROPERTIES.items()
+        }
         return cls(frozenset(_table_rows(concepts, said)))
 
     def renewed(self, store: Store, since: int) -> Table:
@@ -95,9 +96,9 @@ class Table:
         if not changed:
             return self
         named = list(changed)
-        concepts = {concept for (concept,) in _rows(store, bind(CONCEPTS_AMONG, concepts=named))}
+        concepts = {concept for (concept,) in select(store.query, bind(CONCEPTS_AMONG, concepts=named)).rows}
         said = {
-            kind: _rows(store, bind(NAMES_OF, concepts=named, property=predicate))
+            kind: select(store.query, bind(NAMES_OF, concepts=named, property=predicate)).rows
             for kind, predicate in _PROPERTIES.items()
         }
         old = {node.value for node in changed}
@@ -196,7 +197,7 @@ def _changed_since(store: Store, since: int) -> set[NamedNode] | None:
     """Return what may have another name, or be a concept or none, since `since`; None where that is not known."""
     generations: set[int] = set()
     graphs: set[NamedNode] = set()
-    for number, graph in _rows(store, bind(COMMITS, prov=PROV_GRAPH, since=since)):
+    for number, graph in select(store.query, bind(COMMITS, prov=PROV_GRAPH, since=since)).rows:
         if isinstance(number, RdfLiteral) and isinstance(graph, NamedNode):
             generations.add(int(number.value))
             if not graph.value.startswith(_EXTRACTED):
@@ -204,7 +205,7 @@ def _changed_since(store: Store, since: int) -> set[NamedNode] | None:
     if len(generations) != store.statistics().generation - since or len(graphs) > _MANY:
         return None
     changed: set[NamedNode] = set()
-    for _, count, node in _rows(store, bind(REMOVED, prov=PROV_GRAPH, since=since)):
+    for _, count, node in select(store.query, bind(REMOVED, prov=PROV_GRAPH, since=since)).rows:
         if isinstance(node, RdfLiteral):
             changed.add(NamedNode(node.value))
         elif not isinstance(count, RdfLiteral) or count.value != "0":
@@ -212,12 +213,5 @@ def _changed_since(store: Store, since: int) -> set[NamedNode] | None:
     if graphs:
         asked = [bind(SUBJECTS, graphs=list(graphs), property=predicate) for predicate in _PROPERTIES.values()]
         for query in (bind(TYPED, graphs=list(graphs)), *asked):
-            changed.update(subject for (subject,) in _rows(store, query) if isinstance(subject, NamedNode))
+            changed.update(subject for (subject,) in select(store.query, query).rows if isinstance(subject, NamedNode))
     return changed if len(changed) <= _MANY else None
-
-
-def _rows(store: Store, query: str) -> Sequence[tuple[Term | None, ...]]:
-    found = store.query(query)
-    if not isinstance(found, Rows):
-        raise StoreError("a SELECT was not answered with rows")
-    return found.rows

@@ -9,9 +9,8 @@ from typing import Final, NamedTuple
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.errors import StoreError
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store, Term
+from kg.store.protocol import Store, Term, select
 from kg.vocabulary import PROV_GRAPH, mint
 from loaders.extraction.words import fold
 
@@ -55,7 +54,7 @@ def hashes(store: Store) -> dict[NamedNode, str]:
     found: dict[NamedNode, str] = {}
     for family in _FAMILIES:
         prefix = Literal(mint("graph", family).value + "/")
-        for graph, digest in _rows(store, bind(HASHES, prov=PROV_GRAPH, prefix=prefix)):
+        for graph, digest in select(store.query, bind(HASHES, prov=PROV_GRAPH, prefix=prefix)).rows:
             if isinstance(graph, NamedNode) and isinstance(digest, Literal):
                 found[graph] = digest.value
     return found
@@ -63,7 +62,7 @@ def hashes(store: Store) -> dict[NamedNode, str]:
 
 def texts(store: Store, graphs: Sequence[NamedNode]) -> Iterator[tuple[NamedNode, NamedNode, str]]:
     """Yield the text units of `graphs`: graph, unit, text."""
-    for graph, unit, text in _rows(store, bind(TEXTS, graphs=graphs)):
+    for graph, unit, text in select(store.query, bind(TEXTS, graphs=graphs)).rows:
         if isinstance(graph, NamedNode) and isinstance(unit, NamedNode) and isinstance(text, Literal):
             yield graph, unit, text.value
 
@@ -89,7 +88,9 @@ def _languages(store: Store, named: Sequence[NamedNode], query: str) -> Mapping[
     stated: dict[Term | None, list[str]] = defaultdict(list)
     silent = list(named)
     for question in (query, None):
-        for thing, language in _rows(store, question or bind(LANGUAGES_OF_PARENTS, units=silent)) if silent else ():
+        for thing, language in (
+            select(store.query, question or bind(LANGUAGES_OF_PARENTS, units=silent)).rows if silent else ()
+        ):
             if isinstance(language, Literal):
                 stated[thing].append(language.value)
         silent = [unit for unit in named if unit not in stated]
@@ -104,7 +105,7 @@ def holding(store: Store, words: Collection[str]) -> Iterator[tuple[NamedNode, N
     # The beginnings of words are enough; a pattern that were larger than the store compiles would find nothing at all.
     plain = "".join(sorted({f"{_either_case(word[:_BEGINNING])}|" for word in words if word.isascii()}))
     pattern = Literal(plain + "[^\\x00-\\x7F]|[A-Za-z0-9]-\\s*[A-Za-z0-9]|\\.[A-Za-z0-9]\\.")
-    for graph, unit, text in _rows(store, bind(HOLDING, pattern=pattern)):
+    for graph, unit, text in select(store.query, bind(HOLDING, pattern=pattern)).rows:
         if not isinstance(graph, NamedNode) or not isinstance(unit, NamedNode) or not isinstance(text, Literal):
             continue
         if may_hold(text.value, words):
@@ -134,10 +135,3 @@ def may_hold(text: str, words: Collection[str]) -> bool:
         return True
     joined = _HYPHENS.sub("", folded) if "-" in folded or "." in folded or not folded.isascii() else folded
     return joined != folded and any(word in joined for word in words)
-
-
-def _rows(store: Store, query: str) -> Sequence[tuple[Term | None, ...]]:
-    found = store.query(query)
-    if not isinstance(found, Rows):
-        raise StoreError("a SELECT was not answered with rows")
-    return found.rows
