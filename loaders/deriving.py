@@ -29,6 +29,9 @@ SELECT ?below ?above WHERE {
 
 VIEW: Final = Rule("skos", "1", "the SKOS view of an item, from its labels and its best-ranked statements")
 
+Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
+"""Quads of graphs that no source asserts, such as those below ``graph/der/``, each with what it is made from."""
+
 _SOURCES: Final = BASE + "graph/src/wikibase/"
 _VIEWS: Final = BASE + "graph/der/skos/"
 
@@ -41,9 +44,7 @@ class Views:
         self.changed: set[str] = set()
         """The names of the Wikibases of which views were made."""
 
-    def derive(
-        self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]
-    ) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:
+    def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
         """Return the views that go with a commit of entity graphs, each with what it is made from.
 
         With an item that starts or ceases to be merged into another, the views of those that link to it are made anew.

@@ -21,6 +21,7 @@ from kg.provenance.reading import text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, select
 from kg.vocabulary import BASE, KG, mint
+from loaders.deriving import Derived
 from loaders.extraction.districts import District, districts
 from loaders.extraction.resolution import Index
 from loaders.promoting import PROMOTION, Verdicts, promoted
@@ -28,8 +29,6 @@ from loaders.zoning.authorities import Authorities
 from loaders.zoning.extracting import claims_in, claims_of, rules_of
 from loaders.zoning.model import Section
 from loaders.zoning.reading import DOMAIN, Reading
-
-Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
 
 SECTIONS: Final = """
 SELECT ?section ?number ?title ?kind ?level ?parent ?position WHERE {

@@ -19,6 +19,7 @@ from kg.provenance.reading import iri_of, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
 from kg.vocabulary import BASE, DCTERMS, KG, ORG, PROV, RDF, XSD, mint
+from loaders.deriving import Derived
 
 MEMBERSHIP: Final = Rule("membership", "1", "who spoke in which chamber and for which party, first and last")
 
@@ -63,9 +64,7 @@ class Memberships:
     def __init__(self, domain: str) -> None:
         self.sources: Final = f"{BASE}graph/src/{domain}/"
 
-    def derive(
-        self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]
-    ) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:
+    def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
         """Return the graphs of memberships that go with a commit of speeches, one a person, each with its sources."""
         graphs = [graph for graph in replace if graph.value.startswith(self.sources)]
         seen: Sightings = defaultdict(lambda: defaultdict(list))

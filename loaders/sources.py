@@ -9,11 +9,11 @@ from typing import Final
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError
-from kg.provenance import Agent, RecordOrigin
+from kg.provenance import Agent
 from kg.settings import Settings, settings
 from kg.store.protocol import Store
 from loaders.climate_policy import documents as climate_policy
-from loaders.deriving import Views
+from loaders.deriving import Derived, Views
 from loaders.findings import Findings
 from loaders.hansard import reading as hansard
 from loaders.hansard.authorities import merged
@@ -33,8 +33,6 @@ Options = Mapping[str, str]
 ``date``, of speeches that do not say them; ``municipality`` and ``state`` of a code, and ``mapping``, the file by which
 tables of districts are read.
 """
-Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
-"""Quads of graphs that no source asserts, such as those below ``graph/der/``, each with what it is made from."""
 
 
 @dataclass(frozen=True, slots=True)

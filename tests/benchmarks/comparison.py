@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rich.table import Table
+
+Asked = TypeVar("Asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,26 @@ class Comparison:
     def at_most(cls, name: str, ours: float, unit: str, limit: float, theirs: float | None = None) -> Comparison:
         """Return a line whose target is that `ours` is at most `limit`, in `unit`."""
         return cls(name, ours, theirs, unit, f"<= {limit:g} {unit}", ours <= limit)
+
+
+def timed(ask: Callable[[Asked], object], questions: Iterable[Asked]) -> list[float]:
+    """Return how long each question takes, in milliseconds, sorted."""
+    times = []
+    for question in questions:
+        began = time.perf_counter()
+        ask(question)
+        times.append((time.perf_counter() - began) * 1000)
+    return sorted(times)
+
+
+def median(times: Sequence[float]) -> float:
+    """Return the middle of sorted `times`."""
+    return times[len(times) // 2]
+
+
+def p95(times: Sequence[float]) -> float:
+    """Return the 95th percentile of sorted `times`."""
+    return times[int(len(times) * 0.95)]
 
 
 def table(title: str, comparisons: Iterable[Comparison]) -> Table:

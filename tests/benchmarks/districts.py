@@ -11,9 +11,7 @@ import argparse
 import csv
 import logging
 import os
-import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -26,7 +24,7 @@ from kg.tools.reading import Reader
 from kg.tools.zoning import kg_query_permissions, kg_query_standards
 from kg.tools.zoning_places import Place, known_places
 from loaders.pipeline import load
-from tests.benchmarks.comparison import Comparison
+from tests.benchmarks.comparison import Comparison, median, p95, timed
 
 ROOT = Path(__file__).parent.parent.parent
 REAL = Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data" / "zoning" / "ct_town_data_2022.csv"
@@ -61,34 +59,16 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
 def measured(kg: KnowledgeGraph) -> Iterator[Comparison]:
     """Ask for every municipality and compare."""
     places = known_places(Reader(kg))
-    bare = timed(places, lambda place: kg.query(bind(BARE, municipality=NamedNode(place.iri))))
+    bare = timed(lambda place: kg.query(bind(BARE, municipality=NamedNode(place.iri))), places)
     for name, ask in (("kg_query_permissions", kg_query_permissions), ("kg_query_standards", kg_query_standards)):
 
         def asked(place: Place, ask: Callable[..., object] = ask) -> object:
             return ask(kg, place.name, place.states[0])
 
         asked(places[0])
-        took = timed(places, asked)
+        took = timed(asked, places)
         yield Comparison(f"{name} of {len(places)} municipalities, median", median(took), median(bare), "ms")
         yield Comparison.at_most(f"{name}, p95", p95(took), "ms", MOST_MS, p95(bare))
-
-
-def timed(places: Sequence[Place], ask: Callable[[Place], object]) -> list[float]:
-    """Milliseconds of each question."""
-    found = []
-    for place in places:
-        begun = time.perf_counter()
-        ask(place)
-        found.append((time.perf_counter() - begun) * 1000)
-    return found
-
-
-def median(times: Sequence[float]) -> float:
-    return statistics.median(times)
-
-
-def p95(times: Sequence[float]) -> float:
-    return statistics.quantiles(times, n=20)[-1]
 
 
 def write_towns(path: Path) -> Path:

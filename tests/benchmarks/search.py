@@ -42,7 +42,7 @@ from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.tools.retrieval import FIRST_BLOCK
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, RDF, SCHEMA, SKOS, mint, sha256
-from tests.benchmarks.comparison import Comparison
+from tests.benchmarks.comparison import Comparison, median, p95
 
 PASSAGES_EACH = 100
 REQUESTS = 200
@@ -245,16 +245,6 @@ def measure(url: str, passages: int) -> dict[str, tuple[list[float], list[float]
         name: (plainly(url, call_of), asyncio.run(through_client(url, call_of)))
         for name, call_of in requests(passages).items()
     }
-
-
-def median(times: Sequence[float]) -> float:
-    """Return the middle of sorted `times`."""
-    return times[len(times) // 2]
-
-
-def p95(times: Sequence[float]) -> float:
-    """Return the 95th percentile of sorted `times`."""
-    return times[int(len(times) * 0.95)]
 
 
 def bare(folder: Path) -> list[float]:

@@ -26,8 +26,8 @@ from kg.store.protocol import Rows
 from kg.tools.reading import text_of
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, part_of, sha256, span_of
 from loaders.pipeline import load
-from tests.benchmarks.comparison import Comparison
-from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, median, p95, plainly, words
+from tests.benchmarks.comparison import Comparison, median, p95
+from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, plainly, words
 from tests.tools.speech_queries import GOLDEN, by_index, by_tool, measured, queries
 
 SPEECHES_A_DAY = 120
