@@ -198,7 +198,7 @@ def opened(
     # All that will be needed, before anything is opened: an interrupt that comes within an import can get lost.
     from kg.knowledge_graph import KnowledgeGraph
     from kg.tools.operations import OPERATIONS
-    from kg.tools.search_service import expand
+    from kg.tools.queries.search_service import expand
 
     data_dir = settings.data_dir
     if not create and not (data_dir / "format.json").is_file():

@@ -311,7 +311,7 @@ def _of_store(
     from pyoxigraph import Store
 
     from kg import access
-    from kg.tools.locations import Locator
+    from kg.tools.checks.locations import Locator
     from kg.validation.files import document, expanded
 
     own = _own_shapes([document(name) for name in expanded(shapes)]) if shapes else None

@@ -45,9 +45,9 @@ from kg.server.writing import CivicGraphs
 from kg.settings import Settings
 from kg.store.lock import holder
 from kg.store.sandbox import QueryPool
-from kg.tools.dataset_checks import DatasetChecks
+from kg.tools.checks.dataset_checks import DatasetChecks
+from kg.tools.queries.search_service import expand
 from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
-from kg.tools.search_service import expand
 from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG
 from loaders import mentions

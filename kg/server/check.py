@@ -29,8 +29,8 @@ from kg.server.problems import HttpError, answering, method_not_allowed
 from kg.sparql.lint import Hint, check
 from kg.sparql.reader import parse
 from kg.store.apart import checked, form_of
-from kg.tools.measuring import measured
-from kg.tools.search_service import blanked
+from kg.tools.queries.search_service import blanked
+from kg.tools.schema.measuring import measured
 from kg.vocabulary import BASE, PREFIXES
 
 PATH: Final = "/sparql/check"

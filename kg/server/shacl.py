@@ -37,7 +37,7 @@ from kg.server.mcp import StopsWithClient, Threads
 from kg.server.negotiation import media_type_of, negotiate
 from kg.server.payloads import FORMATS, Payload
 from kg.server.problems import HttpError, answering, method_not_allowed
-from kg.tools import validating
+from kg.tools.checks import validating
 from kg.tools.dereferencing import node_of
 from kg.tools.reading import Reader
 from kg.validation import files

@@ -13,8 +13,8 @@ from kg.server.html import formats, href_of, html
 from kg.server.negotiation import GRAPH_TYPES, negotiate
 from kg.server.resources import HTML, rdf, representation
 from kg.tools.dereferencing import short_name
-from kg.tools.measuring import measured
-from kg.tools.ontology import declared_terms, ontology
+from kg.tools.schema.measuring import measured
+from kg.tools.schema.ontology import declared_terms, ontology
 from kg.vocabulary import BASE, KG
 
 CLASSES: Final = 12

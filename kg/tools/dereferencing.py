@@ -18,9 +18,9 @@ from kg.sparql.terms import Bindable, bind, is_iri
 from kg.store.protocol import Term
 from kg.tools.hydration import describe, origin_of
 from kg.tools.model import Provenance, Statement
-from kg.tools.ontology import declared_terms, ontology
+from kg.tools.parliament.voices import Chunk, voices_of
 from kg.tools.reading import Reader, iri_of, text_of
-from kg.tools.voices import Chunk, voices_of
+from kg.tools.schema.ontology import declared_terms, ontology
 from kg.vocabulary import (
     BASE,
     DCTERMS,

@@ -17,7 +17,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import NotFoundError
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.concept_names import Concept, check_item, concepts_of, one
+from kg.tools.concepts.names import Concept, check_item, concepts_of, one
 from kg.tools.hydration import code_of
 from kg.tools.model import SearchFilters
 from kg.tools.reading import Reader, iri_of, text_of

@@ -14,10 +14,10 @@ from kg.provenance import parse_rows, row_of
 from kg.sparql.terms import bind
 from kg.store.ownership import yields
 from kg.store.protocol import Term
-from kg.tools.matches import matches_of
+from kg.tools.concepts.matches import matches_of
 from kg.tools.model import Document, Evidence, Passage, Provenance
+from kg.tools.parliament.voices import Chunk, Voice, voices_of
 from kg.tools.reading import Reader, iri_of, of_sources, text_of
-from kg.tools.voices import Chunk, Voice, voices_of
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, slug_of
 
 # Properties are chosen by FILTER, after the lookup by subject: with a second VALUES, or with OPTIONAL patterns inside

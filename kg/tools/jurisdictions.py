@@ -12,7 +12,7 @@ from pyoxigraph import NamedNode
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.concept_names import Concept, concepts_of
+from kg.tools.concepts.names import Concept, concepts_of
 from kg.tools.filters import place_of
 from kg.tools.hydration import code_of
 from kg.tools.model import Iso3, Limit, Offset, Result, TopConcept

@@ -25,7 +25,7 @@ from kg.search.healing import Healed, Progress, heal, text_units
 from kg.tools.model import DatasetCheck, SearchFilters
 from kg.tools.overview import health
 from kg.tools.passages import search as search_passages
-from kg.tools.querying import sparql
+from kg.tools.queries.querying import sparql
 
 Operation = Callable[..., dict[str, Any]]
 

@@ -13,7 +13,7 @@ from kg import __version__
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
-from kg.tools.concept_names import concepts_of, known_concepts
+from kg.tools.concepts.names import concepts_of, known_concepts
 from kg.tools.filters import DOCUMENT_LANGUAGE, Scope, in_use, scope_of
 from kg.tools.hydration import code_of, describe, origin_of, title_of
 from kg.tools.model import (
@@ -31,10 +31,10 @@ from kg.tools.model import (
     SearchFilters,
     TopConcept,
 )
+from kg.tools.parliament.filters import CHAMBERS, parties, tags
 from kg.tools.passages import Explain
 from kg.tools.reading import Reader, bounded, iri_of, text_of
-from kg.tools.speech_filters import CHAMBERS, parties, tags
-from kg.tools.zoning_places import known_places
+from kg.tools.zoning.places import known_places
 from kg.vocabulary import DCTERMS, KG, PREFIXES, PROV_GRAPH, SCHEMA, SKOS, slug_of
 
 ENTITY_TRIPLES: Final = 2_000

@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
-from kg.tools.concept_names import Concept
+from kg.tools.concepts.names import Concept
 from kg.tools.excerpts import densest
 from kg.tools.filters import concepts_named, scope_of
 from kg.tools.hydration import (
@@ -41,9 +41,9 @@ from kg.tools.model import (
     SearchHit,
     SearchResult,
 )
+from kg.tools.parliament.speeches import is_speech, near_speeches, speech_text
 from kg.tools.reading import Reader, bounded, clean_text, iri_of, text_of
 from kg.tools.retrieval import retrieve
-from kg.tools.speeches import is_speech, near_speeches, speech_text
 from kg.vocabulary import BASE, mint, slug_of
 
 QUERY_CHARACTERS: Final = 2_000

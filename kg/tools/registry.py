@@ -13,32 +13,22 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools import (
-    concepts,
-    examples,
-    finding,
-    ingesting,
-    jurisdictions,
-    lineage,
-    mentions,
-    neighborhood,
-    overview,
-    passages,
-    querying,
-    research,
-    schema_levels,
-    speakers,
-    speech_search,
-    speeches,
-    validating,
-    zoning,
-    zoning_comparison,
-    zoning_ingesting,
-    zoning_relations,
-    zoning_sections,
-    zoning_summaries,
-)
+from kg.tools import jurisdictions, lineage, overview, passages, research
+from kg.tools.checks import validating
+from kg.tools.concepts import finding as concepts
+from kg.tools.concepts import mentions, neighborhood
 from kg.tools.model import Result, SearchFilters
+from kg.tools.parliament import ingesting, speakers, speeches
+from kg.tools.parliament import search as speech_search
+from kg.tools.queries import querying
+from kg.tools.schema import examples, finding
+from kg.tools.schema import levels as schema_levels
+from kg.tools.zoning import comparison as zoning_comparison
+from kg.tools.zoning import ingesting as zoning_ingesting
+from kg.tools.zoning import provisions
+from kg.tools.zoning import relations as zoning_relations
+from kg.tools.zoning import sections as zoning_sections
+from kg.tools.zoning import summaries as zoning_summaries
 
 CORE: Final = "core"
 CLIMATE: Final = "climate"
@@ -160,9 +150,9 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(zoning_summaries.kg_build_summaries, "Build summaries", frozenset({ZONING}), scope="write"),
     Tool(zoning_summaries.kg_rebuild_summary, "Rebuild a summary", frozenset({ZONING}), scope="write"),
     Tool(zoning_sections.kg_query_section, "Read a section", frozenset({ZONING})),
-    Tool(zoning.kg_query_permissions, "Permitted uses", frozenset({ZONING})),
-    Tool(zoning.kg_query_standards, "Dimensional standards", frozenset({ZONING})),
-    Tool(zoning.kg_query_definition, "Defined terms", frozenset({ZONING})),
+    Tool(provisions.kg_query_permissions, "Permitted uses", frozenset({ZONING})),
+    Tool(provisions.kg_query_standards, "Dimensional standards", frozenset({ZONING})),
+    Tool(provisions.kg_query_definition, "Defined terms", frozenset({ZONING})),
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
     Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),

@@ -25,11 +25,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.terms import bind
-from kg.tools.concept_names import concepts_of
-from kg.tools.concepts import concept_find, concept_properties
+from kg.tools.concepts.finding import concept_find, concept_properties
+from kg.tools.concepts.mentions import concept_mentions
+from kg.tools.concepts.names import concepts_of
+from kg.tools.concepts.neighborhood import concept_neighbors
 from kg.tools.jurisdictions import compare_jurisdictions, jurisdiction_overview
-from kg.tools.mentions import concept_mentions
-from kg.tools.neighborhood import concept_neighbors
 from kg.tools.overview import family_overview
 from kg.vocabulary import DCTERMS, ELI, KG, OA, PREFIXES, RDF, SCHEMA, SKOS, WIKIBASE, mention_of, mint
 from tests.benchmarks.comparison import Comparison

@@ -21,8 +21,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.tools.reading import Reader
-from kg.tools.zoning import kg_query_permissions, kg_query_standards
-from kg.tools.zoning_places import Place, known_places
+from kg.tools.zoning.places import Place, known_places
+from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from loaders.pipeline import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed
 

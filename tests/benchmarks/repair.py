@@ -30,8 +30,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.sparql.schema import PropertyUse, Schema
-from kg.tools.diagnosis import diagnose, is_empty
-from kg.tools.measuring import measure
+from kg.tools.queries.diagnosis import diagnose, is_empty
+from kg.tools.schema.measuring import measure
 from kg.vocabulary import BASE, PREFIXES, RDF, XSD, curie
 from loaders.pipeline import load
 from tests.benchmarks.comparison import Comparison

@@ -14,7 +14,7 @@ from kg.sparql.lint import check
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix
 from kg.sparql.schema import Schema
 from kg.summaries.agents import pending, record
-from kg.tools.measuring import measure
+from kg.tools.schema.measuring import measure
 from kg.vocabulary import BASE, PREFIXES, mint
 from loaders.pipeline import load
 from tests.benchmarks.repair import Mistakes, names_repair
@@ -152,7 +152,7 @@ def test_a_right_query_has_no_hints(body: str, schema: Schema) -> None:
 def shipped() -> list[tuple[str, str]]:
     """Return the queries in the tools and the README, with what is bound later left as variables."""
     found = []
-    for file in sorted((ROOT / "kg" / "tools").glob("*.py")):
+    for file in sorted((ROOT / "kg" / "tools").rglob("*.py")):
         for match in re.finditer(r'"""(\s*(?:SELECT|ASK|CONSTRUCT)\b.*?)"""', file.read_text(), re.DOTALL):
             query = match[1].replace("#GROUP", "?document dcterms:date ?group")  # one of the patterns put there
             found.append((f"{file.stem}:{match.start()}", query))

@@ -10,7 +10,7 @@ from typing import Any
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.protocol import Mode
-from kg.tools.speech_search import search_speeches
+from kg.tools.parliament.search import search_speeches
 
 GOLDEN = Path(__file__).parent / "speeches.toml"
 DEPTH = 10

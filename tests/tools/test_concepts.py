@@ -10,9 +10,9 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools.concept_names import concepts_of, plain_id
-from kg.tools.concepts import concept_find, concept_properties
-from kg.tools.neighborhood import EDGES_READ, concept_neighbors
+from kg.tools.concepts.finding import concept_find, concept_properties
+from kg.tools.concepts.names import concepts_of, plain_id
+from kg.tools.concepts.neighborhood import EDGES_READ, concept_neighbors
 from kg.tools.overview import health, list_resources
 from kg.vocabulary import KG, OWL, RDF, RDFS, SKOS, WIKIBASE, mint
 from tests.tools.made_up import TOPICS, open_graph

@@ -15,7 +15,7 @@ from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
 from kg.store.sandbox import QueryPool
-from kg.tools.dataset_checks import DatasetChecks
+from kg.tools.checks.dataset_checks import DatasetChecks
 from kg.tools.model import DatasetCheck
 from kg.tools.operations import status
 from kg.tools.overview import health

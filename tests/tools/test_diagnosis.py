@@ -9,8 +9,8 @@ import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.diagnosis import MOST_PROBES, Diagnosis, diagnose, is_empty
-from kg.tools.measuring import measured
+from kg.tools.queries.diagnosis import MOST_PROBES, Diagnosis, diagnose, is_empty
+from kg.tools.schema.measuring import measured
 from kg.vocabulary import BASE
 from loaders.pipeline import load
 from tests.benchmarks.repair import mistakes, told

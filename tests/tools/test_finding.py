@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools import meaning
-from kg.tools.finding import find_terms
-from kg.tools.terms import terms_of
+from kg.tools.schema import meaning
+from kg.tools.schema.finding import find_terms
+from kg.tools.schema.terms import terms_of
 from kg.vocabulary import KG, mint
 
 

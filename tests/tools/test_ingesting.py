@@ -19,12 +19,12 @@ from kg.errors import ForbiddenError, InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.edge import EdgeIndex
 from kg.settings import Settings
-from kg.tools.ingesting import MOST_BYTES, allowed, ingest_speech
 from kg.tools.model import SearchFilters
+from kg.tools.parliament.ingesting import MOST_BYTES, allowed, ingest_speech
+from kg.tools.parliament.search import search_speeches
+from kg.tools.parliament.speeches import get_speech
 from kg.tools.passages import fetch, search
 from kg.tools.registry import TOOLS, content_of
-from kg.tools.speech_search import search_speeches
-from kg.tools.speeches import get_speech
 from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, part_of, sha256, span_of
 from loaders.pipeline import load

@@ -14,7 +14,7 @@ from kg.provenance import why_iri
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Term
-from kg.tools.locations import Locator
+from kg.tools.checks.locations import Locator
 from kg.validation.report import Violation
 from kg.validation.sarif import Location
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, SCHEMA, SKOS, mint

@@ -19,8 +19,8 @@ from kg.errors import QueryMemoryError, QueryTimeoutError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.schema import Schema
-from kg.tools import measuring
-from kg.tools.measuring import declared_terms, family_of, measure, measured
+from kg.tools.schema import measuring
+from kg.tools.schema.measuring import declared_terms, family_of, measure, measured
 from kg.vocabulary import BASE, DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, XSD, mint
 from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
 

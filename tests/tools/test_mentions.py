@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.tools.mentions import concept_mentions
+from kg.tools.concepts.mentions import concept_mentions
 from kg.tools.model import SearchFilters
 from kg.tools.passages import fetch, search
 from tests.tools.made_up import TOPICS, open_graph
@@ -98,7 +98,7 @@ def test_narrower_concepts_count_as_the_one_they_are_under_even_in_a_circle(topi
 
 
 def test_a_hierarchy_that_is_too_wide_is_cut_and_said_to_be(topical, monkeypatch):
-    monkeypatch.setattr("kg.tools.matches.NARROWER_READ", 2)
+    monkeypatch.setattr("kg.tools.concepts.matches.NARROWER_READ", 2)
     found = concept_mentions(topical, ["Q1012"], narrower=True)
     assert "name one of them" in found.notes[0]
     assert (found.meta.completeness, found.meta.total) == ("truncated", None)
@@ -125,7 +125,7 @@ def test_an_error_names_what_would_be_valid(topical, qids, error, says):
 
 
 def test_more_passages_than_are_put_in_order_are_announced(topical, monkeypatch):
-    monkeypatch.setattr("kg.tools.mentions.CONSIDERED", 5)
+    monkeypatch.setattr("kg.tools.concepts.mentions.CONSIDERED", 5)
     found = concept_mentions(topical, ["Q1012"], limit=200)
     assert (len(found.evidence), found.meta.completeness, found.meta.total) == (5, "truncated", None)
     assert "More than 5" in found.notes[0]

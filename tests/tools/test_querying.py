@@ -9,7 +9,7 @@ import pytest
 
 from kg.errors import GoneError, NotFoundError, QueryForbiddenError, QuerySyntaxError, QueryTimeoutError
 from kg.tools.budget import tokens_of
-from kg.tools.querying import sparql
+from kg.tools.queries.querying import sparql
 from kg.tools.registry import content_of
 
 

@@ -7,9 +7,9 @@ import pytest
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.tools.budget import tokens_of
-from kg.tools.declared import code_lists, foreign, modules, shapes
 from kg.tools.registry import content_of
-from kg.tools.schema_levels import describe_schema
+from kg.tools.schema.declared import code_lists, foreign, modules, shapes
+from kg.tools.schema.levels import describe_schema
 from kg.vocabulary import KG
 
 

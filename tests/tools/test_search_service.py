@@ -15,7 +15,7 @@ from kg.search.protocol import Candidate, Ranking
 from kg.settings import Settings
 from kg.sparql.guard import check_query
 from kg.store.protocol import Rows
-from kg.tools.search_service import DEFAULT_HITS, blanked, expand
+from kg.tools.queries.search_service import DEFAULT_HITS, blanked, expand
 from tests.tools.made_up import Passages, WordIndex
 
 ALL = "SELECT * { SERVICE kg:search { %s } }"

@@ -7,9 +7,9 @@ import pytest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.lint import check
 from kg.store.protocol import Rows
-from kg.tools.examples import Example, examples, sparql_examples
-from kg.tools.measuring import measured
-from kg.tools.search_service import expand
+from kg.tools.queries.search_service import expand
+from kg.tools.schema.examples import Example, examples, sparql_examples
+from kg.tools.schema.measuring import measured
 
 WITHOUT_DATA = {
     "codes/added-codes": "the fixtures use no code that the ontology does not list",

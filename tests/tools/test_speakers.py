@@ -8,8 +8,8 @@ import pytest
 from pyoxigraph import Literal, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
+from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.registry import TOOLS
-from kg.tools.speakers import list_speakers, speech_stats
 from kg.vocabulary import KG, RDF, SKOS, mint, span_of
 from tests.tools.made_up_speeches import Speeches, day, open_speeches, table
 

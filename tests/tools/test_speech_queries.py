@@ -11,7 +11,7 @@ from kg import bundle
 from kg.errors import ModelError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.speech_search import search_speeches
+from kg.tools.parliament.search import search_speeches
 from loaders.pipeline import load
 from tests.tools.speech_queries import by_index, by_tool, measured, queries
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, Quad
 
+from kg.tools.parliament.filters import CHAMBERS, SpeechFilters, known_speeches, speech_scope
+from kg.tools.parliament.search import search_speeches
 from kg.tools.reading import Reader, text_of
 from kg.tools.retrieval import DOCUMENTS_IN_SCOPE
-from kg.tools.speech_filters import CHAMBERS, SpeechFilters, known_speeches, speech_scope
-from kg.tools.speech_search import search_speeches
 from kg.vocabulary import DCTERMS, KG, RDF, XSD, mint
 from tests.tools.made_up_speeches import Speeches, day, open_speeches, table
 

@@ -6,8 +6,8 @@ import pytest
 from pyoxigraph import Literal, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
+from kg.tools.parliament.search import EXCERPT_CHARACTERS, search_speeches
 from kg.tools.registry import TOOLS
-from kg.tools.speech_search import EXCERPT_CHARACTERS, search_speeches
 from kg.vocabulary import KG, RDF, SKOS, mint, span_of
 from tests.tools.made_up_speeches import CHAMBERS, Speeches, day, open_speeches, table
 

@@ -17,7 +17,7 @@ import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.speeches import SpeechDetail, get_speech
+from kg.tools.parliament.speeches import SpeechDetail, get_speech
 from loaders.pipeline import load
 from tests.loaders import hansard_facts as facts
 

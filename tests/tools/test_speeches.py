@@ -9,14 +9,14 @@ from pyoxigraph import Literal, Quad
 
 from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
 from kg.tools import research
-from kg.tools.mentions import concept_mentions
+from kg.tools.concepts.mentions import concept_mentions
 from kg.tools.overview import list_resources
+from kg.tools.parliament.records import Speech, laid
+from kg.tools.parliament.search import search_speeches
+from kg.tools.parliament.speeches import CONTEXT_CHARACTERS, get_speech
+from kg.tools.parliament.voices import REMARK, UNNAMED, other_voice
 from kg.tools.passages import fetch, search
 from kg.tools.registry import TOOLS, content_of
-from kg.tools.speech_records import Speech, laid
-from kg.tools.speech_search import search_speeches
-from kg.tools.speeches import CONTEXT_CHARACTERS, get_speech
-from kg.tools.voices import REMARK, UNNAMED, other_voice
 from kg.vocabulary import KG, OA, RDF, SCHEMA, SKOS, mention_of, mint, sha256, span_of
 from tests.tools.made_up_speeches import CHAMBERS, Said, Speeches, day, open_speeches, table
 

@@ -6,8 +6,8 @@ import pytest
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.tools.budget import tokens_of
+from kg.tools.checks.validating import validate
 from kg.tools.registry import TOOLS
-from kg.tools.validating import validate
 
 P = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix kg: <https://w3id.org/quadcite/ns#> . "
 SHAPES = P + "kg:Test a sh:NodeShape ; sh:targetClass kg:Passage ; sh:nodeKind sh:Literal ; sh:message 'Not here.' ."

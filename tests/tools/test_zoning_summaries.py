@@ -12,7 +12,7 @@ from kg.errors import ConflictError, InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import Agent, Run
 from kg.tools.registry import Tool, content_of
-from kg.tools.zoning_summaries import kg_build_summaries, kg_rebuild_summary, kg_search_by_topic
+from kg.tools.zoning.summaries import kg_build_summaries, kg_rebuild_summary, kg_search_by_topic
 from kg.vocabulary import KG, RDF, SKOS, mint
 from tests.summaries.made_up_code import TOWN, Law, enact, iri, open_town, small_code
 

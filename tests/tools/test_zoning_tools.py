@@ -19,10 +19,10 @@ from kg.store.protocol import Rows
 from kg.summaries.building import build
 from kg.tools.overview import list_resources
 from kg.tools.registry import TOOLS, ZONING, content_of
-from kg.tools.zoning import kg_query_definition, kg_query_permissions, kg_query_standards
-from kg.tools.zoning_comparison import compare_zoning
-from kg.tools.zoning_relations import TYPES, kg_find_related
-from kg.tools.zoning_sections import kg_query_section, kg_traverse_hierarchy
+from kg.tools.zoning.comparison import compare_zoning
+from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
+from kg.tools.zoning.relations import TYPES, kg_find_related
+from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from loaders.pipeline import load
 from loaders.zoning import mapping as mapping_files
 
@@ -274,7 +274,7 @@ def test_a_part_of_a_section_is_read_by_its_labels(kg):
 
 def test_a_long_text_comes_in_pieces(kg, monkeypatch):
     whole = kg_query_section(kg, **BEND, section_id="17.20.040").raw_content
-    monkeypatch.setattr("kg.tools.zoning_sections.CHARACTERS", 50)
+    monkeypatch.setattr("kg.tools.zoning.sections.CHARACTERS", 50)
     pieces, start = "", 0
     while start < len(whole):
         found = kg_query_section(kg, **BEND, section_id="17.20.040", text_from=start)

@@ -1,0 +1,223 @@
+"""Passages that mention concepts, by the mentions that were found in their text when it was loaded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from typing import Annotated, Final
+
+from pydantic import Field
+from pyoxigraph import NamedNode
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.concepts.matches import NARROWER_READ, narrower_of
+from kg.tools.concepts.names import chosen
+from kg.tools.filters import Scope, scope_of
+from kg.tools.hydration import evidence_of, read_units
+from kg.tools.model import Evidence, Identifier, Iso3, Language, Limit, Name, Offset, Result, SearchFilters
+from kg.tools.passages import Explain
+from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+
+CONSIDERED: Final = 10_000
+"""Passages that are put in order at most, those with most mentions; the cut is announced."""
+_AT_ONCE: Final = 5_000
+
+# Counted first, and only then asked for their documents: in one pattern, that takes Oxigraph four times as long.
+MENTIONING: Final = """
+SELECT ?unit ?document ?root ?count WHERE {
+  { SELECT ?unit ?root (COUNT(DISTINCT ?mention) AS ?count) WHERE {
+    VALUES (?root ?concept) { $families } ?mention kg:object ?concept ; oa:hasSource ?unit
+  } GROUP BY ?unit ?root #CUT
+  }
+  ?unit dcterms:isPartOf ?document
+  #DOCUMENT
+  #UNIT
+} ORDER BY DESC(?count) LIMIT $most"""
+
+# Where nothing else narrows them down, what would be cut off later need not be asked for its document.
+CUT: Final = "ORDER BY DESC(?count) LIMIT $most"
+
+POSITIONS: Final = """
+SELECT ?unit ?position WHERE { VALUES ?unit { $units } ?unit schema:position ?position }"""
+
+ORDER_KEYS: Final = """
+SELECT DISTINCT ?document ?key ?value WHERE {
+  { VALUES ?document { $documents } ?document dcterms:title ?value BIND("title" AS ?key) }
+  UNION { VALUES ?document { $documents } ?document eli:date_document ?value BIND("date" AS ?key) }
+  UNION { VALUES ?document { $documents } ?document dcterms:date ?value BIND("date" AS ?key) }
+  UNION {
+    VALUES ?document { $documents } ?document eli:is_member_of ?family . ?family dcterms:title ?value
+    BIND("family" AS ?key)
+  }
+}"""
+
+Qids = Annotated[
+    list[Identifier], Field(min_length=1, max_length=50, description="QIDs, as concept_find gives them; or IRIs")
+]
+
+
+class MentionResult(Result):
+    """Passages with the concepts that they mention, best first."""
+
+    evidence: list[Evidence]
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioning:
+    """A passage that mentions some of the concepts, and how well it does."""
+
+    iri: str
+    document: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The passages, best first, at most `CONSIDERED`; `cut` where there are more."""
+
+    passages: Sequence[Mentioning]
+    cut: bool
+
+
+def concept_mentions(
+    kg: KnowledgeGraph,
+    qids: Qids,
+    iso3: Annotated[list[Iso3] | None, Field(max_length=300)] = None,
+    language: Annotated[list[Language] | None, Field(max_length=100)] = None,
+    corpus_type: Annotated[list[Name] | None, Field(max_length=100)] = None,
+    narrower: Annotated[bool, Field(description="Narrower concepts count as the one they are under")] = False,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    explain: Explain = False,
+) -> MentionResult:
+    """List the passages that name concepts by label or alias, with the offsets of each mention.
+
+    Use for citable evidence on a topic. Returns evidence: id, document, passage, score, provenance,
+    concept_matches{qid, label, match_type, offsets, words}.
+    Example: concept_mentions(qids=["Q1012"], limit=5).
+    Next: `fetch` the document id for what stands around it.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader = Reader(kg)
+    asked = [concept.iri for concept in chosen(reader, "qids", qids)]
+    scope, notes = scope_of(
+        reader, SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
+    )
+    reader.ran.clear()
+    families = {iri: {iri} for iri in asked}
+    wide = False
+    if narrower:
+        families, wide = narrower_of(reader, asked)
+        if wide:
+            notes.append(f"There are more than {NARROWER_READ} narrower concepts; only some count: name one of them.")
+    counting = count_mentions(reader, families, scope)
+    counted, cut = counting.passages, counting.cut
+    if cut:
+        notes.append(f"More than {CONSIDERED} passages mention them: these are the ones that do so most; narrow it.")
+    page = [each.iri for each in ordered(reader, counted, offset, limit)]
+    units = read_units(reader, page)
+    members = {iri for family in families.values() for iri in family}
+    found = evidence_of(
+        reader,
+        [units[iri] for iri in page if iri in units],
+        {each.iri: each.score for each in counted},
+        mentioned=members,
+    )
+    if not counted:
+        more = "" if narrower else "; narrower=true also counts narrower concepts"
+        notes.append(f"No passage mentions them by label or alias{more}; `search` finds passages by meaning.")
+    return reader.finish(
+        MentionResult(evidence=found, notes=notes),
+        total=None if cut or wide else len(counted),
+        next_offset=page_of(counted, offset, limit),
+        completeness="truncated" if cut or wide else "complete",
+        explain=explain,
+    )
+
+
+def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scope) -> Counted:
+    """Return the passages in `scope` that mention one of the concepts, best first.
+
+    `families` are the concepts asked for, each with those that count as it. Each adds half of its share of the score
+    at its first mention, half of the rest at the second, and so on. Of too many passages those count that mention one
+    of `families` most.
+    """
+    pairs = [(NamedNode(root), NamedNode(iri)) for root in sorted(families) for iri in sorted(families[root])]
+    narrowed = scope.on_document or scope.on_unit
+    query = MENTIONING.replace("#CUT", "" if narrowed else CUT)
+    most = CONSIDERED + 1
+
+    def read(rows: list[dict[str, Term]]) -> Counted:
+        documents: dict[str, str] = {}
+        scores: dict[str, float] = defaultdict(float)
+        for row in rows[:CONSIDERED]:
+            unit = iri_of(row["unit"])
+            documents[unit] = iri_of(row["document"])
+            scores[unit] += 1 - 0.5 ** int(text_of(row["count"]))
+        found = [Mentioning(unit, documents[unit], round(score / len(families), 4)) for unit, score in scores.items()]
+        return Counted(sorted(found, key=lambda each: (-each.score, each.iri)), len(rows) > CONSIDERED)
+
+    return reader.kept("passages that mention the concepts", scope.compile(query, families=pairs, most=most), read)
+
+
+def ordered(reader: Reader, found: Sequence[Mentioning], offset: int, limit: int) -> list[Mentioning]:
+    """Return one page: by score, then the newest first, then family title, document title and position."""
+    page: list[Mentioning] = []
+    at = 0
+    for _, group in groupby(found, key=lambda each: each.score):
+        tied = list(group)
+        start, end = max(offset - at, 0), offset + limit - at
+        at += len(tied)
+        if start < len(tied) and end > 0:
+            page.extend(_by_document(reader, tied, start, end) if len(tied) > 1 else tied)
+        if at >= offset + limit:
+            break
+    return page
+
+
+def _by_document(reader: Reader, tied: Sequence[Mentioning], start: int, end: int) -> list[Mentioning]:
+    """Return ``[start:end]`` of passages with one score; only of documents that stand there positions are read."""
+    said: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in _order_keys(reader, sorted({each.document for each in tied})):
+        values, key, value = said[iri_of(row["document"])], text_of(row["key"]), text_of(row["value"])
+        values[key] = min(value, values.get(key, value))
+
+    @cache
+    def place(document: str) -> tuple[tuple[int, ...], str, str]:
+        values = said[document]
+        # ISO 8601 dates, reversed by negating each character; a missing one sorts after all of them.
+        newest = tuple(-ord(character) for character in values["date"]) if "date" in values else (1,)
+        return newest, values.get("family", ""), values.get("title", "")
+
+    shown: list[Mentioning] = []
+    at = 0
+    for _, group in groupby(sorted(tied, key=lambda each: place(each.document)), lambda each: place(each.document)):
+        alike = list(group)
+        first, last = max(start - at, 0), end - at
+        if first < len(alike) and last > 0:
+            positions = _positions(reader, alike)
+            alike.sort(key=lambda each: (positions.get(each.iri, 0), each.iri))
+            shown += alike[first:last]
+        at += len(alike)
+    return shown
+
+
+def _positions(reader: Reader, passages: Sequence[Mentioning]) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for start in range(0, len(passages), _AT_ONCE) if len(passages) > 1 else ():
+        some = [NamedNode(each.iri) for each in passages[start : start + _AT_ONCE]]
+        for row in reader.rows("places in documents", bind(POSITIONS, units=some)):
+            found[iri_of(row["unit"])] = int(text_of(row["position"]))
+    return found
+
+
+def _order_keys(reader: Reader, documents: Sequence[str]) -> Iterator[dict[str, Term]]:
+    for start in range(0, len(documents), _AT_ONCE):
+        some = [NamedNode(iri) for iri in documents[start : start + _AT_ONCE]]
+        yield from reader.rows("dates and titles", bind(ORDER_KEYS, documents=some))

@@ -1,0 +1,1 @@
+"""Parliament: speeches found, read and counted, and who gives them."""

@@ -1,0 +1,214 @@
+"""Search over speeches by meaning and words, under filters that SPARQL applies; one result a speech."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, Final
+
+from pydantic import BaseModel, Field
+
+from kg.errors import StoreDamagedError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.tools.budget import Lean
+from kg.tools.excerpts import densest, on_words, window
+from kg.tools.hydration import describe, origin_of
+from kg.tools.model import Provenance, Result
+from kg.tools.parliament.filters import (
+    ChamberName,
+    DateFrom,
+    DateTo,
+    PartyName,
+    SpeakerName,
+    SpeechFilters,
+    StateName,
+    Topics,
+    known_speeches,
+    speech_scope,
+)
+from kg.tools.parliament.records import (
+    Span,
+    Speech,
+    Utterance,
+    laid,
+    read_speeches,
+    spans_of,
+    texts_of,
+    utterances_of,
+)
+from kg.tools.passages import QUERY_CHARACTERS, Query
+from kg.tools.reading import Reader, bounded, clean_text
+from kg.tools.retrieval import best_of_each
+from kg.vocabulary import KG
+
+EXCERPT_CHARACTERS: Final = 500
+MOST: Final = 50
+
+TopK = Annotated[int, Field(ge=1, le=MOST, description="Speeches to return")]
+
+
+class SpeechEvidence(Lean):
+    """What an excerpt is quoted from."""
+
+    id: str = Field(description="The chunk that matched best: an id for `fetch`")
+    speech: str = Field(description="IRI of the speech")
+    start: int = Field(description="First character of the excerpt in full_text, from 0")
+    end: int = Field(description="The character after its last one")
+    said_by: str | None = Field(None, description="Who said these words, where it was not the speaker")
+    source_lines: str | None = Field(None, description="Lines of the speech in the source file, first and last")
+    provenance: Provenance
+
+
+class SpeechSearchResult(BaseModel):
+    """A speech that matches, with the words that do. `party` is empty where none is recorded."""
+
+    speech_id: str
+    speaker: str
+    party: str
+    chamber: str
+    date: str
+    title: str
+    excerpt: str = Field(description="500 characters around the match, verbatim")
+    relevance_score: float = Field(ge=0, le=1)
+    hansard_reference: str
+    topic_tags: list[str]
+    source_url: str | None
+    chunk_index: int
+    total_chunks: int
+    evidence: SpeechEvidence
+
+
+class SpeechSearchResults(Result):
+    """Speeches, best first."""
+
+    results: list[SpeechSearchResult]
+
+
+def search_speeches(
+    kg: KnowledgeGraph,
+    query: Query,
+    speaker: SpeakerName = None,
+    party: PartyName = None,
+    chamber: ChamberName = None,
+    date_from: DateFrom = None,
+    date_to: DateTo = None,
+    topics: Topics = None,
+    state: StateName = None,
+    top_k: TopK = 10,
+) -> SpeechSearchResults:
+    """Find parliamentary speeches by meaning and words, best first, each once.
+
+    Use for who said what on a topic. All filters must hold; of topics, one. Each result: speech_id, speaker, party,
+    chamber, date, title, excerpt, relevance_score (0 to 1), hansard_reference (cite it), topic_tags, source_url,
+    chunk_index, total_chunks, evidence. A name that is not exact is told in notes as what it was taken for.
+    Example: search_speeches(query="rooftop solar", party="Greens", date_from="2024-01-01", top_k=5).
+    Next: `get_speech` for the whole speech.
+    """
+    words = clean_text("query", query, QUERY_CHARACTERS)
+    bounded("top_k", top_k, 1, MOST)
+    reader = Reader(kg)
+    filters = SpeechFilters(speaker, party, chamber, date_from, date_to, topics, state)
+    narrowed = [name for name, value in asdict(filters).items() if value]
+    scope, notes = speech_scope(reader, filters)
+    known, scope = known_speeches(reader, filters, scope)
+    reader.ran.clear()
+    found = best_of_each(reader, words, scope, limit=top_k, wide=filters.none, known=known)
+    order = [unit.document for unit in found.units]
+    speeches = read_speeches(reader, order)
+    excerpts = _excerpts(reader, speeches, {unit.document: unit.iri for unit in found.units}, words)
+    descriptions = describe(reader, (), {speech.graph for speech in speeches.values()})
+    results = []
+    for unit in found.units:
+        if (speech := speeches.get(unit.document)) is None or (quoted := excerpts.get(unit.document)) is None:
+            continue
+        text, span, start, end, said_by, chunks = quoted
+        results.append(
+            SpeechSearchResult(
+                speech_id=speech.speech_id,
+                speaker=speech.speaker,
+                party=speech.party,
+                chamber=speech.chamber,
+                date=speech.date,
+                title=speech.title,
+                excerpt=text,
+                relevance_score=min(1.0, max(0.0, unit.score)),
+                hansard_reference=speech.reference,
+                topic_tags=speech.topics,
+                source_url=speech.url,
+                chunk_index=span.position,
+                total_chunks=chunks,
+                evidence=SpeechEvidence(
+                    id=span.iri,
+                    speech=speech.iri,
+                    start=start,
+                    end=end,
+                    said_by=said_by,
+                    source_lines=speech.one(KG.sourceLines),
+                    provenance=origin_of(reader, descriptions, speech.graph),
+                ),
+            )
+        )
+    if found.completeness == "truncated":
+        notes.append("Too few of the speeches that the index proposed pass the filters; narrow the query or filters.")
+    elif not results:
+        wide = "Ask in other words; list_resources shows whether speeches are loaded."
+        notes.append("No speech was found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
+    if found.pending:
+        notes.append(
+            f"{found.pending} of the chunks considered wait for their embedding and are ranked by words alone."
+        )
+    return reader.finish(
+        SpeechSearchResults(results=results, notes=notes),
+        total=found.total,
+        completeness=found.completeness,
+    )
+
+
+_Quoted = tuple[str, Span, int, int, str | None, int]
+
+
+def _excerpts(
+    reader: Reader, speeches: Mapping[str, Speech], best: Mapping[str, str], query: str
+) -> dict[str, _Quoted]:
+    """Return, for each speech, its excerpt, the chunk that it is around, its bounds, who said it, and all its chunks.
+
+    An excerpt never leaves the words of one person.
+    """
+    spans = spans_of(reader, list(speeches))
+    utterances = utterances_of(reader, list(speeches))
+    chosen = {iri: next((span for span in spans[iri] if span.iri == best[iri]), None) for iri in speeches}
+    texts = texts_of(reader, [span.iri for span in chosen.values() if span is not None])
+    bounds: dict[str, tuple[Span, int, int, str | None]] = {}
+    wanted: set[str] = set()
+    for iri, speech in speeches.items():
+        span = chosen[iri]
+        if span is None:
+            continue
+        low, high, said_by = _same_voice(speech, span, utterances[iri])
+        place = densest(texts.get(span.iri, ""), query, EXCERPT_CHARACTERS)
+        first, last = (span.start + place[0], span.start + place[1]) if place else (span.start, span.end)
+        start, end = window(low, high, first, last, EXCERPT_CHARACTERS)
+        bounds[iri] = span, start, end, said_by
+        # One character more on either side shows whether a word is cut.
+        wanted.update(each.iri for each in spans[iri] if each.start < end + 1 and each.end > start - 1)
+    texts |= texts_of(reader, sorted(wanted - texts.keys()))
+    found: dict[str, _Quoted] = {}
+    for iri, (span, start, end, said_by) in bounds.items():
+        speech, length = speeches[iri], int(speeches[iri].one(KG.length) or spans[iri][-1].end)
+        low, high = max(0, start - 1), min(length, end + 1)
+        near = [(each.start, texts.get(each.iri, "")) for each in spans[iri] if each.start < high and each.end > low]
+        text = laid(speech, near, low, high)
+        first, last = on_words(text, start - low, end - low)
+        found[iri] = text[first:last], span, low + first, low + last, said_by, len(spans[iri])
+    return found
+
+
+def _same_voice(speech: Speech, span: Span, utterances: Sequence[Utterance]) -> tuple[int, int, str | None]:
+    """Return the bounds of the utterance that a chunk is of, and who said it if it was not the speaker."""
+    for each in utterances:
+        if each.start <= span.start and span.end <= each.end:
+            return each.start, each.end, speech.other_voice(each)
+    length = speech.one(KG.length)
+    if length is None:
+        raise StoreDamagedError(f"speech {speech.speech_id}: no length is recorded of it; load it again")
+    return 0, int(length), None

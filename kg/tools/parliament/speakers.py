@@ -1,0 +1,356 @@
+"""Who speaks in parliament, for whom, how often and when; and how many speeches there are, by whatever they differ."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, Field
+
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.store.protocol import Term
+from kg.tools.budget import Lean
+from kg.tools.concepts.names import concepts_of
+from kg.tools.filters import Scope
+from kg.tools.hydration import code_of
+from kg.tools.model import Limit, Offset, Result
+from kg.tools.names import people_named
+from kg.tools.parliament.filters import (
+    ChamberName,
+    DateFrom,
+    DateTo,
+    PartyName,
+    SpeakerName,
+    SpeechFilters,
+    StateName,
+    Topics,
+    parties,
+    speakers,
+    speech_scope,
+)
+from kg.tools.parliament.records import INTERJECTION, labels_of
+from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
+from kg.vocabulary import SKOS
+
+NOBODY: Final = "not recorded"
+
+GroupBy = Literal["speaker", "party", "chamber", "year", "month", "topic"]
+
+BY_SPEAKER: Final = """
+SELECT ?speaker ?recorded ?party ?partyRecorded ?chamber ?electorate (COUNT(DISTINCT ?document) AS ?speeches)
+       (SUM(?words) AS ?said) (MIN(?date) AS ?first) (MAX(?date) AS ?last) WHERE {
+  { SELECT DISTINCT ?document WHERE {
+  #DOCUMENT
+  } }
+  ?document dcterms:date ?date ; kg:chamber ?chamber
+  OPTIONAL { ?document kg:speakerAsRecorded ?recorded }
+  OPTIONAL { ?document kg:wordCount ?words }
+  OPTIONAL { ?document kg:speaker ?speaker }
+  OPTIONAL { ?document kg:party ?party }
+  OPTIONAL { ?document kg:partyAsRecorded ?partyRecorded }
+  OPTIONAL { ?document kg:electorate ?electorate }
+} GROUP BY ?speaker ?recorded ?party ?partyRecorded ?chamber ?electorate"""
+
+# What a speech has at most one of: each speech stands in one group.
+GROUPS: Final[Mapping[GroupBy, str]] = {
+    "speaker": """OPTIONAL { ?document kg:speaker ?someone } OPTIONAL { ?document kg:speakerAsRecorded ?name }
+  BIND(COALESCE(?someone, ?name) AS ?group)""",
+    "party": """OPTIONAL { ?document kg:party ?some } OPTIONAL { ?document kg:partyAsRecorded ?name }
+  BIND(COALESCE(?some, ?name) AS ?group)""",
+    "chamber": "OPTIONAL { ?document kg:chamber ?group }",
+    "year": "OPTIONAL { ?document dcterms:date ?on BIND(SUBSTR(STR(?on), 1, 4) AS ?group) }",
+    "month": "OPTIONAL { ?document dcterms:date ?on BIND(SUBSTR(STR(?on), 1, 7) AS ?group) }",
+    "topic": """OPTIONAL {
+    { ?document dcterms:subject ?group }
+    UNION {
+      ?unit dcterms:isPartOf ?document . ?unit kg:mentions ?group
+      FILTER NOT EXISTS { ?document dcterms:subject ?anyOther }
+    }
+  }""",
+}
+
+COUNTS: Final = """
+SELECT ?group (COUNT(?document) AS ?speeches) (COUNT(?counted) AS ?known) (SUM(?said) AS ?words)
+       (MIN(?date) AS ?first) (MAX(?date) AS ?last) WHERE {
+  { SELECT DISTINCT ?document ?group ?counted ?said ?date WHERE {
+    { SELECT DISTINCT ?document WHERE {
+  #DOCUMENT
+    } }
+    #GROUP
+    OPTIONAL { ?document dcterms:date ?date }
+    OPTIONAL { ?document kg:wordCount ?counted }
+    BIND(COALESCE(?counted, 0) AS ?said)
+  } }
+} GROUP BY ?group"""
+
+INTERJECTIONS: Final = """
+SELECT ?group (COUNT(DISTINCT ?utterance) AS ?interjections) WHERE {
+  { SELECT DISTINCT ?document WHERE {
+  #DOCUMENT
+  } }
+  ?utterance dcterms:isPartOf ?document . ?utterance kg:utteranceType $interjection
+  #GROUP
+} GROUP BY ?group"""
+
+
+class Speaker(Lean):
+    """Someone who speaks. Without an id, a name or office that the record links to nobody."""
+
+    id: str | None = Field(None, description="IRI of the person")
+    name: str
+    recorded_names: list[str]
+    parties: list[str]
+    chambers: list[str]
+    electorates: list[str]
+    speeches: int
+    words: int
+    first: str
+    last: str
+
+
+class SpeakerResult(Result):
+    """Speakers, those with most speeches first."""
+
+    speakers: list[Speaker]
+
+
+class Counted(BaseModel):
+    """How much was said, by one group."""
+
+    key: str | None = Field(description="IRI, tag, year or month; null where nothing is recorded")
+    label: str
+    speeches: int
+    words: int = Field(description="Of the speeches, interjections among them")
+    uncounted: int = Field(
+        0, description="Speeches the words of which are not counted", exclude_if=lambda value: not value
+    )
+    interjections: int = Field(description="By others, in these speeches")
+    first: str | None
+    last: str | None
+
+
+class Totals(BaseModel):
+    """Of all groups together, each speech once."""
+
+    speeches: int
+    words: int
+    interjections: int
+
+
+class StatsResult(Result):
+    """Counts by group; by year and month in order of time, else most speeches first."""
+
+    group_by: GroupBy
+    groups: list[Counted]
+    totals: Totals
+
+
+@dataclass(slots=True)
+class _Tally:
+    names: set[str] = field(default_factory=set)
+    parties: set[str] = field(default_factory=set)
+    chambers: set[str] = field(default_factory=set)
+    electorates: set[str] = field(default_factory=set)
+    speeches: int = 0
+    words: int = 0
+    days: set[str] = field(default_factory=set)
+
+
+def list_speakers(
+    kg: KnowledgeGraph,
+    query: Annotated[str | None, Field(max_length=300, description="Name or part of one; without it, all")] = None,
+    party: PartyName = None,
+    chamber: ChamberName = None,
+    date_from: DateFrom = None,
+    date_to: DateTo = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> SpeakerResult:
+    """List who speaks in parliament, with parties, chambers, electorates and how often, most speeches first.
+
+    Use to find the name to filter speeches by. Returns speakers: id, name, recorded_names, parties, chambers,
+    electorates, speeches, words, first, last (days).
+    Example: list_speakers(party="Greens", limit=10).
+    Next: `search_speeches` with speaker, `speech_stats` for more counts.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader = Reader(kg)
+    scope, notes = speech_scope(reader, SpeechFilters(None, party, chamber, date_from, date_to))
+    wanted = None if query is None else _called(reader, clean_text("query", query, 300))
+    reader.ran.clear()
+    tallies: dict[tuple[str | None, str], _Tally] = defaultdict(_Tally)
+    labelled: set[str] = set()
+    for row in reader.rows("speakers", scope.compile(BY_SPEAKER)):
+        if "chamber" not in row:  # the one row of an empty GROUP BY
+            continue
+        recorded = text_of(row["recorded"]) if "recorded" in row else NOBODY
+        iri = iri_of(row["speaker"]) if "speaker" in row else None
+        if wanted is not None and (iri or recorded) not in wanted:
+            continue
+        tally = tallies[iri, "" if iri else recorded]
+        tally.names |= {recorded} - {NOBODY}
+        tally.speeches += int(text_of(row["speeches"]))
+        tally.words += int(text_of(row["said"])) if "said" in row else 0
+        tally.days |= {text_of(row["first"]), text_of(row["last"])}
+        party_name = row.get("partyRecorded") or row.get("party")
+        if party_name is not None:
+            tally.parties.add(text_of(party_name))
+        tally.chambers.add(iri_of(row["chamber"]))
+        if "electorate" in row:
+            tally.electorates.add(iri_of(row["electorate"]))
+    labels = {choice.term.value: choice.label for choice in speakers(reader)}
+    order = sorted(
+        tallies.items(),
+        key=lambda item: (-item[1].speeches, labels.get(item[0][0] or "", item[0][1]), item[0][0] or ""),
+    )
+    page = order[offset : offset + limit]
+    for _, tally in page:
+        labelled |= tally.chambers | tally.electorates | {name for name in tally.parties if "://" in name}
+    named = {iri: names.get(SKOS.prefLabel) or code_of(iri) for iri, names in labels_of(reader, labelled).items()}
+    if not order:
+        notes.append("Nobody spoke who passes the filters; widen them.")
+    return reader.finish(
+        SpeakerResult(speakers=[_speaker(key, tally, labels, named) for key, tally in page], notes=notes),
+        total=len(order),
+        next_offset=page_of(order, offset, limit),
+    )
+
+
+def _called(reader: Reader, text: str) -> set[str]:
+    """Return the IRIs, and the recorded names without one, of those whose name has the words of `text`."""
+    everyone = speakers(reader)
+    parts = text.casefold().split()
+    found = [
+        choice
+        for choice in everyone
+        if any(all(part in name.casefold() for part in parts) for name in (choice.label, *choice.names))
+    ]
+    try:
+        found += people_named("query", text, everyone)
+    except NotFoundError:
+        if not found:
+            raise
+    return {choice.term.value for choice in found}
+
+
+def _speaker(
+    key: tuple[str | None, str], tally: _Tally, labels: Mapping[str, str], named: Mapping[str, str]
+) -> Speaker:
+    iri, recorded = key
+    return Speaker(
+        id=iri,
+        name=labels.get(iri, code_of(iri)) if iri else recorded,
+        recorded_names=sorted(tally.names),
+        parties=sorted({named.get(name, name) for name in tally.parties}),
+        chambers=sorted(named[name] for name in tally.chambers),
+        electorates=sorted(named[name] for name in tally.electorates),
+        speeches=tally.speeches,
+        words=tally.words,
+        first=min(tally.days),
+        last=max(tally.days),
+    )
+
+
+def speech_stats(
+    kg: KnowledgeGraph,
+    group_by: Annotated[GroupBy, Field(description="What to count by")] = "party",
+    speaker: SpeakerName = None,
+    party: PartyName = None,
+    chamber: ChamberName = None,
+    date_from: DateFrom = None,
+    date_to: DateTo = None,
+    topics: Topics = None,
+    state: StateName = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> StatsResult:
+    """Count speeches, words and interjections by speaker, party, chamber, year, month or topic.
+
+    Use for who spoke how often on what, and when; filters are those of `search_speeches`. Returns groups: key, label,
+    speeches, words, interjections, first, last; and totals of all groups, each speech once.
+    Example: speech_stats(group_by="year", party="Greens", topics=["climate"]).
+    Next: `search_speeches` for the words.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader = Reader(kg)
+    scope, notes = speech_scope(reader, SpeechFilters(speaker, party, chamber, date_from, date_to, topics, state))
+    reader.ran.clear()
+    groups = _counted(reader, scope, group_by)
+    whole = groups
+    if group_by == "topic":
+        whole = _counted(reader, scope, None)
+        notes.append("A speech with several topics counts in each; totals count it once.")
+    totals = Totals(
+        speeches=sum(each.speeches for each in whole),
+        words=sum(each.words for each in whole),
+        interjections=sum(each.interjections for each in whole),
+    )
+    if uncounted := sum(each.uncounted for each in whole):
+        notes.append(f"The words of {uncounted} of these speeches are not counted, and not in words.")
+    if not totals.speeches:
+        notes.append("No speech passes the filters; widen them.")
+    return reader.finish(
+        StatsResult(group_by=group_by, groups=groups[offset : offset + limit], totals=totals, notes=notes),
+        total=len(groups),
+        next_offset=page_of(groups, offset, limit),
+    )
+
+
+def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Counted]:
+    """Return the counts of each group; without `group_by`, of all speeches as one."""
+    pattern = "" if group_by is None else GROUPS[group_by]
+    thrown: dict[str | None, int] = reader.kept(
+        "counts of interjections",
+        scope.compile(INTERJECTIONS.replace("#GROUP", pattern), interjection=INTERJECTION),
+        lambda rows: {_key(row): int(text_of(row["interjections"])) for row in rows},
+    )
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> list[Counted]:
+        return [
+            Counted(
+                key=_key(row),
+                label=NOBODY,
+                speeches=int(text_of(row["speeches"])),
+                words=int(text_of(row["words"])),
+                uncounted=int(text_of(row["speeches"])) - int(text_of(row["known"])),
+                interjections=0,
+                first=text_of(row["first"]) if "first" in row else None,
+                last=text_of(row["last"]) if "last" in row else None,
+            )
+            for row in rows
+            if text_of(row["speeches"]) != "0"
+        ]
+
+    counted = reader.kept("counts of speeches", scope.compile(COUNTS.replace("#GROUP", pattern)), read)
+    names = _names(reader, {each.key for each in counted if each.key is not None}, group_by)
+    groups = [
+        each.model_copy(
+            update={"label": names.get(each.key or "", each.label), "interjections": thrown.get(each.key, 0)}
+        )
+        for each in counted
+    ]
+    if group_by in ("year", "month"):
+        return sorted(groups, key=lambda each: each.key or "")
+    return sorted(groups, key=lambda each: (-each.speeches, each.label, each.key or ""))
+
+
+def _key(row: Mapping[str, Term]) -> str | None:
+    return text_of(row["group"]) if "group" in row else None
+
+
+def _names(reader: Reader, keys: set[str], group_by: GroupBy | None) -> dict[str, str]:
+    """Return what to call each group; a tag, a year or a recorded name is called what it is."""
+    names = {key: key for key in keys}
+    if group_by == "topic":
+        concepts = concepts_of(reader.kg)
+        return names | {key: label for key in keys if (label := concepts.label_of(key)) is not None}
+    if group_by in ("speaker", "party"):
+        choices = speakers(reader) if group_by == "speaker" else parties(reader)
+        return names | {choice.term.value: choice.label for choice in choices if choice.term.value in keys}
+    labels = labels_of(reader, keys) if group_by == "chamber" else {}
+    return names | {key: kinds.get(SKOS.prefLabel) or code_of(key) for key, kinds in labels.items()}

@@ -1,0 +1,339 @@
+"""One speech: its words, put together from its chunks and checked against its hash, and what is recorded of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Final
+from urllib.parse import unquote
+
+from pydantic import BaseModel, Field
+from pyoxigraph import Literal, NamedNode
+from rapidfuzz import fuzz, process
+
+from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.sparql.terms import bind
+from kg.store.protocol import Rows
+from kg.tools.budget import Lean
+from kg.tools.hydration import code_of, describe, origin_of
+from kg.tools.model import Provenance, Result
+from kg.tools.parliament.records import Span, Speech, Utterance, laid, read_speeches, spans_of, texts_of, utterances_of
+from kg.tools.reading import Reader, clean_text, iri_of, text_of
+from kg.vocabulary import BASE, DCTERMS, KG, SCHEMA, mint, sha256
+
+CONTEXT_CHARACTERS: Final = 2_000
+"""Characters of an utterance before or after that are given; the cut is announced."""
+IDS_COMPARED: Final = 200_000
+NEAR: Final = 5
+
+_SPEECH_ROOT: Final = f"{BASE}id/speech/"
+
+IDS: Final = "SELECT DISTINCT ?id WHERE { ?speech a kg:Speech ; dcterms:identifier ?id }"
+
+BY_ID: Final = "SELECT DISTINCT ?speech WHERE { ?speech dcterms:identifier $id ; a kg:Speech }"
+
+IN_DEBATE: Final = """
+SELECT DISTINCT ?speech ?position WHERE {
+  ?speech dcterms:isPartOf $debate . ?speech a kg:Speech ; schema:position ?position
+}"""
+
+ON_DAY: Final = """
+SELECT DISTINCT ?speech ?position WHERE {
+  ?speech dcterms:date $date . ?speech kg:chamber $chamber ; a kg:Speech ; schema:position ?position
+}"""
+
+DEBATES: Final = """
+SELECT DISTINCT ?debate ?title ?parent WHERE {
+  GRAPH $graph {
+    $debate dcterms:isPartOf* ?debate . ?debate a kg:Debate ; dcterms:title ?title
+    OPTIONAL { ?debate dcterms:isPartOf ?parent }
+  }
+}"""
+
+SpeechId = Annotated[str, Field(min_length=1, max_length=2_000, description="As search_speeches gives it")]
+
+
+class Other(BaseModel):
+    """Words in full_text that the speaker did not say."""
+
+    start: int = Field(description="First character in full_text, from 0")
+    end: int = Field(description="The character after the last one")
+    said_by: str
+
+
+class Record(Lean):
+    """What is recorded of a speech beyond the fields of its result; what is not known is left out."""
+
+    id: str = Field(description="IRI of the speech")
+    speaker_id: str | None = Field(None, description="IRI of the person")
+    speaker_as_recorded: str
+    party_id: str | None = None
+    chamber_id: str | None = None
+    venue: str | None = Field(None, description="Part of the chamber that met apart, e.g. Federation Chamber")
+    debate: str | None = Field(None, description="Headings of the debate, the widest first")
+    debate_type: str | None = None
+    speech_type: str | None = None
+    answers: str | None = Field(None, description="Id of the question that it answers")
+    role: str | None = None
+    office: str | None = None
+    in_government: bool | None = None
+    first_speech: bool | None = None
+    page: str | None = None
+    source_lines: str | None = Field(None, description="Lines of the source file, first and last")
+    time: str | None = None
+    transcript_quality: str | None = None
+    text_sha256: str
+    total_chunks: int
+    interjections: int
+    others: list[Other] = Field(description="Which words are not the speaker's, and whose they are")
+    before: str | None = Field(None, description="Id of the speech before it in the debate")
+    after: str | None = Field(None, description="Id of the speech after it in the debate")
+
+
+class SpeechDetail(Result):
+    """A speech word for word. `state` and `party` are empty where none is recorded."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"electorate", "source_url", "context_before", "context_after"})
+
+    speech_id: str
+    title: str
+    speaker: str
+    party: str
+    chamber: str
+    electorate: str | None
+    state: str
+    date: str
+    hansard_reference: str
+    topic_tags: list[str]
+    full_text: str
+    word_count: int
+    source_url: str | None
+    context_before: str | None = None
+    context_after: str | None = None
+    record: Record
+    provenance: Provenance
+
+
+def get_speech(
+    kg: KnowledgeGraph,
+    speech_id: SpeechId,
+    include_context: Annotated[bool, Field(description="Also what was said just before and after")] = False,
+) -> SpeechDetail:
+    """Read a whole speech word for word, checked against its hash, with all that is recorded of it.
+
+    Use with a speech_id of `search_speeches`. Interjections stand in full_text where they were made; record.others
+    says whose they are. Returns title, speaker, party, chamber, electorate, state, date, hansard_reference (cite it),
+    topic_tags, full_text, word_count, source_url, context_before, context_after, record, provenance.
+    Example: get_speech(speech_id="b6272e0d-afe9-42b1-94dc-071928350acb").
+    Next: `list_speakers` for who else spoke.
+    """
+    reader = Reader(kg)
+    speech = speech_named(reader, clean_text("speech_id", speech_id, 2_000))
+    spans = spans_of(reader, [speech.iri])[speech.iri]
+    text = whole_text(reader, speech, spans)
+    utterances = utterances_of(reader, [speech.iri])[speech.iri]
+    notes: list[str] = []
+    before = after = None
+    neighbours = _neighbours(reader, speech)
+    if include_context:
+        before = _context(reader, neighbours[0], notes, last=True)
+        after = _context(reader, neighbours[1], notes, last=False)
+        if not speech.one(SCHEMA.position):
+            notes.append("Its source does not say in which order the speeches of the day were given.")
+    descriptions = describe(reader, (), [speech.graph])
+    result = SpeechDetail(
+        notes=notes,
+        speech_id=speech.speech_id,
+        title=speech.title,
+        speaker=speech.speaker,
+        party=speech.party,
+        chamber=speech.chamber,
+        electorate=speech.electorate,
+        state=speech.state,
+        date=speech.date,
+        hansard_reference=speech.reference,
+        topic_tags=speech.topics,
+        full_text=text,
+        word_count=len(text.split()),
+        source_url=speech.url,
+        context_before=before,
+        context_after=after,
+        record=_record(
+            reader,
+            speech,
+            total_chunks=len(spans),
+            interjections=sum(each.interjection for each in utterances),
+            others=_others(speech, utterances),
+            before=None if neighbours[0] is None else neighbours[0].speech_id,
+            after=None if neighbours[1] is None else neighbours[1].speech_id,
+        ),
+        provenance=origin_of(reader, descriptions, speech.graph),
+    )
+    return reader.finish(result, total=1)
+
+
+def speech_named(reader: Reader, text: str) -> Speech:
+    """Return the speech that an id, or an IRI of it or of a part of it, names.
+
+    Raises NotFoundError that names the nearest.
+    """
+    whole = text.strip("<>").partition("#")[0] if text.strip("<>").startswith(_SPEECH_ROOT) else None
+    try:
+        node = mint("speech", text) if whole is None else NamedNode(whole)
+    except (InvalidInputError, ValueError) as error:
+        raise InvalidInputError(f"speech_id: {text[:100]!r} cannot be an id: {error}") from None
+    found = read_speeches(reader, [node.value])
+    if not found:
+        # An id that a source uses need not be the one that the IRI is made of.
+        rows = reader.rows("speech by its id", bind(BY_ID, id=Literal(text)))
+        found = read_speeches(reader, [iri_of(row["speech"]) for row in rows])
+    if not found:
+        wanted = text if whole is None else unquote(whole.removeprefix(_SPEECH_ROOT))
+        raise NotFoundError(f"speech_id: there is no speech {wanted[:100]!r}; {near_speeches(reader, wanted)}")
+    return next(iter(found.values()))
+
+
+def whole_text(reader: Reader, speech: Speech, spans: list[Span]) -> str:
+    """Return the text of a speech. Raises StoreDamagedError unless it has the length and the hash recorded of it."""
+    texts = texts_of(reader, [span.iri for span in spans])
+    length, digest = speech.one(KG.length), speech.one(KG.textSha256)
+    if length is None or digest is None:
+        raise StoreDamagedError(f"speech {speech.speech_id}: no length and hash are recorded of it; load it again")
+    text = laid(speech, [(span.start, texts.get(span.iri, "")) for span in spans], 0, int(length))
+    if sha256(text) != digest:
+        raise StoreDamagedError(
+            f"speech {speech.speech_id}: its words do not have the hash {digest} that they were loaded with (but "
+            f"{sha256(text)}): the record was changed; load it again"
+        )
+    return text
+
+
+def is_speech(iri: str) -> bool:
+    """Return whether an IRI is that of a speech, or of a part of one."""
+    return iri.startswith(_SPEECH_ROOT)
+
+
+def speech_text(reader: Reader, iri: str) -> str:
+    """Return the text of the speech with this IRI. Raises as `whole_text` does, and NotFoundError."""
+    speech = speech_named(reader, iri)
+    return whole_text(reader, speech, spans_of(reader, [speech.iri])[speech.iri])
+
+
+def near_speeches(reader: Reader, wanted: str) -> str:
+    """Return a clause that names the speeches with ids closest to one that there is not."""
+    answer = reader.kg.query(IDS, limit=IDS_COMPARED)
+    ids = [text_of(row["id"]) for row in answer.result] if isinstance(answer.result, Rows) else []
+    if not ids:
+        return "no speeches are loaded"
+    near = [name for name, _, _ in process.extract(wanted, sorted(ids), scorer=fuzz.ratio, limit=NEAR)]
+    return f"near it are {', '.join(near)}; search_speeches gives the ids that there are"
+
+
+def _neighbours(reader: Reader, speech: Speech) -> tuple[Speech | None, Speech | None]:
+    """Return the speeches before and after in the debate; without a debate, of the day."""
+    position, debate, chamber = speech.one(SCHEMA.position), speech.one(DCTERMS.isPartOf), speech.one(KG.chamber)
+    if position is None:
+        return None, None
+    if debate is not None:
+        query = bind(IN_DEBATE, debate=NamedNode(debate))
+    elif chamber is not None:
+        days = [term for term in speech.values.get(DCTERMS.date.value, ()) if isinstance(term, Literal)]
+        query = bind(ON_DAY, date=days[0], chamber=NamedNode(chamber))
+    else:
+        return None, None
+    order = sorted(
+        (int(text_of(row["position"])), iri_of(row["speech"])) for row in reader.rows("speeches around it", query)
+    )
+    own = (int(position), speech.iri)
+    before = max((other for other in order if other < own), default=None)
+    after = min((other for other in order if other > own), default=None)
+    found = read_speeches(reader, [other[1] for other in (before, after) if other is not None])
+    return (found.get(before[1]) if before else None), (found.get(after[1]) if after else None)
+
+
+def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: bool) -> str | None:
+    """Return the last or the first utterance of a speech, cut at a word where it is long."""
+    if speech is None:
+        return None
+    utterances = utterances_of(reader, [speech.iri])[speech.iri]
+    start, end = 0, int(speech.one(KG.length) or 0)
+    if utterances:
+        start, end = (utterances[-1].start, end) if last else (utterances[0].start, utterances[0].end)
+    cut = end - start > CONTEXT_CHARACTERS
+    if cut:
+        start, end = (end - CONTEXT_CHARACTERS, end) if last else (start, start + CONTEXT_CHARACTERS)
+    spans = [span for span in spans_of(reader, [speech.iri])[speech.iri] if span.start < end and span.end > start]
+    texts = texts_of(reader, [span.iri for span in spans])
+    text = laid(speech, [(span.start, texts.get(span.iri, "")) for span in spans], start, end)
+    if cut:
+        text = re.sub(r"^\S*\s+", "", text) if last else re.sub(r"\s+\S*$", "", text)
+        side = "before" if last else "after"
+        notes.append(f"context_{side} is cut; get_speech(speech_id={speech.speech_id!r}) gives all of it.")
+    return text.strip("\n") or None
+
+
+def _others(speech: Speech, utterances: Sequence[Utterance]) -> list[Other]:
+    voices = ((each, speech.other_voice(each)) for each in utterances if each.end > each.start)
+    return [Other(start=each.start, end=each.end, said_by=voice) for each, voice in voices if voice is not None]
+
+
+def _record(
+    reader: Reader,
+    speech: Speech,
+    *,
+    total_chunks: int,
+    interjections: int,
+    others: list[Other],
+    before: str | None,
+    after: str | None,
+) -> Record:
+    answered = speech.one(KG.answers)
+    return Record(
+        id=speech.iri,
+        speaker_id=speech.one(KG.speaker),
+        speaker_as_recorded=speech.one(KG.speakerAsRecorded) or "",
+        party_id=speech.one(KG.party),
+        chamber_id=speech.one(KG.chamber),
+        venue=speech.label(KG.venue),
+        debate=_headings(reader, speech.graph, speech.one(DCTERMS.isPartOf)),
+        debate_type=speech.one(KG.debateType),
+        speech_type=_code(speech.one(KG.speechType)),
+        answers=None if answered is None else speech.label(KG.answers, DCTERMS.identifier),
+        role=speech.one(KG.role),
+        office=_code(speech.one(KG.office)),
+        in_government=_flag(speech.one(KG.inGovernment)),
+        first_speech=_flag(speech.one(KG.firstSpeech)),
+        page=speech.one(KG.pageNumber),
+        source_lines=speech.one(KG.sourceLines),
+        time=speech.one(SCHEMA.startTime),
+        transcript_quality=_code(speech.one(KG.transcriptQuality)),
+        text_sha256=speech.one(KG.textSha256) or "",
+        total_chunks=total_chunks,
+        interjections=interjections,
+        others=others,
+        before=before,
+        after=after,
+    )
+
+
+def _headings(reader: Reader, graph: str, debate: str | None) -> str | None:
+    if debate is None:
+        return None
+    rows = reader.rows("headings of the debate", bind(DEBATES, graph=NamedNode(graph), debate=NamedNode(debate)))
+    titles = {iri_of(row["debate"]): text_of(row["title"]) for row in rows}
+    parents = {iri_of(row["debate"]): iri_of(row["parent"]) for row in rows if "parent" in row}
+    path: list[str] = []
+    at: str | None = debate
+    while at is not None and at in titles and len(path) < len(titles):
+        path.insert(0, titles[at])
+        at = parents.get(at)
+    return " / ".join(path) or None
+
+
+def _code(iri: str | None) -> str | None:
+    return None if iri is None else code_of(iri)
+
+
+def _flag(text: str | None) -> bool | None:
+    return None if text is None else text == "true"

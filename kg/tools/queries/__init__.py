@@ -1,0 +1,1 @@
+"""SPARQL as a tool: typed rows, and why there are none."""

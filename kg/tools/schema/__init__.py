@@ -1,0 +1,1 @@
+"""What the graph is made of: its vocabulary, measured in the store, and examples of questions."""

@@ -1,0 +1,114 @@
+"""Questions with the queries that answer them, found by what is asked. They ship as RDF in ``ontology/examples``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Final
+
+from pydantic import BaseModel, Field
+from pyoxigraph import Literal, NamedNode, parse
+
+from kg import bundle
+from kg.errors import SourceError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.store.protocol import Term
+from kg.tools.model import Result
+from kg.tools.reading import Reader, bounded, clean_text
+from kg.tools.schema.meaning import WITHOUT_MODEL, closeness, overlap
+from kg.vocabulary import BASE, RDF, RDFS, SCHEMA, SH
+
+QUESTION_CHARACTERS: Final = 1_000
+WORDS: Final = 0.3
+"""What shared words are worth beside the cosine of two questions."""
+
+FORMS: Final = (SH.select, SH.ask, SH.construct, SH.describe)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question and the query that answers it."""
+
+    iri: str
+    question: str
+    query: str
+    keywords: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """What a question is compared with."""
+        return f"{self.question} ({', '.join(self.keywords)})"
+
+
+class ExampleQuery(BaseModel):
+    """A query to start from."""
+
+    id: str
+    question: str
+    query: str
+    keywords: list[str]
+
+
+class ExampleResult(Result):
+    """Queries, the nearest to the question first."""
+
+    examples: list[ExampleQuery]
+
+
+def sparql_examples(
+    kg: KnowledgeGraph,
+    question: Annotated[
+        str, Field(min_length=1, max_length=QUESTION_CHARACTERS, description="What you want to know, in words")
+    ],
+    limit: Annotated[int, Field(ge=1, le=50)] = 3,
+) -> ExampleResult:
+    """Find tested SPARQL queries that answer a question like yours, to be adapted.
+
+    Use before writing a query: they show the right properties, how to count without counting twice, how to cite the
+    source of a statement, and how search joins in. Returns examples: id, question, query, keywords.
+    Example: sparql_examples(question="how many laws per country").
+    Next: change the query to your question and run it with `sparql`.
+    """
+    question = clean_text("question", question, QUESTION_CHARACTERS)
+    bounded("limit", limit, 1, 50)
+    known = examples()
+    texts = [example.text for example in known]
+    words = overlap(question, texts)
+    cosines = closeness(kg, question, texts)
+    scores = words if cosines is None else [c + WORDS * w for c, w in zip(cosines, words, strict=True)]
+    order = sorted(range(len(known)), key=lambda number: (-round(scores[number], 6), number))
+    result = ExampleResult(
+        examples=[
+            ExampleQuery(
+                id=known[number].iri.removeprefix(f"{BASE}examples/"),
+                question=known[number].question,
+                query=known[number].query,
+                keywords=list(known[number].keywords),
+            )
+            for number in order[:limit]
+        ],
+        notes=[WITHOUT_MODEL] if cosines is None else [],
+    )
+    return Reader(kg).finish(result, total=len(known))
+
+
+@cache
+def examples() -> Sequence[Example]:
+    """Return the queries that ship here. Raises SourceError for one that is not complete."""
+    found: list[Example] = []
+    for path in sorted((bundle.folder("ontology") / "examples").glob("*.ttl")):
+        said: dict[Term, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for quad in parse(path=path):
+            if isinstance(quad.object, Literal | NamedNode):
+                said[quad.subject][quad.predicate].append(quad.object.value)
+        for subject, properties in said.items():
+            if SH.SPARQLExecutable.value not in properties[RDF.type] or not isinstance(subject, NamedNode):
+                continue
+            queries = [query for form in FORMS for query in properties[form]]
+            if len(queries) != 1 or len(properties[RDFS.comment]) != 1:
+                raise SourceError(f"{path}: {subject} needs exactly one query and one rdfs:comment")
+            keywords = tuple(sorted(properties[SCHEMA.keywords]))
+            found.append(Example(subject.value, properties[RDFS.comment][0], queries[0].strip(), keywords))
+    return found

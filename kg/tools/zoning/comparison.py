@@ -1,0 +1,271 @@
+"""Municipalities side by side: in which districts each permits a use, and between which values its standards lie."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Final
+
+from pydantic import Field
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.budget import Lean
+from kg.tools.hydration import code_of
+from kg.tools.model import Result
+from kg.tools.names import Choice
+from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
+from kg.tools.spelling import folded
+from kg.tools.zoning.names import StandardType, UseName, Vocabulary, matching, missing, natural, types_named, vocabulary
+from kg.tools.zoning.places import Place, Skipped, place_named
+
+MOST_PLACES: Final = 10
+SHOWN_DISTRICTS: Final = 60
+
+USES: Final = """
+SELECT ?rule ?district ?use ?level ?raw WHERE {
+  VALUES ?district { $districts } ?rule kg:district ?district ; kg:landUse ?use
+  OPTIONAL { ?rule kg:permissionLevel ?level }
+  OPTIONAL { ?rule kg:rawLevel ?raw }
+}"""
+
+STANDARDS: Final = """
+SELECT ?rule ?district ?type ?bound ?number ?unit ?raw WHERE {
+  VALUES ?district { $districts } ?rule kg:district ?district ; kg:standardType ?type ; kg:rawValue ?raw
+  OPTIONAL { ?rule kg:bound ?bound }
+  OPTIONAL { ?rule kg:quantity ?quantity . ?quantity qudt:numericValue ?number ; qudt:hasUnit ?unit }
+}"""
+
+MunicipalityNames = Annotated[
+    list[str],
+    Field(min_length=2, max_length=MOST_PLACES, description="Each as Name, State"),
+]
+
+
+class UseCell(Lean):
+    """A use in one municipality: the codes of the districts, by level of permission or the source's word for it."""
+
+    municipality: str
+    districts: dict[str, list[str]] = Field(description="Empty: not recorded")
+    rules: list[str]
+
+
+class UseRow(Lean):
+    """A use in all the municipalities."""
+
+    use: str
+    places: list[UseCell]
+
+
+class StandardCell(Lean):
+    """A standard in one municipality: the lowest and highest value of its districts."""
+
+    municipality: str
+    lowest: float | None = None
+    lowest_in: str | None = None
+    median: float | None = None
+    highest: float | None = None
+    highest_in: str | None = None
+    districts: int
+    not_numbers: list[str] | None = None
+    rules: list[str]
+
+
+class StandardRow(Lean):
+    """A standard in all the municipalities."""
+
+    standard_type: str
+    bound: str | None = None
+    unit: str | None = None
+    places: list[StandardCell]
+
+
+class ZoningComparison(Result):
+    """Uses and standards of municipalities side by side, what most of them have first."""
+
+    municipalities: list[str]
+    uses: list[UseRow]
+    standards: list[StandardRow]
+
+
+def compare_zoning(
+    kg: KnowledgeGraph,
+    municipalities: MunicipalityNames,
+    use: UseName = None,
+    standard_type: StandardType = None,
+    limit: Annotated[int, Field(ge=1, le=200)] = 20,
+    offset: Skipped = 0,
+) -> ZoningComparison:
+    """Put municipalities side by side: where each permits a use, and how high its standards are.
+
+    Use to compare places; uses are the same by name only. Returns uses with the districts by level, standards with
+    lowest, median and highest value, and the IRIs of rules.
+    Example: compare_zoning(municipalities=["Avon, CT", "Bethel, CT"], use="2-Family", standard_type="lot-area").
+    Next: `kg_query_permissions`, `kg_query_standards` for the evidence.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader, notes = Reader(kg), list[str]()
+    places = [_place(reader, given) for given in municipalities]
+    if len({place.iri for place in places}) < len(places):
+        raise InvalidInputError("municipalities: one is named twice; name each once")
+    if not 2 <= len(places) <= MOST_PLACES:
+        raise InvalidInputError(f"municipalities: {len(places)} are named; name 2 to {MOST_PLACES}")
+    known = [vocabulary(reader, place) for place in places]
+    reader.ran.clear()
+    uses = [] if use is None and standard_type is not None else _uses(reader, places, known, use)
+    standards = (
+        [] if standard_type is None and use is not None else _standards(reader, places, known, standard_type, notes)
+    )
+    for place, words in zip(places, known, strict=True):
+        if not words.districts:
+            notes.append(f"No district of {place.shown} is recorded.")
+    longest: Sequence[object] = uses if len(uses) > len(standards) else standards
+    return reader.finish(
+        ZoningComparison(
+            municipalities=[place.shown for place in places],
+            uses=uses[offset : offset + limit],
+            standards=standards[offset : offset + limit],
+            notes=notes,
+        ),
+        total=len(longest),
+        next_offset=page_of(longest, offset, limit),
+    )
+
+
+def _place(reader: Reader, given: str) -> Place:
+    name, comma, state = clean_text("municipalities", given, 260).rpartition(",")
+    if not comma or not name.strip() or not state.strip():
+        raise InvalidInputError(f'municipalities: {given[:100]!r} is not "Name, State", as in "Spanish Fork, UT"')
+    return place_named(reader, name, state.strip())
+
+
+def _uses(reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], use: str | None) -> list[UseRow]:
+    wanted = None if use is None else _wanted_uses(clean_text("use", use, 300), places, known)
+    names: dict[str, str] = {}
+    cells: dict[str, dict[str, dict[str, list[tuple[str, str]]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
+    for place, words in zip(places, known, strict=True):
+        for row in _rows(reader, f"uses in {place.name}", USES, words):
+            named = words.uses.get(iri_of(row["use"]))
+            if named is None or (wanted is not None and folded(named.name) not in wanted):
+                continue
+            names.setdefault(folded(named.name), named.name)
+            level = code_of(iri_of(row["level"])) if "level" in row else text_of(row.get("raw", _UNKNOWN))
+            code = words.districts[iri_of(row["district"])].code
+            cells[folded(named.name)][place.iri][level].append((code, iri_of(row["rule"])))
+    order = sorted(cells, key=lambda name: (-len(cells[name]), natural(name)))
+    return [
+        UseRow(use=names[name], places=[_use_cell(place, cells[name].get(place.iri, {})) for place in places])
+        for name in order
+    ]
+
+
+def _use_cell(place: Place, levels: Mapping[str, Sequence[tuple[str, str]]]) -> UseCell:
+    found = {
+        level: sorted({code for code, _ in said}, key=natural)[:SHOWN_DISTRICTS]
+        for level, said in sorted(levels.items())
+    }
+    rules = sorted(rule for said in levels.values() for _, rule in said)
+    return UseCell(municipality=place.shown, districts=found, rules=rules[:3])
+
+
+def _wanted_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) -> set[str]:
+    """Return the folded names of uses that `text` means in any of the places."""
+    found: set[str] = set()
+    for words in known:
+        choices = [each.choice for each in words.uses.values()]
+        found |= {folded(words.uses[choice.term.value].name) for choice in matching(text, choices)}
+    if not found:
+        choices = [each.choice for words in known for each in words.uses.values()]
+        raise NotFoundError(missing("use", text, _labels(choices), " and ".join(place.shown for place in places)))
+    return found
+
+
+def _labels(choices: Iterable[Choice]) -> list[str]:
+    return sorted({choice.label for choice in choices})
+
+
+_Value = tuple[float | None, str, str, str]
+"""Number, words, district, rule."""
+
+
+def _standards(
+    reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], asked: str | None, notes: list[str]
+) -> list[StandardRow]:
+    cells: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
+    units: dict[tuple[str, str], set[str]] = defaultdict(set)
+    words_only: list[tuple[str, str, str, _Value]] = []
+    for place, words in zip(places, known, strict=True):
+        for row in _rows(reader, f"standards in {place.name}", STANDARDS, words):
+            kind = code_of(iri_of(row["type"]))
+            bound = code_of(iri_of(row["bound"])) if "bound" in row else ""
+            number = float(text_of(row["number"])) if "number" in row else None
+            code = words.districts[iri_of(row["district"])].code
+            value = (number, text_of(row["raw"]), code, iri_of(row["rule"]))
+            if number is None:
+                words_only.append((kind, bound, place.iri, value))
+                continue
+            unit = code_of(iri_of(row["unit"]))
+            units[kind, bound].add(unit)
+            cells[kind, bound, unit][place.iri].append(value)
+    for kind, bound, place_iri, value in words_only:
+        unit = min(units[kind, bound], default="")
+        cells[kind, bound, unit][place_iri].append(value)
+    if asked is not None:
+        kinds = sorted({kind for kind, _, _ in cells})
+        where = Place("", " and ".join(place.shown for place in places), ())
+        types, bound_asked = types_named(asked, kinds, where, notes)
+        cells = defaultdict(
+            lambda: defaultdict(list),
+            {
+                key: of
+                for key, of in cells.items()
+                if key[0] in types and (bound_asked is None or key[1] in (bound_asked, ""))
+            },
+        )
+    order = sorted(cells, key=lambda key: (-len(cells[key]), key))
+    return [
+        StandardRow(
+            standard_type=kind,
+            bound=bound or None,
+            unit=unit or None,
+            places=[_standard_cell(place, cells[kind, bound, unit].get(place.iri, [])) for place in places],
+        )
+        for kind, bound, unit in order
+    ]
+
+
+def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:
+    numbers = sorted((number, natural(code), code, rule) for number, _, code, rule in values if number is not None)
+    words = sorted({f"{code}: {raw}"[:120] for number, raw, code, _ in values if number is None}, key=natural)
+    districts = len({code for _, _, code, _ in values})
+    if not numbers:
+        rules = sorted(rule for _, _, _, rule in values)[:2]
+        return StandardCell(municipality=place.shown, districts=districts, not_numbers=words[:5] or None, rules=rules)
+    low, high, middle = numbers[0], numbers[-1], len(numbers) // 2
+    median = numbers[middle][0] if len(numbers) % 2 else (numbers[middle - 1][0] + numbers[middle][0]) / 2
+    return StandardCell(
+        municipality=place.shown,
+        lowest=low[0],
+        lowest_in=low[2],
+        median=median,
+        highest=high[0],
+        highest_in=high[2],
+        districts=districts,
+        not_numbers=words[:5] or None,
+        rules=list(dict.fromkeys((low[3], high[3]))),
+    )
+
+
+def _rows(reader: Reader, purpose: str, query: str, words: Vocabulary) -> list[dict[str, Term]]:
+    if not words.districts:
+        return []
+    return reader.rows(purpose, bind(query, districts=[NamedNode(iri) for iri in words.districts]))
+
+
+_UNKNOWN: Final = Literal("not recorded")

@@ -1,0 +1,182 @@
+"""Districts, uses, kinds of standards and defined terms by what people call them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
+from pyoxigraph import NamedNode
+from rapidfuzz import fuzz, process
+
+from kg.errors import NotFoundError
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.names import NEAREST, Choice
+from kg.tools.reading import Reader, clean_text, iri_of, text_of
+from kg.tools.spelling import Names, folded
+from kg.tools.zoning.places import Place
+from kg.vocabulary import KG
+
+DistrictName = Annotated[str | None, Field(max_length=200, description="Code or name")]
+UseName = Annotated[str | None, Field(max_length=300, description="E.g. duplex")]
+StandardType = Annotated[str | None, Field(max_length=200, description="E.g. setback, lot-area, max height")]
+
+# The class by a filter: by VALUES or a pattern, the engine begins with the districts of all municipalities.
+NAMED: Final = """
+SELECT ?thing ?kind ?code ?name ?category WHERE {
+  ?thing kg:jurisdiction $municipality ; skos:notation ?code ; skos:prefLabel ?name ; a ?kind
+  FILTER(?kind IN (kg:ZoningDistrict, kg:LandUse))
+  OPTIONAL { ?thing kg:category ?category }
+}"""
+
+_NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
+_BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", "maximum": "max", "most": "max"}
+_SAME: Final = {
+    "size": "area", "acreage": "area", "story": "storeys", "stories": "storeys", "storey": "storeys",
+    "yard": "setback", "yards": "setback", "setbacks": "setback", "far": "floor area ratio", "heights": "height",
+}  # fmt: skip
+"""Words for kinds of standards, by that of the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A district or a use."""
+
+    choice: Choice
+    code: str
+    name: str
+    category: str | None
+
+    @property
+    def iri(self) -> str:
+        """Its IRI."""
+        return self.choice.term.value
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The districts and uses of one municipality, by IRI."""
+
+    districts: Mapping[str, Named]
+    uses: Mapping[str, Named]
+
+
+def vocabulary(reader: Reader, place: Place) -> Vocabulary:
+    """Return the districts and uses of a municipality."""
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> Vocabulary:
+        found: dict[str, dict[str, Named]] = {KG.ZoningDistrict.value: {}, KG.LandUse.value: {}}
+        for row in rows:
+            iri, code, name = iri_of(row["thing"]), text_of(row["code"]), text_of(row["name"])
+            names = tuple(dict.fromkeys((code, name)))
+            choice = Choice(NamedNode(iri), name if iri_of(row["kind"]) == KG.LandUse.value else code, names)
+            category = text_of(row["category"]) if "category" in row else None
+            found[iri_of(row["kind"])][iri] = Named(choice, code, name, category)
+        districts = sorted(found[KG.ZoningDistrict.value].values(), key=lambda each: natural(each.code))
+        uses = sorted(found[KG.LandUse.value].values(), key=lambda each: natural(each.name))
+        # In order, as all answers have them.
+        return Vocabulary({each.iri: each for each in districts}, {each.iri: each for each in uses})
+
+    return reader.kept("districts and uses", bind(NAMED, municipality=NamedNode(place.iri)), read)
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return what texts are ordered by so that R-2 comes before R-10."""
+    parts = re.findall(r"\d+|\D+", text.casefold())
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+def named(argument: str, text: str, things: Mapping[str, Named], place: Place, notes: list[str]) -> Mapping[str, Named]:
+    """Return what `text` names among `things`, and note what it was taken for. NotFoundError names the nearest."""
+    wanted = clean_text(argument, text, 300)
+    choices = [each.choice for each in things.values()]
+    found = matching(wanted, choices)
+    if not found:
+        raise NotFoundError(missing(argument, wanted, [choice.label for choice in choices], place.shown))
+    if (note := taken_for(argument, wanted, found)) is not None:
+        notes.append(note)
+    wanted_iris = {choice.term.value for choice in found}
+    return {iri: thing for iri, thing in things.items() if iri in wanted_iris}
+
+
+def matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return those that `text` names: exactly, or else by ever looser likeness, all that are as like."""
+    whole = text.strip("<>")
+    rules: Sequence[Callable[[str], object]] = (str.strip, str.casefold, _squeezed, _plain)
+    found = [choice for choice in choices if choice.term.value == whole]
+    for rule in rules:
+        if found:
+            return found
+        key = rule(text)
+        found = [choice for choice in choices if key and any(rule(name) == key for name in choice.names)]
+    words = set(_plain(text))
+    return found or [choice for choice in choices if words and any(words <= set(_plain(name)) for name in choice.names)]
+
+
+def taken_for(argument: str, text: str, found: Sequence[Choice]) -> str | None:
+    """Return what to tell of a name that was not given as it is recorded; None where there is nothing to tell."""
+    names = []
+    for choice in found:
+        other = next((name for name in choice.names if folded(name) != folded(choice.label)), None)
+        names.append(choice.label if other is None else f"{choice.label} ({other})")
+    names = list(dict.fromkeys(names))
+    if all(text in choice.names for choice in found):
+        return None
+    more = f" and {len(names) - NEAREST} more" if len(names) > NEAREST else ""
+    return f"{argument}: {text!r} was taken for {', '.join(names[:NEAREST])}{more}."
+
+
+def _squeezed(text: str) -> str:
+    """R1, R-1 and R 1 are one, where no code is written just so: then all that may be meant are taken."""
+    return folded(text).replace(" ", "")
+
+
+def _plain(text: str) -> tuple[str, ...]:
+    words = folded(text).split()
+    return tuple(sorted(_singular(word) for word in words if word not in _NOISE)) or tuple(words)
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if word.endswith(("xes", "sses", "ches", "shes")):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def missing(argument: str, text: str, names: Sequence[str], where: str) -> str:
+    """Return what to say of a name that nothing has: what is near it."""
+    known = list(dict.fromkeys(names))
+    if not known:
+        return f"{argument}: {text[:100]!r} is none of {where}: nothing of the kind is recorded there"
+    like = [known[each.number] for each in Names(list(enumerate(known))).like(text, NEAREST)]
+    if not like:
+        like = [each for each, _, _ in process.extract(text, known, scorer=fuzz.WRatio, limit=NEAREST)]
+    more = f" of {len(known)}" if len(known) > len(like) else ""
+    return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {', '.join(like)}"
+
+
+def types_named(text: str, codes: Sequence[str], place: Place, notes: list[str]) -> tuple[set[str], str | None]:
+    """Return the codes of standards that `text` names, and the bound that it asks for, if it does.
+
+    NotFoundError names the nearest.
+    """
+    wanted = clean_text("standard_type", text, 200)
+    if wanted in codes and "-" in wanted:
+        return {wanted}, None
+    given = folded(wanted).split()
+    bound = next((_BOUNDS[word] for word in given if word in _BOUNDS), None)
+    words = _standard_words([word for word in given if word not in _BOUNDS])
+    found = {code for code in codes if words and words <= _standard_words(folded(code).split())}
+    if not found:
+        raise NotFoundError(missing("standard_type", wanted, sorted(codes), place.shown))
+    if found != {wanted}:
+        notes.append(f"standard_type: {wanted!r} was taken for {', '.join(sorted(found))}.")
+    return found, bound
+
+
+def _standard_words(words: Sequence[str]) -> set[str]:
+    return {_singular(part) for word in words for part in _SAME.get(word, word).split()}

@@ -1,0 +1,381 @@
+"""What is permitted in a district, which dimensions hold there, and what a term means, each with what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import Field
+from pyoxigraph import NamedNode
+
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.budget import Lean
+from kg.tools.hydration import code_of
+from kg.tools.model import Result
+from kg.tools.names import Choice
+from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
+from kg.tools.zoning.names import (
+    DistrictName,
+    StandardType,
+    UseName,
+    matching,
+    missing,
+    named,
+    natural,
+    taken_for,
+    types_named,
+    vocabulary,
+)
+from kg.tools.zoning.places import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
+from kg.tools.zoning.rules import Rule, RuleEvidence, evidences, read_rules
+from kg.vocabulary import KG, QUDT, SKOS, Kind, mint
+
+PERMISSIONS: Final = """
+SELECT ?rule ?graph ?district ?about WHERE {
+  VALUES ?district { $districts } GRAPH ?graph { ?rule kg:district ?district ; kg:landUse ?about }
+}"""
+
+STANDARDS: Final = """
+SELECT ?rule ?graph ?district ?about WHERE {
+  VALUES ?district { $districts } GRAPH ?graph { ?rule kg:district ?district ; kg:standardType ?about }
+}"""
+
+# Of the text of a code, some standards are for no district that is named.
+ELSEWHERE: Final = """
+SELECT ?rule ?graph ?about WHERE {
+  ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section
+  GRAPH ?graph { ?rule kg:standardType ?about }
+  FILTER NOT EXISTS { ?rule kg:district ?district }
+}"""
+
+OF_DISTRICTS: Final = """
+SELECT ?rule ?district WHERE { VALUES ?district { $districts } ?rule kg:district ?district }"""
+
+DEFINITIONS: Final = """
+SELECT ?definition ?graph ?term WHERE {
+  ?definition kg:jurisdiction $municipality ; a kg:Definition GRAPH ?graph { ?definition skos:prefLabel ?term }
+}"""
+
+
+class Permission(Lean):
+    """Whether a use is permitted in a district."""
+
+    district: str = Field(description="Its code")
+    district_name: str | None = Field(None, description="Where it is another than the code")
+    use: str
+    permission: str | None = Field(
+        None, description="byRight, conditional, byRightWithConditions, notPermitted; absent: see as_recorded"
+    )
+    as_recorded: str | None = Field(None, description="The level in the words of the source")
+    conditions: list[str]
+    review_section: str | None = None
+    section_ref: str | None = None
+    evidence: RuleEvidence
+
+
+class PermissionResult(Result):
+    """Permissions by district and use."""
+
+    municipality: str
+    state: str
+    permissions: list[Permission]
+
+
+class Standard(Lean):
+    """A dimension that a code prescribes. `raw_value` is as recorded; `value` with `unit` only where it is a number."""
+
+    district: str | None = Field(None, description="Its code; absent: not for one district")
+    standard_type: str
+    bound: str | None = Field(None, description="min or max")
+    value: float | None = None
+    unit: str | None = Field(None, description="Local name in QUDT, e.g. FT, AC, or of our list")
+    raw_value: str
+    raw_unit: str | None = None
+    applies_to: str | None = None
+    conditions: list[str] | None = None
+    section_ref: str | None = None
+    evidence: RuleEvidence
+
+
+class StandardResult(Result):
+    """Standards by district and type."""
+
+    municipality: str
+    state: str
+    standards: list[Standard]
+
+
+class TermDefinition(Lean):
+    """What a code says that a term means in it."""
+
+    term: str
+    definition_text: str
+    section_ref: str | None = None
+    evidence: RuleEvidence
+
+
+class DefinitionResult(Result):
+    """Definitions of a term, one for each place that has one."""
+
+    municipality: str
+    state: str
+    definitions: list[TermDefinition]
+
+
+class Found(NamedTuple):
+    """A rule that was found, before it is read."""
+
+    iri: str
+    graph: str
+    district: str | None
+    about: str
+
+
+def kg_query_permissions(
+    kg: KnowledgeGraph,
+    municipality: MunicipalityName,
+    state: StateName,
+    district: DistrictName = None,
+    use: UseName = None,
+    limit: PageSize = 50,
+    offset: Skipped = 0,
+) -> PermissionResult:
+    """Tell which uses are permitted in which districts, on which conditions.
+
+    Use for what may be built where. Returns permissions: district, use, permission (as_recorded: the source's word),
+    conditions, review_section, section_ref, evidence. What is not listed is not recorded, and not thereby prohibited.
+    Example: kg_query_permissions(municipality="Avon", state="CT", district="R-40", use="2-Family").
+    Next: `kg_query_section` with a section_ref.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader, notes = Reader(kg), list[str]()
+    place = place_named(reader, municipality, state)
+    words = vocabulary(reader, place)
+    districts = words.districts if district is None else named("district", district, words.districts, place, notes)
+    uses = words.uses if use is None else named("use", use, words.uses, place, notes)
+    reader.ran.clear()
+    if use is None:
+        found = _around(reader, "permission", PERMISSIONS, districts, offset, limit)
+    else:
+        found = [each for each in _found(reader, "permissions", PERMISSIONS, districts) if each.about in uses]
+    at, among = _ranks(districts), _ranks(uses)
+    found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, 0), each.iri))
+    page = _page(reader, found, offset, limit)
+    permissions = [
+        Permission(
+            district=districts[each.district or ""].code,
+            district_name=_other_name(districts[each.district or ""].code, districts[each.district or ""].name),
+            use=uses[each.about].name,
+            permission=rule.code(KG.permissionLevel),
+            as_recorded=rule.one(KG.rawLevel),
+            conditions=rule.all(KG.condition),
+            review_section=rule.section(KG.reviewSection),
+            section_ref=rule.section(KG.definedIn),
+            evidence=evidence,
+        )
+        for each, rule, evidence in page
+    ]
+    if not found:
+        notes.append(_nothing(place, "permission", bool(words.uses)))
+    return reader.finish(
+        PermissionResult(municipality=place.name, state=_state(place), permissions=permissions, notes=notes),
+        total=len(found),
+        next_offset=page_of(found, offset, limit),
+    )
+
+
+def kg_query_standards(
+    kg: KnowledgeGraph,
+    municipality: MunicipalityName,
+    state: StateName,
+    district: DistrictName = None,
+    standard_type: StandardType = None,
+    limit: PageSize = 50,
+    offset: Skipped = 0,
+) -> StandardResult:
+    """Tell the dimensions that districts prescribe: lot area, setbacks, height, coverage, density, parking.
+
+    Use for how large, high or far. Returns standards: bound, value with unit where it is a number, raw_value,
+    applies_to, conditions, section_ref, evidence.
+    Example: kg_query_standards(municipality="Avon", state="CT", district="R-40", standard_type="setback").
+    Next: `compare_zoning` for other places.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader, notes = Reader(kg), list[str]()
+    place = place_named(reader, municipality, state)
+    words = vocabulary(reader, place)
+    districts = words.districts if district is None else named("district", district, words.districts, place, notes)
+    reader.ran.clear()
+    others = [*reader.kept("standards for no district", bind(ELSEWHERE, municipality=NamedNode(place.iri)), _read)]
+    bound = None
+    if standard_type is None:
+        found = _around(reader, "standard", STANDARDS, districts, offset, limit)
+    else:
+        everything = _found(reader, "standards", STANDARDS, words.districts)
+        known = {code_of(each.about) for each in (*everything, *others)}
+        types, bound = types_named(standard_type, list(known), place, notes)
+        found = [each for each in everything if each.district in districts and code_of(each.about) in types]
+        others = [each for each in others if code_of(each.about) in types]
+    if district is None:
+        found, others = [*found, *others], []
+    at = _ranks(districts)
+    found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, each.iri))
+    if bound is not None:
+        rules = read_rules(reader, {each.iri: each.graph for each in found})
+        found = [each for each in found if rules[each.iri].code(KG.bound) in (bound, None)]
+    if others:
+        notes.append(f"{len(others)} more are for no district that is named with them: ask without district.")
+    page = _page(reader, found, offset, limit)
+    standards = [
+        standard_of(rule, evidence, districts[each.district].code if each.district else None)
+        for each, rule, evidence in page
+    ]
+    if not found:
+        notes.append(_nothing(place, "standard", bool(words.districts)))
+    return reader.finish(
+        StandardResult(municipality=place.name, state=_state(place), standards=standards, notes=notes),
+        total=len(found),
+        next_offset=page_of(found, offset, limit),
+    )
+
+
+def kg_query_definition(
+    kg: KnowledgeGraph,
+    municipality: MunicipalityName,
+    state: StateName,
+    term: Annotated[str, Field(max_length=300)],
+    limit: PageSize = 20,
+    offset: Skipped = 0,
+) -> DefinitionResult:
+    """Look up what a term means in a code.
+
+    Use before reading a rule closely. Returns definitions: term, definition_text, section_ref, evidence; several
+    sections may define it differently.
+    Example: kg_query_definition(municipality="Spanish Fork", state="UT", term="lot coverage").
+    Next: `kg_query_section` with the section_ref.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader, notes = Reader(kg), list[str]()
+    place = place_named(reader, municipality, state)
+    wanted = clean_text("term", term, 300)
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str, str]]:
+        return [(iri_of(row["definition"]), iri_of(row["graph"]), text_of(row["term"])) for row in rows]
+
+    reader.ran.clear()
+    known = reader.kept("terms that are defined", bind(DEFINITIONS, municipality=NamedNode(place.iri)), read)
+    choices = [Choice(NamedNode(iri), name, (name,)) for iri, _, name in known]
+    chosen = matching(wanted, choices)
+    if not chosen:
+        raise NotFoundError(missing("term", wanted, [name for _, _, name in known], place.shown))
+    chosen.sort(key=lambda choice: (natural(choice.label), choice.term.value))
+    if (note := taken_for("term", wanted, chosen)) is not None:
+        notes.append(note)
+    graphs = {iri: graph for iri, graph, _ in known}
+    found = [Found(choice.term.value, graphs[choice.term.value], None, choice.label) for choice in chosen]
+    definitions = [
+        TermDefinition(
+            term=each.about,
+            definition_text=rule.one(SKOS.definition) or "",
+            section_ref=rule.section(KG.definedIn),
+            evidence=evidence,
+        )
+        for each, rule, evidence in _page(reader, found, offset, limit)
+    ]
+    if len({each.definition_text for each in definitions}) > 1 and len({each.term for each in definitions}) == 1:
+        notes.append("The code defines this term in several ways; each holds where its section says.")
+    return reader.finish(
+        DefinitionResult(municipality=place.name, state=_state(place), definitions=definitions, notes=notes),
+        total=len(found),
+        next_offset=page_of(found, offset, limit),
+    )
+
+
+def standard_of(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
+    """Return a standard as an answer has it."""
+    quantity = rule.one(KG.quantity)
+    number = None if quantity is None else rule.one(QUDT.numericValue, quantity)
+    unit = None if quantity is None else rule.one(QUDT.hasUnit, quantity)
+    return Standard(
+        district=district,
+        standard_type=rule.code(KG.standardType) or "",
+        bound=rule.code(KG.bound),
+        value=None if number is None else float(number),
+        unit=None if unit is None else code_of(unit),
+        raw_value=rule.one(KG.rawValue) or "",
+        raw_unit=rule.one(KG.rawUnit),
+        applies_to=rule.one(KG.appliesTo),
+        conditions=rule.all(KG.condition) or None,
+        section_ref=rule.section(KG.definedIn),
+        evidence=evidence,
+    )
+
+
+def _found(reader: Reader, purpose: str, query: str, districts: Mapping[str, object]) -> list[Found]:
+    if not districts:
+        return []
+    return [*reader.kept(purpose, bind(query, districts=[NamedNode(iri) for iri in districts]), _read)]
+
+
+def _around(
+    reader: Reader, kind: Kind, query: str, districts: Mapping[str, object], offset: int, limit: int
+) -> list[Found]:
+    """Return the rules of one kind for these districts, in their order.
+
+    What the rules are about is read of those districts alone whose rules are on the page, for it takes long.
+    """
+    root = mint(kind, "x").value[:-1]
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str]]:
+        return [(iri_of(row["rule"]), iri_of(row["district"])) for row in rows]
+
+    nodes = [NamedNode(iri) for iri in districts]
+    pairs = reader.kept("rules of the districts", bind(OF_DISTRICTS, districts=nodes), read)
+    places = _ranks(districts)
+    mine = sorted((places[district], iri, district) for iri, district in pairs if iri.startswith(root))
+    shown = {district for _, _, district in mine[offset : offset + limit]}
+    found = _found(reader, f"{kind}s", query, {iri: None for iri in districts if iri in shown})
+    return [*(Found(iri, "", district, "") for _, iri, district in mine if district not in shown), *found]
+
+
+def _ranks(things: Mapping[str, object]) -> dict[str, int]:
+    """Return the places of things that are in order."""
+    return {iri: place for place, iri in enumerate(things)}
+
+
+def _read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
+    return [
+        Found(
+            iri_of(row["rule"]),
+            iri_of(row["graph"]),
+            iri_of(row["district"]) if "district" in row else None,
+            iri_of(row["about"]),
+        )
+        for row in rows
+    ]
+
+
+def _page(reader: Reader, found: Sequence[Found], offset: int, limit: int) -> list[tuple[Found, Rule, RuleEvidence]]:
+    shown = found[offset : offset + limit]
+    rules = read_rules(reader, {each.iri: each.graph for each in shown})
+    return list(zip(shown, rules.values(), evidences(reader, list(rules.values())), strict=True))
+
+
+def _other_name(code: str, name: str) -> str | None:
+    return name if name != code else None
+
+
+def _state(place: Place) -> str:
+    return min(place.states, key=len, default="")
+
+
+def _nothing(place: Place, kind: str, any_known: bool) -> str:
+    if not any_known:
+        return f"No {kind} of {place.shown} is recorded; kg load zoning or the kg_ingest tools bring some."
+    return f"No {kind} is recorded for this, which does not say that there is none."

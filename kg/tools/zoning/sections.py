@@ -1,0 +1,356 @@
+"""Sections of a code: their words and tables, the levels above and below, and what they cite and are cited by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+from pyoxigraph import NamedNode
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.summaries import hierarchy
+from kg.summaries.hierarchy import Hierarchy
+from kg.tools.budget import Lean
+from kg.tools.hydration import code_of
+from kg.tools.model import Result
+from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+from kg.tools.zoning.places import (
+    MunicipalityName,
+    PageSize,
+    SectionId,
+    Skipped,
+    StateName,
+    key_of,
+    place_named,
+    section,
+    subsection,
+)
+from kg.tools.zoning.rules import origins
+from kg.vocabulary import DCTERMS, ELI, KG, PROV_GRAPH, SCHEMA
+
+CHARACTERS: Final = 30_000
+"""Characters of a section's text that an answer has at most; the rest is asked for by text_from."""
+
+SECTION: Final = """
+SELECT ?of ?property ?value WHERE {
+  { $section ?property ?value BIND($section AS ?of) }
+  UNION { ?of dcterms:isPartOf $section . ?of a ?kind ; ?property ?value
+          FILTER(?kind IN (kg:Subsection, kg:CodeTable, kg:CodeNote)) }
+}"""
+
+BUILT: Final = """
+SELECT ?graph ?time WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph prov:generatedAtTime ?time } }"""
+
+Characters = Annotated[int, Field(ge=0, description="Character to begin at")]
+
+
+class SectionLine(Lean):
+    """A section as one line of a list."""
+
+    section_id: str
+    title: str
+    level: int
+    order: int
+    depth: int | None = None
+    parent_id: str | None = None
+    children: int | None = None
+    summary: str | None = None
+    summary_level: int | None = None
+    summary_stale: bool | None = None
+
+
+class Part(Lean):
+    """A labelled part of the text, such as (a)(1): characters start to end."""
+
+    label: str
+    start: int
+    end: int
+    title: str | None = None
+
+
+class SectionTable(Lean):
+    """A table of the text, at characters start to end; a cell is its text, or an object with its spans."""
+
+    start: int
+    end: int
+    title: str | None = None
+    header_rows: int
+    cells: list[list[Any]]
+
+
+class Note(Lean):
+    """What the source prints beside the law."""
+
+    kind: str
+    text: str
+
+
+class SectionEvidence(Lean):
+    """Where a section comes from."""
+
+    id: str
+    graph: str
+    source: str | None = None
+    sha256: str | None = None
+    source_lines: str | None = None
+    text_sha256: str | None = None
+    sent_by: str | None = None
+
+
+class SectionResult(Result):
+    """A section of a code, word for word."""
+
+    section_id: str
+    title: str
+    level: int
+    kind: str | None = None
+    status: str | None = Field(None, description="E.g. repealed")
+    parent_id: str | None = None
+    order: int
+    fetched_at: str | None = None
+    raw_content: str
+    text_from: int = 0
+    text_length: int = 0
+    summary: str | None = None
+    summary_level: int | None = None
+    summary_built_at: str | None = None
+    summary_state: str | None = None
+    subsection: Part | None = Field(None, description="That section_id names")
+    subsections: list[Part] | None = None
+    tables: list[SectionTable] | None = None
+    history: list[str] | None = None
+    annotations: list[Note] | None = None
+    children: list[SectionLine] | None = None
+    evidence: SectionEvidence
+
+
+class HierarchyResult(Result):
+    """Sections in document order, each with its distance from where the walk began."""
+
+    municipality: str
+    direction: str
+    sections: list[SectionLine]
+
+
+def kg_query_section(
+    kg: KnowledgeGraph,
+    municipality: MunicipalityName,
+    state: StateName,
+    section_id: SectionId,
+    include_children: Annotated[bool, Field()] = False,
+    text_from: Characters = 0,
+    limit: PageSize = 50,
+    offset: Skipped = 0,
+) -> SectionResult:
+    """Read a section of a code word for word, or a level above it.
+
+    Use to quote the law. Returns raw_content, title, level, parent_id, summary, summary_level, summary_built_at,
+    subsections, tables, history, fetched_at, evidence; limit pages children.
+    Example: kg_query_section(municipality="Spanish Fork", state="UT", section_id="15.4.16.120(A)(1)").
+    Next: `kg_find_related` for what it cites.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    reader = Reader(kg)
+    place = place_named(reader, municipality, state)
+    tree = hierarchy.kept(kg, place.iri)
+    iri, labels = subsection(tree, section_id)
+    known = tree.sections[iri]
+    reader.ran.clear()
+    said = _said(reader.rows("the section", bind(SECTION, section=NamedNode(iri))))
+    own = said.get(iri, {})
+    text = _one(own, SCHEMA.text) or ""
+    if text_from > len(text):
+        raise InvalidInputError(f"text_from is {text_from:,}; the text of {known.name} has {len(text):,} characters")
+    parts = _parts(said)
+    named = next((part for part in parts if part.label == labels), None)
+    if labels is not None and named is None:
+        shown = ", ".join(part.label for part in parts[:20]) or "none"
+        raise NotFoundError(f"section_id: {known.name} has no part {labels}; its parts are {shown}")
+    start, end = (text_from, len(text)) if named is None else (max(named.start, text_from), named.end)
+    shown_text = text[start : min(end, start + CHARACTERS)]
+    source, digest, fetched, sender = origins(reader, [known.graph]).of(known.graph)
+    summary = tree.summaries.get(iri)
+    built = _built(reader, [summary.graph]) if summary is not None else {}
+    children = tree.children.get(iri, [])
+    result = SectionResult(
+        section_id=key_of(iri),
+        title=known.title,
+        level=known.level,
+        kind=_code(own, ELI.type_subdivision),
+        status=_one(own, KG.inForceStatus),
+        parent_id=None if known.parent is None else key_of(known.parent),
+        order=known.position,
+        fetched_at=fetched,
+        raw_content=shown_text,
+        text_from=start,
+        text_length=len(text),
+        summary=None if summary is None else summary.text,
+        summary_level=None if summary is None else summary.level,
+        summary_built_at=None if summary is None else built.get(summary.graph),
+        summary_state=tree.states[iri],
+        subsection=named,
+        subsections=parts or None,
+        tables=_tables(said, start, start + len(shown_text)) or None,
+        history=sorted(text_of(term) for term in own.get(KG.historyNote.value, ())) or None,
+        annotations=_annotations(said) or None,
+        children=[line_of(tree, each) for each in children[offset : offset + limit]] if include_children else None,
+        evidence=SectionEvidence(
+            id=iri,
+            graph=known.graph,
+            source=source,
+            sha256=digest,
+            source_lines=_one(own, KG.sourceLines),
+            text_sha256=known.text_sha256,
+            sent_by=sender,
+        ),
+    )
+    if start + len(shown_text) < end:
+        result.notes.append(f"The text goes on: pass text_from={start + len(shown_text)}.")
+    if summary is not None and tree.states[iri] == "stale":
+        result.notes.append(f"The summary is stale: {'; '.join(tree.why_stale(iri))}.")
+    if children and not include_children and not text:
+        result.notes.append(f"It only groups {len(children)} parts: include_children=true lists them.")
+    following = page_of(children, offset, limit) if include_children else None
+    return reader.finish(result, total=len(children) if include_children else 1, next_offset=following)
+
+
+def kg_traverse_hierarchy(
+    kg: KnowledgeGraph,
+    municipality: MunicipalityName,
+    state: StateName,
+    section_id: SectionId | None = None,
+    direction: Annotated[Literal["down", "up"], Field()] = "down",
+    depth: Annotated[int, Field(ge=1, le=20)] = 1,
+    limit: PageSize = 50,
+    offset: Skipped = 0,
+) -> HierarchyResult:
+    """Walk the tree of a code from a section, or from its top.
+
+    Use to see what stands around a section. Returns sections in document order: section_id, title, level, order,
+    depth, parent_id, children (how many), summary, summary_level.
+    Example: kg_traverse_hierarchy(municipality="Spanish Fork", state="UT", section_id="15.4", depth=2).
+    Next: `kg_query_section`.
+    """
+    bounded("limit", limit, 1, 200)
+    bounded("offset", offset, 0, 100_000)
+    bounded("depth", depth, 1, 20)
+    reader = Reader(kg)
+    place = place_named(reader, municipality, state)
+    tree = hierarchy.kept(kg, place.iri)
+    start = None if section_id is None else section(tree, section_id)
+    notes: list[str] = []
+    if direction == "up":
+        above = [] if start is None else tree.above(start)[:depth]
+        walked = list(enumerate(above, 1))
+        if start is None:
+            notes.append("Above the top there is nothing: name a section_id.")
+    else:
+        walked = _below(tree, start, depth)
+    lines = [line_of(tree, iri, steps) for steps, iri in walked[offset : offset + limit]]
+    if not walked and start is not None:
+        notes.append(f"{tree.sections[start].name} {'is at the top' if direction == 'up' else 'has no parts'}.")
+    return reader.finish(
+        HierarchyResult(municipality=place.name, direction=direction, sections=lines, notes=notes),
+        total=len(walked),
+        next_offset=page_of(walked, offset, limit),
+    )
+
+
+def line_of(tree: Hierarchy, iri: str, depth: int | None = None) -> SectionLine:
+    """Return a section as one line."""
+    known, summary = tree.sections[iri], tree.summaries.get(iri)
+    return SectionLine(
+        section_id=key_of(iri),
+        title=known.title,
+        level=known.level,
+        order=known.position,
+        depth=depth,
+        parent_id=None if known.parent is None else key_of(known.parent),
+        children=len(tree.children.get(iri, ())) or None,
+        summary=None if summary is None else summary.text,
+        summary_level=None if summary is None else summary.level,
+        summary_stale=True if tree.states[iri] == "stale" else None,
+    )
+
+
+def _below(tree: Hierarchy, start: str | None, depth: int) -> list[tuple[int, str]]:
+    """Return the sections below `start`, or from the top, with their steps, in document order."""
+    first = tree.roots if start is None else tree.children.get(start, [])
+    stack = [(1, iri) for iri in reversed(first)]
+    found: list[tuple[int, str]] = []
+    seen = {start}
+    while stack:
+        steps, iri = stack.pop()
+        if iri in seen:  # a circle
+            continue
+        seen.add(iri)
+        found.append((steps, iri))
+        if steps < depth:
+            stack += [(steps + 1, each) for each in reversed(tree.children.get(iri, []))]
+    return found
+
+
+_Said = Mapping[str, Sequence[Term]]
+
+
+def _said(rows: Sequence[Mapping[str, Term]]) -> dict[str, _Said]:
+    found: dict[str, dict[str, list[Term]]] = {}
+    for row in rows:
+        about = found.setdefault(iri_of(row["of"]), {})
+        about.setdefault(iri_of(row["property"]), []).append(row["value"])
+    return dict(found)
+
+
+def _one(said: _Said, name: NamedNode) -> str | None:
+    return min((text_of(term) for term in said.get(name.value, ())), default=None)
+
+
+def _code(said: _Said, name: NamedNode) -> str | None:
+    value = _one(said, name)
+    return None if value is None else code_of(value)
+
+
+def _place(said: _Said) -> tuple[int, int]:
+    return int(_one(said, KG.start) or 0), int(_one(said, KG.end) or 0)
+
+
+def _parts(said: Mapping[str, _Said]) -> list[Part]:
+    found = []
+    for about in said.values():
+        if (label := _one(about, KG.label)) is not None:
+            start, end = _place(about)
+            found.append(Part(label=label, start=start, end=end, title=_one(about, DCTERMS.title)))
+    return sorted(found, key=lambda part: (part.start, -part.end))
+
+
+def _tables(said: Mapping[str, _Said], start: int, end: int) -> list[SectionTable]:
+    """Return the tables that begin in these characters."""
+    found = []
+    for about in said.values():
+        if (cells := _one(about, KG.cells)) is not None and start <= _place(about)[0] < max(end, start + 1):
+            first, last = _place(about)
+            rows = int(_one(about, KG.headerRows) or 0)
+            title = _one(about, DCTERMS.title)
+            found.append(SectionTable(start=first, end=last, title=title, header_rows=rows, cells=json.loads(cells)))
+    return sorted(found, key=lambda table: (table.start, -table.end))
+
+
+def _annotations(said: Mapping[str, _Said]) -> list[Note]:
+    found = [
+        (iri, Note(kind=_one(about, KG.noteKind) or "", text=text))
+        for iri, about in said.items()
+        if (text := _one(about, KG.noteText)) is not None
+    ]
+    return [note for _, note in sorted(found, key=lambda item: (len(item[0]), item[0]))]
+
+
+def _built(reader: Reader, graphs: Sequence[str]) -> dict[str, str]:
+    """Return when summaries were written, by graph."""
+    query = bind(BUILT, graphs=[NamedNode(graph) for graph in graphs], prov=PROV_GRAPH)
+    return {iri_of(row["graph"]): text_of(row["time"]) for row in reader.rows("when it was summarized", query)}
