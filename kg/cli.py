@@ -283,6 +283,27 @@ def why(
 
 @app.command()
 @console.reported
+def review(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="IRI of the claim, as kg_find_related gives it.")],
+    verdict: Annotated[Literal["accept", "reject"], typer.Argument(metavar="accept|reject", help="What you decide.")],
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Accept or reject a claim that a program found in text. From then on it counts as an edge, or no longer."""
+    asked = {"claim": claim, "verdict": verdict, "by": console.user()}
+    with _opened(data_dir) as graph, console.progress("reviewing") as advance:
+        done = graph.run("review", asked, advance)
+    if as_json:
+        console.put_json(done)
+        return
+    edge = " ".join(f"<{done[part]}>" for part in ("subject", "predicate", "object"))
+    console.put(f"{edge} {'is' if done['asserted'] else 'is not'} asserted")
+    for note in done.get("notes", ()):
+        console.say(f"kg: {note}")
+
+
+@app.command()
+@console.reported
 def reindex(
     data_dir: DataDir = None,
     full: Annotated[bool, typer.Option("--full", help="Index everything anew, not only what differs.")] = False,

@@ -10,6 +10,7 @@ import functools
 import json
 import logging
 import os
+import pwd
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -99,6 +100,14 @@ class Lines(logging.Handler):
 def counted(number: int, noun: str) -> str:
     """Return the number with its noun, in the plural where it has to be: ``1 row``, ``2,100 rows``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def user() -> str:
+    """Return who gives a command, as this machine knows them."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"user {os.getuid()}"
 
 
 def put(text: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -264,7 +262,7 @@ def retry(
         console.progress("retrying") as advance,
     ):
         place = file if file is None or graph.here else as_seen_by_a_server(file)
-        wanted = {"ids": None if every else ids, "file": place, "by": _who()}
+        wanted = {"ids": None if every else ids, "file": place, "by": console.user()}
         done = graph.run("quarantine_retry", wanted, advance)
     if as_json:
         console.put_json(done)
@@ -322,11 +320,3 @@ def drop(
 def _chosen(ids: Sequence[str] | None, every: bool) -> None:
     if bool(ids) == every:
         raise typer.BadParameter("name the records by their ids, or give --all", param_hint="ID")
-
-
-def _who() -> str:
-    """Return who gives this command, as this machine knows them."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"user {os.getuid()}"

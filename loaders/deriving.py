@@ -8,7 +8,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance import RecordOrigin, Rule
+from kg.provenance import Derived, RecordOrigin, Rule
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
 from kg.vocabulary import BASE, OWL
@@ -28,9 +28,6 @@ SELECT ?below ?above WHERE {
 }"""
 
 VIEW: Final = Rule("skos", "1", "the SKOS view of an item, from its labels and its best-ranked statements")
-
-Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
-"""Quads of graphs that no source asserts, such as those below ``graph/der/``, each with what it is made from."""
 
 _SOURCES: Final = BASE + "graph/src/wikibase/"
 _VIEWS: Final = BASE + "graph/der/skos/"

@@ -1,9 +1,9 @@
-"""What is found in the texts of codes, in the commit of the texts: graphs of findings, and edges promoted from them.
+"""What is found in the texts of codes, in the commit of the texts.
 
-The findings in a section stand in ``graph/ext/zoning/{municipality}/{section}``, the edges promoted from its claims in
-``graph/der/promote/zoning/{municipality}/{section}``; both go with the section. A citation is resolved among all
-sections of the municipality, stored or about to be. When sections come or go, the sections that cite what came or went
-are read anew, and nothing else.
+The findings in a section stand in ``graph/ext/zoning/{municipality}/{section}`` and go with the section, as do the
+edges that are promoted from its claims (`kg.provenance.promotion`). A citation is resolved among all sections of the
+municipality, stored or about to be. When sections come or go, the sections that cite what came or went are read anew,
+and nothing else.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from urllib.parse import unquote
 
 from pyoxigraph import NamedNode, Quad
 
-from kg.provenance import RecordOrigin
+from kg.provenance import Derived, RecordOrigin
 from kg.provenance.reading import text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, select
 from kg.vocabulary import BASE, KG, mint
-from loaders.deriving import Derived
 from loaders.extraction.districts import District, districts
 from loaders.extraction.resolution import Index
-from loaders.promoting import PROMOTION, Verdicts, promoted
 from loaders.zoning.authorities import Authorities
 from loaders.zoning.extracting import claims_in, claims_of, rules_of
 from loaders.zoning.model import Section
@@ -62,7 +60,6 @@ SELECT ?name WHERE { $municipality skos:prefLabel ?name }"""
 
 _SOURCES: Final = f"{BASE}graph/src/{DOMAIN}/"
 _EXTRACTED: Final = f"{BASE}graph/ext/{DOMAIN}/"
-_PROMOTED: Final = f"{BASE}graph/der/promote/{DOMAIN}/"
 _OWN_NAMES: Final = {"us-dc": ("D.C. Code", "D.C. Official Code")}
 """By which names codes are cited as if they were the law of a state."""
 _KNOWN_BY_TABLES: Final = 1.0
@@ -102,15 +99,9 @@ class Findings:
             if graph.value.startswith(_SOURCES) and section and "/" not in section:
                 graphs[name][unquote(section)] = graph
         made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
-        verdicts = Verdicts.read(store) if graphs else Verdicts()
         for name, own in graphs.items():
             for found in self._found(store, name, own, replace):
-                edges = NamedNode(_PROMOTED + found.graph.value.removeprefix(_EXTRACTED))
                 made[found.graph] = found.quads, RecordOrigin("", (), (found.source,))
-                made[edges] = (
-                    promoted(found.quads, edges, verdicts, found.asserted),
-                    RecordOrigin("", (), (found.graph,), PROMOTION),
-                )
                 for graph, quads in found.shared.items():
                     if graph not in self._said and graph not in replace and not store.graph(graph):
                         made[graph] = quads, RecordOrigin("", (), (found.source,))
@@ -131,7 +122,7 @@ class Findings:
             shared, own = code.shared.fresh(), _extracted(graph)
             quads = rules_of(section, shared, own, code.districts)
             quads += claims_of(section.text, key, shared, own, code.index, _state(name))
-            yield _Found(own, graph, quads, replace[graph], shared.graphs)
+            yield _Found(own, graph, quads, shared.graphs)
         again: set[str] = set()
         if first and code.new and code.stored:
             again |= _keys(store, bind(UNRESOLVED, municipality=code.shared.iri), name)
@@ -152,7 +143,7 @@ class Findings:
             graph = mint("graph", "src", DOMAIN, name, key)
             own, shared = _extracted(graph), code.shared.fresh()
             quads = without_claims(store.graph(own)) + claims_of(text, key, shared, own, index, _state(name))
-            yield _Found(own, graph, quads, store.graph(graph), shared.graphs)
+            yield _Found(own, graph, quads, shared.graphs)
 
     def _code(self, store: Store, name: str) -> _Code:
         sections = self.reading.sections.get(name, {})
@@ -181,12 +172,11 @@ def stored_sections(store: Store, name: str) -> dict[str, Section]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is found in one section, and what that itself asserts."""
+    """What is found in one section."""
 
     graph: NamedNode
     source: NamedNode
     quads: Sequence[Quad] = ()
-    asserted: Sequence[Quad] = ()
     shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
 
 

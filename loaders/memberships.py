@@ -14,12 +14,11 @@ from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance import RecordOrigin, Rule
+from kg.provenance import Derived, RecordOrigin, Rule
 from kg.provenance.reading import iri_of, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
 from kg.vocabulary import BASE, DCTERMS, KG, ORG, PROV, RDF, XSD, mint
-from loaders.deriving import Derived
 
 MEMBERSHIP: Final = Rule("membership", "1", "who spoke in which chamber and for which party, first and last")
 

@@ -17,7 +17,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import provenance
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile
+from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile, promotion
 from kg.search import healing
 from kg.search.healing import Healed, Progress, UnitFacts, index_units
 from kg.search.protocol import GraphUnits
@@ -346,7 +346,8 @@ class Loading:
             for graph, (derived, origin) in self.loader.derive(self.kg.store, replace).items():
                 replace[graph] = derived
                 records[graph] = origin
-        commit = self.kg.store.commit(replace, self.prov_run.describe(self.kg.store, records))
+        described = promotion.described_by(self.prov_run, self.kg.store, replace, records)
+        commit = self.kg.store.commit(replace, described)
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
         self.report.quads_added += commit.added

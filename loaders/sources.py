@@ -9,11 +9,11 @@ from typing import Final
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError
-from kg.provenance import Agent
+from kg.provenance import Agent, Derived
 from kg.settings import Settings, settings
 from kg.store.protocol import Store
 from loaders.climate_policy import documents as climate_policy
-from loaders.deriving import Derived, Views
+from loaders.deriving import Views
 from loaders.findings import Findings
 from loaders.hansard import reading as hansard
 from loaders.hansard.authorities import merged

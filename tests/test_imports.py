@@ -47,7 +47,6 @@ PIPELINE = {
     "sources",
     "mentions",
     "findings",
-    "promoting",
     "receiving",
 }
 READ_BY_SOURCES = {"model", "readers", "chunking", "extraction"}

@@ -7,12 +7,13 @@ explains, its description goes too.
 """
 
 from kg.provenance.explanation import Explanation, Source, why_iri, why_triple
-from kg.provenance.recording import Agent, RecordOrigin, RowsOf, Rule, Run, SourceFile, current, locations
+from kg.provenance.recording import Agent, Derived, RecordOrigin, RowsOf, Rule, Run, SourceFile, current, locations
 from kg.provenance.rows import format_rows, parse_rows, row_of
 from kg.provenance.writing import Write
 
 __all__ = [
     "Agent",
+    "Derived",
     "Explanation",
     "RecordOrigin",
     "RowsOf",

@@ -93,6 +93,10 @@ class RecordOrigin:
     """What else holds for the whole of it, such as by which method it was extracted."""
 
 
+Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
+"""Quads of graphs that no source asserts, such as those below ``graph/der/``, each with what it is made from."""
+
+
 @dataclass(slots=True)
 class Run:
     """One invocation of a loader over its sources. It is recorded with the first graph that it changes."""
@@ -131,6 +135,14 @@ class Run:
             return _Revision(store, self, records, changes).patch()
 
         return patch
+
+
+def described(rule: Rule) -> set[Quad]:
+    """Return what ``graph/prov`` says of a rule."""
+    said = {_quad(rule.iri, RDF.type, KG.Rule), _quad(rule.iri, RDFS.label, Literal(rule.label, language="en"))}
+    if rule.threshold is not None:
+        said.add(_quad(rule.iri, KG.threshold, Literal(rule.threshold, datatype=XSD.decimal)))
+    return said
 
 
 _GRAPHS: Final = BASE + "graph/"
@@ -218,10 +230,7 @@ class _Revision:
                 self._say(graph, PROV.wasDerivedFrom, source)
             if origin.rule is not None:
                 self._say(self.run.iri, PROV.used, origin.rule.iri)
-                self._say(origin.rule.iri, RDF.type, KG.Rule)
-                self._say(origin.rule.iri, RDFS.label, Literal(origin.rule.label, language="en"))
-                if origin.rule.threshold is not None:
-                    self._say(origin.rule.iri, KG.threshold, Literal(origin.rule.threshold, datatype=XSD.decimal))
+                self.new[origin.rule.iri] |= described(origin.rule)
             for predicate, value in origin.said:
                 self._say(graph, predicate, value)
             return

@@ -59,6 +59,11 @@ def statements(graph: NamedNode, quads: Iterable[Quad]) -> Statements:
     return found
 
 
+def all_statements(graphs: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNode, Statements]:
+    """Return the `statements` of each graph."""
+    return {graph: statements(graph, quads) for graph, quads in graphs.items()}
+
+
 def statements_sha256(graph: NamedNode, held: Statements) -> str:
     """Return what `content_sha256` returns for these quads; they are canonical already.
 
@@ -93,6 +98,12 @@ def compare(graph: NamedNode, held: Statements, wanted: Statements) -> Delta | N
     if not removed and not added:
         return None
     return Delta(graph, removed, added, statements_sha256(graph, wanted) if wanted else None)
+
+
+def compared(store: Store, wanted: Mapping[NamedNode, Statements]) -> list[Delta]:
+    """Return the differences of what `store` holds in each graph to what it shall hold there, where there is one."""
+    found = (compare(graph, stored_statements(store, graph), held) for graph, held in wanted.items())
+    return [delta for delta in found if delta is not None]
 
 
 def stored_statements(store: Store, graph: NamedNode) -> Statements:

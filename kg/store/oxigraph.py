@@ -209,7 +209,7 @@ class OxigraphStore:
         """Make each graph in `replace` hold exactly the quads given (none: the graph goes), in one atomic step.
 
         Only the difference to the stored graph is written. `describe` is asked, under the write lock, for what
-        ``graph/prov`` has to say of the graphs that do change; it is committed in the same step. Graphs below
+        ``graph/prov`` has to say of the graphs that do change, and which graphs follow; it is one step. Graphs below
         ``graph/ref/`` that the commit leaves without a reference go too, with what ``graph/prov`` says of them, and
         stand among the changes; what `replace` says of such a graph itself stands.
 
@@ -218,16 +218,11 @@ class OxigraphStore:
         """
         if PROV_GRAPH in replace:
             raise InvalidInputError(f"{PROV_GRAPH} is not replaced: `describe` says what to change in it")
-        candidates = {graph: difference.statements(graph, quads) for graph, quads in replace.items()}
+        candidates = difference.all_statements(replace)
         with self._committing() as store:
-            deltas = [
-                delta
-                for graph, wanted in candidates.items()
-                if (delta := difference.compare(graph, difference.stored_statements(store, graph), wanted))
-            ]
-            if not deltas:
-                return Commit(self._head.generation)
-            return self._write(store, deltas, candidates.keys(), describe)
+            if deltas := difference.compared(store, candidates):
+                return self._write(store, deltas, candidates.keys(), describe)
+            return Commit(self._head.generation)
 
     def extend(
         self,
@@ -314,13 +309,16 @@ class OxigraphStore:
         describe: Callable[[Sequence[GraphChange]], Patch] | None,
     ) -> Commit:
         """Write the difference and all that follows from it as one transaction; return when it is on the disk."""
-        ownership.refuse_copies(store, deltas)
         changes = [delta.change() for delta in deltas]
         orphans = orphaned_graphs(store, changes, kept)
         for graph in orphans:
             deltas.append(Delta(graph, difference.stored_statements(store, graph), {}, None))
             changes.append(deltas[-1].change())
         described = describe(tuple(changes)) if describe else Patch()
+        following = difference.compared(store, difference.all_statements(described.graphs))
+        deltas += following
+        ownership.refuse_copies(store, deltas)
+        changes += [delta.change() for delta in following]
         old = self._head
         yielding, self._yielding = self._yielding or Yielding(store), None
         ceded = yielding.cessions(store, deltas)

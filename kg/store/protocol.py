@@ -62,10 +62,13 @@ class GraphChange:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Single quads to take out and to put in."""
+    """What goes with the changes of a commit: single quads of ``graph/prov`` to take out and to put in, and the graphs
+    that follow from the changes, each as it is to be.
+    """
 
     remove: frozenset[Quad] = frozenset()
     add: frozenset[Quad] = frozenset()
+    graphs: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,8 @@ class Store(Snapshotted, Protocol):
         """Make each graph in `replace` hold exactly the quads given (none: the graph goes), in one atomic step.
 
         Only the difference to the stored graph is written. `describe` is asked, under the write lock, for what
-        `graph/prov` has to say of the graphs that do change; it is committed in the same step.
+        `graph/prov` has to say of the graphs that do change, and which graphs follow from them; it is committed in the
+        same step.
         """
         ...
 

@@ -20,12 +20,13 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
 
 from kg import __version__, provenance
 from kg.errors import InvalidInputError, ModelError, QuadciteError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.search.healing import Healed, Progress, heal, text_units
 from kg.tools.model import DatasetCheck, SearchFilters
 from kg.tools.overview import health
 from kg.tools.passages import search as search_passages
 from kg.tools.queries.querying import sparql
+from kg.tools.reviewing import Verdict, review_claim
 
 Operation = Callable[..., dict[str, Any]]
 
@@ -158,6 +159,15 @@ def mentions(kg: KnowledgeGraph, on_progress: Progress, *, full: bool) -> dict[s
     return done
 
 
+def review(kg: KnowledgeGraph, on_progress: Progress, *, claim: str, verdict: Verdict, by: str) -> dict[str, Any]:
+    """Accept or reject a claim as the tool `review_claim` does, in the name of `by`."""
+    sender = SENDER.set(by)
+    try:
+        return review_claim(kg, claim, verdict).model_dump(mode="json", exclude_none=True)
+    finally:
+        SENDER.reset(sender)
+
+
 def quarantine_retry(
     kg: KnowledgeGraph, on_progress: Progress, *, ids: Sequence[str] | None, file: str | None, by: str
 ) -> dict[str, Any]:
@@ -228,7 +238,10 @@ def backup(kg: KnowledgeGraph, on_progress: Progress, *, target: str) -> dict[st
 
 OPERATIONS: Final[Mapping[str, Operation]] = {
     operation.__name__: operation
-    for operation in (search, status, why, explain, load, mentions, quarantine_retry, quarantine_drop, reindex, backup)
+    for operation in (
+        *(search, status, why, explain, load, mentions, review),
+        *(quarantine_retry, quarantine_drop, reindex, backup),
+    )
 }
 
 

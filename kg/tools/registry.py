@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools import jurisdictions, lineage, overview, passages, research
+from kg.tools import jurisdictions, lineage, overview, passages, research, reviewing
 from kg.tools.checks import validating
 from kg.tools.concepts import finding as concepts
 from kg.tools.concepts import mentions, neighborhood
@@ -155,6 +155,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(provisions.kg_query_definition, "Defined terms", frozenset({ZONING})),
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
     Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
+    Tool(reviewing.review_claim, "Review a claim", frozenset({ZONING}), scope="write"),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
     Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),

@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import why_triple
+from kg.provenance.promotion import PROMOTION
 from kg.validation.shapes import Shapes
-from kg.vocabulary import ELI, KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
+from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
 from loaders.findings import without_claims
 from loaders.pipeline import load
-from loaders.promoting import PROMOTION, Verdicts, promoted
 from tests.loaders.conftest import content as content_of
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "zoning"
@@ -160,7 +159,7 @@ def test_the_rule_of_an_edge_and_its_threshold_are_told(kg: KnowledgeGraph) -> N
     assert (KG.threshold, Literal("0.7", datatype=XSD.decimal)) in said
 
 
-GRAPH, CLAIMS = NamedNode("https://example.org/promoted"), NamedNode("https://example.org/claims")
+CLAIMS = NamedNode("https://example.org/claims")
 
 
 def claim(number: int, confidence: str, predicate: NamedNode = KG.subjectTo) -> list[Quad]:
@@ -171,45 +170,6 @@ def claim(number: int, confidence: str, predicate: NamedNode = KG.subjectTo) -> 
         Quad(node, RDF.object, section("2"), CLAIMS),
         Quad(node, KG.confidence, Literal(confidence, datatype=XSD.decimal), CLAIMS),
     ]
-
-
-@pytest.mark.parametrize(
-    ("confidences", "accepted", "rejected", "edges"),
-    [
-        (["0.7"], (), (), 1),
-        (["0.69"], (), (), 0),
-        (["0.69", "0.9"], (), (), 1),
-        (["0.1"], (0,), (), 1),
-        (["0.9"], (), (0,), 0),
-        (["0.9"], (0,), (0,), 0),
-        (["0.9", "0.8"], (), (0,), 1),
-    ],
-)
-def test_a_claim_is_promoted_when_sure_or_accepted_and_never_when_rejected(
-    confidences: list[str], accepted: tuple[int, ...], rejected: tuple[int, ...], edges: int
-) -> None:
-    claims = [claim(number, confidence) for number, confidence in enumerate(confidences)]
-    nodes = [quads[0].subject for quads in claims]
-    verdicts = Verdicts([nodes[each] for each in accepted], [nodes[each] for each in rejected])
-    found = promoted([quad for quads in claims for quad in quads], GRAPH, verdicts, ())
-    assert found == [Quad(section("1"), KG.subjectTo, section("2"), GRAPH)][:edges]
-
-
-def test_what_a_source_asserts_is_not_promoted_again() -> None:
-    asserted = [Quad(section("1"), ELI.cites, section("2"), CLAIMS)]
-    assert promoted(claim(0, "0.9", ELI.cites), GRAPH, Verdicts(), asserted) == []
-
-
-def test_a_person_decides_at_the_next_load(kg: KnowledgeGraph, tmp_path: Path) -> None:
-    quads = loaded(kg)
-    claims = {q.subject for q in quads if q.predicate == RDF.subject and q.object == section("17.04.030")}
-    [node] = claims
-    reviews = mint("graph", "cur", "reviews")
-    kg.store.commit({reviews: [Quad(reviews, KG.rejects, node, reviews)]})
-    assert Verdicts.read(kg.store).rejected == {node}
-    path = variant(tmp_path, "except in compliance with", "except  in  compliance  with")
-    path.write_text(path.read_text(encoding="utf-8").replace("No land may", "Nowhere may land"), encoding="utf-8")
-    assert not [edge for edge in edges(loaded(kg, path)) if edge[0] == "17.04.030"]
 
 
 def test_without_claims_leaves_the_rules_and_their_spans() -> None:
