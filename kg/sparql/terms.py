@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
@@ -75,23 +76,34 @@ def bind(query: str, /, **terms: Bindable | Sequence[Bindable] | Sequence[Row]) 
     Every name must occur, and every ``$name`` be given, else TypeError.
     """
     texts = {name: _text(value) for name, value in terms.items()}
-    used: set[str] = set()
+    pieces = _pieces(query)
+    for _, name, _ in pieces:
+        if name and name not in texts:
+            given = ", ".join(sorted(texts)) or "nothing"
+            raise TypeError(f"the query has ${name}, but no term was given for it (given: {given})")
+    if unused := sorted(texts.keys() - {name for _, name, _ in pieces}):
+        raise TypeError(f"the query has no ${', $'.join(unused)}")
+    return "".join(before + (texts[name] if name else "") + after for before, name, after in pieces)
+
+
+@lru_cache(maxsize=1024)
+def _pieces(query: str) -> Sequence[tuple[str, str, str]]:
+    """Return `query` as what stands before each ``$name``, the name, and the space that it needs after it.
+
+    The last piece has no name. The queries that are bound are few and written in code, so each is cut once.
+    """
+    pieces: list[tuple[str, str, str]] = []
     parts: list[str] = []
     for token in tokens(query):
         if token.kind != "variable" or token.text[0] != "$":
             parts.append(token.text)
             continue
-        name = token.text[1:]
-        if name not in texts:
-            given = ", ".join(sorted(texts)) or "nothing"
-            raise TypeError(f"the query has ${name}, but no term was given for it (given: {given})")
-        used.add(name)
-        before = "" if token.start == 0 or query[token.start - 1] in _TOUCHABLE else " "
+        if token.start and query[token.start - 1] not in _TOUCHABLE:
+            parts.append(" ")
         after = "" if token.end == len(query) or query[token.end] in _TOUCHABLE else " "
-        parts.append(before + texts[name] + after)
-    if unused := sorted(texts.keys() - used):
-        raise TypeError(f"the query has no ${', $'.join(unused)}")
-    return "".join(parts)
+        pieces.append(("".join(parts), token.text[1:], after))
+        parts.clear()
+    return (*pieces, ("".join(parts), "", ""))
 
 
 def _text(value: Bindable | Sequence[Bindable] | Sequence[Row]) -> str:
