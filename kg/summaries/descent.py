@@ -1,10 +1,11 @@
-"""From the highest sections of a code down to those that a question is about, by their summaries alone.
+"""From the highest sections of a code down to those that a question is about, by their summaries.
 
 At each step the parts of the sections chosen before compete, and the best `top_k` go on; a section without parts that
-is chosen is a result. By vectors, a section counts as much as the best of its own summary and those below it: the few
-sentences about a large part of a code cannot name all that stands there. The trace tells of every candidate, and plain
-search over the same sections is asked besides: it reads the text itself and no summary, so where the two differ, one
-of them may have missed something.
+is chosen is a result. Without an endpoint that rates them, a section counts as much as the best of its own summary and
+what is below it, since the few sentences about a large part of a code cannot name all that stands there; and what
+stands at the bottom counts by its own text too, as `kg.summaries.scoring` says. The trace tells of every candidate, and
+plain search over the same sections is asked besides: it reads the text and no summary, so where the two differ, one of
+them may have missed something.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Final
 
 from kg.errors import IndexUnavailableError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.summaries import hierarchy, vectors
+from kg.search.protocol import Candidate as Found
+from kg.summaries import hierarchy
 from kg.summaries.hierarchy import Hierarchy, State
-from kg.summaries.scoring import Score, by_chat, by_vectors
+from kg.summaries.scoring import WORDS, Evidence, Score, by_chat, by_evidence
 from kg.summaries.sentences import shortened
 from kg.upstream.chat import ChatEndpoint
 
@@ -86,7 +88,8 @@ def descend(
 ) -> Descent:
     """Return the sections that `question` is about, by the summaries of the code of `municipality`.
 
-    With `endpoint`, that rates the candidates of each step; where it fails, a note says so and vectors decide.
+    With `endpoint`, that rates the candidates of each step; where it fails, a note and the step say so, and vectors
+    decide from there on.
     Raises NotFoundError where the municipality has no sections.
     """
     return _Descending(kg, municipality, question, top_k, endpoint).run()
@@ -107,8 +110,11 @@ class _Descending:
         self.top_k, self.endpoint = top_k, endpoint
         self.tree = hierarchy.kept(kg, municipality)
         self.notes: list[str] = []
-        self.cosines: dict[str, Score] = {}
-        self.made_by = ""
+        self.known: dict[str, Score] = {}
+        self.scored_by = ""
+        self.units = [section for section in self.tree.order if self.tree.heights.get(section) == 0]
+        """What plain search ranks too."""
+        self.plain: Sequence[Found] | None = None
 
     def run(self) -> Descent:
         tree = self.tree
@@ -138,7 +144,7 @@ class _Descending:
             section, score = level[number], scores[number]
             chosen = place <= self.top_k
             why = f"{_ordinal(place)} of {len(level)} by {scored_by}"
-            why += f", {score.reason}" if score.reason else ""
+            why += f": {score.reason}" if score.reason else ""
             if not chosen:
                 why += f"; the last of the {self.top_k} chosen has {last:.2f}"
             name, state = self.tree.sections[section].name, self.tree.states[section]
@@ -146,33 +152,49 @@ class _Descending:
         return Step(scored_by, candidates)
 
     def scores(self, level: Sequence[str]) -> tuple[str, list[Score]]:
+        failed = ""
         if self.endpoint is not None:
             try:
                 shown = [self.shown(section) for section in level]
                 return f"ratings of {self.endpoint.name}", by_chat(self.endpoint, self.question, shown)
             except UpstreamError as error:
                 self.notes.append(f"The chat endpoint did not rate the summaries, so vectors decided: {error}")
-                self.endpoint = None
-        if not self.cosines:
-            self.compare_all()
-        return self.made_by, [self.cosines[section] for section in level]
+                failed, self.endpoint = f" (not by ratings: {self.endpoint.name} gave none)", None
+        if not self.known:
+            self.score_all()
+        return self.scored_by + failed, [self.known[section] for section in level]
 
-    def compare_all(self) -> None:
-        """Score every section by the best of its own summary and those below it."""
+    def score_all(self) -> None:
+        """Score every section by the best of what speaks for itself and for those below it."""
         tree = self.tree
         listed = [section for section in tree.order if section in tree.heights]
-        texts = [standing_for(tree, section) for section in listed]
-        made_by, cosines = by_vectors(self.kg, self.municipality, self.question, texts)
-        self.made_by = "shared words" if made_by == vectors.WORDS else "cosine"
-        best = {section: (cosine, section) for section, cosine in zip(listed, cosines, strict=True)}
+        found = {each.iri: each for each in self.searched(len(self.units))}
+        evidence = [
+            Evidence(standing_for(tree, section), section in tree.summaries, found.get(section)) for section in listed
+        ]
+        self.scored_by, scores = by_evidence(self.kg, self.municipality, self.question, evidence)
+        best = {section: (score, section) for section, score in zip(listed, scores, strict=True)}
         for section in reversed(listed):
             # Of equals the section itself, then its first part.
             best[section] = max(
-                [best[section], *(best[part] for part in tree.parts(section))], key=lambda each: each[0]
+                [best[section], *(best[part] for part in tree.parts(section))], key=lambda each: each[0].value
             )
-        for section, (cosine, through) in best.items():
-            reason = "" if through == section else f"for {tree.sections[through].name}, which is below it"
-            self.cosines[section] = Score(cosine, reason)
+        for section, (score, through) in best.items():
+            below = "" if through == section else f", for {tree.sections[through].name}, which is below it"
+            self.known[section] = Score(score.value, score.reason + below)
+
+    def searched(self, limit: int) -> Sequence[Found]:
+        """Return what plain search has, at least its first `limit`; it is asked once."""
+        if self.plain is None:
+            self.plain = ()
+            try:
+                if self.units:
+                    self.plain = self.kg.search.rank(self.question, units=self.units, limit=limit).candidates
+                    if not self.plain:
+                        self.notes.append("Plain search has none of these sections: they are not in the index.")
+            except IndexUnavailableError as error:
+                self.notes.append(f"Plain search could not be asked: {error}")
+        return self.plain
 
     def shown(self, section: str) -> str:
         """Return what an endpoint is shown of a section: what stands for it, and the headings of its parts."""
@@ -187,25 +209,16 @@ class _Descending:
 
     def note_states(self, steps: Sequence[Step]) -> None:
         states = [candidate.state for step in steps for candidate in step.candidates]
-        for state, meaning in (("missing", "were compared by their headings alone"), ("stale", "may say what was")):
+        for state, meaning in (("missing", "were compared without one"), ("stale", "may say what was")):
             if count := states.count(state):  # type: ignore[arg-type]  # one of the states
                 self.notes.append(f"The summaries of {count} of {len(states)} candidates are {state}: these {meaning}.")
-        if any(step.scored_by == "shared words" for step in steps):
+        if self.scored_by == WORDS:
             self.notes.append("No embedding model is there, so this was matched by words alone (kg models pull).")
 
     def compare(self, descent: Descent) -> None:
         """Ask plain search for the same sections, and tell where it differs."""
         tree = self.tree
-        units = [iri for iri in tree.order if tree.heights.get(iri) == 0]
-        if not units:
-            return
-        try:
-            found = self.kg.search.rank(self.question, units=units, limit=self.top_k).candidates
-        except IndexUnavailableError as error:
-            self.notes.append(f"Plain search could not be asked: {error}")
-            return
-        if not found:
-            self.notes.append("Plain search has none of these sections: they are not in the index.")
+        found = self.searched(self.top_k)[: self.top_k]
         mine = {leaf.section for leaf in descent.leaves}
         descent.agreeing = sum(candidate.iri in mine for candidate in found)
         descent.otherwise = [

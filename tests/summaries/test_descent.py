@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kg.errors import NotFoundError
+from kg.errors import IndexUnavailableError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.summaries.building import build
 from kg.summaries.descent import descend
@@ -36,11 +36,16 @@ def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGra
     steps = descend(town, TOWN, "how many hives of bees", 1).steps
     assert [len(step.candidates) for step in steps] == [1, 2, 1, 2]
     bees, hens = steps[3].candidates
-    assert (bees.chosen, bees.why) == (True, "1st of 2 by cosine")
-    assert (hens.chosen, hens.why) == (False, f"2nd of 2 by cosine; the last of the 1 chosen has {bees.score:.2f}")
+    assert (bees.chosen, bees.why) == (True, "1st of 2 by summaries and texts: summary 0.60, words 1.00")
+    assert (hens.chosen, hens.why) == (
+        False,
+        f"2nd of 2 by summaries and texts: summary 0.02; the last of the 1 chosen has {bees.score:.2f}",
+    )
     assert bees.score > hens.score
     animals, fences = steps[1].candidates
-    assert animals.why == "1st of 2 by cosine, for 7.2.1.1 Bees, which is below it"
+    assert (
+        animals.why == "1st of 2 by summaries and texts: summary 0.60, words 1.00, for 7.2.1.1 Bees, which is below it"
+    )
     assert fences.name == "7.1 Fences"
 
 
@@ -68,7 +73,7 @@ def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[
     assert [leaf.section for leaf in found.leaves] == [iri("2.1")]
     [other] = found.otherwise
     assert (other.section, other.rank, found.agreeing) == (iri("1.1"), 1, 0)
-    assert other.lost_at.startswith("step 1: 1 Fences was 2nd of 2 by cosine")
+    assert other.lost_at.startswith("step 1: 1 Fences was 2nd of 2 by summaries and texts")
 
 
 def test_what_a_summary_above_does_not_name_is_found_by_the_one_that_does(
@@ -80,16 +85,43 @@ def test_what_a_summary_above_does_not_name_is_found_by_the_one_that_does(
     build(town, TOWN, iri("2.3.7"))
     found = descend(town, TOWN, "whoever has a trombone shall play softly", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("2.3.7")]
-    assert found.steps[0].candidates[0].why == "1st of 2 by cosine, for 2.3.7 Odd, which is below it"
+    assert found.steps[0].candidates[0].why == (
+        "1st of 2 by summaries and texts: summary 0.95, words 1.00, for 2.3.7 Odd, which is below it"
+    )
 
 
 def test_without_summaries_headings_are_compared_and_that_is_told(town: KnowledgeGraph) -> None:
     found = descend(town, TOWN, "animals such as bees", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
     assert found.leaves[0].summary is None
-    assert found.notes == [
-        "The summaries of 6 of 6 candidates are missing: these were compared by their headings alone."
-    ]
+    assert found.notes == ["The summaries of 6 of 6 candidates are missing: these were compared without one."]
+
+
+def test_what_no_summary_names_is_found_by_the_text(opened: Callable[..., KnowledgeGraph]) -> None:
+    rare = "A drum may be struck once a day at noon, and at no other hour of it."
+    laws = [*large_code(1, 2, 6), Law("1.1.9", "Well", " ".join([each.text or "" for each in large_code(1, 1, 6)]))]
+    laws[-1] = Law("1.1.9", "Well on a lot", f"{laws[-1].text} {rare}", "1.1", 9)
+    town = opened(laws)
+    build(town, TOWN)
+    found = descend(town, TOWN, "drum struck at noon", 1)
+    [leaf] = found.leaves
+    assert leaf.section == iri("1.1.9")
+    assert leaf.summary is not None
+    assert "drum" not in leaf.summary
+    assert found.agreeing == 1
+
+
+def test_without_an_index_summaries_decide_alone_and_that_is_told(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+
+    def gone(*_: Any, **__: Any) -> None:
+        raise IndexUnavailableError("the index process was stopped")
+
+    town.search.rank = gone  # type: ignore[method-assign]
+    found = descend(town, TOWN, "hives of bees", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert {step.scored_by for step in found.steps} == {"summaries"}
+    assert found.notes == ["Plain search could not be asked: the index process was stopped"]
 
 
 def test_a_commit_is_seen_by_the_next_descent_and_only_new_texts_are_embedded(town: KnowledgeGraph) -> None:
@@ -131,7 +163,7 @@ def test_without_a_model_words_decide_and_that_is_told(town: KnowledgeGraph) -> 
     found = descend(town, TOWN, "hives of bees", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
     assert "No embedding model is there" in found.notes[-1]
-    assert found.steps[0].scored_by == "shared words"
+    assert found.steps[0].scored_by == "words of summaries and texts"
 
 
 def test_there_is_no_descent_where_there_is_no_code(town: KnowledgeGraph) -> None:
@@ -152,7 +184,7 @@ def test_an_endpoint_rates_where_one_is_given(town: KnowledgeGraph, stand_in: Ca
     server = stand_in(answer=rate)
     found = descend(town, TOWN, "hens", 1, endpoint=ChatEndpoint(server.url, "judge"))
     assert [leaf.section for leaf in found.leaves] == [iri("7.1.1")]
-    assert found.steps[1].candidates[0].why == "1st of 2 by ratings of 127.0.0.1/judge, says so"
+    assert found.steps[1].candidates[0].why == "1st of 2 by ratings of 127.0.0.1/judge: says so"
     assert found.steps[1].candidates[0].score == 0.9
 
 
@@ -166,3 +198,5 @@ def test_where_the_ratings_are_none_vectors_decide(
     assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
     assert len(server.asked) == 1
     assert found.notes[0].startswith("The chat endpoint did not rate the summaries, so vectors decided")
+    assert found.steps[0].scored_by == "summaries and texts (not by ratings: 127.0.0.1/judge gave none)"
+    assert {step.scored_by for step in found.steps[1:]} == {"summaries and texts"}
