@@ -19,6 +19,9 @@ _FORMS: Final[tuple[Form, ...]] = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")
 _UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
 _SILENT: Final = "SILENT"
 _DATASET: Final = ("FROM", "FROMNAMED")
+_FROM: Final = re.compile(r"FROM", re.IGNORECASE)
+_BEFORE: Final = re.compile(r":\w{0,63}\Z", re.ASCII)
+"""What stands before FROM where that ends the local part of a prefixed name: ``prov:wasDerivedFrom``."""
 _GRAPH_NAME_FOLLOWS: Final = frozenset({"GRAPH", "FROM", "NAMED", "DESCRIBE"})
 _MAX_DEPTH: Final = 256
 _POSITION: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
@@ -186,7 +189,7 @@ def names_dataset(query: str) -> bool:
     No keyword or function but FROM ends so, whatever it touches (``ASKFROM<g>``); as a prefix it is the keyword unless
     the query declares it.
     """
-    if "FROM" not in query.upper():
+    if all(_BEFORE.search(query, max(0, each.start() - 64), each.start()) for each in _FROM.finditer(query)):
         return False
     declared: set[str] = set()
     prefixes: set[str] = set()

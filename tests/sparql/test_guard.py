@@ -342,6 +342,9 @@ def test_a_syntax_error_can_be_told_of_any_text(text: str) -> None:
         ('SELECT * { ?s ?p """ from\\n from """ }', False),
         ("PREFIX from: <a:> SELECT * { ?s from:p ?o }", False),
         ("PREFIX a: <a:> SELECT * { ?s a:from ?o }", False),
+        ("PREFIX a: <a:> SELECT * { ?s a:wasDerivedFrom ?o }", False),
+        ("PREFIX a: <a:> SELECT * FROM <a:b> { ?s a:wasDerivedFrom ?o }", True),
+        ("PREFIX a: <a:> SELECT * { ?s a:" + "b" * 70 + "From ?o }", False),
     ],
 )
 def test_a_query_that_names_its_dataset_is_told_from_one_that_does_not(query: str, named: bool) -> None:

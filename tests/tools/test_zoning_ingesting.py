@@ -119,7 +119,7 @@ def test_html_is_read_as_its_lines(kg):
     [
         ({"parent_id": "9.2"}, "below itself"),
         ({"level": "storey"}, "'level' is 'storey'"),
-        ({"level": 0}, "'level' is 0"),
+        ({"level": 0}, "'level' is '?0"),
         ({"section_id": " "}, "section_id"),
         ({"raw_content": "a\ud800"}, "surrogate"),
     ],

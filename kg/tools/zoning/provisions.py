@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
@@ -21,6 +21,7 @@ from kg.tools.zoning.names import (
     DistrictName,
     StandardType,
     UseName,
+    Vocabulary,
     matching,
     missing,
     named,
@@ -31,7 +32,7 @@ from kg.tools.zoning.names import (
 )
 from kg.tools.zoning.places import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
 from kg.tools.zoning.rules import Rule, RuleEvidence, evidences, read_rules
-from kg.vocabulary import KG, QUDT, SKOS, Kind, mint
+from kg.vocabulary import KG, SKOS, Kind, mint
 
 PERMISSIONS: Final = """
 SELECT ?rule ?graph ?district ?about WHERE {
@@ -51,8 +52,13 @@ SELECT ?rule ?graph ?about WHERE {
   FILTER NOT EXISTS { ?rule kg:district ?district }
 }"""
 
-OF_DISTRICTS: Final = """
-SELECT ?rule ?district WHERE { VALUES ?district { $districts } ?rule kg:district ?district }"""
+COUNTED: Final = """
+SELECT ?district (COUNT(?rule) AS ?count) WHERE {
+  { VALUES ?district { $districts } ?rule kg:district ?district }
+  UNION { ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section
+          FILTER NOT EXISTS { ?rule kg:district ?any } }
+  FILTER(STRSTARTS(STR(?rule), $kind))
+} GROUP BY ?district"""
 
 DEFINITIONS: Final = """
 SELECT ?definition ?graph ?term WHERE {
@@ -140,7 +146,7 @@ def kg_query_permissions(
     state: StateName,
     district: DistrictName = None,
     use: UseName = None,
-    limit: PageSize = 50,
+    limit: PageSize = 25,
     offset: Skipped = 0,
 ) -> PermissionResult:
     """Tell which uses are permitted in which districts, on which conditions.
@@ -159,12 +165,17 @@ def kg_query_permissions(
     uses = words.uses if use is None else named("use", use, words.uses, place, notes)
     reader.ran.clear()
     if use is None:
-        found = _around(reader, "permission", PERMISSIONS, districts, offset, limit)
+        counts = _counted(reader, "permission", place, words)
+        total = sum(counts.get(iri, 0) for iri in districts)
+        shown, passed = _on_page(counts, districts, offset, limit)
+        found = _found(reader, "permissions", PERMISSIONS, shown)
     else:
-        found = [each for each in _found(reader, "permissions", PERMISSIONS, districts) if each.about in uses]
+        everything = _found(reader, "permissions", PERMISSIONS, words.districts)
+        found = [each for each in everything if each.about in uses and each.district in districts]
+        total, passed = len(found), 0
     at, among = _ranks(districts), _ranks(uses)
-    found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, 0), each.iri))
-    page = _page(reader, found, offset, limit)
+    found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, len(among)), each.iri))
+    page = _read_all(reader, found[offset - passed : offset - passed + limit])
     permissions = [
         Permission(
             district=districts[each.district or ""].code,
@@ -179,12 +190,12 @@ def kg_query_permissions(
         )
         for each, rule, evidence in page
     ]
-    if not found:
+    if not total:
         notes.append(_nothing(place, "permission", bool(words.uses)))
     return reader.finish(
         PermissionResult(municipality=place.name, state=_state(place), permissions=permissions, notes=notes),
-        total=len(found),
-        next_offset=page_of(found, offset, limit),
+        total=total,
+        next_offset=page_of(range(total), offset, limit),
     )
 
 
@@ -194,7 +205,7 @@ def kg_query_standards(
     state: StateName,
     district: DistrictName = None,
     standard_type: StandardType = None,
-    limit: PageSize = 50,
+    limit: PageSize = 25,
     offset: Skipped = 0,
 ) -> StandardResult:
     """Tell the dimensions that districts prescribe: lot area, setbacks, height, coverage, density, parking.
@@ -211,36 +222,41 @@ def kg_query_standards(
     words = vocabulary(reader, place)
     districts = words.districts if district is None else named("district", district, words.districts, place, notes)
     reader.ran.clear()
-    others = [*reader.kept("standards for no district", bind(ELSEWHERE, municipality=NamedNode(place.iri)), _read)]
-    bound = None
     if standard_type is None:
-        found = _around(reader, "standard", STANDARDS, districts, offset, limit)
+        counts = _counted(reader, "standard", place, words)
+        elsewhere = counts.get("", 0)
+        total = sum(counts.get(iri, 0) for iri in districts)
+        shown, passed = _on_page(counts, districts, offset, limit)
+        found = _found(reader, "standards", STANDARDS, shown)
+        if district is None and elsewhere:
+            found += _elsewhere(reader, place) if offset + limit > total else ()
+            passed = min(passed, total)
+            total, elsewhere = total + elsewhere, 0
     else:
-        everything = _found(reader, "standards", STANDARDS, words.districts)
-        known = {code_of(each.about) for each in (*everything, *others)}
-        types, bound = types_named(standard_type, list(known), place, notes)
-        found = [each for each in everything if each.district in districts and code_of(each.about) in types]
-        others = [each for each in others if code_of(each.about) in types]
-    if district is None:
-        found, others = [*found, *others], []
+        everything = _found(reader, "standards", STANDARDS, words.districts) + _elsewhere(reader, place)
+        types, bound = types_named(standard_type, sorted({code_of(each.about) for each in everything}), place, notes)
+        found = [each for each in everything if code_of(each.about) in types]
+        if bound is not None:
+            rules = read_rules(reader, {each.iri: each.graph for each in found})
+            found = [each for each in found if rules[each.iri].code(KG.bound) in (bound, None)]
+        elsewhere = 0 if district is None else sum(each.district is None for each in found)
+        found = [each for each in found if each.district in districts or (district is None and each.district is None)]
+        total, passed = len(found), 0
     at = _ranks(districts)
     found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, each.iri))
-    if bound is not None:
-        rules = read_rules(reader, {each.iri: each.graph for each in found})
-        found = [each for each in found if rules[each.iri].code(KG.bound) in (bound, None)]
-    if others:
-        notes.append(f"{len(others)} more are for no district that is named with them: ask without district.")
-    page = _page(reader, found, offset, limit)
+    if elsewhere:
+        notes.append(f"{elsewhere} more are for no district that is named with them: ask without district.")
+    page = _read_all(reader, found[offset - passed : offset - passed + limit])
     standards = [
         standard_of(rule, evidence, districts[each.district].code if each.district else None)
         for each, rule, evidence in page
     ]
-    if not found:
+    if not total:
         notes.append(_nothing(place, "standard", bool(words.districts)))
     return reader.finish(
         StandardResult(municipality=place.name, state=_state(place), standards=standards, notes=notes),
-        total=len(found),
-        next_offset=page_of(found, offset, limit),
+        total=total,
+        next_offset=page_of(range(total), offset, limit),
     )
 
 
@@ -286,7 +302,7 @@ def kg_query_definition(
             section_ref=rule.section(KG.definedIn),
             evidence=evidence,
         )
-        for each, rule, evidence in _page(reader, found, offset, limit)
+        for each, rule, evidence in _read_all(reader, found[offset : offset + limit])
     ]
     if len({each.definition_text for each in definitions}) > 1 and len({each.term for each in definitions}) == 1:
         notes.append("The code defines this term in several ways; each holds where its section says.")
@@ -299,15 +315,13 @@ def kg_query_definition(
 
 def standard_of(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
     """Return a standard as an answer has it."""
-    quantity = rule.one(KG.quantity)
-    number = None if quantity is None else rule.one(QUDT.numericValue, quantity)
-    unit = None if quantity is None else rule.one(QUDT.hasUnit, quantity)
+    number, unit = rule.quantity() or (None, None)
     return Standard(
         district=district,
         standard_type=rule.code(KG.standardType) or "",
         bound=rule.code(KG.bound),
-        value=None if number is None else float(number),
-        unit=None if unit is None else code_of(unit),
+        value=number,
+        unit=unit,
         raw_value=rule.one(KG.rawValue) or "",
         raw_unit=rule.one(KG.rawUnit),
         applies_to=rule.one(KG.appliesTo),
@@ -317,31 +331,44 @@ def standard_of(rule: Rule, evidence: RuleEvidence, district: str | None) -> Sta
     )
 
 
-def _found(reader: Reader, purpose: str, query: str, districts: Mapping[str, object]) -> list[Found]:
-    if not districts:
-        return []
-    return [*reader.kept(purpose, bind(query, districts=[NamedNode(iri) for iri in districts]), _read)]
-
-
-def _around(
-    reader: Reader, kind: Kind, query: str, districts: Mapping[str, object], offset: int, limit: int
-) -> list[Found]:
-    """Return the rules of one kind for these districts, in their order.
-
-    What the rules are about is read of those districts alone whose rules are on the page, for it takes long.
-    """
-    root = mint(kind, "x").value[:-1]
-
-    def read(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str]]:
-        return [(iri_of(row["rule"]), iri_of(row["district"])) for row in rows]
-
+def _found(reader: Reader, purpose: str, query: str, districts: Iterable[str]) -> list[Found]:
     nodes = [NamedNode(iri) for iri in districts]
-    pairs = reader.kept("rules of the districts", bind(OF_DISTRICTS, districts=nodes), read)
-    places = _ranks(districts)
-    mine = sorted((places[district], iri, district) for iri, district in pairs if iri.startswith(root))
-    shown = {district for _, _, district in mine[offset : offset + limit]}
-    found = _found(reader, f"{kind}s", query, {iri: None for iri in districts if iri in shown})
-    return [*(Found(iri, "", district, "") for _, iri, district in mine if district not in shown), *found]
+    return [*reader.kept(purpose, bind(query, districts=nodes), _read)] if nodes else []
+
+
+def _elsewhere(reader: Reader, place: Place) -> list[Found]:
+    return [*reader.kept("standards for no district", bind(ELSEWHERE, municipality=NamedNode(place.iri)), _read)]
+
+
+def _counted(reader: Reader, kind: Kind, place: Place, words: Vocabulary) -> Mapping[str, int]:
+    """Return how many rules of a kind each district has; for none, those that are for no district."""
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> dict[str, int]:
+        return {iri_of(row["district"]) if "district" in row else "": int(text_of(row["count"])) for row in rows}
+
+    query = bind(
+        COUNTED,
+        districts=[NamedNode(iri) for iri in words.districts],
+        municipality=NamedNode(place.iri),
+        kind=Literal(mint(kind, "x").value[:-1]),
+    )
+    return reader.kept(f"{kind}s by district", query, read)
+
+
+def _on_page(counts: Mapping[str, int], districts: Iterable[str], offset: int, limit: int) -> tuple[list[str], int]:
+    """Return which of `districts` have rules on a page, and how many rules those before them have.
+
+    What rules are about is read of these districts alone, for it takes long.
+    """
+    shown: list[str] = []
+    start, passed = 0, offset
+    for iri in districts:
+        end = start + counts.get(iri, 0)
+        if start < offset + limit and end > offset and end > start:
+            passed = passed if shown else start
+            shown.append(iri)
+        start = end
+    return shown, passed
 
 
 def _ranks(things: Mapping[str, object]) -> dict[str, int]:
@@ -361,10 +388,10 @@ def _read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
     ]
 
 
-def _page(reader: Reader, found: Sequence[Found], offset: int, limit: int) -> list[tuple[Found, Rule, RuleEvidence]]:
-    shown = found[offset : offset + limit]
-    rules = read_rules(reader, {each.iri: each.graph for each in shown})
-    return list(zip(shown, rules.values(), evidences(reader, list(rules.values())), strict=True))
+def _read_all(reader: Reader, found: Sequence[Found]) -> list[tuple[Found, Rule, RuleEvidence]]:
+    rules = read_rules(reader, {each.iri: each.graph for each in found})
+    evidence = dict(zip(rules, evidences(reader, list(rules.values())), strict=True))
+    return [(each, rules[each.iri], evidence[each.iri]) for each in found]
 
 
 def _other_name(code: str, name: str) -> str | None:

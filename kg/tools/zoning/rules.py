@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,27 +10,25 @@ from pydantic import Field
 from pyoxigraph import NamedNode
 
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
 from kg.tools.budget import Lean
 from kg.tools.hydration import Descriptions, code_of, describe
 from kg.tools.reading import Reader, iri_of, text_of
 from kg.tools.zoning.places import key_of
-from kg.vocabulary import BASE, DCTERMS, KG, OA, PROV
+from kg.vocabulary import BASE, DCTERMS, KG, OA, PROV, QUDT
 
+# A rule by its number and not its IRI: of some hundred rows, what is said again in each takes longest.
 # One property at a time, after the lookup by subject: OPTIONAL inside GRAPH has the engine read the whole store.
 RULES: Final = """
-SELECT ?rule ?property ?value WHERE {
-  VALUES ?rule { $rules } ?rule ?property ?value
-  FILTER(?property NOT IN (rdf:type, kg:district, kg:landUse))
-}"""
-
-PARTS: Final = """
-SELECT ?part ?property ?value WHERE {
-  { VALUES ?part { $parts } ?part ?property ?value FILTER(?property NOT IN (rdf:type, oa:hasSource)) }
-  UNION { VALUES ?part { $sections } ?part dcterms:title ?value BIND(dcterms:title AS ?property) }
+SELECT ?number ?part ?property ?value WHERE {
+  VALUES (?number ?rule) { $rules }
+  { ?rule ?property ?value FILTER(?property NOT IN (rdf:type, kg:district, kg:landUse, kg:quantity, kg:evidence)) }
+  UNION { ?rule kg:quantity|kg:evidence ?part . ?part ?property ?value
+          FILTER(?property NOT IN (rdf:type, oa:hasSource)) }
+  UNION { ?rule kg:definedIn ?part . ?part dcterms:title ?value BIND(dcterms:title AS ?property) }
 }"""
 
 _GRAPHS: Final = BASE + "graph/"
+_NOTHING: Final[dict[str, list[str]]] = {}
 
 
 class Span(Lean):
@@ -60,20 +57,23 @@ class RuleEvidence(Lean):
 
 @dataclass(slots=True)
 class Rule:
-    """All that is said of a permission, a standard or a definition."""
+    """All that is said of a permission, a standard, a definition or a citation."""
 
     iri: str
     graph: str
-    said: dict[str, dict[str, list[Term]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
-    """By subject, the rule itself or what it rests on, and property."""
+    said: dict[str, list[str]] = field(default_factory=dict)
+    """By property."""
+    parts: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    """What is said of the quantity, the spans and the section that it rests on, by IRI and property."""
 
     def all(self, name: NamedNode, of: str | None = None) -> list[str]:
         """Return the values of one property, sorted."""
-        return sorted(text_of(term) for term in self.said[of or self.iri].get(name.value, ()))
+        return sorted((self.said if of is None else self.parts.get(of, _NOTHING)).get(name.value, ()))
 
     def one(self, name: NamedNode, of: str | None = None) -> str | None:
         """Return the first value of one property."""
-        return min((text_of(term) for term in self.said[of or self.iri].get(name.value, ())), default=None)
+        found = (self.said if of is None else self.parts.get(of, _NOTHING)).get(name.value)
+        return None if found is None else found[0] if len(found) == 1 else min(found)
 
     def code(self, name: NamedNode) -> str | None:
         """Return the code that a property names in its list."""
@@ -85,45 +85,39 @@ class Rule:
         value = self.one(name)
         return None if value is None else key_of(value)
 
+    def quantity(self) -> tuple[float, str] | None:
+        """Return the number that it prescribes, with the code of its unit."""
+        for part, said in self.parts.items():
+            if QUDT.numericValue.value in said and (unit := self.one(QUDT.hasUnit, part)) is not None:
+                return float(self.one(QUDT.numericValue, part) or 0), code_of(unit)
+        return None
+
     def spans(self) -> list[Span]:
         """Return the words that it rests on."""
         found = [
             Span(
-                start=int(self.one(KG.start, span) or 0),
-                end=int(self.one(KG.end, span) or 0),
-                text=self.one(OA.exact, span) or "",
+                start=int(self.one(KG.start, part) or 0),
+                end=int(self.one(KG.end, part) or 0),
+                text=self.one(OA.exact, part) or "",
             )
-            for span in self.all(KG.evidence)
+            for part, said in self.parts.items()
+            if OA.exact.value in said
         ]
         return sorted(found, key=lambda span: (span.start, span.end))
 
 
 def read_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
     """Return the rules of these IRIs, each in its graph, in this order."""
-    rules = {iri: Rule(iri, graph) for iri, graph in graphs.items()}
-    if not rules:
-        return rules
-    query = bind(RULES, rules=[NamedNode(iri) for iri in rules])
-    for rule, name, value in reader.tuples("what the rules say", query):
-        if rule is not None and name is not None and value is not None:
-            rules[iri_of(rule)].said[iri_of(rule)][iri_of(name)].append(value)
-    holders: dict[str, list[Rule]] = defaultdict(list)
-    for each in rules.values():
-        for link in (KG.evidence, KG.quantity, KG.definedIn):
-            for part in each.all(link):
-                holders[part].append(each)
-    sections = {part for each in rules.values() for part in each.all(KG.definedIn)}
-    if holders:
-        query = bind(
-            PARTS,
-            parts=[NamedNode(part) for part in holders if part not in sections],
-            sections=[NamedNode(part) for part in sorted(sections)],
-        )
-        for node, name, value in reader.tuples("what they rest on", query):
-            if node is not None and name is not None and value is not None:
-                for each in holders[iri_of(node)]:
-                    each.said[iri_of(node)][iri_of(name)].append(value)
-    return rules
+    rules = [Rule(iri, graph) for iri, graph in graphs.items()]
+    if rules:
+        query = bind(RULES, rules=[(number, NamedNode(rule.iri)) for number, rule in enumerate(rules)])
+        for number, part, name, value in reader.tuples("what the rules say", query):
+            if number is None or name is None or value is None:
+                continue
+            rule = rules[int(text_of(number))]
+            said = rule.said if part is None else rule.parts.setdefault(iri_of(part), {})
+            said.setdefault(iri_of(name), []).append(text_of(value))
+    return {rule.iri: rule for rule in rules}
 
 
 Origin = tuple[str | None, str | None, str | None, str | None]
