@@ -21,7 +21,7 @@ from loaders.zoning.drafts import Draft, finished
 from loaders.zoning.headings import SECTION, heading_of
 from loaders.zoning.model import HISTORY, Citation, Code, Note, Subsection
 from loaders.zoning.outline import unique
-from loaders.zoning.writing import Body, Content
+from loaders.zoning.writing import Body, Content, WrittenTable
 
 NAMESPACE: Final = "https://code.dccouncil.us/schemas/dc-library"
 MUNICIPALITY: Final = "District of Columbia"
@@ -34,6 +34,10 @@ _SUBHEADING, _AFTERTEXT, _ANNOTATIONS = f"{_N}subheading", f"{_N}aftertext", f"{
 _ANNOTATION, _CITE, _TABLE = f"{_N}annotation", f"{_N}cite", f"{_N}table"
 _INCLUDE: Final = "{http://www.w3.org/2001/XInclude}include"
 _VALUE: Final = "{https://code.dccouncil.us/schemas/codify}value"
+_APART: Final = frozenset({_NUM, _HEADING, _REASON, _PREFIX})
+"""What says what a level is, beside its words."""
+_LEVELS: Final = frozenset({_CONTAINER, _SECTION, _SUBHEADING, _INCLUDE})
+"""What a container holds that has words of its own."""
 _SAID: Final = frozenset({_NUM, _HEADING, _REASON})
 _DEEPEST: Final = 200
 """Levels that containers nest at most. Elements nest to 256 levels, which is where the parser refuses a file."""
@@ -72,8 +76,11 @@ def read(index: Path) -> Code:
     if root.tag != _CONTAINER:
         raise SourceError(f"{index}: its root is {root.tag}, not a container of the D.C. Code")
     reading.included.add(os.path.abspath(index))
-    reading.container(root, None, 0)
-    reading.orphans()
+    try:
+        reading.container(root, None, 0)
+        reading.orphans()
+    except RecursionError:
+        raise SourceError(f"{index}: what it holds and includes nests too deep to be read") from None
     warnings = reading.warnings
     sections = finished(reading.drafts, warnings)
     return Code(MUNICIPALITY, STATE, sections, warnings=tuple(warnings))
@@ -117,9 +124,7 @@ class _Reading:
                 self.section(child, under, None)
             elif child.tag == _SUBHEADING:
                 under = self.subheading(_all(child), draft)
-            elif child.tag not in (_PREFIX, _NUM, _HEADING, _REASON, _ANNOTATIONS, _TEXT, _PARA):
-                self.warnings.append(f"{draft.name}: <{_local(child)}> is not known, and left out")
-        content = _content(element)
+        content = _content(element, _APART | _LEVELS)
         if content.text or content.notes:
             draft.content = content
         draft.status = _words(element, _REASON).lower() or None
@@ -184,6 +189,12 @@ def _local(element: etree._Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
+def _table(element: etree._Element) -> WrittenTable:
+    for inner in element.iter():
+        inner.tag = _local(inner)
+    return markup.table_of(element)
+
+
 def _words(element: etree._Element, tag: str) -> str:
     child = element.find(tag)
     return "" if child is None else _all(child)
@@ -195,19 +206,20 @@ def _all(element: etree._Element) -> str:
     return markup.shown("".join(map(str, element.itertext())))
 
 
-def _content(element: etree._Element) -> Content:
+def _content(element: etree._Element, apart: frozenset[str] = _APART) -> Content:
+    """What an element holds of its own; the words of what is not known are words like others."""
     writing = _Writing()
     notes: list[Note] = []
+    writing.loose(element.text)
     for child in element:
         tag = child.tag
-        if tag == _TEXT:
-            writing.text(child)
-        elif tag == _PARA:
+        if tag == _PARA:
             writing.para(child, ())
         elif tag == _ANNOTATIONS:
             notes += _notes(child)
-        elif tag == _AFTERTEXT:
+        elif tag not in apart:
             writing.text(child)
+        writing.loose(child.tail)
     writing.end()
     body = writing.body
     found = sorted(writing.subsections, key=lambda each: (each.start, -each.end))
@@ -216,7 +228,10 @@ def _content(element: etree._Element) -> Content:
 
 def _notes(element: etree._Element) -> Iterator[Note]:
     for child in element:
-        text, citations, _ = _flat(child)
+        text, citations, tables = _flat(child)
+        for table in tables:
+            rows = (" | ".join(cell.text for cell in row) for row in _table(table).rows)
+            text = " ".join(filter(None, (text, *rows)))
         document, path = child.get("doc"), child.get("path")
         if (document or path) and text:
             citations.insert(0, Citation(0, len(text), path, document))
@@ -240,7 +255,7 @@ class _Writing:
     """Labels, and headings of paragraphs, that the next words follow on the same line."""
 
     def text(self, element: etree._Element) -> None:
-        text, citations, tables = _flat(element)
+        text, citations, tables = ("", [], [element]) if element.tag == _TABLE else _flat(element)
         if not text and not tables:
             return
         if text or self.waiting:
@@ -250,24 +265,30 @@ class _Writing:
             for each in citations:
                 self.citations.append(Citation(start + each.start, start + each.end, each.path, each.document))
         for table in tables:
-            for inner in table.iter():
-                inner.tag = _local(inner)
-            self.body.table(markup.table_of(table))
+            self.end()
+            self.body.table(_table(table))
+
+    def loose(self, words: str | None) -> None:
+        """Write words that stand in no element of their own."""
+        if words and not words.isspace():
+            led = "".join(f"{each} " for each in self.waiting)
+            self.waiting.clear()
+            self.body.write(led + markup.shown(words))
 
     def para(self, element: etree._Element, path: tuple[str, ...]) -> None:
         start = None
         heading = None
+        self.loose(element.text)
         for child in element:
             tag = child.tag
             if tag == _NUM:
                 if child.get("undesignated") == "true":
+                    self.loose(child.tail)
                     continue
                 label = _all(child)
                 if label:
                     path = (*path, label.strip("(). ") or label)
                     start = self.lead(label, start)
-            elif tag in (_TEXT, _AFTERTEXT):
-                self.text(child)
             elif tag == _PARA:
                 self.para(child, path)
             elif tag == _PREFIX:
@@ -275,6 +296,9 @@ class _Writing:
             elif tag == _HEADING:
                 heading = _all(child)
                 start = self.lead(heading, start)
+            else:
+                self.text(child)
+            self.loose(child.tail)
         if start is not None:
             self.end()
             self.subsections.append(Subsection(path, start, self.body.length, heading))

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
+from kg.vocabulary import sha256
 from loaders.zoning.headings import PART, RANKS, SECTION, Heading, components, is_placed, status_of
 from loaders.zoning.model import Section
 from loaders.zoning.writing import Body, Content
 
+LONGEST_KEY: Final = 400
+"""Characters of a key; of a longer one, the second half is its hash."""
 _CHAINS: Final = {2: ("chapter",), 3: ("title", "chapter"), 4: ("title", PART, "chapter")}
 """What the leading components of a section's number stand for, by how many components it has."""
 
@@ -42,6 +45,13 @@ class Draft:
     children: list[Draft] = field(default_factory=list)
 
     @property
+    def writing(self) -> Body:
+        """Its body, to write in."""
+        if self.body is None:
+            self.body = Body()
+        return self.body
+
+    @property
     def name(self) -> str:
         """How to call it in a warning."""
         place = f", line {self.line}" if self.line else ""
@@ -58,6 +68,11 @@ class Drafts:
     _under: dict[str, str | None] = field(default_factory=dict)
     _numbered: dict[str, Draft] = field(default_factory=dict)
     _titles: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> Draft | None:
+        """What was opened last, other than levels that only numbers imply."""
+        return next((each for each in reversed(self.drafts) if not each.implied), None)
 
     def add(self, heading: Heading, line: int | None = None, *, implied: bool = False) -> Draft:
         """Add the level that a heading opens."""
@@ -151,6 +166,7 @@ def linked(entries: Sequence[tuple[str, str | None, Draft]], warnings: list[str]
     first is the parent that others mean.
     """
     known: dict[str, Draft] = {}
+    higher: dict[Draft, Draft] = {}
     for own, _, draft in entries:
         known.setdefault(own, draft)
     for own, above, draft in entries:
@@ -159,19 +175,22 @@ def linked(entries: Sequence[tuple[str, str | None, Draft]], warnings: list[str]
         parent = known.get(above)
         if parent is None:
             warnings.append(f"{draft.name} is an orphan: its parent {above!r} is not here; it stands at the top")
-        elif own == above or _is_below(parent, draft):
+        elif own == above or _top(parent, higher) is draft:
             warnings.append(f"{draft.name} is below itself, by its parent {above!r}; it stands at the top")
         else:
-            draft.parent = parent
+            draft.parent = higher[draft] = parent
     return [draft for _, _, draft in entries]
 
 
-def _is_below(draft: Draft | None, other: Draft) -> bool:
-    while draft is not None:
-        if draft is other:
-            return True
-        draft = draft.parent
-    return False
+def _top(draft: Draft, higher: dict[Draft, Draft]) -> Draft:
+    """The highest that a draft is below, by `higher`, in which what was passed on the way is brought nearer to it."""
+    passed = []
+    while draft in higher:
+        passed.append(draft)
+        draft = higher[draft]
+    for each in passed[:-1]:
+        higher[each] = draft
+    return draft
 
 
 def _depth_by_rank(kinds: Sequence[str], kind: str) -> int:
@@ -205,6 +224,11 @@ def _plain(text: str) -> str:
 
 def key_of(draft: Draft) -> str:
     """Return the key that a level has if no other has it, as the model says; those above it have theirs."""
+    key = _key_of(draft)
+    return key if len(key) <= LONGEST_KEY else f"{key[: LONGEST_KEY // 2]}…{sha256(key)[:32]}"
+
+
+def _key_of(draft: Draft) -> str:
     if draft.base is not None:
         return draft.base
     if draft.number and (is_placed(draft.number) or (draft.kind == "title" and draft.parent is None)):

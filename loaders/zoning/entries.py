@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 from kg.errors import RecordError, SourceError
 from loaders.readers.formats import surrogate_in, text_of_cell
 from loaders.zoning import municode
-from loaders.zoning.drafts import Draft, finished, linked, named
+from loaders.zoning.drafts import LONGEST_KEY, Draft, finished, linked, named
 from loaders.zoning.headings import KINDS, SECTION, heading_of
 from loaders.zoning.markup import decoded
 from loaders.zoning.model import Code, Definition, DimensionalStandard, Section, UsePermission
@@ -34,6 +34,7 @@ LISTS: Final = ("sections", "permissions", "standards", "definitions")
 _MARKUP: Final = re.compile(
     r"\s*<(?:!doctype|html|body|section|article|div|p|h[1-6]|ul|ol|dl|table|span)\b", re.IGNORECASE
 )
+_LARGEST: Final = 1_000_000_000
 _T = TypeVar("_T")
 
 
@@ -180,12 +181,15 @@ def _section(entry: Mapping[str, Any]) -> _Entry:
     own = _words(entry, "section_id").strip()
     title = (_maybe(entry, "title") or "").strip()
     order, level = entry.get("order"), entry.get("level")
-    if order is not None and (not isinstance(order, int) or isinstance(order, bool) or order < 0):
-        raise RecordError(f"its 'order' is {order!r}; an order is a whole number from 0")
+    if len(own) > LONGEST_KEY:
+        raise RecordError(f"its 'section_id' has {len(own):,} characters; it has at most {LONGEST_KEY}")
+    if order is not None and not _is_whole(order, 0, _LARGEST):
+        raise RecordError(f"its 'order' is {str(order)[:40]!r}; an order is a whole number from 0 to {_LARGEST:,}")
     kind = level.strip().lower() if isinstance(level, str) and level.strip().lower() in KINDS else None
-    if level is not None and kind is None and (not isinstance(level, int) or isinstance(level, bool) or level < 1):
+    if level is not None and kind is None and not _is_whole(level, 1, _LARGEST):
         raise RecordError(
-            f"its 'level' is {level!r}; a level is a whole number from 1, or one of {', '.join(sorted(KINDS))}"
+            f"its 'level' is {str(level)[:40]!r}; a level is a whole number from 1 to {_LARGEST:,}, or one of "
+            f"{', '.join(sorted(KINDS))}"
         )
     heading = heading_of(own) or heading_of(title)
     draft = Draft(kind or (heading.kind if heading and not heading.bare else SECTION), own, title, base=own)
@@ -195,8 +199,15 @@ def _section(entry: Mapping[str, Any]) -> _Entry:
     return own, above.strip() if above else None, draft, level if isinstance(level, int) else None
 
 
+def _is_whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
 def content_of(raw: str) -> Content:
-    """Return what the raw content of a section holds: HTML as its lines, and other text as it is."""
+    """Return what the raw content of a section holds: HTML as its lines, and other text as it is.
+
+    Raises RecordError for HTML that cannot be read.
+    """
     if _MARKUP.match(raw):
         return municode.content_of(raw)
     text = raw.replace("\r\n", "\n").replace("\r", "\n").strip("\n")

@@ -1,7 +1,8 @@
 """Headings of municipal codes in the styles that they come in, and what their numbers say of where they stand.
 
 ``Sec. 61-1-1. Purpose.``, ``§ 10-101. Title``, ``ARTICLE II. - DISTRICTS``, ``CHAPTER 3``, ``Division 4 Signs``,
-``1.04.010 Title`` and ``10.12.030. - Speed limits.`` are headings; a sentence that starts like one is none.
+``1.04.010 Title``, ``9-1-1: TITLE:``, ``Sec. 4A-3(b) Light`` and ``10.12.030. - Speed limits.`` are headings, and so is
+``Secs. 2-5--2-20. Reserved.``; a sentence that starts like one is none.
 """
 
 from __future__ import annotations
@@ -35,14 +36,19 @@ _NUMBER: Final = r"\d+[A-Za-z]{0,2}(?:[.\-:][0-9]+[A-Za-z]{0,2})*"
 _WORDED: Final = re.compile(
     rf"(?P<word>titles?|subtitle|chapter|ch\.|subchapter|article|art\.|subarticle|division|subdivision|part|subpart"
     rf"|appendix|section|sec\.|sect\.|§)"
-    rf"\s*(?P<number>{_NUMBER}|[IVXLCDM]+(?:-[A-Z0-9]+)?|[A-Z]{{1,2}}(?:-?\d+)?)"
+    rf"\s*(?P<number>{_NUMBER}(?:\([0-9A-Za-z]{{1,4}}\)){{0,4}}|[IVXLCDM]+(?:-[A-Z0-9]+)?|[A-Z]{{1,2}}(?:-?\d+)?)"
     rf"(?P<mark>\s*[.:]?\s+[{_DASHES}]+\s+|\s*[.:](?!\d)\s*|\s*[\u2010-\u2015]\s*|\s+|$)(?P<title>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _BARE: Final = re.compile(
     rf"(?P<number>\d+[A-Za-z]?(?:[.\-]\d+[A-Za-z]{{0,2}}){{1,5}})"
-    rf"(?P<mark>\.?\s+[{_DASHES}]+\s+|\.?\s+|\.?$)(?P<title>.*)",
+    rf"(?P<mark>[.:]?\s+[{_DASHES}]+\s+|[.:]?\s+|[.:]?$)(?P<title>.*)",
     re.DOTALL,
+)
+_SEVERAL: Final = re.compile(
+    rf"(?:sections|secs\.?|§§)\s*(?P<number>{_NUMBER}(?:\s*(?:[{_DASHES}]+|,|and|&|through|to)\s*{_NUMBER}){{1,20}})"
+    rf"(?:\s*[.:]?\s+[{_DASHES}]+\s+|\s*[.:]?\s+)(?P<title>.*)",
+    re.IGNORECASE | re.DOTALL,
 )
 _OPENING: Final = re.compile(r"[\"“”'‘(\[*]*[A-Z0-9]")
 _STATUSES: Final = (
@@ -79,6 +85,8 @@ def heading_of(line: str) -> Heading | None:
     line = line.strip()
     if not line or len(line) > LONGEST:
         return None
+    if (several := _SEVERAL.fullmatch(line)) is not None and status_of(several["title"]) is not None:
+        return Heading(SECTION, several["number"], several["title"].strip())
     match = _WORDED.match(line)
     if match is not None:
         word = match["word"].lower().rstrip(".")
@@ -108,7 +116,9 @@ def _is_sentence(title: str) -> bool:
 
 def status_of(text: str) -> str | None:
     """Return what `text`, a heading's or a whole body, says of a section that is not in force: repealed, reserved."""
-    match = _STATUS.fullmatch(text.strip()) or _STATUS_AFTER.search(text.strip())
+    words = text.strip()
+    # What is in brackets at the end can be no longer than this, and longer ones would be searched again and again.
+    match = _STATUS.fullmatch(words) or _STATUS_AFTER.search(words, max(0, len(words) - LONGEST))
     return match[1].lower() if match else None
 
 

@@ -13,12 +13,10 @@ _SOURCES: Final = (
     r"(?:(?:prior|former)\s+code|(?:\d{4}\s+)?code(?:\s+of)?\s+\d{4}|code\s+\d{4}|\d{4}\s+code|ord(?:inance)?s?\b\.?,?"
     r"|res(?:olution)?s?\b\.?|l\.l\.|local\s+law|p\.a\.|laws?\s+\d{4}|acts?\s+\d{4}|comp\.?\s+ords?|chart(?:er)?\b|stat\.)"
 )
-_NOTE: Final = re.compile(
-    rf"[(\[]\s*(?:{_SOURCES}|{_ACTS}\b)[^\n]*\d[^\n]*[)\]]\s*\.?"
-    rf"|{_ACTS}\s+(?:by|per|and\s+\w+\s+by)\s+{_SOURCES}[^\n]*"
-    rf"|history\s*:\s*\S[^\n]*\d[^\n]*",
-    re.IGNORECASE,
-)
+_BRACKETED: Final = re.compile(rf"[(\[]\s*(?:{_SOURCES}|{_ACTS}\b)", re.IGNORECASE)
+_ACTED: Final = re.compile(rf"{_ACTS}\s+(?:by|per|and\s+\w+\s+by)\s+{_SOURCES}", re.IGNORECASE)
+_HEADED: Final = re.compile(r"history\s*:\s*\S", re.IGNORECASE)
+_DIGIT: Final = re.compile(r"\d")
 _LOOSE: Final = re.compile(rf"(?:{_ACTS}\b|{_SOURCES})[^\n]*\d", re.IGNORECASE)
 _HEADING: Final = re.compile(r"(?:legislative\s+|ordinance\s+|amendment\s+)?history\s*:?\s*", re.IGNORECASE)
 _WITHIN: Final = r"(?:[^()]|\([^()]*\))*"
@@ -31,7 +29,16 @@ _FIRST: Final = frozenset("([aAcCdDeEhHpPrRtT")
 
 def is_note(line: str) -> bool:
     """Return whether all of `line` is a note on the history of a section, wherever it stands."""
-    return line[:1] in _FIRST and len(line) <= LONGEST and _NOTE.fullmatch(line) is not None
+    if line[:1] not in _FIRST or len(line) > LONGEST:
+        return False
+    # Only how it starts is matched: one expression for all of it takes the square of its length.
+    if (start := _BRACKETED.match(line)) is not None:
+        closed = line.removesuffix(".").rstrip().endswith((")", "]"))
+        return closed and _DIGIT.search(line, start.end()) is not None
+    if _ACTED.match(line) is not None:
+        return True
+    start = _HEADED.match(line)
+    return start is not None and _DIGIT.search(line, start.end()) is not None
 
 
 def is_note_below(line: str) -> bool:

@@ -8,8 +8,7 @@ before says is the title of that chapter.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,46 +16,18 @@ from lxml import etree
 
 from kg.errors import SourceError
 from loaders.zoning import markup
-from loaders.zoning.drafts import Draft, Drafts, named, same
+from loaders.zoning.contents import Entry, differences
+from loaders.zoning.drafts import Draft, Drafts, named
 from loaders.zoning.headings import SECTION, Heading, components, heading_of
 from loaders.zoning.model import Code
+from loaders.zoning.numbered import Numbered
 from loaders.zoning.writing import Body
 
 _LEGISLATION: Final = frozenset({"Legislation", "LegislationObject"})
+_WITHIN_HEADINGS: Final = frozenset({"div", "p", "center", "a", "span", "b", "strong"})
+_EMPHASES: Final = frozenset({"b", "strong", "u", "em", "i", "span"})
 _LONGEST_TITLE: Final = 120
 _FIRST: Final = frozenset("0123456789TtSsCcAaDdPp")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What a table of contents says of one section."""
-
-    id: str
-    label: str
-
-
-def contents_of(data: bytes, name: str) -> Sequence[Entry]:
-    """Return the entries of a table of contents in JSON: ``{"sections": [{"id": ..., "label": ...}]}``.
-
-    Raises SourceError for what is none.
-    """
-    try:
-        sections = json.loads(markup.decoded(data, name)[0])["sections"]
-        return [Entry(str(each["id"]), str(each["label"])) for each in sections]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise SourceError(
-            f"{name}: not a table of contents, which has 'sections', each with 'id' and 'label' ({error!r:.120})"
-        ) from None
-
-
-def contents_link(data: bytes) -> str | None:
-    """Return the name of the table of contents that an HTML file says it has."""
-    for match in re.finditer(rb"<link\s[^>]*>", data[:20_000]):
-        link = match[0].decode("ascii", errors="replace")
-        href = re.search(r"href\s*=\s*[\"']([^\"']+)", link)
-        if href and "application/json" in link and "alternate" in link:
-            return href[1]
-    return None
 
 
 def parse(
@@ -94,8 +65,12 @@ class _Reading:
     """What stands before the first heading."""
     numbers: frozenset[str] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
-    apart: Set[etree._Element] = frozenset()
-    """Elements within others that are sections of their own."""
+    apart: Mapping[etree._Element, tuple[Heading | None, etree._Element | None]] = field(default_factory=dict)
+    """The elements that are sections of their own, with their headings and the elements of those."""
+    open: list[tuple[etree._Element | None, Draft]] = field(default_factory=list)
+    """Of the sections that are open, the element of the heading, and what is written to below it."""
+    opened: etree._Element | None = None
+    """The element of the heading that was taken last."""
 
     def code(self, municipality: str | None, state: str | None) -> Code:
         said = _said(self.root)
@@ -103,18 +78,20 @@ class _Reading:
         found = [(each, *self.heading(each)) for each in self.root.iter("section")]
         # One within another is a section of its own where it has a number.
         found = [each for each in found if (each[1] is not None and each[1].number) or not _is_within(each[0])]
-        self.apart = {element for element, _, _ in found if _is_within(element)}
+        self.apart = {element: (heading, first) for element, heading, first in found}
         self.numbers = _prefixes([heading.number for _, heading, _ in found if heading is not None])
         self.title(said)
-        if found:
-            for element, heading, first in found:
-                self.section(element, heading, first)
+        if not found and not self.has_headings():
+            self.by_lines()
         else:
-            self.whole()
+            markup.write(self.root, self.body, self.level, self)
         self.warnings += self.drafts.warnings
         self.drafts.warnings = self.warnings
         if self.before:
-            self.warnings.append(f"{self.name}: {len(self.before.lines)} lines stand before the first heading")
+            self.warnings.append(
+                f"{self.name}: {len(self.before.lines):,} lines stand before the first heading, "
+                f"from {self.before.lines[0][:80] if self.before.lines else ''!r}"
+            )
         sections = self.drafts.sections()
         if self.contents is not None:
             kept = [(draft.number, draft.title, draft.kind) for draft in self.drafts.drafts if draft.key]
@@ -163,43 +140,96 @@ class _Reading:
             )
         return heading, None
 
-    def section(self, element: etree._Element, heading: Heading | None, first: etree._Element | None) -> None:
+    def enter(self, element: etree._Element) -> None:
+        """Open the level that a ``<section>`` is, if it is one of its own."""
+        if element not in self.apart:
+            return
+        heading, first = self.apart[element]
         if heading is None:
             heading = Heading(SECTION, "", "")
             self.warnings.append(
                 f"{self.name}: section {element.get('id')!r}, line {element.sourceline}, has no heading with a number"
             )
-        self.current = draft = self.drafts.add(heading, _line(element))
-
-        def taken(text: str, inner: etree._Element) -> bool:
-            return inner is first or self.is_level(text)
-
-        markup.write(element, self.body, taken, self.apart)
+        outer, draft = self.current, self.drafts.add(heading, _line(element))
         following = element.getnext()
         if draft.line is not None and following is not None:
             draft.last_line = max(draft.line, (_line(following) or 1) - 1)
+        after = draft
+        if _is_within(element) and outer is not None:
+            after = outer
+        elif draft.kind == SECTION:
+            # What stands below it belongs to what it is in.
+            after = draft.parent or draft
+        self.current = draft
+        self.open.append((first, after))
 
-    def whole(self) -> None:
-        """Read a file without ``<section>``: each heading that has a number opens a level."""
+    def leave(self, element: etree._Element) -> None:
+        """Return to what is below a ``<section>``."""
+        if element in self.apart:
+            self.current = self.open.pop()[1]
+
+    def in_table(self, table: etree._Element) -> bool:
+        """Return whether sections of their own, or headings that open one, are in a table."""
+        if any(element in self.apart for element in table.iter("section")):
+            return True
+        headings = (heading_of(markup.text_of(each)) for each in table.iter(*markup.HEADINGS))
+        return not self.apart and any(each is not None and each.kind == SECTION for each in headings)
+
+    def level(self, text: str, inner: etree._Element) -> bool:
+        """Take a line that is a heading; outside of every ``<section>``, one with a number opens a level."""
+        element = _heading_around(inner)
+        if self.open:
+            return (element is not None and element is self.open[-1][0]) or self.is_level(text)
+        if element is None:
+            return self.is_level(text)
+        if element is self.opened:
+            return True
+        heading = heading_of(markup.text_of(element))
+        if heading is None:
+            return False
+        if self.is_level(text):
+            return True
+        self.opened = element
+        top = self.drafts.drafts[0] if self.drafts.drafts else None
+        if element.tag != "h1" or top is None or (top.kind, top.number) != (heading.kind, heading.number):
+            self.current = self.drafts.add(heading, _line(element))
+        return True
+
+    def has_headings(self) -> bool:
+        """Whether the elements for headings are what sections start with."""
+        headings = (heading_of(markup.text_of(each)) for each in self.root.iter(*markup.HEADINGS))
+        return any(each is not None and each.kind == SECTION for each in headings)
+
+    def by_lines(self) -> None:
+        """Read a file that does not mark the headings of its sections, by what its lines say."""
+        top = self.drafts.latest
+        given: list[str] = []
+        taken_at: list[range] = []
+
+        def collected(text: str, inner: etree._Element) -> bool:
+            first = len(given)
+            heading = heading_of(text) if top is not None and inner.tag == "h1" else None
+            if top is None or heading is None or (heading.kind, heading.number) != (top.kind, top.number):
+                given.extend(_led(text, inner))
+            taken_at.append(range(first, len(given)))
+            return True
+
+        markup.write(self.root, Body, collected)
+        numbered = Numbered(given, self.drafts)
+        places = iter(taken_at)
 
         def taken(text: str, inner: etree._Element) -> bool:
-            tag = inner.tag if isinstance(inner.tag, str) else ""
-            if tag not in markup.HEADINGS:
-                return False
-            heading = heading_of(text)
-            if heading is None:
-                return False
-            if tag == "h1" and self.current is not None and self.current.number == heading.number:
-                return True
-            self.current = self.drafts.add(heading, _line(inner))
+            for place in next(places):
+                for words in numbered.take(place, _line(inner)):
+                    self.current = self.drafts.latest
+                    self.body().add(words)
+            self.current = self.drafts.latest
             return True
 
         markup.write(self.root, self.body, taken)
 
     def body(self) -> Body:
-        if self.current is None or self.current.body is None:
-            return self.before
-        return self.current.body
+        return self.before if self.current is None else self.current.writing
 
     def is_level(self, text: str) -> bool:
         """Whether a line within a section is the heading of a level of which only the numbers tell."""
@@ -229,6 +259,26 @@ def _line(element: etree._Element) -> int | None:
     return line if isinstance(line, int) else None
 
 
+def _heading_around(element: etree._Element) -> etree._Element | None:
+    """The element for a heading that another is, or stands in."""
+    around: etree._Element | None = element
+    while around is not None and around.tag not in markup.HEADINGS:
+        around = around.getparent() if around.tag in _WITHIN_HEADINGS else None
+    return around
+
+
+def _led(text: str, element: etree._Element) -> Sequence[str]:
+    """A line, and where it starts with a heading that its element sets off, as in bold, that and the rest."""
+    first = next(iter(element), None)
+    if first is None or first.tag not in _EMPHASES or (element.text or "").strip():
+        return (text,)
+    lead = markup.text_of(first)
+    heading = heading_of(lead)
+    if heading is None or not heading.title or not text.startswith(lead) or len(text) == len(lead):
+        return (text,)
+    return lead, text[len(lead) :].strip()
+
+
 def _is_within(element: etree._Element) -> bool:
     return next(element.iterancestors("section"), None) is not None
 
@@ -254,28 +304,3 @@ def _said(root: etree._Element) -> Mapping[str, Any]:
         if isinstance(value, dict) and value.get("@type") in _LEGISLATION:
             return value
     return {}
-
-
-def differences(contents: Sequence[Entry], sections: Sequence[tuple[str, str, str]], name: str) -> Sequence[str]:
-    """Return where a table of contents and the sections of a file (number, title, kind) disagree, in words."""
-    listed: dict[str, str] = {}
-    warnings = []
-    for entry in contents:
-        heading = heading_of(markup.shown(entry.label))
-        if heading is None:
-            warnings.append(f"{name}: the table of contents has {entry.label!r}, which is no heading with a number")
-        else:
-            listed.setdefault(heading.number, heading.title)
-    found = {number: title for number, title, kind in reversed(sections) if kind == SECTION and number}
-    every = {number for number, _, _ in sections}
-    for number, title in listed.items():
-        if number not in every:
-            warnings.append(f"{name}: the table of contents has {number} {title!r}, and the text has no such section")
-        elif number in found and not same(title, found[number]):
-            warnings.append(f"{name}: {number} is {title!r} in the table of contents, {found[number]!r} in the text")
-    warnings += [
-        f"{name}: the text has {number} {title!r}, and the table of contents has not"
-        for number, title in found.items()
-        if number not in listed
-    ]
-    return warnings

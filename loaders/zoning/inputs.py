@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from kg.errors import SourceError
 from loaders.zoning import dc, entries, html, municode, plain
+from loaders.zoning.contents import contents_link, contents_of
 from loaders.zoning.markup import decoded
 from loaders.zoning.model import Code
 
@@ -45,7 +46,7 @@ class Input:
             problems: tuple[str, ...] = ()
             if self.contents is not None:
                 try:
-                    listed = html.contents_of(_bytes(self.contents), self.contents.name)
+                    listed = contents_of(_bytes(self.contents), self.contents.name)
                 except SourceError as error:
                     problems = (str(error),)
             code = parse(data, name, listed, municipality=municipality, state=state)
@@ -79,7 +80,7 @@ def find(paths: Sequence[Path]) -> Found:
     contents = {path for path, value in json_files.items() if _is_contents(value)}
     pages = [*by_ending[".html"], *by_ending[".htm"]]
     for path in pages:
-        listed = _contents_of(path, html.contents_link(_bytes(path)[:20_000]), contents)
+        listed = _contents_of(path, contents_link(_bytes(path)[:20_000]), contents)
         inputs.append(Input("html", path, (listed,) if listed else (), listed))
     stems = {path.stem: path for path in pages}
     for path in by_ending[".txt"]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Final
+from typing import Final, Protocol
 
 from lxml import etree
 
@@ -24,6 +24,15 @@ _BLOCKS: Final = HEADINGS | frozenset(
 _CELLS: Final = ("td", "th")
 _WIDEST: Final = 100
 _TALLEST: Final = 1_000
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_ENCODINGS: Final = ("utf-8", "iso8859", "cp", "mac", "koi8", "gb", "big5", "euc", "shift_jis", "iso2022")
+"""How the names of encodings start that pages are in."""
 _CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:\-]+)", re.IGNORECASE)
 _ROMAN: Final = tuple(
     zip(
@@ -35,26 +44,59 @@ _ROMAN: Final = tuple(
 
 
 def decoded(data: bytes, name: str) -> tuple[str, Sequence[str]]:
-    """Return the text of a file, and warnings: by its mark, what its HTML declares, UTF-8 or Windows-1252."""
-    for bom, encoding in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
-        if data.startswith(bom):
-            try:
-                return data.decode(encoding).removeprefix("\ufeff"), ()
-            except UnicodeDecodeError as error:
-                raise SourceError(f"{name}: starts like {encoding}, and is not ({error.reason})") from None
+    """Return the text of a file, and warnings: by its mark, what its HTML declares, UTF-8 or Windows-1252.
+
+    Raises SourceError for what is no text.
+    """
+    marked = next((encoding for bom, encoding in _MARKS if data.startswith(bom)), None) or _wide(data)
+    if marked is not None:
+        try:
+            return data.decode(marked).removeprefix("\ufeff"), ()
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{name}: starts like {marked}, and is not ({error.reason})") from None
     match = _CHARSET.search(data[:4_096])
-    declared = match[1].decode("ascii").lower() if match else None
-    for encoding in dict.fromkeys(filter(None, (declared if declared != "utf-8" else None, "utf-8"))):
+    said = match[1].decode("ascii").lower() if match else "utf-8"
+    declared = _declared(said)
+    for encoding in dict.fromkeys(filter(None, (declared, "utf-8"))):
         try:
             text = data.decode(encoding)
-        except (UnicodeDecodeError, LookupError):
+        except UnicodeDecodeError:
             continue
-        if encoding != "utf-8" or declared in (None, "utf-8"):
-            return text, ()
-        return text, (f"{name}: read as UTF-8, for it is not {declared}, as it says",)
+        told = () if encoding == declared else (f"{name}: read as UTF-8, for it is not {said}, as it says",)
+        if "\0" in text:
+            text = text.replace("\0", "\ufffd")
+            told = (*told, f"{name}: holds NUL, which is no character of text; U+FFFD stands for each")
+        return text, told
     if b"\0" in data:
         raise SourceError(f"{name}: is no text; HTML or plain text in UTF-8 or Windows-1252 can be read")
     return data.decode("cp1252", errors="replace"), (f"{name}: read as Windows-1252, for it is not UTF-8",)
+
+
+def _wide(data: bytes) -> str | None:
+    """The encoding of text in UTF-16 without a mark: every other byte of Latin letters is zero."""
+    start = data[:4_096]
+    half = len(start) // 2
+    for zeros, letters, encoding in ((start[1::2], start[::2], "utf-16-le"), (start[::2], start[1::2], "utf-16-be")):
+        if half and zeros.count(0) * 10 > half * 8 and letters.count(0) * 10 < half:
+            return encoding
+    return None
+
+
+def _declared(said: str) -> str | None:
+    """The encoding that a page means by what it says, as browsers have it; None for what no page is in.
+
+    What calls itself ASCII or Latin-1 is Windows-1252, and what says UTF-16 in ASCII letters is UTF-8
+    (https://encoding.spec.whatwg.org/).
+    """
+    try:
+        known = codecs.lookup(said).name
+    except LookupError:
+        return None
+    if known in ("ascii", "iso8859-1"):
+        return "cp1252"
+    if known.startswith(("utf-16", "utf-32")):
+        return "utf-8"
+    return known if known.startswith(_ENCODINGS) else None
 
 
 def tree(text: str, name: str = "HTML") -> etree._Element | None:
@@ -70,7 +112,7 @@ def tree(text: str, name: str = "HTML") -> etree._Element | None:
         return None
     limits = [each.message for each in parser.error_log if each.type_name == "ERR_RESOURCE_LIMIT"]
     if limits:
-        raise SourceError(f"{name}: the HTML cannot be read to its end: {limits[0]}")
+        raise SourceError(f"{name} cannot be read to its end, for its elements nest too deep")
     return root
 
 
@@ -103,18 +145,34 @@ def _pieces(element: etree._Element) -> Iterator[str]:
             yield child.tail
 
 
+class Sections(Protocol):
+    """Who is told where each ``<section>`` starts and ends."""
+
+    def enter(self, element: etree._Element) -> None:
+        """Take note that what follows is in this one."""
+
+    def leave(self, element: etree._Element) -> None:
+        """Take note that this one is over."""
+
+    def in_table(self, table: etree._Element) -> bool:
+        """Return whether a table only lays out a page: there are sections in it."""
+
+
 Line = Callable[[str, etree._Element], bool]
 """Takes a line and the element that it stands in, and says whether that was all to do with it."""
 
 
 def write(
-    element: etree._Element, body: Callable[[], Body], taken: Line, apart: Set[etree._Element] = frozenset()
+    element: etree._Element,
+    body: Callable[[], Body],
+    taken: Line,
+    sections: Sections | None = None,
 ) -> None:
     """Write what is in an element to the body that is the current one, each line of which `taken` may take instead.
 
-    Elements `apart` are left out.
+    `sections` are told of every ``<section>`` in it.
     """
-    _Writer(body, taken, apart).inside(element)
+    _Writer(body, taken, sections).inside(element)
 
 
 def _extend(run: list[str], words: str | None) -> None:
@@ -124,8 +182,8 @@ def _extend(run: list[str], words: str | None) -> None:
 
 
 class _Writer:
-    def __init__(self, body: Callable[[], Body], taken: Line, apart: Set[etree._Element]) -> None:
-        self.body, self.taken, self.apart = body, taken, apart
+    def __init__(self, body: Callable[[], Body], taken: Line, sections: Sections | None) -> None:
+        self.body, self.taken, self.sections = body, taken, sections
 
     def line(self, text: str, element: etree._Element) -> None:
         if text and not self.taken(text, element):
@@ -151,6 +209,8 @@ class _Writer:
                 waiting.pop()
                 if run and parent.tag in _BLOCKS:
                     self.lines(run, parent)
+                if parent.tag == "section" and self.sections is not None and waiting:
+                    self.sections.leave(parent)
                 if waiting:
                     _extend(run, parent.tail)
                 continue
@@ -158,9 +218,12 @@ class _Writer:
             if tag in _BLOCKS:
                 if run:
                     self.lines(run, parent)
-                if tag == "section" and child in self.apart:
-                    pass
-                elif tag == "table":
+                if tag == "section" and self.sections is not None:
+                    self.sections.enter(child)
+                    _extend(run, child.text)
+                    waiting.append((child, iter(child)))
+                    continue
+                if tag == "table" and (self.sections is None or not self.sections.in_table(child)):
                     self.body().table(table_of(child))
                 elif tag == "ol":
                     self.numbered(child, ())

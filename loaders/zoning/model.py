@@ -14,6 +14,7 @@ not depend on which other files are read:
   other than a title has no parent, so ``chapter 61``); in the D.C. Code numbers alone, as its own citations have them:
   ``8|2A|I``;
 * where there is no number, the same with the heading in the number's place: ``chapter 61|article Purpose``;
+* of a key of more than 400 characters the first 200 stand, then ``…`` and its hash;
 * a section whose key another one has before it in the file gets ``~2``, ``~3``, ... added, and there is a warning.
 """
 
@@ -23,6 +24,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+LARGEST_GRID: Final = 1_000_000
+"""Places of the largest grid that a table is spread out to."""
 HISTORY: Final = "History"
 """Kind of the notes that say which ordinances made and changed a section."""
 
@@ -84,8 +87,13 @@ class Table:
     def grid(self) -> Sequence[Sequence[Cell | None]]:
         """Return the rows with all as many places, a spanning cell in each that it spans; None where there is none.
 
-        A span ends with the table, whatever it says.
+        A span ends with the table, whatever it says. One that spans more than `LARGEST_GRID` has none.
         """
+        spread = 0
+        for row, cells in enumerate(self.rows):
+            spread += sum(cell.colspan * min(cell.rowspan, len(self.rows) - row) for cell in cells)
+            if spread > LARGEST_GRID:
+                return ()
         places: list[dict[int, Cell]] = [{} for _ in self.rows]
         for row, cells in enumerate(self.rows):
             column = 0
@@ -96,6 +104,8 @@ class Table:
                     below.update((column + across, cell) for across in range(cell.colspan))
                 column += cell.colspan
         width = max((column + 1 for row in places for column in row), default=0)
+        if width * len(places) > LARGEST_GRID:
+            return ()
         return [[row.get(column) for column in range(width)] for row in places]
 
 

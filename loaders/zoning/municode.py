@@ -12,13 +12,14 @@ A file of it holds the service's own answers, unchanged, under these names:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from lxml import etree
 
-from kg.errors import SourceError
+from kg.errors import RecordError, SourceError
 from loaders.zoning import markup
 from loaders.zoning.drafts import Draft, finished, linked, named, same
 from loaders.zoning.headings import SECTION, heading_of
@@ -28,6 +29,7 @@ from loaders.zoning.writing import Body, Content
 LEVEL: Final = "level"
 """Kind of a level that has no word for it."""
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NOTES: Final = {
     "historynote": "History",
     "refeditor": "Editor's Note",
@@ -58,7 +60,8 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
             continue
         own, above = str(node["Id"]), node.get("ParentId")
         listed.add(own)
-        entries.append((own, above, _draft(own, str(node.get("Heading") or ""), texts.get(own), name, warnings)))
+        heading = _words(node.get("Heading"), own, name, warnings)
+        entries.append((own, above, _draft(own, heading, texts.get(own), name, warnings)))
     known = {own for own, _, _ in entries}
     top = {str(_part(answers, "product", "productId", "ProductID"))}
     for own, text in texts.items():
@@ -80,6 +83,15 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
         updated if isinstance(updated, str) else None,
         warnings=named(warnings, name),
     )
+
+
+def _words(value: object, own: str, name: str, warnings: list[str]) -> str:
+    """What the service says, as text that can be written: a lone surrogate is no character."""
+    said = "" if value is None else str(value)
+    words = _SURROGATE.sub("\ufffd", said)
+    if words != said:
+        warnings.append(f"{name}: {own} has lone surrogates, which are not characters; U+FFFD stands for each")
+    return words
 
 
 def _part(answers: Mapping[str, Any], part: str, *names: str) -> object:
@@ -115,7 +127,12 @@ def _texts(docs: Sequence[Any], name: str, warnings: list[str]) -> Mapping[str, 
         if not isinstance(content, str):
             continue
         own = str(doc["Id"])
-        text = _Text(str(doc.get("Title") or ""), content_of(content))
+        try:
+            title = _words(doc.get("Title"), own, name, warnings)
+            text = _Text(title, content_of(_words(content, own, name, warnings)))
+        except RecordError as error:
+            warnings.append(f"{name}: the text of {own} is left out: {error}")
+            continue
         if own in texts and texts[own] != text:
             warnings.append(f"{name}: there are two documents {own}; the first is taken")
         texts.setdefault(own, text)
@@ -134,8 +151,20 @@ def _draft(own: str, heading: str, text: _Text | None, name: str, warnings: list
 
 
 def content_of(html: str) -> Content:
-    """Return what a piece of HTML holds as a section: its lines, tables and labelled parts, and its notes."""
-    root = markup.tree(html)
+    """Return what a piece of HTML holds as a section: its lines, tables and labelled parts, and its notes.
+
+    Raises RecordError for what nests so deep that it cannot be read.
+    """
+    try:
+        return _content_of(html)
+    except SourceError as error:
+        raise RecordError(str(error)) from None
+    except RecursionError:
+        raise RecordError("its HTML nests too deep to be read") from None
+
+
+def _content_of(html: str) -> Content:
+    root = markup.tree(html, "its HTML")
     if root is None:
         return Content()
     body = Body()

@@ -15,6 +15,8 @@ _LABEL: Final = re.compile(
     r"\(([0-9]{1,3}[A-Za-z]?|[A-Za-z]{1,6}(?:-[0-9A-Za-z]{1,3})?)\)\s*|([0-9]{1,3}|[A-Za-z]{1,5})([.)])(?:\s+|$)"
 )
 _STARTS: Final = frozenset("(0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_DEEPEST: Final = 30
+"""Labels that may nest; what would be deeper is text of the innermost."""
 _LARGEST_GAP: Final = 3
 """Labels that may be missing in a sequence before what follows counts as no label."""
 
@@ -121,7 +123,7 @@ def outline(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Item] = 
     for token, following in zip_longest(tokens, tokens[1:]):
         give(token.start)
         placed = _place(token, following, stack)
-        if placed is None:
+        if placed is None or placed[0] >= _DEEPEST:
             continue
         depth, (style, place) = placed
         close(depth, token.start - 1 if token.first and token.start else token.start)

@@ -13,6 +13,7 @@ from lxml import etree
 
 from kg.errors import SourceError
 from loaders.zoning import html, inputs, markup
+from loaders.zoning.contents import Entry, contents_of
 from loaders.zoning.model import Code, Section
 from loaders.zoning.writing import Body, Written, WrittenTable
 
@@ -38,7 +39,7 @@ CODE = (
 
 
 def parse(text: str, contents: list[tuple[str, str]] | None = None) -> Code:
-    entries = None if contents is None else [html.Entry(own, label) for own, label in contents]
+    entries = None if contents is None else [Entry(own, label) for own, label in contents]
     return html.parse(text.encode(), "title_7.html", entries)
 
 
@@ -252,7 +253,7 @@ def test_a_section_of_5_mb_and_elements_that_nest_deep_are_read_or_refused() -> 
     assert len(by_key(code)["7.04.010"].text) == len(words) - 1
     deep = HEAD + "<section><h3>7.04.010 A</h3>%slow</section>"
     assert by_key(parse(deep % ("<div>" * 500)))["7.04.010"].text == "low"
-    with pytest.raises(SourceError, match="depth"):
+    with pytest.raises(SourceError, match="nest too deep"):
         parse(deep % ("<div>" * 50_000))
 
 
@@ -266,7 +267,7 @@ def test_thousands_of_sections_with_one_number_are_kept_in_bounded_time() -> Non
 def test_what_is_no_table_of_contents_is_refused() -> None:
     for data in (b"[]", b"{}", b'{"sections": [{"id": 1}]}', b"nonsense", b"[" * 100_000):
         with pytest.raises(SourceError, match="not a table of contents"):
-            html.contents_of(data, "toc.json")
+            contents_of(data, "toc.json")
 
 
 WORD = st.text(st.sampled_from("abcdeéß'§5"), min_size=1, max_size=6)
@@ -318,7 +319,7 @@ def spanish_fork(shared: Path) -> Path:
     return shared / "data" / "zoning" / "spanish-fork"
 
 
-def real(folder: Path) -> dict[str, tuple[Code, etree._Element, list[html.Entry]]]:
+def real(folder: Path) -> dict[str, tuple[Code, etree._Element, list[Entry]]]:
     found = {}
     for each in inputs.find(sorted(folder.glob("*"))).inputs:
         assert each.contents is not None
@@ -327,7 +328,7 @@ def real(folder: Path) -> dict[str, tuple[Code, etree._Element, list[html.Entry]
         found[each.path.name] = (
             each.read(),
             root,
-            list(html.contents_of(each.contents.read_bytes(), each.contents.name)),
+            list(contents_of(each.contents.read_bytes(), each.contents.name)),
         )
     return found
 

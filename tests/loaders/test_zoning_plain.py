@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kg.errors import SourceError
 from loaders.zoning import html, plain
+from loaders.zoning.contents import contents_of
 from loaders.zoning.headings import Heading, heading_of
 from loaders.zoning.model import Code
 from loaders.zoning.outline import Item, outline, readings
@@ -267,7 +268,7 @@ def test_what_is_written_as_a_code_is_read_as_that_code(sections: list[tuple[int
 
 def test_the_text_of_a_real_title_gives_the_sections_of_its_html(shared: Path) -> None:
     folder = shared / "data" / "zoning" / "spanish-fork"
-    contents = html.contents_of((folder / "toc_title_15_land_use.json").read_bytes(), "toc")
+    contents = contents_of((folder / "toc_title_15_land_use.json").read_bytes(), "toc")
     page = html.parse((folder / "title_15_land_use.html").read_bytes(), "html", contents)
     text = plain.parse((folder / "text-files" / "title_15_land_use.txt").read_bytes(), "text", contents)
     assert text.warnings == ()
