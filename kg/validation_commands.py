@@ -102,6 +102,14 @@ def validate(
     lenient: Annotated[
         bool, typer.Option("--lenient", help="Take IRIs and language tags in FILES as they are, well-formed or not.")
     ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="SOURCE",
+            help="Try FILES as `kg load SOURCE` reads them: climate (default for what is no RDF), hansard, zoning, ...",
+        ),
+    ] = None,
     form: Annotated[Form, typer.Option("--format", metavar="text|json|ttl|sarif", help="Form of the report.")] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write the report there, whole or not at all.")
@@ -122,11 +130,13 @@ def validate(
         raise typer.BadParameter("--shapes are shapes of your own, --suite names Quadcite's: give one of them")
     if files:
         _exclude(of_store, "files are validated")
-        opened = _of_files(files, shapes or [], suite, ontology or [], graph, each, input_format, lenient)
+        if source is not None:
+            _exclude({"--shapes": shapes or None, "--suite": suite, "--graph": graph, **of_files}, "a source is tried")
+        opened = _of_files(files, shapes or [], suite, ontology or [], graph, each, input_format, lenient, source)
     elif suite or graph is not None or any(value is not None for value in of_store.values()):
         _exclude(of_files, "a data directory is validated")
         opened = _of_store(data_dir, shapes or [], suite, graph, changed_since)
-    elif shapes or ontology or each or lenient:
+    elif shapes or ontology or each or lenient or source is not None:
         raise typer.BadParameter("there is nothing to validate: name files, or a data directory with --data-dir")
     else:
         opened = _of_bundle()
@@ -156,10 +166,8 @@ def _of_bundle() -> Iterator[Check]:
 
     report = validate_bundle()
     check = Check(report.violations, report.checked, report.by_pyshacl)
-    fixtures = bundle.folder("fixtures")
-    lacking = {"zoning": {"state": "UT", "mapping": str(fixtures / "zoning" / "towns.toml")}}
     for source in pipeline.LOADERS:
-        check = _both(check, _trial([str(fixtures / source)], source, **lacking.get(source, {})))
+        check = _both(check, _trial([str(bundle.folder("fixtures") / source)], source))
     yield check
 
 
@@ -181,8 +189,9 @@ def _of_files(
     each: bool,
     input_format: InputFormat,
     lenient: bool,
+    source: str | None,
 ) -> Iterator[Check]:
-    """Validate files of RDF, and try the others of them as what a loader reads."""
+    """Validate files of RDF, and try the others of them, or all of them, as what the loader of a source reads."""
     from kg.validation.files import STDIN, document, expanded
     from kg.validation.merging import DataGraph, has_shapes
     from kg.validation.positions import Lines
@@ -194,8 +203,8 @@ def _of_files(
     if [*names, *shapes, *ontology].count(STDIN) > 1:
         raise typer.BadParameter("standard input (-) can be read once only")
     own = _own_shapes(documents(expanded(shapes))) if shapes else None
-    rdf, tables = (expanded(names, leave_out=shapes), []) if own else _sorted_out(names)
-    trial = _trial(tables) if tables else None
+    rdf, tables = (expanded(names, leave_out=shapes), []) if own else _sorted_out(names, source)
+    trial = _trial(tables, source or "climate") if tables else None
     if not rdf:
         if trial is not None:
             yield trial
@@ -263,8 +272,13 @@ def _graph_name(text: str) -> NamedNode:
     return parse_node(text)
 
 
-def _sorted_out(places: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Tell RDF files from what a loader reads; a folder stands for the files of both kinds below it."""
+def _sorted_out(places: Iterable[str], source: str | None = None) -> tuple[list[str], list[str]]:
+    """Tell RDF files from what a loader reads; a folder stands for the files of both kinds below it.
+
+    With `source` all of them are what its loader reads.
+    """
+    if source is not None:
+        return [], list(places)
     from kg.validation.files import FORMATS, IN_FOLDERS, STDIN, expanded
     from loaders.readers import locations
 
@@ -287,9 +301,7 @@ def _sorted_out(places: Iterable[str]) -> tuple[list[str], list[str]]:
     return expanded(rdf), tables
 
 
-def _trial(
-    places: Sequence[str], source: str = "climate", *, state: str | None = None, mapping: str | None = None
-) -> Check:
+def _trial(places: Sequence[str], source: str) -> Check:
     """Load data of a source into a store that is thrown away, and report what the gate keeps out."""
     from kg.knowledge_graph import KnowledgeGraph
     from kg.validation.report import Violation
@@ -298,7 +310,7 @@ def _trial(
     with tempfile.TemporaryDirectory(prefix="quadcite-validate-") as name:
         folder = Path(name)
         with KnowledgeGraph.open(folder, settings_for(folder)) as kg:
-            report = pipeline.load(kg, source, list(places), index=False, state=state, mapping=mapping)
+            report = pipeline.load(kg, source, list(places), index=False)
     found = [Violation(None, f"{each.record}: {each.reason}", source=each.source) for each in report.rejections]
     return Check(found, console.counted(report.loaded + report.rejected, f"{source} record"))
 

@@ -108,6 +108,17 @@ def test_no_part_of_the_store_or_the_index_is_imported_for_files(write: Write) -
     assert done.stdout.strip() == "1 []"
 
 
+def test_files_are_tried_as_a_source_reads_them_with_what_lies_beside(tmp_path: Path) -> None:
+    codes = ROOT / "fixtures" / "zoning"
+    assert answer("--source", "zoning", codes, exit_code=0)["checked"].endswith("zoning records")
+    bare = shutil.copy(codes / "title_17_zoning.html", tmp_path)
+    [found] = answer("--source", "zoning", bare, exit_code=1)["results"]
+    assert "does not say of which state it is" in found["message"]
+    assert "there are: climate" in refusal("--source", "nothing", bare)
+    assert "nothing to validate" in refusal("--source", "zoning")
+    assert "cannot be used where a source is tried" in refusal("--source", "zoning", "--suite", "dataset", bare)
+
+
 @pytest.mark.parametrize(
     ("content", "fail_on", "exit_code"),
     [

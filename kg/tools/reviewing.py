@@ -52,9 +52,7 @@ def review_claim(
 ) -> Reviewed:
     """Accept or reject a claim of what a section cites; it counts as an edge, or no longer, at once.
 
-    Use when you have read the sentence: accept one that is right but unsure, reject one that is wrong. A rejection
-    stands: reviews are only added to, and whoever rejects prevails. Returns asserted: whether the edge is there; an
-    edge stays while another claim of it is sure enough.
+    Use when you have read the sentence. A rejection is final. Returns asserted: whether the edge is there.
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").
     Next: `kg_find_related`.
     """

@@ -108,10 +108,11 @@ class Authorities:
         """Raises RecordError for a name or state that there is not."""
         self.key: Final = municipality_key(name, state)
         self.name: Final = " ".join(name.split())
+        self.state: Final = state_code(state)
         self.iri: Final = mint("municipality", self.key)
         self.graphs: dict[NamedNode, Sequence[Quad]] = {}
         self._said: set[tuple[NamedNode, str | None, str | None]] = set()
-        place, described = _place(state_code(state))
+        place, described = _place(self.state)
         graph = mint("graph", "ref", "municipality", self.key)
         self.own: Final[dict[NamedNode, Sequence[Quad]]] = {
             **dict(described),

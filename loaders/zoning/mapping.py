@@ -15,7 +15,8 @@
     facts = ["Acres", "Notes"]           # optional: kept as they are, each with its column
 
     [levels]                             # what cells of use columns mean; what is not here stays as recorded
-    "Allowed" = "byRight"                # byRight, conditional, byRightWithConditions, notPermitted
+    "Allowed" = "byRight"                # byRight, conditional, byRightWithConditions, byRightOrConditional (the source
+                                         # does not tell which), notPermitted
 
     [[use]]
     column = "Duplex"
@@ -32,6 +33,10 @@
 
 A JSON file that is an object of objects has its keys in the column that ``key_column`` names, which is ``key`` where
 the mapping does not say.
+
+A mapping that lies beside its table under the same name, ``towns.toml`` beside ``towns.csv``, is taken without being
+asked for, too. Beside a code, such as ``title_17.html``, such a file has just the ``[jurisdiction]`` with ``name`` and
+``state``, as far as the code does not say them itself; ``jurisdiction.toml`` says them of all files in its folder.
 """
 
 from __future__ import annotations
@@ -47,6 +52,9 @@ from typing import Any, Final
 from kg.errors import InvalidInputError, RecordError
 from loaders.zoning.authorities import state_code
 from loaders.zoning.rules import LEVELS, UNITS
+
+OF_FOLDER: Final = "jurisdiction.toml"
+"""Beside sources, what all of them are of."""
 
 FOLDER: Final = Path(__file__).parent.parent / "mappings"
 
@@ -168,13 +176,16 @@ class _Table:
 
 def read(path: Path) -> TableMapping:
     """Return the mapping of a TOML file. Raises InvalidInputError for one that cannot be read or says too little."""
+    return _mapping(_Table(str(path), _toml(path)))
+
+
+def _toml(path: Path) -> dict[str, Any]:
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInputError(f"{path}: the mapping cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path}: the mapping is not TOML ({error})") from error
-    return _mapping(_Table(str(path), given))
 
 
 def _mapping(top: _Table) -> TableMapping:
@@ -202,11 +213,7 @@ def _mapping(top: _Table) -> TableMapping:
     for cell, level in found.levels.items():
         if level not in LEVELS:
             raise InvalidInputError(f"{levels.place}: {cell!r} is {level!r}; a level is one of {', '.join(LEVELS)}")
-    if found.state is not None:
-        try:
-            state_code(found.state)
-        except RecordError as error:
-            raise InvalidInputError(f"{where.place}: {error}") from error
+    _valid_state(found.state, where.place)
     if not found.uses and not found.standards:
         raise InvalidInputError(f"{top.place}: it names no column of a use, [[use]], nor of a standard, [[standard]]")
     return found
@@ -232,6 +239,51 @@ def _measure(given: _Table) -> Measure:
     if found.unit is not None and found.unit not in UNITS:
         raise InvalidInputError(f"{given.place}: unit is {found.unit!r}; a unit is one of {', '.join(UNITS)}")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a TOML file beside a source says of it."""
+
+    municipality: str | None = None
+    state: str | None = None
+    mapping: TableMapping | None = None
+    """Where it says how to read a table."""
+    places: Sequence[Path] = ()
+    """The files that say it."""
+
+
+def beside(path: Path) -> Beside:
+    """Return what the files beside a source say: that of its name, and for what that lacks that of its folder.
+
+    Raises InvalidInputError for one that cannot be read.
+    """
+    found = Beside()
+    for place in (path.with_suffix(".toml"), path.with_name(OF_FOLDER)):
+        if place == path or not place.is_file():
+            continue
+        given = _toml(place)
+        table = None
+        if "district" in given:
+            table = _mapping(_Table(str(place), given))
+            name, state = table.municipality, table.state
+        else:
+            top = _Table(str(place), given)
+            where = top.table("jurisdiction")
+            name, state = where.text("name"), where.text("state")
+            _valid_state(state, where.place)
+            where.end()
+            top.end()
+        found = Beside(found.municipality or name, found.state or state, found.mapping or table, (*found.places, place))
+    return found
+
+
+def _valid_state(state: str | None, place: str) -> None:
+    if state is not None:
+        try:
+            state_code(state)
+        except RecordError as error:
+            raise InvalidInputError(f"{place}: {error}") from error
 
 
 @cache

@@ -16,7 +16,7 @@ from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers import excerpts
 from loaders.readers.locations import File
 from loaders.zoning import inputs, mapping, tables
-from loaders.zoning.authorities import Authorities, state_code
+from loaders.zoning.authorities import Authorities, municipality_key, state_code
 from loaders.zoning.model import Code, Section
 from loaders.zoning.records import section_record, statements_record
 
@@ -63,8 +63,11 @@ class Reading:
             except RecordError as error:
                 raise InvalidInputError(f"--state: {error}") from error
         name = options.get("municipality")
-        if name is not None and not name.strip():
-            raise InvalidInputError("--municipality: the name is empty")
+        if name is not None:
+            try:
+                municipality_key(name, state or "UT")
+            except RecordError as error:
+                raise InvalidInputError(f"--municipality: {error}") from error
         given = options.get("mapping")
         return cls(name, state, mapping.read(Path(given)) if given is not None else None)
 
@@ -98,13 +101,15 @@ class Reading:
                 yield from self._table(by_path[path])
 
     def _code(self, given: inputs.Input, file: File, by_path: Mapping[Path, File]) -> Read:
-        code = given.read()
-        name, state = code.municipality or self.municipality, code.state or self.state
+        code, beside = given.read(), _beside(file)
+        name = code.municipality or self.municipality or beside.municipality
+        state = code.state or self.state or beside.state
         if name is None or state is None:
             lacking = [what for what, value in (("municipality", name), ("state", state)) if value is None]
             raise RecordError(
                 f"the file does not say of which {' and '.join(lacking)} it is: give "
-                f"{' and '.join(f'--{what}' for what in lacking)}"
+                f"{' and '.join(f'--{what}' for what in lacking)}, or write it into {file.path.stem}.toml beside it: "
+                '[jurisdiction] name = "...", state = "..."'
             )
         folder = given.path.parent
         files = {path.relative_to(folder).as_posix(): by_path[path] for path in given.parts if path in by_path}
@@ -113,6 +118,13 @@ class Reading:
     def _records(self, one: Read, yielded: dict[NamedNode, SourceGraph]) -> Iterator[Item]:
         code, source = one.code, one.file.snapshot.source
         yield Notice(f"{source}: a code of {one.shared.name}, {len(code.sections):,} sections")
+        name, state = self.municipality or one.shared.name, self.state or one.shared.state
+        if municipality_key(name, state) != one.shared.key:
+            yield Notice(
+                f"{source}: says itself that it is of {one.shared.key}; "
+                "--municipality and --state are for what does not",
+                warning=True,
+            )
         for warning in code.warnings:
             yield Notice(warning, warning=True)
         if not code.sections and not (code.permissions or code.standards or code.definitions):
@@ -141,9 +153,21 @@ class Reading:
             yield Rejection(file.path.name, f"{file.path}: is neither a code nor a table", (Origin(file.snapshot),))
             return
         try:
-            yield from tables.read(DOMAIN, file, self.mapping, self.municipality, self.state)
-        except SourceError as error:
+            beside = _beside(file)
+            chosen = self.mapping or beside.mapping
+            where = self.municipality or beside.municipality, self.state or beside.state
+            yield from tables.read(DOMAIN, file, chosen, *where)
+        except (SourceError, RecordError) as error:
             yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
+
+
+def _beside(file: File) -> mapping.Beside:
+    """Return what lies beside a file, or beside that of which it is an excerpt. Raises RecordError if it is wrong."""
+    try:
+        places = dict.fromkeys((file.path, Path(file.snapshot.source)))
+        return next((found for place in places if (found := mapping.beside(place)).places), mapping.Beside())
+    except InvalidInputError as error:
+        raise RecordError(str(error)) from error
 
 
 def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:

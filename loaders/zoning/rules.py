@@ -27,6 +27,10 @@ LEVELS: Final = {
         "by right with conditions", "byrightwithconditions", "permitted with conditions", "uses subject to conditions",
         "subject to conditions", "limited", "l", "pc",
     ),
+    "byRightOrConditional": (
+        "by right or conditional", "byrightorconditional", "allowed/conditional", "permitted/conditional",
+        "allowed or conditional", "permitted or conditional",
+    ),
     "notPermitted": (
         "not permitted", "notpermitted", "prohibited", "not allowed", "forbidden", "n", "no", "x", "-",
         "\u2013", "\u2014",

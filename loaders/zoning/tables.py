@@ -64,8 +64,8 @@ def read(
     if chosen is None:
         names = ", ".join(each.name for each in shipped())
         raise SourceError(
-            f"{file.path}: no mapping fits its columns {_some(table.columns)}; there are {names}, and --mapping FILE "
-            f"takes another"
+            f"{file.path}: no mapping fits its columns {_some(table.columns)}; there are {names}; "
+            f"{file.path.stem}.toml beside it, or --mapping FILE, gives another"
         )
     if table.keyed and mapping is None:
         table = rows_of(file.path, chosen.key_column)

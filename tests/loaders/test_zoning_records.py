@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -160,7 +161,13 @@ def test_a_name_is_what_is_said_last_and_the_code_only_where_there_is_none() -> 
 
 @pytest.mark.parametrize(
     ("words", "level"),
-    [("P", "byRight"), ("Special  Permit", "conditional"), ("Prohibited", "notPermitted"), ("Overlay", None)],
+    [
+        ("P", "byRight"),
+        ("Special  Permit", "conditional"),
+        ("Prohibited", "notPermitted"),
+        ("Overlay", None),
+        ("Allowed/Conditional", "byRightOrConditional"),
+    ],
 )
 def test_levels_are_read_from_the_words_of_sources(words: str, level: str | None) -> None:
     assert level_of(words) == level
@@ -225,8 +232,8 @@ def test_why_names_the_lines_of_a_section(kg: KnowledgeGraph) -> None:
     assert source.locations == (TITLE.as_posix(),)
 
 
-def test_a_file_that_does_not_say_its_state_is_rejected_with_what_to_give(kg: KnowledgeGraph) -> None:
-    report = load(kg, "zoning", [str(TITLE)])
+def test_a_file_that_does_not_say_its_state_is_rejected_with_what_to_give(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    report = load(kg, "zoning", [str(shutil.copy(str(TITLE), tmp_path))])
     [rejection] = report.rejections
     assert "give --state" in rejection.reason
 

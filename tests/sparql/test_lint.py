@@ -40,7 +40,7 @@ def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
         for source in ("climate", "hansard"):
             load(kg, source, [str(ROOT / "fixtures" / source)])
         codes = ROOT / "fixtures" / "zoning"
-        load(kg, "zoning", [str(codes)], state="UT", mapping=str(codes / "towns.toml"))
+        load(kg, "zoning", [str(codes)])
         (first, *_), _ = pending(kg, mint("municipality", "us-ut-quarry-bend").value)
         record(kg, first.section, "It says what the others mean.")
         return measure(kg)
