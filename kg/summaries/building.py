@@ -1,16 +1,19 @@
 """Writing the summaries of a code: level by level from its leaves, whatever is missing or stale and no more.
 
-Every batch is one commit, so a build that is killed has done what it has committed, and the next one goes on from
-there: the hashes of the inputs say what is left. One writer's current summaries are not replaced by a plainer one's:
-extracts never replace what a model or an agent has written of the same text.
+Summaries are committed as they are written, so a build that is killed or interrupted has done what it has committed,
+and the next one goes on from there: the hashes of the inputs say what is left. What an endpoint has answered is
+committed at once, since it was paid for. One writer's current summaries are not replaced by a plainer one's: extracts
+never replace what a model or an agent has written of the same text. Of two builds at once in one process the second
+waits, and finds what the first has done.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,15 +35,22 @@ from kg.summaries.writers import Chat, Mode, Summarizer, rank, writer_for
 from kg.vocabulary import BASE, sha256
 
 BATCH: Final = 50
-"""Summaries of one commit."""
+"""Sections whose texts are read at a time, and graphs that are removed in one commit."""
 ENOUGH_FAILURES: Final = 5
 """Failures of an endpoint in a row after which a build asks it no more."""
 
 _SUMMARIES: Final = BASE + "id/summary/"
+_WAIT_S: Final = 0.2
+_BUILDING: Final = threading.Lock()
 
 ALL_GRAPHS: Final = """
 SELECT ?graph ?section WHERE {
   GRAPH ?graph { ?summary kg:summaryOf ?section } FILTER(STRSTARTS(STR(?section), $prefix))
+}"""
+
+ORPHANS: Final = """
+SELECT ?graph ?section WHERE {
+  GRAPH ?graph { ?summary kg:summaryOf ?section } FILTER NOT EXISTS { ?section a kg:CodeSection }
 }"""
 
 
@@ -59,7 +69,7 @@ class BuildReport:
     empty: int = 0
     """Sections in which nothing can be summarized."""
     removed: int = 0
-    """Summaries of sections that are gone, or have nothing to summarize any more."""
+    """Summaries of sections that are gone, of whichever code, or that have nothing to summarize any more."""
     failed: dict[str, str] = field(default_factory=dict)
     """Sections without a summary now, and why."""
     waiting: int = 0
@@ -85,7 +95,7 @@ def build(
     mode: Mode = "extractive",
     anew: bool = False,
     on_progress: Progress | None = None,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] | None = None,
 ) -> BuildReport:
     """Bring the summaries of a municipality in line with its sections: those at and below `root`, or all.
 
@@ -93,9 +103,11 @@ def build(
     others, only those that it is a part of; an endpoint that fails `ENOUGH_FAILURES` times in a row is left alone.
     Raises NotFoundError where there is no such municipality or root, InvalidInputError where `mode` has no endpoint.
     """
-    writer = writer_for(kg, mode, sleep)
-    tree = hierarchy.latest(kg, municipality)
-    return _Build(kg, tree, writer, municipality, on_progress).run(tree.below(root), forced=anew)
+    halt = threading.Event()
+    writer = writer_for(kg, mode, sleep or halt.wait)
+    with _alone(on_progress):
+        tree = hierarchy.latest(kg, municipality)
+        return _Build(kg, tree, writer, municipality, on_progress, halt).run(tree.below(root), forced=anew)
 
 
 def rebuild(
@@ -104,14 +116,28 @@ def rebuild(
     *,
     mode: Mode = "extractive",
     on_progress: Progress | None = None,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] | None = None,
 ) -> BuildReport:
     """Write the summary of `section` again, and those below and above it that are missing or stale; else as `build`."""
     municipality = hierarchy.municipality_of(kg.store.query, section)
-    writer = writer_for(kg, mode, sleep)
-    tree = hierarchy.latest(kg, municipality)
-    work = _Build(kg, tree, writer, municipality, on_progress)
-    return work.run([*reversed(tree.above(section)), *tree.below(section)], forced={section})
+    halt = threading.Event()
+    writer = writer_for(kg, mode, sleep or halt.wait)
+    with _alone(on_progress):
+        tree = hierarchy.latest(kg, municipality)
+        work = _Build(kg, tree, writer, municipality, on_progress, halt)
+        return work.run([*reversed(tree.above(section)), *tree.below(section)], forced={section})
+
+
+@contextmanager
+def _alone(on_progress: Progress | None) -> Iterator[None]:
+    """Wait until no other build runs; `on_progress` may raise meanwhile, which ends the wait."""
+    while not _BUILDING.acquire(timeout=_WAIT_S):
+        if on_progress is not None:
+            on_progress(0, None, "waiting for another build to end")
+    try:
+        yield
+    finally:
+        _BUILDING.release()
 
 
 class _Build:
@@ -122,13 +148,17 @@ class _Build:
         writer: Summarizer,
         municipality: str,
         on_progress: Progress | None,
+        halt: threading.Event,
     ) -> None:
         self.kg, self.tree, self.writer, self.on_progress = kg, tree, writer, on_progress
         self.report = BuildReport(municipality, writer.model)
         self.prov_run = Run(AGENT, {"municipality": municipality, "model": writer.model})
         self.failures = 0
         """Of the endpoint, in a row."""
+        self.halt = halt
+        """Set when the build is broken off: nobody waits before another try then, and nobody asks for more."""
         self.lock = threading.Lock()
+        self.done = self.whole = 0
 
     def run(self, sections: Sequence[str], forced: bool | set[str] = False) -> BuildReport:
         started = time.perf_counter()
@@ -141,19 +171,15 @@ class _Build:
         for iri in sections:
             if iri in tree.heights:
                 levels.setdefault(tree.heights[iri], []).append(iri)
-        done, whole = 0, sum(map(len, levels.values()))
+        self.whole = sum(map(len, levels.values()))
         for _, level in sorted(levels.items()):
             todo = [iri for iri in level if forced is True or (forced and iri in forced) or self.is_due(iri)]
             report.current += len(level) - len(todo)
-            done += len(level) - len(todo)
+            self.advance(len(level) - len(todo))
             written: list[Summary] = []
             with ThreadPoolExecutor(self.writer.threads, "summaries") as threads:
                 for start in range(0, len(todo), BATCH):
-                    batch = todo[start : start + BATCH]
-                    written += self.write(batch, threads)
-                    done += len(batch)
-                    if self.on_progress is not None:
-                        self.on_progress(done, whole, "summarizing")
+                    written += self.write(todo[start : start + BATCH], threads)
             tree.put(written)
         if report.built:  # so that the first question does not wait for it
             texts = [standing_for(tree, section) for section in tree.order if section in tree.heights]
@@ -180,21 +206,49 @@ class _Build:
         return [source_of(self.tree, iri, texts.get(iri, "")) for iri in sections]
 
     def write(self, batch: Sequence[str], threads: ThreadPoolExecutor) -> list[Summary]:
-        """Have the summaries of some sections of one level written, and commit them."""
+        """Have the summaries of some sections of one level written, and commit them, also where this is broken off."""
         texts = hierarchy.texts(self.kg.store.query, batch)
         ready = [iri for iri in batch if self.is_ready(iri, texts.get(iri))]
-        sources = self.sources(ready, texts)
-        made = [
-            (source, text) for source, text in zip(sources, threads.map(self.attempt, sources), strict=True) if text
-        ]
-        summaries = [
-            summary_by(self.tree, source.section, text, self.writer.model, self.writer.prompt_sha256(source))
-            for source, text in made
-        ]
+        self.advance(len(batch) - len(ready))
+        asked = {threads.submit(self.attempt, source): source for source in self.sources(ready, texts)}
+        made: list[Summary] = []
+        kept = 0
+
+        def take(answered: Future[str | None]) -> None:
+            source = asked.pop(answered)
+            if not answered.cancelled() and (text := answered.result()) is not None:
+                prompt = self.writer.prompt_sha256(source)
+                made.append(summary_by(self.tree, source.section, text, self.writer.model, prompt))
+
+        try:
+            for answered in as_completed(list(asked)):
+                take(answered)
+                if len(made) - kept >= self.writer.at_once:
+                    self.keep(made[kept:])
+                    kept = len(made)
+                self.advance(1)
+        finally:
+            if asked:
+                self.halt.set()
+                for each in asked:
+                    each.cancel()
+                for answered in [each for each in asked if each.done()]:
+                    take(answered)
+                if isinstance(self.writer, Chat):
+                    self.writer.endpoint.close()
+            self.keep(made[kept:])
+        return made
+
+    def keep(self, summaries: Sequence[Summary]) -> None:
         if summaries:
             self.report.run = commit(self.kg, self.tree, summaries, self.prov_run) or self.report.run
             self.report.built += len(summaries)
-        return summaries
+
+    def advance(self, sections: int) -> None:
+        self.done += sections
+        if self.on_progress is not None and sections:
+            tokens = self.writer.endpoint.usage.tokens if isinstance(self.writer, Chat) else 0
+            self.on_progress(self.done, self.whole, f"summarizing, {tokens:,} tokens" if tokens else "summarizing")
 
     def is_ready(self, iri: str, text: str | None) -> bool:
         digest = self.tree.sections[iri].text_sha256
@@ -208,7 +262,7 @@ class _Build:
 
     def attempt(self, source: Source) -> str | None:
         with self.lock:
-            if self.failures >= ENOUGH_FAILURES:
+            if self.halt.is_set() or self.failures >= ENOUGH_FAILURES:
                 self.report.waiting += 1
                 return None
         try:
@@ -227,13 +281,14 @@ class _Build:
         tree = self.tree
         prefix = summary_of(next(iter(tree.sections))).value.removeprefix(_SUMMARIES).partition("/")[0]
         query = bind(ALL_GRAPHS, prefix=Literal(f"{BASE}id/section/{prefix}/"))
-        found = [(iri_of(row["graph"]), iri_of(row["section"]).value) for row in select(self.kg.store.query, query)]
-        gone = [graph for graph, section in found if section not in tree.heights]
+        rows = [*select(self.kg.store.query, query), *select(self.kg.store.query, ORPHANS)]
+        found = {iri_of(row["graph"]): iri_of(row["section"]).value for row in rows}
+        gone = [graph for graph, section in found.items() if section not in tree.heights]
         for start in range(0, len(gone), BATCH):
             self.kg.store.commit(
                 dict.fromkeys(gone[start : start + BATCH], ()), self.prov_run.describe(self.kg.store, {})
             )
         self.report.removed = len(gone)
-        for _, section in found:
+        for section in found.values():
             if section not in tree.heights:
                 tree.summaries.pop(section, None)

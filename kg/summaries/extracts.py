@@ -30,6 +30,7 @@ class Extracts:
     """Writes extracts, always the same of the same text and model: one section's sentences are one batch."""
 
     threads: Final = 1
+    at_once: Final = 50
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self._kg = kg

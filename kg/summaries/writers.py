@@ -35,6 +35,11 @@ class Summarizer(Protocol):
         """How many summaries it may be asked for at a time."""
         ...
 
+    @property
+    def at_once(self) -> int:
+        """How many of its summaries are committed together."""
+        ...
+
     def prompt_sha256(self, source: Source) -> str:
         """Return the hash of the instructions for this one."""
         ...
@@ -53,6 +58,7 @@ class Chat:
         self.endpoint: Final = endpoint
         self.model: Final = f"chat/{endpoint.name}"
         self.threads: Final = threads
+        self.at_once: Final = 1
 
     def prompt_sha256(self, source: Source) -> str:
         """Return the hash of the instructions for this one."""
@@ -72,7 +78,7 @@ class Chat:
         raise AssertionError("the last try returns or raises")
 
 
-def open_chat(settings: Settings, *, sleep: Callable[[float], None] = time.sleep) -> ChatEndpoint:
+def open_chat(settings: Settings, *, sleep: Callable[[float], object] = time.sleep) -> ChatEndpoint:
     """Return the chat endpoint of the settings. InvalidInputError where they name none."""
     if settings.chat_url is None or not settings.chat_model:
         raise InvalidInputError(
@@ -84,7 +90,7 @@ def open_chat(settings: Settings, *, sleep: Callable[[float], None] = time.sleep
     )
 
 
-def writer_for(kg: KnowledgeGraph, mode: Mode, sleep: Callable[[float], None] = time.sleep) -> Extracts | Chat:
+def writer_for(kg: KnowledgeGraph, mode: Mode, sleep: Callable[[float], object] = time.sleep) -> Extracts | Chat:
     """Return what writes in `mode`. InvalidInputError where that needs an endpoint and the settings name none."""
     if mode == "chat":
         return Chat(open_chat(kg.settings, sleep=sleep), kg.settings.chat_concurrency)

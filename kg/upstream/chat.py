@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -12,12 +13,13 @@ from typing import Any, Final
 import httpx
 
 from kg.errors import UpstreamError
-from kg.upstream.http import Reply, TooLargeError, exchange, insist
+from kg.upstream.http import Deadline, Reply, TooLargeError, exchange, insist
 
 ANSWERS: Final = 3
 """Answers that may be of no use before the endpoint counts as failing."""
 MAX_BYTES: Final = 4 << 20
 """Bytes of an answer that is taken in."""
+_LEAST_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,17 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
+    @property
+    def tokens(self) -> int:
+        """Those of both kinds."""
+        return self.prompt_tokens + self.completion_tokens
+
 
 class ChatEndpoint:
     """``POST {url}/chat/completions`` with ``{"model", "messages"}`` answers ``{"choices": [{"message"}], "usage"}``.
 
-    Calls block and are safe from any thread; `usage` counts those of all. `sleep` is what waits between tries.
+    Calls block and are safe from any thread; `usage` counts those of all. `sleep` is what waits between tries, and
+    `patience_s` bounds the time of one completion with all its tries.
     """
 
     def __init__(
@@ -52,7 +60,8 @@ class ChatEndpoint:
         token: str | None = None,
         *,
         timeout_s: float = 60.0,
-        sleep: Callable[[float], None] = time.sleep,
+        patience_s: float = math.inf,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         path = url.rstrip("/")
         self.url: Final = path if path.endswith("/chat/completions") else f"{path}/chat/completions"
@@ -60,8 +69,17 @@ class ChatEndpoint:
         self.usage: Final = Usage()
         self._token = token
         self._timeout_s = timeout_s
+        self._patience_s = patience_s
         self._sleep = sleep
         self._lock = threading.Lock()
+        self._open = True
+        self._running: set[Deadline] = set()
+
+    def close(self) -> None:
+        """End what is being asked, and ask nothing more: both raise UpstreamError."""
+        self._open = False
+        for deadline in list(self._running):
+            deadline.end()
 
     @property
     def name(self) -> str:
@@ -81,25 +99,30 @@ class ChatEndpoint:
             "max_tokens": max_tokens,
         }
         problem = ""
+        deadline = time.monotonic() + self._patience_s
         for _ in range(ANSWERS):
-            reply = self._post(body)
+            reply = self._post(body, deadline)
             try:
                 return self._read(json.loads(reply.body))
             except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
                 problem = f"{error}" if isinstance(error, _UselessError) else f"no completion in it: {error!r:.200}"
         raise UpstreamError(f"{self.url} answered {ANSWERS} times with nothing to use: {problem}")
 
-    def _post(self, body: dict[str, object]) -> Reply:
+    def _post(self, body: dict[str, object], deadline: float) -> Reply:
         def send() -> Reply:
+            if not self._open:
+                raise UpstreamError(f"{self.url} is not asked any more")
+            left = max(_LEAST_S, min(self._timeout_s, deadline - time.monotonic()))
             try:
                 return exchange(
-                    self.url, None, "application/json", self._timeout_s, MAX_BYTES, json=body, token=self._token
-                )
+                    self.url, None, "application/json", left, MAX_BYTES,
+                    json=body, token=self._token, running=self._running,
+                )  # fmt: skip
             except TooLargeError:
                 raise UpstreamError(f"{self.url} answers with more than {MAX_BYTES >> 20} MiB") from None
 
         try:
-            reply = insist(send, self.url, "complete", sleep=self._sleep)
+            reply = insist(send, self.url, "complete", sleep=self._sleep, deadline=deadline)
         except UpstreamError as error:
             # Some endpoints quote in a refusal what they were sent.
             told = str(error).replace(self._token, "***") if self._token else str(error)

@@ -88,18 +88,20 @@ def exchange(
     *,
     json: object = None,
     token: str | None = None,
+    running: set[Deadline] | None = None,
 ) -> Reply:
     """Post `form`, or `json`, to exactly `url`, or get that where there is neither; return the whole answer, whatever
     its status.
 
-    Of one other than 200 it is the start. `token` is sent as the bearer's.
+    Of one other than 200 it is the start. `token` is sent as the bearer's. Until the end `running` has the deadline,
+    which any thread can make pass at once.
 
     Raises DeadlinePassedError after `seconds`, however the answer drips, TooLargeError beyond `max_bytes`, and
     httpx.HTTPError, httpx.StreamError or OSError where there is no whole answer, or no such host.
     """
     # Neither a proxy nor credentials from the environment: the address is the one that was named.
     with (
-        _Deadline(seconds) as deadline,
+        Deadline(seconds, running) as deadline,
         httpx.Client(trust_env=False, follow_redirects=False, timeout=httpx.Timeout(seconds), http2=False) as client,
     ):
         try:
@@ -139,7 +141,7 @@ def insist(
     url: str,
     verb: str = "answer",
     *,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] = time.sleep,
     deadline: float = math.inf,
 ) -> Reply:
     """Return the successful answer to `send`, which is called up to `ATTEMPTS` times, with growing waits between.
@@ -186,16 +188,17 @@ def retry_after(header: str | None, default: float) -> float:
     return default
 
 
-class _Deadline:
+class Deadline:
     """Ends a connection after some seconds, whatever drips from it: a timeout of HTTP clients starts anew with each
     packet.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, running: set[Deadline] | None = None) -> None:
         self.passed = False
+        self._running = set() if running is None else running
         self._sockets: list[socket.socket] = []
         self._lock = threading.Lock()
-        self._timer = threading.Timer(seconds, self._end)
+        self._timer = threading.Timer(seconds, self.end)
         self._timer.daemon = True
 
     def watch(self, event: str, info: Mapping[str, Any]) -> None:
@@ -206,21 +209,24 @@ class _Deadline:
             with self._lock:
                 self._sockets.append(connected)
             if self.passed:
-                self._end()
+                self.end()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Let it pass."""
         self.passed = True
         with self._lock:
             for each in self._sockets:
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
 
-    def __enter__(self) -> _Deadline:
+    def __enter__(self) -> Deadline:
+        self._running.add(self)
         self._timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
+        self._running.discard(self)
         with self._lock:
             while self._sockets:
                 self._sockets.pop().close()

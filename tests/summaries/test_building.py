@@ -231,7 +231,7 @@ def test_a_build_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
                 break
     town, whole = open_town(tmp_path / "killed"), open_town(tmp_path / "whole", laws)
     done = len(texts(town))
-    assert 30 <= done < 85
+    assert 30 - 5 <= done < 85  # all but those of the batch in hand
     report = build(town, TOWN)
     assert (report.built, report.current) == (85 - done, done)
     build(whole, TOWN)

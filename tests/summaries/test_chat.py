@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -244,3 +246,63 @@ def test_of_a_text_that_is_too_long_lines_are_left_out_all_over(
     assert 10_000 < len(given) < 24_500
     assert "[...]" in given
     assert "Rule 4" in given.split("\n")[-3]
+
+
+def test_a_build_that_is_broken_off_keeps_what_was_answered_and_waits_for_nobody(
+    stand_in: Start, opened: Callable[..., KnowledgeGraph]
+) -> None:
+    late = threading.Event()
+
+    def answer(body: dict[str, Any]) -> Said:
+        if len(server.asked) > 6:
+            late.wait(20)
+        return summarize(body)
+
+    def interrupt(done: int, whole: int | None, what: str) -> None:
+        if done >= 5:
+            raise KeyboardInterrupt
+
+    server = stand_in(answer=answer)
+    town = opened(large_code(1, 1, 20), **settings(server, chat_concurrency=4))
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        build(town, TOWN, mode="chat", on_progress=interrupt)
+    assert time.monotonic() - began < 5
+    late.set()
+    done = len(built(town))
+    assert 5 <= done <= 6
+    report = build(town, TOWN, mode="chat")
+    assert (report.built, report.current) == (22 - done, done)
+
+
+def test_whoever_waits_for_another_try_is_told_that_the_build_is_broken_off(
+    stand_in: Start, opened: Callable[..., KnowledgeGraph]
+) -> None:
+    def answer(body: dict[str, Any]) -> Said:
+        return summarize(body) if len(server.asked) < 3 else Said({}, 429, {"Retry-After": "25"})
+
+    def interrupt(done: int, whole: int | None, what: str) -> None:
+        raise KeyboardInterrupt
+
+    server = stand_in(answer=answer)
+    town = opened(large_code(1, 1, 12), **settings(server, chat_concurrency=3))
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        build(town, TOWN, mode="chat", on_progress=interrupt)
+    assert time.monotonic() - began < 5
+
+
+def test_the_time_of_one_completion_with_all_its_tries_can_be_bounded(stand_in: Start) -> None:
+    server = stand_in(answer=lambda body: Said({}, 429, {"Retry-After": "9"}))
+    asked = ChatEndpoint(server.url, "small", patience_s=2.0)
+    with pytest.raises(UpstreamError, match="in the time there was"):
+        asked.complete("a", "b", 9)
+    assert len(server.asked) == 1
+
+
+def test_progress_tells_what_has_been_used(stand_in: Start, opened: Callable[..., KnowledgeGraph]) -> None:
+    told: list[str] = []
+    town = opened(**settings(stand_in(), chat_concurrency=1))
+    build(town, TOWN, mode="chat", on_progress=lambda done, whole, what: told.append(f"{done} of {whole}: {what}"))
+    assert told[0].endswith("of 8: summarizing, 120 tokens")
+    assert told[-1] == "8 of 8: summarizing, 960 tokens"

@@ -118,6 +118,6 @@ def test_a_topic_is_followed_down_with_its_reasoning(town):
     [hit] = found.results
     assert (hit.section_id, hit.path) == (iri("7.2.1.1"), ["7 Land use", "7.2 Animals", "7.2.1 Bees and birds"])
     assert [len(step.candidates) for step in found.reasoning] == [1, 2, 1, 2]
-    assert found.reasoning[1].candidates[0].why.startswith("1st of 2 by cosine")
+    assert found.reasoning[1].candidates[0].why.startswith("1st of 2 by summaries and texts: ")
     assert (found.plain_search_agrees_on, found.plain_search_otherwise) == (1, [])
     assert found.meta.completeness == "complete"
