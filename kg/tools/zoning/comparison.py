@@ -103,7 +103,8 @@ def compare_zoning(
 
     Use to compare places; uses are the same by name only. Returns uses with the districts by level, standards with
     lowest, median and highest value, and the IRIs of rules.
-    Example: compare_zoning(municipalities=["Avon, CT", "Bethel, CT"], use="2-Family", standard_type="lot-area").
+    Example: compare_zoning(municipalities=["Quarry Bend, UT", "Lower Quill, CT"], use="duplex",
+    standard_type="height").
     Next: `kg_query_permissions`, `kg_query_standards` for the evidence.
     """
     bounded("limit", limit, 1, 200)

@@ -115,8 +115,8 @@ def kg_ingest_code_section(
 
     Use for law that you fetched, parents first; the section as it was is replaced. Needs the scope write. Returns the
     outcome, what was found, fetched_at, sent_by.
-    Example: kg_ingest_code_section(municipality="Upper Feign", state="CT", section_id="4.2", title="Kilns",
-    level="section", raw_content="(a) A kiln is permitted in the R-40 zone.", parent_id="4").
+    Example: kg_ingest_code_section(municipality="Quarry Bend", state="UT", section_id="17.70.010", title="Kilns",
+    level="section", raw_content="(a) A kiln is subject to section 17.12.010.", parent_id="17.70").
     Next: `kg_build_summaries`.
     """
     given = {
@@ -146,7 +146,7 @@ def kg_ingest_use_permissions(
 
     Use for a table of uses; permission is permitted, conditional, prohibited, or the source's own word. What was sent
     of a use in a district and section before is replaced; a bad entry is rejected alone. Needs the scope write.
-    Example: kg_ingest_use_permissions(municipality="Upper Feign", state="CT", permissions=[{"district": "R-40",
+    Example: kg_ingest_use_permissions(municipality="Quarry Bend", state="UT", permissions=[{"district": "M-1",
     "use": "Kiln", "permission": "conditional"}]).
     Next: `kg_query_permissions`.
     """
@@ -160,8 +160,8 @@ def kg_ingest_dimensional_standards(
 
     Use for a table of standards; standard_type as in minimum lot area, maximum height. What was sent of a type in a
     district and section before is replaced; a bad entry is rejected alone. Needs the scope write.
-    Example: kg_ingest_dimensional_standards(municipality="Upper Feign", state="CT", standards=[{"district": "R-40",
-    "standard_type": "maximum height", "value": "35", "unit": "feet"}]).
+    Example: kg_ingest_dimensional_standards(municipality="Quarry Bend", state="UT", standards=[{"district": "M-1",
+    "standard_type": "maximum height", "value": 35, "unit": "feet"}]).
     Next: `kg_query_standards`.
     """
     return _ingest(kg, "kg_ingest_dimensional_standards", municipality, state, "standard", standards)
@@ -174,8 +174,8 @@ def kg_ingest_definitions(
 
     Use for a list of definitions. What was sent of a term in a section before is replaced; a bad entry is rejected
     alone. Needs the scope write.
-    Example: kg_ingest_definitions(municipality="Upper Feign", state="CT", definitions=[{"term": "Kiln",
-    "definition_text": "An oven for pots.", "section_ref": "1.4"}]).
+    Example: kg_ingest_definitions(municipality="Quarry Bend", state="UT", definitions=[{"term": "Chimney",
+    "definition_text": "A flue of brick.", "section_ref": "17.08.020"}]).
     Next: `kg_query_definition`.
     """
     return _ingest(kg, "kg_ingest_definitions", municipality, state, "definition", definitions)

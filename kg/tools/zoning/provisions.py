@@ -153,7 +153,7 @@ def kg_query_permissions(
 
     Use for what may be built where. Returns permissions: district, use, permission (as_recorded: the source's word),
     conditions, review_section, section_ref, evidence. What is not listed is not recorded, and not thereby prohibited.
-    Example: kg_query_permissions(municipality="Avon", state="CT", district="R-40", use="2-Family").
+    Example: kg_query_permissions(municipality="Quarry Bend", state="UT", district="R-1", use="duplex").
     Next: `kg_query_section` with a section_ref.
     """
     bounded("limit", limit, 1, 200)
@@ -212,7 +212,7 @@ def kg_query_standards(
 
     Use for how large, high or far. Returns standards: bound, value with unit where it is a number, raw_value,
     applies_to, conditions, section_ref, evidence.
-    Example: kg_query_standards(municipality="Avon", state="CT", district="R-40", standard_type="setback").
+    Example: kg_query_standards(municipality="Quarry Bend", state="UT", district="R-1", standard_type="setback").
     Next: `compare_zoning` for other places.
     """
     bounded("limit", limit, 1, 200)
@@ -272,7 +272,7 @@ def kg_query_definition(
 
     Use before reading a rule closely. Returns definitions: term, definition_text, section_ref, evidence; several
     sections may define it differently.
-    Example: kg_query_definition(municipality="Spanish Fork", state="UT", term="lot coverage").
+    Example: kg_query_definition(municipality="Quarry Bend", state="UT", term="building height").
     Next: `kg_query_section` with the section_ref.
     """
     bounded("limit", limit, 1, 200)

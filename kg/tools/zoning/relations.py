@@ -120,7 +120,7 @@ def kg_find_related(
 
     Use before relying on a section. Returns related: citing, cited (absent: not known), relationship_type, reads,
     raw_citation, context, spans, confidence. Types name what the cited one does: what constrains is cited.
-    Example: kg_find_related(municipality="Spanish Fork", state="UT", section_id="15.4.16.120", direction="outgoing").
+    Example: kg_find_related(municipality="Quarry Bend", state="UT", section_id="17.12.040", direction="outgoing").
     Next: `kg_query_section` with cited.
     """
     bounded("limit", limit, 1, 200)

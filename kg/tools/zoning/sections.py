@@ -151,7 +151,7 @@ def kg_query_section(
 
     Use to quote the law. Returns raw_content, title, level, parent_id, summary, summary_level, summary_built_at,
     subsections, tables, history, fetched_at, evidence; limit pages children.
-    Example: kg_query_section(municipality="Spanish Fork", state="UT", section_id="15.4.16.120(A)(1)").
+    Example: kg_query_section(municipality="Quarry Bend", state="UT", section_id="17.12.010(b)(2)").
     Next: `kg_find_related` for what it cites.
     """
     bounded("limit", limit, 1, 200)
@@ -234,7 +234,7 @@ def kg_traverse_hierarchy(
 
     Use to see what stands around a section. Returns sections in document order: section_id, title, level, order,
     depth, parent_id, children (how many), summary, summary_level.
-    Example: kg_traverse_hierarchy(municipality="Spanish Fork", state="UT", section_id="15.4", depth=2).
+    Example: kg_traverse_hierarchy(municipality="Quarry Bend", state="UT", section_id="17.12", depth=2).
     Next: `kg_query_section`.
     """
     bounded("limit", limit, 1, 200)

@@ -140,7 +140,7 @@ def kg_build_summaries(
     Use after sections were loaded or changed. Mode agent hands out what you are to summarize, parts first: write those
     that are ready and send each to `kg_rebuild_summary`. Needs the scope write. Returns built, current, remaining,
     failed, pending, tokens.
-    Example: kg_build_summaries(municipality="Spanish Fork", state="UT", mode="extractive").
+    Example: kg_build_summaries(municipality="Quarry Bend", state="UT", root_section="17.12").
     Next: `kg_search_by_topic`.
     """
     reader = Reader(kg)
@@ -199,7 +199,7 @@ def kg_rebuild_summary(
     Use with `summary` for what `kg_build_summaries` in mode agent handed out; without it the section and all above it
     that is stale are summarized again. Needs the scope write. Returns summary, summary_level, summary_built_at,
     stale_above.
-    Example: kg_rebuild_summary(municipality="Spanish Fork", state="UT", section_id="15.4.16.120").
+    Example: kg_rebuild_summary(municipality="Quarry Bend", state="UT", section_id="17.12.040").
     Next: `kg_build_summaries` for what is stale above.
     """
     reader = Reader(kg)
@@ -244,7 +244,7 @@ def kg_search_by_topic(
 
     Use for themes and for where something may stand. Returns results (section_id, title, score, summary, path), the
     reasoning step by step, and what plain search has instead.
-    Example: kg_search_by_topic(municipality="Spanish Fork", state="UT", query="parking for restaurants").
+    Example: kg_search_by_topic(municipality="Quarry Bend", state="UT", query="who decides on conditional uses").
     Next: `kg_query_section` for the words of the law.
     """
     reader = Reader(kg)
