@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from kg import __version__, console, interruption, model_commands, quarantine_commands, validation_commands
+from kg import (
+    __version__,
+    console,
+    interruption,
+    model_commands,
+    quarantine_commands,
+    summaries_commands,
+    validation_commands,
+)
 from kg.console import AsJson
 from kg.settings import settings_for
 
@@ -35,6 +43,7 @@ app = typer.Typer(
 )
 app.add_typer(model_commands.app, name="models")
 app.add_typer(quarantine_commands.app, name="quarantine")
+app.add_typer(summaries_commands.app, name="summaries")
 
 DataDir = Annotated[
     Path | None,

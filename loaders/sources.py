@@ -12,6 +12,7 @@ from kg.errors import InvalidInputError
 from kg.provenance import Agent, Derived
 from kg.settings import Settings, settings
 from kg.store.protocol import Store
+from kg.summaries.storing import withdrawn
 from loaders.climate_policy import documents as climate_policy
 from loaders.deriving import Views
 from loaders.findings import Findings
@@ -34,6 +35,8 @@ Options = Mapping[str, str]
 tables of districts are read.
 """
 
+Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
+
 
 @dataclass(frozen=True, slots=True)
 class Loader:
@@ -46,7 +49,7 @@ class Loader:
     """Endings of the files that it reads."""
     config: Mapping[str, str] = field(default_factory=dict)
     """What a run says of how it was configured."""
-    derive: Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived] | None = None
+    derive: Derive | None = None
     """Of graphs that are about to be replaced, the derived ones that go with them in the same commit."""
     afterwards: Callable[[Store], Sequence[str]] | None = None
     """What is unusual in the store after a load, in words."""
@@ -122,13 +125,18 @@ def zoning_loader(reading: zoning.Reading, options: Options) -> Loader:
         reading.read,
         zoning.FORMATS,
         config=options,
-        derive=Findings(reading).derive,
+        derive=_with_summaries(Findings(reading).derive),
         fetches={service.SCHEME: service.fetch},
         cut=zoning.cut,
         options=zoning.OPTIONS,
         said=options,
         merge=merged_names,
     )
+
+
+def _with_summaries(derive: Derive) -> Derive:
+    """Let the summaries of sections go in the commit in which these go."""
+    return lambda store, replace: {**derive(store, replace), **withdrawn(store, replace)}
 
 
 def _codes(files: Sequence[File]) -> Iterator[Item]:

@@ -80,10 +80,12 @@ def test_the_version_is_the_packages() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["load", "search", "query", "status", "validate", "why", "reindex", "serve", "models", "demo", "backup"]
+    "command",
+    ["load", "search", "query", "status", "validate", "why", "reindex", "serve", "models", "demo", "backup"]
+    + ["summaries build", "summaries status"],
 )
 def test_every_command_explains_itself(command: str) -> None:
-    result = run(command, "--help")
+    result = run(*command.split(), "--help")
     assert result.exit_code == 0
     assert f"Usage: kg {command}" in result.stdout.replace("root ", "kg ")
 

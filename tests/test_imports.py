@@ -22,7 +22,8 @@ LAYERS = [
     {"tools"},
     {"server"},
     {"access"},
-    {"cli", "answers", "console", "demo", "model_commands", "quarantine_commands", "validation_commands"},
+    {"cli", "answers", "console", "demo", "model_commands", "quarantine_commands", "summaries_commands",
+     "validation_commands"},
 ]  # fmt: skip
 LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}
 COMPOSITION_ROOTS = {"kg/cli.py", "kg/server/app.py", "kg/quarantine_commands.py", "kg/validation_commands.py"}
@@ -35,6 +36,7 @@ PIPELINE_KNOWS = LOADERS_KNOW | {
     "kg.store",
     "kg.search",
     "kg.sparql",
+    "kg.summaries",
 }
 PIPELINE = {
     "pipeline",

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import Agent, RecordOrigin, Run
+from kg.provenance import Agent, Derived, RecordOrigin, Run
 from kg.provenance.reading import iri_of
 from kg.provenance.recording import timestamp
 from kg.sparql.terms import bind
-from kg.store.protocol import select
+from kg.store.protocol import Store, select
 from kg.summaries.hierarchy import Hierarchy, Summary, graph_of, summary_of
 from kg.summaries.instructions import Source
-from kg.vocabulary import KG, PROV, RDF, SCHEMA
+from kg.vocabulary import BASE, KG, PROV, RDF, SCHEMA
 
 AGENT: Final = Agent("kg.summaries", "1")
 """What writes the graphs of summaries, whoever wrote their words."""
 
 GRAPHS_OF: Final = """
-SELECT ?graph WHERE { VALUES ?section { $sections } GRAPH ?graph { ?summary kg:summaryOf ?section } }"""
+SELECT ?graph ?section WHERE { VALUES ?section { $sections } GRAPH ?graph { ?summary kg:summaryOf ?section } }"""
 
+_OF_SECTIONS: Final = BASE + "graph/src/zoning/"
+_SECTIONS: Final = BASE + "id/section/"
 _WRITING: Final = threading.Lock()
 
 
@@ -61,6 +63,16 @@ def commit(kg: KnowledgeGraph, tree: Hierarchy, summaries: Sequence[Summary], ru
             replace.setdefault(iri_of(row["graph"]), ())
         done = kg.store.commit(replace, run.describe(kg.store, origins))
     return run.iri.value if any(change.content_sha256 for change in done.changes) else None
+
+
+def withdrawn(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+    """Return the summaries that go with the graphs of sections that are about to be removed: each becomes nothing."""
+    removed = [graph for graph, quads in replace.items() if not quads and graph.value.startswith(_OF_SECTIONS)]
+    if not removed:
+        return {}
+    sections = {f"{_SECTIONS}{graph.value.removeprefix(_OF_SECTIONS)}": graph for graph in removed}
+    rows = select(store.query, bind(GRAPHS_OF, sections=[*map(NamedNode, sections)]))
+    return {iri_of(row["graph"]): ((), RecordOrigin("", (), (sections[iri_of(row["section"]).value],))) for row in rows}
 
 
 def _quads(tree: Hierarchy, summary: Summary) -> Iterator[Quad]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final, Literal, Protocol
@@ -78,15 +79,27 @@ class Chat:
         raise AssertionError("the last try returns or raises")
 
 
-def open_chat(settings: Settings, *, sleep: Callable[[float], object] = time.sleep) -> ChatEndpoint:
+def has_chat(settings: Settings) -> bool:
+    """Say whether the settings name a chat endpoint and a model at it."""
+    return settings.chat_url is not None and bool(settings.chat_model)
+
+
+def open_chat(
+    settings: Settings, *, patience_s: float = math.inf, sleep: Callable[[float], object] = time.sleep
+) -> ChatEndpoint:
     """Return the chat endpoint of the settings. InvalidInputError where they name none."""
-    if settings.chat_url is None or not settings.chat_model:
+    if settings.chat_url is None or not has_chat(settings):
         raise InvalidInputError(
             "no chat endpoint is configured: set QUADCITE_CHAT_URL and QUADCITE_CHAT_MODEL, or use mode 'extractive'"
         )
     token = settings.chat_token.get_secret_value() if settings.chat_token else None
     return ChatEndpoint(
-        str(settings.chat_url), settings.chat_model, token, timeout_s=settings.chat_timeout_s, sleep=sleep
+        str(settings.chat_url),
+        settings.chat_model,
+        token,
+        timeout_s=settings.chat_timeout_s,
+        patience_s=patience_s,
+        sleep=sleep,
     )
 
 

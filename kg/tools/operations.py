@@ -27,6 +27,7 @@ from kg.tools.overview import health
 from kg.tools.passages import search as search_passages
 from kg.tools.queries.querying import sparql
 from kg.tools.reviewing import Verdict, review_claim
+from kg.tools.zoning.summarizing import summaries_build, summaries_status
 
 Operation = Callable[..., dict[str, Any]]
 
@@ -240,7 +241,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     operation.__name__: operation
     for operation in (
         *(search, status, why, explain, load, mentions, review),
-        *(quarantine_retry, quarantine_drop, reindex, backup),
+        *(quarantine_retry, quarantine_drop, summaries_build, summaries_status, reindex, backup),
     )
 }
 
