@@ -95,6 +95,7 @@ class IngestedSection(Ingested):
     """What became of a section, and what was found in its text."""
 
     section_id: str | None = None
+    iri: str | None = None
     found: dict[str, int] = Field(
         default_factory=dict, description="cross_references, definitions, permissions, standards in its text"
     )
@@ -131,9 +132,11 @@ def kg_ingest_code_section(
     [sent] = done["entries"]
     if sent["outcome"] == "rejected":
         raise InvalidInputError(f"section {section_id[:100]}: {sent['reason']}")
+    iri = next(iter(done["sections"].values()), None)
     result = IngestedSection(
         **_result(done),
-        section_id=next(map(key_of, done["sections"].values()), None),
+        section_id=None if iri is None else key_of(iri),
+        iri=iri,
         found=_found(reader, sent["graph"]),
     )
     return reader.finish(result, total=1)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import unquote
 
 from pydantic import Field
-from pyoxigraph import Literal
+from pyoxigraph import Literal, NamedNode
 from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError
+from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.summaries.hierarchy import Hierarchy
 from kg.tools.reading import Reader, clean_text, iri_of, text_of
@@ -26,6 +27,9 @@ SELECT ?municipality ?name ?code ?state WHERE {
   ?municipality a kg:Municipality ; skos:prefLabel ?name
   OPTIONAL { ?municipality kg:within ?within . ?within skos:notation ?code ; skos:prefLabel ?state }
 }"""
+
+STATUSES: Final = """
+SELECT ?section ?status WHERE { VALUES ?section { $sections } ?section kg:inForceStatus ?status }"""
 
 MunicipalityName = Annotated[str, Field(max_length=200)]
 StateName = Annotated[str, Field(max_length=60)]
@@ -174,6 +178,15 @@ def subsection(tree: Hierarchy, section_id: str) -> tuple[str, str | None]:
         return section(tree, given), None  # a number may end so
     except NotFoundError:
         return section(tree, given[: labels.start()].strip()), labels[1]
+
+
+def statuses(reader: Reader, sections: Iterable[str | None]) -> dict[str, str]:
+    """Return what became of those of `sections` that their source says something of: repealed, reserved."""
+    wanted = sorted({iri for iri in sections if iri is not None and iri.startswith(_SECTIONS)})
+    if not wanted:
+        return {}
+    query = bind(STATUSES, sections=[NamedNode(iri) for iri in wanted])
+    return {iri_of(row["section"]): text_of(row["status"]) for row in reader.rows("what is repealed", query)}
 
 
 def key_of(iri: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import Literal as Text
@@ -19,6 +19,7 @@ from kg.tools.budget import Lean
 from kg.tools.hydration import code_of
 from kg.tools.model import Result
 from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+from kg.tools.zoning.names import natural
 from kg.tools.zoning.places import (
     MunicipalityName,
     PageSize,
@@ -27,14 +28,19 @@ from kg.tools.zoning.places import (
     StateName,
     key_of,
     place_named,
+    statuses,
     subsection,
 )
 from kg.tools.zoning.rules import Rule, Span, origins, read_rules
 from kg.vocabulary import BASE, KG, RDF
 
 CLAIMS: Final = """
-SELECT ?claim ?graph WHERE {
+SELECT ?claim ?graph ?citing ?cited ?type ?start WHERE {
   VALUES ?place { $place } GRAPH ?graph { ?claim $end ?place . ?claim kg:rawCitation ?words }
+  ?claim rdf:subject ?citing
+  OPTIONAL { ?claim rdf:object ?cited }
+  OPTIONAL { ?claim kg:relationshipType ?type }
+  OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?start }
 }"""
 
 MARKED: Final = """
@@ -68,10 +74,13 @@ class Related(Lean):
     """A citation. It is read from the citing side: `reads` says how the one that cites stands to the one cited."""
 
     citing: str
-    cited: str | None = Field(None, description="Absent: not known")
-    cited_id: str | None = None
-    cited_title: str | None = None
+    citing_iri: str
     citing_title: str | None = None
+    citing_status: str | None = Field(None, description="E.g. repealed")
+    cited: str | None = Field(None, description="Section or law; absent: not known")
+    cited_iri: str | None = None
+    cited_title: str | None = None
+    cited_status: str | None = None
     relationship_type: str
     reads: str = Field(description="E.g. subjectTo: citing is subject to cited")
     raw_citation: str | None = None
@@ -89,14 +98,28 @@ class RelatedResult(Result):
     """Citations, those of the section itself first, in the order of the text."""
 
     section_id: str
+    iri: str
     title: str
+    status: str | None = None
     related: list[Related]
+
+
+class _Citation(NamedTuple):
+    """A citation before what is said of it is read; without a claim it is one of the source's own markup."""
+
+    citing: str
+    cited: str | None
+    type: str
+    start: int
+    graph: str
+    claim: str | None
 
 
 @dataclass(slots=True)
 class _Names:
     tree: Hierarchy
     laws: Mapping[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, iri: str) -> tuple[str, str | None]:
         """Return what to call a section or a law, and the heading of a section."""
@@ -131,25 +154,27 @@ def kg_find_related(
     tree = hierarchy.kept(kg, place.iri)
     iri, _ = subsection(tree, section_id)
     reader.ran.clear()
-    graphs: dict[str, str] = {}
-    for name, end in (("outgoing", RDF.subject), ("incoming", RDF.object)):
-        if direction in (name, "both"):
-            query = bind(CLAIMS, place=NamedNode(iri), end=end)
-            rows = reader.rows(f"{name} citations", query)
-            graphs |= {iri_of(row["claim"]): iri_of(row["graph"]) for row in rows}
-    claims = read_rules(reader, graphs)
-    marked = _marked(reader, iri, direction, claims)
-    known = origins(reader, {*graphs.values(), *(graph for _, _, graph in marked)})
-    names = _Names(tree, _laws(reader, claims.values()))
-    promoted = _promoted(reader, claims.values())
-    found = [_related(claim, names, known.of(claim.graph)[0], promoted) for claim in claims.values()]
-    found += [_link(names, citing, cited, graph, known.of(graph)[0]) for citing, cited, graph in marked]
-    found = [each for each in found if wanted is None or each.relationship_type == wanted]
+    found = [each for each in _citations(reader, iri, direction) if wanted is None or each.type == wanted]
     own = key_of(iri)
-    found.sort(
-        key=lambda each: (each.citing != own, each.citing, each.spans[0].start if each.spans else 0, each.id or "")
+    found.sort(key=lambda each: (each.citing != iri, natural(key_of(each.citing)), each.start, each.claim or ""))
+    page = found[offset : offset + limit]
+    claims = read_rules(reader, {each.claim: each.graph for each in page if each.claim is not None})
+    known = origins(reader, {each.graph for each in page})
+    standing = statuses(reader, [iri, *(end for each in page for end in (each.citing, each.cited))])
+    names = _Names(tree, _laws(reader, page), standing)
+    promoted = _promoted(reader, claims.values())
+    result = RelatedResult(
+        section_id=own,
+        iri=iri,
+        title=tree.sections[iri].title,
+        status=standing.get(iri),
+        related=[
+            _link(names, each, known.of(each.graph)[0])
+            if each.claim is None
+            else _related(claims[each.claim], names, known.of(each.graph)[0], promoted)
+            for each in page
+        ],
     )
-    result = RelatedResult(section_id=own, title=tree.sections[iri].title, related=found[offset : offset + limit])
     if not found:
         parts = len(tree.children.get(iri, ()))
         result.notes.append(
@@ -174,10 +199,13 @@ def _related(claim: Rule, names: _Names, source: str | None, promoted: set[tuple
     own, title = names.of(citing)
     return Related(
         citing=own,
+        citing_iri=citing,
         citing_title=title,
+        citing_status=names.statuses.get(citing),
         cited=called,
-        cited_id=cited,
+        cited_iri=cited,
         cited_title=heading,
+        cited_status=None if cited is None else names.statuses.get(cited),
         relationship_type=claim.code(KG.relationshipType) or "unknown",
         reads=_local(predicate),
         raw_citation=claim.one(KG.rawCitation),
@@ -192,21 +220,24 @@ def _related(claim: Rule, names: _Names, source: str | None, promoted: set[tuple
     )
 
 
-def _link(names: _Names, citing: str, cited: str, graph: str, source: str | None) -> Related:
+def _link(names: _Names, found: _Citation, source: str | None) -> Related:
     """Return a citation that the source's markup makes, of which no words are known."""
-    called, heading = names.of(cited)
-    own, title = names.of(citing)
+    called, heading = (None, None) if found.cited is None else names.of(found.cited)
+    own, title = names.of(found.citing)
     return Related(
         citing=own,
+        citing_iri=found.citing,
         citing_title=title,
+        citing_status=names.statuses.get(found.citing),
         cited=called,
-        cited_id=cited,
+        cited_iri=found.cited,
         cited_title=heading,
+        cited_status=names.statuses.get(found.cited or ""),
         relationship_type="unknown",
         reads="cites",
         asserted=True,
         method="markup of the source",
-        graph=graph,
+        graph=found.graph,
         source=source,
     )
 
@@ -215,22 +246,36 @@ def _local(iri: str) -> str:
     return iri.rpartition("#")[2].rpartition("/")[2]
 
 
-def _marked(reader: Reader, iri: str, direction: Direction, claims: Mapping[str, Rule]) -> list[tuple[str, str, str]]:
-    """Return the citations in the source's own markup that no claim is of."""
-    ends = {(claim.one(RDF.subject), claim.one(RDF.object)) for claim in claims.values()}
+def _citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
+    """Return the claims about a section, then the citations in the source's own markup that no claim is of."""
+    found: dict[str, _Citation] = {}
+    for name, end in (("outgoing", RDF.subject), ("incoming", RDF.object)):
+        if direction not in (name, "both"):
+            continue
+        for row in reader.rows(f"{name} citations", bind(CLAIMS, place=NamedNode(iri), end=end)):
+            claim = iri_of(row["claim"])
+            start = int(text_of(row["start"])) if "start" in row else 0
+            if claim not in found or start < found[claim].start:
+                cited = iri_of(row["cited"]) if "cited" in row else None
+                kind = code_of(iri_of(row["type"])) if "type" in row else "unknown"
+                found[claim] = _Citation(iri_of(row["citing"]), cited, kind, start, iri_of(row["graph"]), claim)
+    ends = {(each.citing, each.cited) for each in found.values()}
     rows = reader.rows("citations in the markup", bind(MARKED, section=NamedNode(iri), asserted=Text(_ASSERTED)))
-    found = {(iri_of(row["citing"]), iri_of(row["cited"]), iri_of(row["graph"])) for row in rows}
-    return sorted(
-        (citing, cited, graph)
-        for citing, cited, graph in found
-        if (citing, cited) not in ends
-        and (direction == "both" or (citing if direction == "outgoing" else cited) == iri)
-    )
+    marked = {(iri_of(row["citing"]), iri_of(row["cited"]), iri_of(row["graph"])) for row in rows}
+    return [
+        *found.values(),
+        *(
+            _Citation(citing, cited, "unknown", 0, graph, None)
+            for citing, cited, graph in sorted(marked)
+            if (citing, cited) not in ends
+            and (direction == "both" or (citing if direction == "outgoing" else cited) == iri)
+        ),
+    ]
 
 
-def _laws(reader: Reader, claims: Iterable[Rule]) -> dict[str, str]:
+def _laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, str]:
     """Return how the laws beside the code that are cited are called."""
-    cited = {claim.one(RDF.object) for claim in claims}
+    cited = {each.cited for each in citations}
     laws = sorted(each for each in cited if each is not None and not each.startswith(_SECTIONS))
     if not laws:
         return {}

@@ -13,7 +13,7 @@ from kg.sparql.terms import bind
 from kg.tools.budget import Lean
 from kg.tools.hydration import Descriptions, code_of, describe
 from kg.tools.reading import Reader, iri_of, text_of
-from kg.tools.zoning.places import key_of
+from kg.tools.zoning.places import key_of, statuses
 from kg.vocabulary import BASE, DCTERMS, KG, OA, PROV, QUDT
 
 # A rule by its number and not its IRI: of some hundred rows, what is said again in each takes longest.
@@ -45,6 +45,8 @@ class RuleEvidence(Lean):
     id: str
     graph: str
     section: str | None = None
+    section_iri: str | None = None
+    section_status: str | None = Field(None, description="E.g. repealed")
     spans: list[Span] | None = None
     recorded_in: str | None = Field(None, description="Column or row of a table")
     method: str | None = Field(None, description="How it was found; absent: the source states it")
@@ -163,8 +165,8 @@ def origins(reader: Reader, graphs: Iterable[str]) -> Origins:
     return Origins(Descriptions({**first.said, **more}))
 
 
-def evidence_of(rule: Rule, origin: Origin) -> RuleEvidence:
-    """Return what a rule was read from; `origin` is where its graph comes from."""
+def evidence_of(rule: Rule, origin: Origin, status: str | None = None) -> RuleEvidence:
+    """Return what a rule was read from; `origin` is where its graph comes from, `status` that of its section."""
     source, digest, fetched, sender = origin
     section = rule.one(KG.definedIn)
     confidence = rule.one(KG.confidence)
@@ -172,6 +174,8 @@ def evidence_of(rule: Rule, origin: Origin) -> RuleEvidence:
         id=rule.iri,
         graph=rule.graph,
         section=None if section is None else rule.one(DCTERMS.title, section),
+        section_iri=section,
+        section_status=status,
         spans=rule.spans() or None,
         recorded_in=rule.one(KG.recordedIn),
         method=rule.one(KG.method),
@@ -188,4 +192,9 @@ def evidences(reader: Reader, rules: Sequence[Rule]) -> list[RuleEvidence]:
     graphs = {rule.graph for rule in rules}
     known = origins(reader, graphs)
     by_graph = {graph: known.of(graph) for graph in graphs}
-    return [evidence_of(rule, by_graph[rule.graph]) for rule in rules]
+    sections = [rule.one(KG.definedIn) for rule in rules]
+    standing = statuses(reader, sections)
+    return [
+        evidence_of(rule, by_graph[rule.graph], standing.get(section or ""))
+        for rule, section in zip(rules, sections, strict=True)
+    ]

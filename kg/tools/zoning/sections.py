@@ -28,6 +28,7 @@ from kg.tools.zoning.places import (
     key_of,
     place_named,
     section,
+    statuses,
     subsection,
 )
 from kg.tools.zoning.rules import origins
@@ -53,9 +54,11 @@ class SectionLine(Lean):
     """A section as one line of a list."""
 
     section_id: str
+    iri: str
     title: str
     level: int
     order: int
+    status: str | None = Field(None, description="E.g. repealed")
     depth: int | None = None
     parent_id: str | None = None
     children: int | None = None
@@ -106,6 +109,7 @@ class SectionResult(Result):
     """A section of a code, word for word."""
 
     section_id: str
+    iri: str
     title: str
     level: int
     kind: str | None = None
@@ -178,8 +182,10 @@ def kg_query_section(
     summary = tree.summaries.get(iri)
     built = _built(reader, [summary.graph]) if summary is not None else {}
     children = tree.children.get(iri, [])
+    shown_children = children[offset : offset + limit]
     result = SectionResult(
         section_id=key_of(iri),
+        iri=iri,
         title=known.title,
         level=known.level,
         kind=_code(own, ELI.type_subdivision),
@@ -199,7 +205,7 @@ def kg_query_section(
         tables=_tables(said, start, start + len(shown_text)) or None,
         history=sorted(text_of(term) for term in own.get(KG.historyNote.value, ())) or None,
         annotations=_annotations(said) or None,
-        children=[line_of(tree, each) for each in children[offset : offset + limit]] if include_children else None,
+        children=lines_of(reader, tree, [(None, each) for each in shown_children]) if include_children else None,
         evidence=SectionEvidence(
             id=iri,
             graph=known.graph,
@@ -252,7 +258,7 @@ def kg_traverse_hierarchy(
             notes.append("Above the top there is nothing: name a section_id.")
     else:
         walked = _below(tree, start, depth)
-    lines = [line_of(tree, iri, steps) for steps, iri in walked[offset : offset + limit]]
+    lines = lines_of(reader, tree, walked[offset : offset + limit])
     if not walked and start is not None:
         notes.append(f"{tree.sections[start].name} {'is at the top' if direction == 'up' else 'has no parts'}.")
     return reader.finish(
@@ -262,14 +268,21 @@ def kg_traverse_hierarchy(
     )
 
 
-def line_of(tree: Hierarchy, iri: str, depth: int | None = None) -> SectionLine:
-    """Return a section as one line."""
+def lines_of(reader: Reader, tree: Hierarchy, walked: Sequence[tuple[int | None, str]]) -> list[SectionLine]:
+    """Return sections, each with the steps to it, as one line each."""
+    known = statuses(reader, [iri for _, iri in walked])
+    return [_line(tree, iri, steps, known.get(iri)) for steps, iri in walked]
+
+
+def _line(tree: Hierarchy, iri: str, depth: int | None, status: str | None) -> SectionLine:
     known, summary = tree.sections[iri], tree.summaries.get(iri)
     return SectionLine(
         section_id=key_of(iri),
+        iri=iri,
         title=known.title,
         level=known.level,
         order=known.position,
+        status=status,
         depth=depth,
         parent_id=None if known.parent is None else key_of(known.parent),
         children=len(tree.children.get(iri, ())) or None,
