@@ -77,6 +77,8 @@ class Descent:
 
     leaves: Sequence[Leaf]
     steps: Sequence[Step]
+    top_k: int
+    """Sections that went on at each step."""
     otherwise: Sequence[Otherwise] = ()
     agreeing: int = 0
     """Sections that plain search has among its first too."""
@@ -130,7 +132,7 @@ class _Descending:
         arrived.sort(key=lambda candidate: -candidate.score)  # stable: of equals the one that was met first
         leaves = [self.leaf(candidate) for candidate in arrived[: self.top_k]]
         self.note_states(steps)
-        descent = Descent(leaves, steps, notes=self.notes)
+        descent = Descent(leaves, steps, self.top_k, notes=self.notes)
         self.compare(descent)
         return descent
 

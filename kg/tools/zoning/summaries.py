@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kg.errors import InvalidInputError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.errors import InvalidInputError, QueryLimitError
+from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
+from kg.search.healing import Progress
 from kg.summaries import hierarchy
 from kg.summaries.agents import pending, record
 from kg.summaries.building import build, rebuild
 from kg.summaries.descent import Descent, descend
+from kg.summaries.hierarchy import State
 from kg.summaries.reading import summary as standing_of
-from kg.summaries.writers import open_chat
+from kg.summaries.writers import has_chat, open_chat
 from kg.tools.budget import Lean, clipped
 from kg.tools.model import Result
 from kg.tools.reading import Reader, bounded, clean_text
-from kg.tools.zoning.places import MunicipalityName, SectionId, StateName, section
+from kg.tools.zoning.places import MunicipalityName, SectionId, StateName, key_of, section
 from kg.tools.zoning.places import municipality as municipality_named
 
 SHOWN: Final = 20
-"""Candidates of a step, failures and stale sections that an answer lists; the rest is counted."""
+"""Failures and stale sections that an answer lists; the rest is counted."""
+ALSO: Final = 5
+"""Candidates of a step that an answer lists besides the chosen."""
+PATIENCE_S: Final = 20.0
+"""Seconds that a chat endpoint has to rate the candidates of a step, with all its tries."""
 
 BuildMode = Literal["extractive", "chat", "agent"]
 
@@ -30,6 +37,7 @@ class PendingSummary(Lean):
     """A section whose summary is to be written."""
 
     section_id: str
+    iri: str
     title: str
     state: str = Field(description="missing or stale")
     ready: bool = Field(description="Whether its parts have current summaries; write those first")
@@ -43,6 +51,7 @@ class Failure(Lean):
     """A section that got no summary."""
 
     section_id: str
+    iri: str
     reason: str
 
 
@@ -68,6 +77,7 @@ class RebuildResult(Result):
     """A summary that was written again, and what it left to be done."""
 
     section_id: str
+    iri: str
     title: str
     level: int
     summary: str | None = None
@@ -83,10 +93,12 @@ class TopicCandidate(Lean):
     """A section that was compared with the query."""
 
     section_id: str
+    iri: str
     title: str
     score: float
     chosen: bool
     why: str
+    summary_state: State | None = Field(None, description="stale or missing; absent where it is current")
 
 
 class TopicStep(Lean):
@@ -101,9 +113,11 @@ class TopicHit(Lean):
     """A section that the query is about."""
 
     section_id: str
+    iri: str
     title: str
     score: float
     summary: str | None = None
+    summary_state: State | None = Field(None, description="stale or missing; absent where it is current")
     path: list[str] = Field(description="The sections above it, the highest first")
 
 
@@ -111,6 +125,7 @@ class TopicAlternative(Lean):
     """A section that plain search has among its first, and the descent has not."""
 
     section_id: str
+    iri: str
     title: str
     rank: int
     lost_at: str
@@ -150,7 +165,8 @@ def kg_build_summaries(
         todo, remaining = pending(kg, place, root, limit=bounded("limit", limit, 1, 20))
         handed = [
             PendingSummary(
-                section_id=each.section,
+                section_id=key_of(each.section),
+                iri=each.section,
                 title=each.name,
                 state=each.state,
                 ready=each.ready,
@@ -162,8 +178,10 @@ def kg_build_summaries(
             for each in todo
         ]
         return reader.finish(BuildResult(municipality=place, mode=mode, remaining=remaining, pending=handed))
-    report = build(kg, place, root, mode=mode)
-    failed = [Failure(section_id=each, reason=clipped(why, 300)) for each, why in report.failed.items()]
+    report = build(kg, place, root, mode=mode, on_progress=_unless_stopped())
+    failed = [
+        Failure(section_id=key_of(each), iri=each, reason=clipped(why, 300)) for each, why in report.failed.items()
+    ]
     result = BuildResult(
         municipality=place,
         mode=mode,
@@ -212,12 +230,13 @@ def kg_rebuild_summary(
     elif inputs_sha256 is not None:
         raise InvalidInputError("inputs_sha256 goes with a summary; leave it out to have one made")
     else:
-        report = rebuild(kg, found, mode=mode)
+        report = rebuild(kg, found, mode=mode, on_progress=_unless_stopped())
         rebuilt, failed = report.built, report.failed.get(found)
     tree, standing = hierarchy.kept(kg, place), standing_of(kg, found)
     text = standing.summary
     result = RebuildResult(
-        section_id=found,
+        section_id=key_of(found),
+        iri=found,
         title=tree.sections[found].name,
         level=tree.sections[found].level,
         summary=text.text if text else None,
@@ -226,7 +245,7 @@ def kg_rebuild_summary(
         model=text.model if text else None,
         stale=standing.state == "stale",
         rebuilt=rebuilt,
-        stale_above=[each for each in tree.above(found) if tree.states[each] in ("stale", "missing")][:SHOWN],
+        stale_above=[key_of(each) for each in tree.above(found) if tree.states[each] in ("stale", "missing")][:SHOWN],
         notes=[*standing.why, *([] if failed is None else [f"No summary was made: {failed}"])],
     )
     return reader.finish(result)
@@ -238,31 +257,55 @@ def kg_search_by_topic(
     state: StateName,
     query: Annotated[str, Field(min_length=1, max_length=2_000, description="What is looked for")],
     top_k: Annotated[int, Field(ge=1, le=20, description="Sections that go on at each level")] = 5,
-    scorer: Annotated[Literal["embeddings", "chat"], Field(description="Who compares")] = "embeddings",
+    scorer: Annotated[
+        Literal["auto", "embeddings", "chat"], Field(description="Who compares; auto: chat where it is configured")
+    ] = "auto",
 ) -> TopicResult:
     """Find the sections of a code that a topic is ruled in, from the highest level down by summaries.
 
-    Use for themes and for where something may stand. Returns results (section_id, title, score, summary, path), the
-    reasoning step by step, and what plain search has instead.
+    Use for themes and for where something may stand. Returns results (section_id, iri, title, score, summary, path),
+    the reasoning step by step, and what plain search has instead.
     Example: kg_search_by_topic(municipality="Quarry Bend", state="UT", query="who decides on conditional uses").
     Next: `kg_query_section` for the words of the law.
     """
     reader = Reader(kg)
     place = municipality_named(reader, municipality, state)
     question = clean_text("query", query, 2_000)
-    endpoint = open_chat(kg.settings) if scorer == "chat" else None
+    rated = scorer == "chat" or (scorer == "auto" and has_chat(kg.settings))
+    endpoint = open_chat(kg.settings, patience_s=PATIENCE_S) if rated else None
     found = descend(kg, place, question, bounded("top_k", top_k, 1, 20), endpoint=endpoint)
     return reader.finish(_topic_result(found, hierarchy.kept(kg, place)))
+
+
+def _unless_stopped() -> Progress:
+    """Return what ends a build once whoever asked for it has gone: what was built stays."""
+    cancellation = CANCELLATION.get()
+    gone = threading.Event()
+
+    def check(done: int, whole: int | None, doing: str) -> None:
+        if cancellation is not None:
+            cancellation.on_cancel(gone.set)
+            cancellation.on_cancel(None)
+        if gone.is_set():
+            raise QueryLimitError(f"stopped after {done} of {whole} sections, which stay: who asked has gone")
+
+    return check
+
+
+def _unless_current(state: State) -> State | None:
+    return None if state == "current" else state
 
 
 def _topic_result(found: Descent, tree: hierarchy.Hierarchy) -> TopicResult:
     return TopicResult(
         results=[
             TopicHit(
-                section_id=leaf.section,
+                section_id=key_of(leaf.section),
+                iri=leaf.section,
                 title=leaf.name,
                 score=leaf.score,
                 summary=leaf.summary,
+                summary_state=_unless_current(tree.states[leaf.section]),
                 path=[tree.sections[each].name if each in tree.sections else each for each in leaf.path],
             )
             for leaf in found.leaves
@@ -272,17 +315,29 @@ def _topic_result(found: Descent, tree: hierarchy.Hierarchy) -> TopicResult:
                 scored_by=step.scored_by,
                 candidates=[
                     TopicCandidate(
-                        section_id=each.section, title=each.name, score=each.score, chosen=each.chosen, why=each.why
+                        section_id=key_of(each.section),
+                        iri=each.section,
+                        title=each.name,
+                        score=each.score,
+                        chosen=each.chosen,
+                        why=each.why,
+                        summary_state=_unless_current(each.state),
                     )
-                    for each in step.candidates[:SHOWN]
+                    for each in step.candidates[: found.top_k + ALSO]
                 ],
-                more=max(0, len(step.candidates) - SHOWN) or None,
+                more=max(0, len(step.candidates) - found.top_k - ALSO) or None,
             )
             for step in found.steps
         ],
         plain_search_agrees_on=found.agreeing,
         plain_search_otherwise=[
-            TopicAlternative(section_id=each.section, title=each.name, rank=each.rank, lost_at=each.lost_at)
+            TopicAlternative(
+                section_id=key_of(each.section),
+                iri=each.section,
+                title=each.name,
+                rank=each.rank,
+                lost_at=each.lost_at,
+            )
             for each in found.otherwise
         ],
         notes=list(found.notes),
