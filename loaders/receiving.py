@@ -16,13 +16,13 @@ from kg.errors import InvalidInputError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.validation.report import Violation
 from kg.vocabulary import mint, sha256
-from loaders.findings import stored_sections
 from loaders.model import Origin, Rejection, Snapshot
 from loaders.pipeline import Loading
 from loaders.rdf import graph_of
 from loaders.readers.locations import Located
 from loaders.reports import LoadReport
 from loaders.sources import zoning_loader
+from loaders.stored import stored_sections
 from loaders.zoning.authorities import Authorities
 from loaders.zoning.reading import DOMAIN, Reading
 from loaders.zoning.received import Kind, Received, received

@@ -41,6 +41,7 @@ PIPELINE_KNOWS = LOADERS_KNOW | {
 PIPELINE = {
     "pipeline",
     "reports",
+    "stored",
     "identity",
     "quarantine",
     "retrying",

@@ -111,7 +111,8 @@ _ACT_NAME: Final = re.compile(r", ((?:[A-Z][\w&'’-]* (?:(?:and|of|for) )?){1,7
 _IN_BRACKETS: Final = re.compile(r",? \((?:1953|as amended|1953,? as amended)[^()]{0,40}\)|, 1953,? as amended")
 _TITLE_WORD: Final = re.compile(r"(?:[A-Z][\w.&'’-]*|(?:of|and|for|the|to|on|in|a|an)\b|\d{4}\b),? ?")
 _DOCUMENT: Final = re.compile(
-    r"(?:Acts?|Codes?|Laws?|Ordinances?|Constitution|Regulations?|Rules|Standards?|Permit|Charter|Statutes?|Manual|Plan"
+    r"(?:Acts?|Codes?|Laws?|Ordinances?|Constitution|Regulations?|Rules|Standards?|Permit|Charter"
+    r"|Statutes?|Manual|Plan"
     r"|Agreement|Lease|Contract|Compact|Resolution)\b"
 )
 _ACRONYM: Final = re.compile(r"[A-Z]{3,8}\b")

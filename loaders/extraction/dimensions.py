@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 Bound = Literal["min", "max"]
 
-_LENGTH: Final = frozenset({"FT", "IN", "M", "MI"})
+_LENGTH: Final = frozenset({"FT", "M"})
 _AREA: Final = frozenset({"FT2", "AC", "M2"})
 
 
@@ -25,40 +25,52 @@ class _Kind:
 
 _KINDS: Final[dict[str, _Kind]] = {
     "front-setback": _Kind(
-        r"front(?:[ -](?:yard|lot line|property line))?(?: (?:building )?setbacks?)?(?= |$"
+        r"front(?:[ -](?:yards?|lot line|property line))?(?: (?:building )?setbacks?)?(?= |$"
         r"|[,.:;)])|setbacks? (?:from |on )?(?:the )?front",
         _LENGTH,
         "min",
     ),
-    "corner-side-setback": _Kind(
-        r"(?:street[ -]side|side[ -]street|corner(?:[ -](?:side|lot))?)(?: yard| setbacks?)*"
-        r"|corner",
+    "street-side-setback": _Kind(
+        r"(?:street[ -]side|side[ -]street|corner(?:[ -](?:side|lot))?)(?: yards?| setbacks?)+"
+        r"|street[ -]side|corner side|corner(?= ?[,:–—-])",
         _LENGTH,
         "min",
     ),
     "side-setback": _Kind(
-        r"(?:interior )?side(?:[ -](?:yard|lot line|property lines?))?(?: setbacks?)?(?= |$"
+        r"(?:interior )?side(?:[ -](?:yards?|lot line|property lines?))?(?: setbacks?)?(?= |$"
         r"|[,.:;)])",
         _LENGTH,
         "min",
     ),
     "rear-setback": _Kind(
-        r"rear(?:[ -](?:yard|lot line|property line))?(?: setbacks?)?(?= |$|[,.:;)])", _LENGTH, "min"
+        r"rear(?:[ -](?:yards?|lot line|property line))?(?: setbacks?)?(?= |$|[,.:;)])", _LENGTH, "min"
     ),
-    "setback": _Kind(r"(?:building |yard )?setbacks?|set back", _LENGTH, "min"),
+    "setback": _Kind(
+        r"(?:building |yard )?setbacks?|set back|(?:minimum|required) yards?|yards? (?:requirements?|regulations"
+        r"|dimensions?|areas?)|(?:size of|minimum) yards?|yards(?=[.:])",
+        _LENGTH,
+        "min",
+    ),
     "lot-area": _Kind(
-        r"(?:lot|parcel|site|building site) (?:area|size)s?|area of (?:a |the |each |any )?lots?"
+        r"(?:lot|parcel|site|building site) (?:area|size)s?|area of (?:a |the |each |any )?lots?|(?:lot "
+        r"|site )?area (?:per|for each) (?:lot|family|dwelling)(?: unit)?"
         r"|(?:minimum|min\.?) (?:area|lot)(?= |$)|lots?",
         _AREA,
         "min",
     ),
     "lot-width": _Kind(r"(?:lot )?widths?(?: of (?:a |the |each |any )?lots?)?", _LENGTH, "min"),
+    "width": _Kind(r"(?!)", _LENGTH, "min"),
     "lot-depth": _Kind(r"(?:lot )?depths?(?: of (?:a |the |each |any )?lots?)?", _LENGTH, "min"),
     "lot-frontage": _Kind(r"(?:lot |street |road )?frontages?(?: requirement)?", _LENGTH, "min"),
     "impervious-coverage": _Kind(
         r"impervious(?: (?:surfaces?|coverage|cover|materials?|area))*", _AREA | {"PERCENT"}, "max", True
     ),
-    "lot-coverage": _Kind(r"(?:lot|building|site|maximum|max\.?) coverage|coverage", _AREA | {"PERCENT"}, "max", True),
+    "lot-coverage": _Kind(
+        r"(?:maximum |max\.? )?(?:lot|building|site|maximum|max\.?)(?: area)? cover(?:age|ed)|coverage",
+        _AREA | {"PERCENT"},
+        "max",
+        True,
+    ),
     "open-space": _Kind(r"(?:usable |common )?open space", _AREA | {"PERCENT"}, "min", True),
     "building-height": _Kind(
         r"(?:building |structure )?heights?(?: of (?:a |the |any |all |each )?(?:principal "
@@ -67,11 +79,12 @@ _KINDS: Final[dict[str, _Kind]] = {
         "max",
     ),
     "density": _Kind(
-        r"(?:(?:residential|dwelling|gross|net|base|housing) )*densit(?:y|ies)",
-        {"dwelling-per-acre", "dwelling"},
+        r"(?:(?:residential|dwelling|gross|net|base|housing) )*densit(?:y|ies)"
+        r"|(?:dwelling |housing )?units (?:per|/) ?(?:gross |net )?acre",
+        frozenset({"dwelling-per-acre", "dwelling"}),
         "max",
     ),
-    "floor-area-ratio": _Kind(r"floor[ -]area ratio|f\.?a\.?r\.?(?![a-z])", frozenset(), "max"),
+    "floor-area-ratio": _Kind(r"floor[ -]area ratio|f\.?a\.?r\.?(?![a-z])", {"UNITLESS"}, "max"),
     "floor-area": _Kind(
         r"(?:(?:finished|gross|habitable|livable|net|total) )*(?:living space|living area"
         r"|floor (?:area|space)|finished area)|(?:unit|home|dwelling(?: unit)?|house|apartment"
@@ -80,7 +93,7 @@ _KINDS: Final[dict[str, _Kind]] = {
         "min",
     ),
     "parking": _Kind(r"(?:off-street |guest |required )?parking(?: spaces?)?", {"space"}, "min"),
-    "project-size": _Kind(
+    "project-area": _Kind(
         r"(?:project|development|district|zone|site|tract) (?:size|area)|size of (?:a |the "
         r"|any )?(?:development|project|district)",
         _AREA,
@@ -94,12 +107,14 @@ _NAMES: Final = tuple(_KINDS)
 _LEAST: Final = re.compile(
     r"\bminimum|\bmin\b|\bat least|\bno(?:t)? less than|\bnot be (?:less|smaller|closer"
     r"|lower) than|\bor (?:more|larger|greater)\b"
-    r"|\bno (?:closer|smaller|less|fewer) than|\bmore than\b(?!.{0,30}\bprohibited)",
+    r"|\bno (?:closer|smaller|less|fewer) than|\bmore than\b(?!.{0,30}\bprohibited)"
+    r"|\b(?:no|not|nor|neither)\b[^.;]{0,120}\b(?:less|smaller|narrower|fewer|lower|closer|nearer|shorter) than",
     re.IGNORECASE,
 )
 _MOST: Final = re.compile(
     r"\bmaximum|\bmax\b|\bexceed|\bno(?:t)? (?:be )?(?:more|greater|higher|taller|larger"
     r"|farther) than|\bat most|\bup to"
+    r"|\b(?:no|not|nor|neither)\b[^.;]{0,120}\b(?:more|greater|larger|higher|taller|wider|in excess) (?:than|of)"
     r"|\bor (?:less|fewer|smaller)\b|\blimited to|\bno (?:more|greater|higher|taller|larger) than|\blesser of",
     re.IGNORECASE,
 )
@@ -123,6 +138,7 @@ def dimensions(text: str, start: int = 0, end: int | None = None) -> Iterator[Di
 
 def of_header(words: str) -> str | None:
     """Return the dimension that the header of a column is about: of ``Minimum Setback Front`` the front setback."""
+    words = re.sub(r"\bcorner$", "corner side", words, flags=re.IGNORECASE)
     found = [each.type for each in dimensions(words)]
     if not found:
         return None
@@ -139,6 +155,11 @@ def takes(type_: str, unit: str) -> bool:
     return unit in _KINDS[type_].units or (unit == "PERCENT" and bool(_KINDS[type_].units & (_LENGTH | _AREA)))
 
 
+def of_unit(type_: str, unit: str | None) -> str:
+    """Return what a dimension is called in a unit: a height in storeys is their number."""
+    return "building-storeys" if type_ == "building-height" and unit == "storey" else type_
+
+
 def takes_percent(type_: str) -> bool:
     """Return whether a percentage alone says how much it is: of coverage it does, ``10% of lot depth`` does not."""
     return _KINDS[type_].percent
@@ -146,8 +167,8 @@ def takes_percent(type_: str) -> bool:
 
 def bound_of(words: str) -> Bound | None:
     """Return what the words before or after a measure say it is; the last word counts."""
-    least = max((match.start() for match in _LEAST.finditer(words)), default=-1)
-    most = max((match.start() for match in _MOST.finditer(words)), default=-1)
+    least = max((match.end() for match in _LEAST.finditer(words)), default=-1)
+    most = max((match.end() for match in _MOST.finditer(words)), default=-1)
     if least == most:
         return None
     return "min" if least > most else "max"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Final
 
 from loaders.extraction import districts as naming
 from loaders.extraction.districts import District
-from loaders.extraction.permissions import Level, UsePermission, level_of
+from loaders.extraction.permissions import Level, UsePermission, level_of, review_in
 from loaders.extraction.sections import Cell, Section, Table
 
 _USUAL: Final[Mapping[str, Level]] = {
@@ -23,15 +24,24 @@ _USUAL: Final[Mapping[str, Level]] = {
 }  # fmt: skip
 """What letters mean where no legend says otherwise. X stands for both, by what else the table has."""
 _MARK: Final = re.compile(
-    r"(?P<letters>[A-Za-z/✓✔•●■–—-]{1,4}|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
-    r"[ ]?(?P<notes>(?:[\[(]?[\d*†‡,]{1,5}[\])]?)?)"
+    r"(?P<letters>[A-Za-z/✓✔•●■○◯◐□☐–—-]{1,4}|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
+    r"[ ]?(?P<notes>(?:[\[(]?[\d*†‡,]{1,5}[\])]?|\([a-z]\)(?:,? ?\([a-z]\))*)?)"
 )
-_LEGEND: Final = re.compile(
-    r"(?<![\w-])[“\"(]?(?P<letter>[A-Z](?:/?[A-Z]){0,3}|[-–—✓✔•●■])[”\")]? ?(?P<sign>=|:|-|–|—|means|indicates|is)+ ?"
-    r"(?P<meaning>[^=;\n|]{3,80})",
+_SIGN: Final = re.compile(
+    r"(?<![\w-])(?P<open>[“\"‘(\[]?)(?P<letter>[A-Z](?:/?[A-Z]){0,3}|[-–—✓✔•●■○◯◐□☐])[”\"’)\]]?"
+    r"(?P<sign> ?(?:=|:| \||[-–—](?= )|,? ?\b(?:means?|indicates?|denotes?|is|are|shall mean|stands for"
+    r"|signifies)\b)| (?=[A-Z]))"
 )
-_BLANK: Final = re.compile(r"\b(?:blank|empty|no letter|no symbol)\b[^.\n]{0,60}", re.IGNORECASE)
-_NOTE: Final = re.compile(r"\(?(?P<mark>\d{1,2}|[*†‡]{1,3})[.):]? ?(?P<note>\S[^\n]*)")
+"""Where a legend begins to say what a letter means: ``P = ``, ``"C" means``, ``(S) Special``, ``● Permitted``."""
+_SIGNED: Final = re.compile(
+    r"(?P<meaning>[^.;:\n|()“”\"]{3,80}?) [(“\"‘]{1,2}(?P<letter>[A-Z](?:/?[A-Z]){0,3}|[-–—✓✔•●■○◯◐□☐])[)”\"’]{1,2}"
+)
+"""A legend the other way round: ``Conditional uses (C)``."""
+_MEANING: Final = re.compile(r"[^;\n|]{3,120}?(?=[;\n|]|\. |\.$|$)|[^;\n|]{120}")
+_BLANK: Final = re.compile(r"\b(?:blank|empty|no letter|no symbol)\b[^.\n]{0,80}", re.IGNORECASE)
+_NOTE: Final = re.compile(
+    r"(?:\(?(?P<mark>\d{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)]) ?(?P<note>\S[^\n]*)"
+)
 _LETTERS_SHARE: Final = 0.6
 """Share of the cells with words that must be letters for a table to be a matrix of uses."""
 _AROUND: Final = 4_000
@@ -45,12 +55,12 @@ def matrices(section: Section, known: Mapping[str, District]) -> Sequence[UsePer
 
 def _matrix(section: Section, table: Table, known: Mapping[str, District]) -> Iterator[UsePermission]:
     grid = table.grid()
-    columns = _columns(grid, known)
+    columns = naming.columns(grid, known)
     if columns is None:
         turned = [
             [row[place] if place < len(row) else None for row in grid] for place in range(len(grid[0]) if grid else 0)
         ]
-        columns = _columns(turned, known)
+        columns = naming.columns(turned, known)
         if columns is None:
             return
         grid = turned
@@ -59,45 +69,48 @@ def _matrix(section: Section, table: Table, known: Mapping[str, District]) -> It
     words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
     if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
         return
-    legend, blank = _legend(section, table, words)
+    legend = _legend(section, table, words)
     notes = notes_of(section, table)
+    last = max(districts)
     for row in grid[header + 1 :]:
         use = row[0]
-        if use is None or not use.text.strip() or all(each is use for each in row):
-            continue
+        own = [cell for place in districts if place < len(row) and (cell := row[place]) is not None and cell is not use]
+        if use is None or not use.text.strip() or not any(cell.text.strip() for cell in own):
+            continue  # of a group, or without a mark for any district
+        beside = [each.text.strip(" .") for each in row[last + 1 :] if each is not None and each not in own]
+        told = [words for words in dict.fromkeys(beside) if any(map(str.isalnum, words))]
         for place, code in districts.items():
             cell = row[place] if place < len(row) else None
             if cell is not None and cell is not use:
-                yield from _cell(section, use, cell, code, legend, blank, notes)
+                yield from _cell(section, use, cell, code, legend, notes, told)
 
 
-def _columns(
-    grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
-) -> tuple[int, Mapping[int, str]] | None:
-    """The row that names the districts, and the columns that they have."""
-    for number, row in enumerate(grid[:4]):
-        found: dict[int, str] = {}
-        for place, cell in enumerate(row[1:], start=1):
-            words = cell.text.strip() if cell is not None else ""
-            if words in known or re.fullmatch(rf"{naming.CODE}(?: (?:District|Zone))?", words):
-                found[place] = words.split(" ")[0] if words not in known else words
-        if len(found) > 1 and len(found) * 2 >= sum(bool(cell and cell.text.strip()) for cell in row[1:]):
-            return number, found
-    return None
+@dataclass(frozen=True, slots=True)
+class _Legend:
+    """What letters mean, and a blank cell."""
+
+    levels: Mapping[str, Level]
+    blank: Level | None
+    reviews: Mapping[str, str]
+    """By letter, the citation of the section by which such a use is reviewed."""
 
 
-def _legend(section: Section, table: Table, words: Sequence[str]) -> tuple[Mapping[str, Level], Level | None]:
-    """What the letters mean, and a blank cell: by the words around the table, or as is usual."""
+def _legend(section: Section, table: Table, words: Sequence[str]) -> _Legend:
+    """What the letters mean: by the words around the table, or as is usual."""
     before = section.text[max(0, table.start - _AROUND) : table.start]
     after = section.text[table.end : table.end + _AROUND]
-    legend = dict(_USUAL)
+    legend, reviews = dict(_USUAL), dict[str, str]()
     letters = {_letters(word) for word in words}
+    own: set[str] = set()
     for around in (after, before):
-        for match in _LEGEND.finditer(around):
-            level = level_of(f"{match['meaning']} uses")
-            if match["letter"].upper() in letters and level is not None:
-                legend[match["letter"].upper()] = level
-    if "X" in letters and "X" not in legend:
+        for letter, meaning in _meanings(around, letters):
+            level = level_of(f"{meaning} uses")
+            if level is not None:
+                legend[letter] = level
+                own.add(letter)
+                if level == "conditional" and (review := review_in(meaning)):
+                    reviews[letter] = review
+    if "X" in letters and "X" not in own:
         legend["X"] = (
             "notPermitted" if any(legend.get(letter) == "byRight" for letter in letters - {"X"}) else "byRight"
         )
@@ -105,7 +118,29 @@ def _legend(section: Section, table: Table, words: Sequence[str]) -> tuple[Mappi
     blank = level_of(said[0]) if said else None
     if blank is None and not any(legend.get(letter) == "notPermitted" for letter in letters):
         blank = "notPermitted"
-    return legend, blank
+    return _Legend(legend, blank, reviews)
+
+
+def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
+    """The letters that some words explain, each with what it means: up to where the next one is explained."""
+    for match in _SIGNED.finditer(around):
+        if match["letter"].upper() in letters:
+            yield match["letter"].upper(), match["meaning"]
+    signs = [
+        match
+        for match in _SIGN.finditer(around)
+        if match["letter"].upper() in letters
+        and (
+            match["sign"].strip()
+            or match["open"]
+            or not match["letter"].isalpha()
+            or around[match.start() - 1 : match.start()] in ("", "\n")
+        )
+    ]
+    for place, match in enumerate(signs):
+        until = signs[place + 1].start() if place + 1 < len(signs) else len(around)
+        if meaning := _MEANING.match(around, match.end(), until):
+            yield match["letter"].upper(), meaning[0]
 
 
 def _letters(word: str) -> str:
@@ -121,7 +156,7 @@ def notes_of(section: Section, table: Table) -> Mapping[str, str]:
             notes.setdefault(each.path[0], section.text[each.start : each.end].strip())
     for line in section.text[table.end : table.end + _AROUND].split("\n"):
         if match := _NOTE.fullmatch(line.strip()):
-            notes.setdefault(match["mark"], match["note"])
+            notes.setdefault(match["mark"] or match["letter"] or match["plain"], match["note"])
     return notes
 
 
@@ -130,9 +165,9 @@ def _cell(
     use: Cell,
     cell: Cell,
     code: str,
-    legend: Mapping[str, Level],
-    blank: Level | None,
+    legend: _Legend,
     notes: Mapping[str, str],
+    told: Sequence[str],
 ) -> Iterator[UsePermission]:
     name = without_marks(section, use).strip(" .;:")
     raw = without_marks(section, cell).strip()
@@ -140,17 +175,19 @@ def _cell(
     marks = [section.text[start:end].strip() for start, end in (*use.superscripts, *cell.superscripts)]
     if match and match["notes"]:
         raw = match["letters"]
-        marks += re.findall(r"\d+|[*†‡]+", match["notes"])
+        marks += re.findall(r"\d+|[*†‡]+|[a-z]+", match["notes"])
     conditions = list(dict.fromkeys(notes[mark] for mark in marks if mark in notes))
-    if not raw:
-        if blank is not None:
-            yield UsePermission(code, name, blank, "", conditions, None, use.start, use.end, 0.6, "matrix")
+    level = legend.levels.get(raw.upper()) if raw else legend.blank
+    if level is None:
         return
-    level = legend.get(raw.upper())
-    if level is not None:
-        if level == "byRight" and conditions:
-            level = "byRightWithConditions"
-        yield UsePermission(code, name, level, raw, conditions, None, cell.start, cell.end, 0.9, "matrix")
+    if not raw:
+        yield UsePermission(code, name, level, "", conditions, None, use.start, use.end, 0.6, "matrix")
+        return
+    if level == "byRight" and conditions:
+        level = "byRightWithConditions"
+    review = legend.reviews.get(raw.upper()) if level == "conditional" else None
+    conditions += told if level != "notPermitted" else ()
+    yield UsePermission(code, name, level, raw, conditions, review, cell.start, cell.end, 0.9, "matrix")
 
 
 def without_marks(section: Section, cell: Cell) -> str:

@@ -7,7 +7,7 @@ dwelling-per-acre, dwelling, storey, space. What is not one number in one unit h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -45,10 +45,12 @@ _TENS: Final = {
     for tens, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)
 }
 _LARGE: Final = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_HALF, _QUARTER, _THIRD = Fraction(1, 2), Fraction(1, 4), Fraction(1, 3)
 _PARTS: Final = {
-    "one-half": Fraction(1, 2), "a half": Fraction(1, 2), "half": Fraction(1, 2), "one-quarter": Fraction(1, 4),
-    "one-fourth": Fraction(1, 4), "three-quarters": Fraction(3, 4), "three-fourths": Fraction(3, 4),
-    "one-third": Fraction(1, 3), "two-thirds": Fraction(2, 3),
+    "one-half": _HALF, "one half": _HALF, "a half": _HALF, "half": _HALF, "one-quarter": _QUARTER,
+    "one quarter": _QUARTER, "one-fourth": _QUARTER, "one fourth": _QUARTER, "three-quarters": 3 * _QUARTER,
+    "three quarters": 3 * _QUARTER, "three-fourths": 3 * _QUARTER, "three fourths": 3 * _QUARTER, "one-third": _THIRD,
+    "one third": _THIRD, "two-thirds": 2 * _THIRD, "two thirds": 2 * _THIRD,
 }  # fmt: skip
 _GLYPHS: Final = {
     "½": Fraction(1, 2),
@@ -99,6 +101,18 @@ _UNIT_ONLY: Final = re.compile(_UNIT, re.IGNORECASE)
 _BEGINS: Final = re.compile(rf"(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)", re.IGNORECASE)
 _MORE: Final = re.compile(rf",? ?(?:and )?{_NUMBER} ?(?:inch(?:es)?\b|″)", re.IGNORECASE)
 
+_RATIO: Final = re.compile(
+    r"(?<![\w.,/:§-])(?<!section )(?P<number>\d{0,2}\.\d{1,3}|\d{1,2})(?P<one> ?: ?1(?:\.0)?)?"
+    r"(?![\w%:/-]"
+    r"|\.\d|,\d| ?%| [a-z]+s\b| percent)",
+    re.IGNORECASE,
+)
+_SAID: Final = re.compile(
+    r"^(?:(?:min(?:imum|\.)?|max(?:imum|\.)?|at least|up to|not (?:less|more) than)(?: of)? )"
+    r"|,? (?:min(?:imum|\.)?|max(?:imum|\.)?)$",
+    re.IGNORECASE,
+)
+"""What a cell may say beside its measure."""
 _AGAIN: Final = re.compile(rf" ?\({_DIGITS} ?(?:['’′\"″]|ft\.?)\)")
 """``twenty feet (20')`` is said twice."""
 
@@ -141,6 +155,13 @@ def measures(text: str, start: int = 0, end: int | None = None) -> Iterator[Meas
         yield Measure(match.start(), at, text[match.start() : at], value, unit, last)
 
 
+def ratios(text: str, start: int, end: int, given: Sequence[Measure]) -> Iterator[Measure]:
+    """Yield the numbers without a unit in [start, end) of a text that are in none of the measures `given`."""
+    for match in _RATIO.finditer(text, start, end):
+        if not any(each.start <= match.start() < each.end for each in given):
+            yield Measure(*match.span(), match[0], Decimal(match["number"]), "UNITLESS")
+
+
 def _after(text: str, at: int, stop: int) -> int:
     """Where to go on behind a number without a unit."""
     match = _NUMBER_ONLY.match(text, at, stop)
@@ -153,11 +174,11 @@ def _after(text: str, at: int, stop: int) -> int:
 def measure(text: str, unit: str | None = None) -> Measure | None:
     """Return the one measure that all of `text` is; a bare number has the given `unit`."""
     words = text.strip()
-    if match := _MEASURE.fullmatch(words):
+    if match := _MEASURE.fullmatch(_SAID.sub("", words)):
         first = number(match["first"])
         last = number(match["last"]) if match["last"] else None
         return Measure(0, len(words), words, None if match["last"] else first, _unit_of(match), last)
-    bare = _NUMBER_ONLY.fullmatch(words) if unit is not None else None
+    bare = _NUMBER_ONLY.fullmatch(_SAID.sub("", words)) if unit is not None else None
     if bare is None or unit is None:
         return None
     last = number(bare["last"]) if bare["last"] else None

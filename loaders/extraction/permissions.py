@@ -20,27 +20,41 @@ _NOT: Final = re.compile(
     re.IGNORECASE,
 )
 _CONDITIONAL: Final = re.compile(
-    r"\bconditional(?:ly)?\b|\bspecial (?:land )?(?:uses?|exceptions?|permits?)|\b(?:uses? )?(?:by|requiring a) special"
-    r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)",
+    r"\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"
+    r"|\b(?:uses? )?(?:by|requiring a) special"
+    r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)|\buse permits?\b",
     re.IGNORECASE,
 )
 _LIMITED: Final = re.compile(
     r"\b(?:subject to|with|under) (?:\w+ ){0,2}(?:conditions?|standards|limitations|restrictions|requirements)\b"
-    r"|\blimited uses|\bsubject to\b",
+    r"|\blimited uses|\bsubject to (?!section|chapter|article|§)",
     re.IGNORECASE,
 )
 _BY_RIGHT: Final = re.compile(r"\b(?:permitted|allowed|allowable|by[- ]right|principal|primary)\b", re.IGNORECASE)
-_USES: Final = re.compile(r"\b(?:uses?|activities)\b", re.IGNORECASE)
+_USED_FOR: Final = re.compile(r"\bused only for\b", re.IGNORECASE)
+_USES: Final = re.compile(
+    r"\b(?:uses?|activities|used only for|special exceptions?|conditional (?:land )?uses?)\b", re.IGNORECASE
+)
+_SAYS: Final = re.compile(
+    r"\b(?:is|are|was|were|be|has|have|shall|must|may|will|can|does|do|means?|includes?)\b", re.IGNORECASE
+)
+_REVIEWED: Final = re.compile(
+    r"\b(?:subject to|pursuant to|under|in accordance with|as (?:provided|set forth|required|specified"
+    r"|described) (?:in|by)"
+    r"|according to|in compliance with|conform\w* to|reviewed|approved|approval|\(?see|\(?per)\b",
+    re.IGNORECASE,
+)
 _HEAD: Final = re.compile(
     r"(?:(?:the |these |all )?(?:following )?(?:(?:principal|primary|main|accessory|temporary"
     r"|land|and|or|permitted|allowed"
-    r"|allowable|prohibited|conditional|special|limited|by[- ]right|conditionally|uses?"
+    r"|allowable|prohibited|conditional|special|specific|limited|by[- ]right|conditionally|uses?"
     r"|buildings|structures|activities)"
     r"[,/]? ?){1,7}|uses? by right)"
     r"(?P<rest>.*)",
     re.IGNORECASE,
 )
 _INSIDE: Final = re.compile(r"[.;] (?=(?:Permitted|Conditional|Prohibited|Allowed) Uses?\b[^\n]{0,300}:$)")
+_BARE_HEADS: Final = frozenset(("permitted", "prohibited", "conditional"))
 _ENDING: Final = frozenset(
     [
         "standards",
@@ -78,8 +92,9 @@ _PROSE: Final = re.compile(
     r"(?:The|No|All|Each|Any|Every|If|Where|When|In|For|A|An|It|These"
     r"|Such)\b[^\n]{0,200}\b(?:shall|must|may|is|are|will)\b"
 )
+_END: Final = re.compile(r"(?:[;,.]| (?=and$|or$))(?: and| or)?[;, ]*$|[;, ]+(?:and|or)$")
 _CONDITION: Final = re.compile(
-    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|[,;]? (?=(?:provided|if|when|where|so long as"
+    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|,(?= but\b)|[,;]? (?=(?:provided|if|when|where|so long as"
     r"|as long as|subject to|must|shall|unless"
     r"|not (?:taller|larger|more|less|exceeding|to exceed)|only|up to|with no)\b)|; "
 )
@@ -99,7 +114,9 @@ _LEVELS: Final = re.compile(r"\b(?:permitted|allowed|prohibited|conditional|spec
 _NO_USE: Final = re.compile(
     r"\b(?:shall|which|that|when|where|parking spaces?|height|setbacks?|distance|exceptions?|this)\b", re.I
 )
+_BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
 _LONGEST_USE: Final = 600
+_WORDS_OF_ITEM: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +148,7 @@ class _Heading:
     conditions: tuple[str, ...] = ()
     review: str | None = None
     districts: tuple[str, ...] = ()
+    label: str = ""
 
 
 def permissions(
@@ -140,13 +158,16 @@ def permissions(
 
     `known` are the districts of the code, and `above` the sections that this one is part of, from the inside.
     """
+    text = section.text
     around: tuple[str, ...] = tuple(naming.of_section(section, known, above))
-    own = {start: codes for start, _, codes in naming.starts(section.text)}
+    own = {start: codes for start, _, codes in naming.starts(text)}
     tables = [(table.start, table.end) for table in section.tables]
     found: list[UsePermission] = []
-    heading: _Heading | None = None
-    headings: list[_Heading] = []
-    for line in re.finditer(r"[^\n]+", section.text):
+    titled = _heading(section.title, 0, len(section.title), known) if not naming.named(section.title, known) else None
+    heading, headings = titled, [titled] if titled is not None else []
+    place: tuple[str, ...] | None = None
+    place_label = ""
+    for line in re.finditer(r"[^\n]+", text):
         start, end = line.span()
         if any(first <= start < last for first, last in tables):
             continue
@@ -154,25 +175,50 @@ def permissions(
         if codes:
             # Lines for several districts one after another go together; one after a list begins the next.
             around = tuple(codes) if headings else tuple(dict.fromkeys((*around, *codes)))
-            heading, headings = None, []
-        if inside := _INSIDE.search(section.text, start, end):
+            heading, headings, place = None, [], None
+        if inside := _INSIDE.search(text, start, end):
             start = inside.end()
-        body = _body(section.text, start, end)
-        given = _heading(section.text, body, end, known)
-        if given is not None:
-            heading = _under(given, headings)
-            headings.append(heading)
-        elif _is_end(section.text[body:end]):
+        body = label_end(text, start, end)
+        label = text[start:body].strip()
+        if place is not None and follows(label, place_label):
+            place = None
+        if heading is not None and heading is not titled and follows(label, heading.label):
             heading = None
+        words = text[body:end].rstrip()
+        given = _heading(text, body, end, known)
+        if given is not None:
+            heading = _under(replace(given, label=label), headings)
+            headings.append(heading)
+        elif not codes and (headed := naming.headed(words, known)):
+            place, place_label, heading = tuple(headed), label, titled
+        elif _is_end(words) or (heading is titled and not _may_be_item(words, label)):
+            heading = heading if heading is titled else None
         elif heading is not None and end - body <= _LONGEST_USE:
-            found += _item(section.text, body, end, heading, heading.districts or around, known)
+            found += _item(text, body, end, heading, heading.districts or place or around, known)
             continue
         if given is None:
-            found += _sentences(section.text, body, end, tuple(codes) or around, known)
+            found += _sentences(text, body, end, tuple(codes) or place or around, known)
     return found
 
 
-def _body(text: str, start: int, end: int) -> int:
+def _may_be_item(words: str, label: str) -> bool:
+    """Whether a line below a heading of the section itself is a use: labelled or short, and no sentence."""
+    short = len(words.split()) <= (_WORDS_OF_ITEM if label else _WORDS_OF_ITEM // 2)
+    return short and not words.endswith(":") and not _SAYS.search(_CONDITION.split(words, maxsplit=1)[0])
+
+
+def follows(label: str, before: str | None) -> bool:
+    """Whether a label is the one after another: ``(b)`` is that after ``(a)``, ``2.`` that after ``1.``"""
+    last, this = _BARE.search(before or ""), _BARE.search(label)
+    if last is None or this is None or _BARE.sub("", before or "") != _BARE.sub("", label):
+        return False
+    if last[0].isdigit() or this[0].isdigit():
+        return last[0].isdigit() and this[0].isdigit() and int(this[0]) == int(last[0]) + 1
+    return len(last[0]) == len(this[0]) == 1 and ord(this[0]) == ord(last[0]) + 1
+
+
+def label_end(text: str, start: int, end: int) -> int:
+    """Return where the label that the line [start, end) begins with ends."""
     label = _LABEL.match(text, start, end)
     return label.end() if label else start
 
@@ -181,32 +227,39 @@ def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> 
     """What the line says of the level of the uses that follow it, if it is the heading of a list."""
     line = text[start:end].rstrip()
     named, colon, rest = line.partition(":")
-    cited = re.search(r" ?\((?:see|as|in accordance|pursuant|refer)\b", named)
-    words = (named[: cited.start()] if cited else named).rstrip(". ")
+    aside = re.search(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b", named)
+    words = (named[: aside.start()] if aside else named).rstrip(". ")
     head = _HEAD.match(words)
-    if head is None or not (_USES.search(words) or words.casefold() in ("permitted", "prohibited", "conditional")):
+    if head is None or not (_USES.search(words) or words.casefold() in _BARE_HEADS):
         return None
-    if len(words.split()) > (40 if colon else 10) or not (_LEVELS.search(words) or _USES.search(words)):
+    if len(words.split()) > (60 if colon else 10) or not (_LEVELS.search(words) or _USES.search(words)):
         return None
-    level = level_of(words)
+    level = "byRight" if _USED_FOR.search(words) and not _NOT.search(words) else level_of(words)
     if level is None or (not colon and rest) or (colon and rest.strip() and not line.endswith(":") and len(rest) > 300):
         return None
-    if not colon and ". " in named.rstrip(". "):
+    if not colon and (". " in named.rstrip(". ") or _SAYS.search(words)):
         return None
     said = words if not rest.strip() else f"{words}:{rest}"
     conditions = tuple(
         match[0].strip(" :.")
         for match in re.finditer(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", said, re.IGNORECASE)
+        if not _USED_FOR.search(words)
     )[:1]
-    conditional = _CONDITIONAL.search(words)
-    review = citations(named) if cited and conditional else ()
+    conditional = level == "conditional"
     return _Heading(
         level,
         words,
         conditions if not conditional else (),
-        review[0].raw if review else None,
-        tuple(naming.named(words, known)),
+        review_in(named) if conditional else None,
+        tuple(naming.placed(words, 0, len(words), known) or naming.named(words, known)),
     )
+
+
+def review_in(words: str) -> str | None:
+    """Return the citation of the section by which some words say that a use is reviewed, verbatim."""
+    said = _REVIEWED.search(words)
+    cited = [each for each in citations(words[said.start() :]) if each.internal] if said else ()
+    return cited[0].raw if cited else None
 
 
 def _under(given: _Heading, before: Sequence[_Heading]) -> _Heading:
@@ -244,6 +297,8 @@ def _item(
 ) -> Iterator[UsePermission]:
     """The use that a line of a list is, for each of the districts."""
     line = text[start:end].rstrip()
+    if closing := _END.search(line):
+        line = line[: closing.start() + (line[closing.start()] == "." and not line[:-1].endswith("."))]
     cut = _CONDITION.search(line)
     use = (line[: cut.start()] if cut else line).strip(" .;,:")
     rest = line[cut.end() :].strip() if cut else ""
@@ -259,9 +314,10 @@ def _item(
     elif only and use.endswith(only[0].strip()):
         use = use[: -len(only[0].strip())].strip(" .;,(")
     conditions = [each for each in (_stripped(rest), *heading.conditions) if each]
+    review = (review_in(rest) if rest and heading.level == "conditional" else None) or heading.review
     for code in codes:
         yield UsePermission(
-            code, use, heading.level, heading.raw, conditions, heading.review, start, start + len(line), 0.9, "list"
+            code, use, heading.level, heading.raw, conditions, review, start, start + len(line), 0.9, "list"
         )
 
 

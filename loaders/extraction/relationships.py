@@ -142,7 +142,8 @@ _AFTER: Final[Sequence[tuple[str, str, str]]] = (
     ),
 )
 _PARTS: Final = (
-    r"(?: (?:the |any |all )?(?:other |applicable )?(?:provisions?|requirements?|limitations?|conditions?|restrictions?"
+    r"(?: (?:the |any |all )?(?:other |applicable )?(?:provisions?|requirements?|limitations?|conditions?"
+    r"|restrictions?"
     r"|standards|terms|regulations|procedures?) (?:of|in|under|set forth in|contained in))?"
 )
 """What may stand between such words and what is cited: notwithstanding `the provisions of`."""

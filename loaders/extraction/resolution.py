@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from loaders.extraction.citations import THIS, Citation
+from loaders.extraction.citations import THIS, Citation, citations
 from loaders.extraction.sections import Section, Subsection
 
 _SECTION: Final = "section"
@@ -91,6 +91,11 @@ def resolve(citation: Citation, index: Index, here: str | None = None) -> str | 
             return None
         scopes = [found] if found is not None else scopes
     return found
+
+
+def cited(words: str, index: Index, here: str | None = None, state: str | None = None) -> str | None:
+    """Return the key of the section that some words in the section `here` cite first; None where `index` has none."""
+    return next((key for each in citations(words, state) if (key := resolve(each, index, here)) is not None), None)
 
 
 def members(citation: Citation, index: Index, here: str | None = None) -> Sequence[str]:

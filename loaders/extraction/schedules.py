@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from loaders.extraction import districts as naming
-from loaders.extraction.dimensions import bound_of, of_header, takes, takes_percent, usual_bound
+from loaders.extraction.dimensions import bound_of, of_header, of_unit, takes, takes_percent, usual_bound
 from loaders.extraction.districts import District
 from loaders.extraction.matrices import notes_of, without_marks
 from loaders.extraction.measures import Measure, measure, measures, unit_of
@@ -15,7 +15,17 @@ from loaders.extraction.sections import Cell, Section, Table
 from loaders.extraction.standards import Standard
 
 _NONE: Final = re.compile(r"(?:n/?a|none|no|not applicable|no (?:minimum|maximum|limit)|[-–—.]*)", re.IGNORECASE)
-_MARK: Final = re.compile(r"(?<=['′’%\w)]) ?[\[(]?(?P<mark>[*†‡]{1,3}|(?<=[ \[(])\d{1,2})[\])]?$")
+_MARK: Final = re.compile(
+    r"(?<=['′’%\w).]) ?(?:\((?P<letter>[a-z]{1,2})\)|[\[(]?(?P<mark>[*†‡]{1,3}|(?<=[ \[(])\d{1,2})[\])]?"
+    r"|(?<=\d) ?(?P<plain>[a-z]))$"
+)
+_LABELS: Final = re.compile(
+    r"(?:minimum|maximum|min\.?|max\.?|requirements?|standards?|values?|dimensions?|regulations?|limits?"
+    r"|districts?|zones?"
+    r"|zoning|all|the|of|for|in| )*",
+    re.IGNORECASE,
+)
+"""Labels that say nothing of what a row is for."""
 _HEADERS: Final = 4
 """Rows at most that are read as a header where the source marks none."""
 
@@ -40,9 +50,9 @@ def _schedule(
         return
     header = _header(grid, table)
     turned: Grid = [[row[place] for row in grid] for place in range(len(grid[0]))]
-    columns = _columns(section, grid, header)
-    sideways = _columns(section, turned, 1)
-    if len(sideways) > len(columns):
+    columns = _columns(section, grid, header, {})
+    sideways = _columns(section, turned, 1, _groups(section, grid))
+    if len(sideways) > len(columns) or (len(sideways) == len(columns) and _names(turned, known) > _names(grid, known)):
         grid, header, columns = turned, 1, sideways
     if not columns:
         return
@@ -54,6 +64,8 @@ def _schedule(
         if first is None or not label or all(cell is first for cell in row):
             continue
         codes = _codes(label, known)
+        if not codes and _LABELS.fullmatch(label):
+            label = ""
         for place, (words, type_) in columns.items():
             cell = row[place]
             if cell is not None and cell is not first:
@@ -70,26 +82,48 @@ def _header(grid: Grid, table: Table) -> int:
     return 1
 
 
-def _columns(section: Section, grid: Grid, header: int) -> Mapping[int, tuple[str, str]]:
+def _groups(section: Section, grid: Grid) -> Mapping[int, str]:
+    """By row, the words of the last row above it that is one cell alone: ``Lot``, above ``Area`` and ``Frontage``."""
+    found: dict[int, str] = {}
+    group = ""
+    for number, row in enumerate(grid):
+        first = row[0]
+        if first is not None and number and all(cell is first or cell is None or not cell.text.strip() for cell in row):
+            group = without_marks(section, first).strip()
+        elif group:
+            found[number] = group
+    return found
+
+
+def _names(grid: Grid, known: Mapping[str, District]) -> int:
+    """How many of the rows begin with a district."""
+    return sum(1 for row in grid if row[0] is not None and _codes(row[0].text.strip(), known))
+
+
+def _columns(section: Section, grid: Grid, header: int, groups: Mapping[int, str]) -> Mapping[int, tuple[str, str]]:
     """The columns that are about a dimension: the words of their headers, and which one it is."""
     found: dict[int, tuple[str, str]] = {}
     for place in range(1, len(grid[0])):
         cells = {cell.start: cell for row in grid[:header] if (cell := row[place]) is not None}
         words = " ".join(without_marks(section, cell).strip() for cell in cells.values())
         type_ = of_header(words)
+        group = groups.get(place)
+        if group and (type_ is None or type_ in ("side-setback", "front-setback", "rear-setback")):
+            words = f"{group} {words}"
+            type_ = of_header(words)
         if type_ is not None:
             found[place] = (words, type_)
     return found
 
 
 def _codes(label: str, known: Mapping[str, District]) -> Sequence[str]:
+    """The districts with whose codes the label of a row begins."""
     if label in known:
         return [label]
-    return [
-        code
-        for part in re.split(r",|/| and | or |;| through ", label)
-        for code in naming.named(part.strip().split(" ")[0] if part.strip() else "", known)
-    ]
+    codes, end = naming.leading(label, known)
+    if not codes or re.match(r"[\w’']", label[end : end + 1]):
+        return []
+    return codes if len(codes[0]) > 1 or end == len(label) or naming.named(label, known) else []
 
 
 def _cell(
@@ -105,8 +139,8 @@ def _cell(
     raw = without_marks(section, cell).strip()
     marks = [section.text[start:end].strip() for start, end in cell.superscripts]
     given = _measure(raw, words, type_, caption)
-    if given is None and (mark := _MARK.search(raw)) and mark["mark"] in notes:
-        marks.append(mark["mark"])
+    while given is None and (mark := _MARK.search(raw)) and (mark[mark.lastgroup or 0]) in notes:
+        marks.append(mark[mark.lastgroup or 0])
         raw = raw[: mark.start()].strip()
         given = _measure(raw, words, type_, caption)
     if _NONE.fullmatch(raw) or not (given or any(character.isdigit() for character in raw)):
@@ -122,7 +156,7 @@ def _cell(
     start = cell.start if start < 0 else start
     yield Standard(
         tuple(codes),
-        type_,
+        of_unit(type_, unit),
         words,
         bound,
         raw,
@@ -139,7 +173,9 @@ def _cell(
 
 def _measure(raw: str, words: str, type_: str, caption: str) -> Measure | None:
     """What a cell says, with the unit of its header where it has none itself."""
-    header = unit_of(words)
+    header = "UNITLESS" if type_ == "floor-area-ratio" else unit_of(words)
+    if header is not None and not takes(type_, header):
+        header = None
     given = measure(raw, header or unit_of(caption))
     if given is None:
         return None

@@ -9,10 +9,21 @@ from decimal import Decimal
 from typing import Final
 
 from loaders.extraction import districts as naming
-from loaders.extraction.dimensions import Bound, Dimension, bound_of, dimensions, takes, takes_percent, usual_bound
+from loaders.extraction.dimensions import (
+    Bound,
+    Dimension,
+    bound_of,
+    dimensions,
+    of_unit,
+    takes,
+    takes_percent,
+    usual_bound,
+)
 from loaders.extraction.districts import District
-from loaders.extraction.measures import Measure, measures
+from loaders.extraction.measures import Measure, measures, ratios
+from loaders.extraction.permissions import follows, label_end
 from loaders.extraction.sections import Section
+from loaders.extraction.subjects import building, of_building, structure, trigger, unrelated
 
 _SENTENCE_END: Final = re.compile(r"(?<!\bsq)(?<!\bft)(?<!\bmin)(?<!\bmax)(?<!\bNo)\.(?= [A-Z(“\"])|;|\.$")
 _SAYS: Final = re.compile(
@@ -27,20 +38,27 @@ _CONDITION: Final = re.compile(
 _ASIDE: Final = re.compile(
     r"(?:\b(?:within|every|per|above|below|between|by|beyond|spaced|than every|radius of|distance of) (?:an? )?$)"
     r"|\b(?:that|which|who) (?:are|is|has|have) [^,]{0,30}$"
-    r"|\b(?:provided|if|when|unless|except|whichever|so long as)\b[^,;]*$",
+    r"|\b(?:provided|if|when|unless|except(?! that)|whichever|so long as)\b[^,;]*$",
     re.IGNORECASE,
 )
 """What stands before a measure that is no limit itself: it says where or when the limit holds."""
 _FOR: Final = re.compile(
     r"\bfor (?:all |each |any |an? |the |every )?(?P<what>(?!purposes\b)(?!up\b"
-    r"|\w+ing\b)[a-z][^.,;:()\n]{2,60}?)(?= shall\b| may\b| in\b| at\b| and\b| provided\b"
+    r"|(?!dwelling|building)\w+ing\b)[a-z][^.,;:()\n]{2,60}?)(?= shall\b| may\b| in\b| at\b| and\b| provided\b"
     r"| that\b| with\b| is\b| are\b| must\b| of\b|[.,;:()]|$)",
     re.IGNORECASE,
 )
 _ITEM: Final = re.compile(r"(?:[(A-Za-z0-9)]{1,4}[.)]? )?(?P<what>[A-Z][A-Za-z /&-]{2,60}?)(?:,|:| -| –) ")
-_WHERE: Final = re.compile(r"(?:in|within) (?:the )?(?P<where>[^.;:\n]{0,80}?)(?:zones?|districts?)\b", re.IGNORECASE)
+_HEAD: Final = re.compile(r"(?P<head>[A-Z“\"][^.:;\n]{2,70}?)(?:\.| [-–—]) (?=\S)")
+_HIGH: Final = re.compile(r"\)? (?:in (?:\w+ )?height|high|tall)\b")
+_DEFINES: Final = re.compile(r"\b(?:definitions?|terms defined|defined terms|words and phrases)\b", re.IGNORECASE)
+_OR: Final = re.compile(r"\)?,? ?(?:or|nor|and|/)(?: more than| less than)? ?", re.IGNORECASE)
+_SAYS_AS_VERB: Final = re.compile(r"\b(?:shall|must|is|are|may)\b", re.IGNORECASE)
+_SHORT: Final = 8
+"""Words at most of a heading within a text."""
 _OF_WHAT: Final = re.compile(
-    r" of (?:an? |any |the |all |each )?(?P<what>[a-z][a-z -]{2,40}?)(?= is\b| shall\b| are\b| must\b| may\b| within\b)"
+    r" of (?:an? |any |the |all |each )?(?P<what>[a-z][a-z -]{2,40}?)(?= is\b| shall\b| are\b| must\b"
+    r"| may\b| within\b)"
 )
 _LONGEST: Final = 1_200
 _BEFORE: Final = 120
@@ -56,9 +74,9 @@ class Standard:
     districts: Sequence[str]
     """Codes of the districts that it is for; none where neither it nor its section is of any."""
     type: str
-    """lot-area, lot-width, lot-depth, lot-frontage, front-setback, side-setback, corner-side-setback, rear-setback,
-    setback, building-height, lot-coverage, impervious-coverage, open-space, density, floor-area, floor-area-ratio,
-    parking, project-size."""
+    """lot-area, lot-width, lot-depth, lot-frontage, front-setback, side-setback, street-side-setback, rear-setback,
+    setback, building-height, building-storeys, lot-coverage, impervious-coverage, open-space, density, floor-area,
+    floor-area-ratio, width, parking, project-area."""
     raw_type: str
     """The words for it, as recorded."""
     bound: Bound
@@ -87,6 +105,9 @@ class _List:
     raw: str
     bound: Bound | None
     what: str | None
+    label: str = ""
+    about: str = ""
+    """Its words, and those of the heading that it stands under itself."""
 
 
 def standards(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[Standard]:
@@ -94,28 +115,54 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
 
     `known` are the districts of the code, and `above` the sections that this one is part of, from the inside.
     """
+    if _DEFINES.search(section.title):
+        return []
     text = section.text
     around = tuple(naming.of_section(section, known, above))
     tables = [(table.start, table.end) for table in section.tables]
     own = {start: [code for code in codes if code in known] for start, _, codes in naming.starts(text)}
     found: list[Standard] = []
     listed: _List | None = None
+    place, place_label = None, ""
     for line in re.finditer(r"[^\n]+", text):
         start, end = line.span()
         if any(first <= start < last for first, last in tables):
             continue
-        codes = tuple(own.get(start, ())) or around
-        heads = text[start:end].rstrip().endswith(":")
-        holds = None if heads else listed
+        body = label_end(text, start, end)
+        label, words = text[start:body].strip(), text[body:end].rstrip()
+        if place is not None and follows(label, place_label):
+            place = None
+        if listed is not None and follows(label, listed.label):
+            listed = None
+        if headed := naming.headed(words, known):
+            place, place_label = tuple(headed), label
+        codes = tuple(own.get(start, ()))
+        if not codes and not headed:
+            first, stop = naming.leading(words, known)
+            codes = (
+                tuple(first)
+                if words[stop : stop + 1] in (":", ",", ".", " ") and len(first[0:1]) and any(map(_long, first))
+                else ()
+            )
+        codes = codes or place or around
+        heads = words.endswith(":") or (
+            len(words.split()) <= _SHORT and not _SAYS_AS_VERB.search(words) and not any(measures(text, start, end))
+        )
+        head = None if heads else _head(text, body, end, listed.about if listed else section.title)
+        holds = None if heads else head or listed
         read = [
-            each for sentence in _sentences(text, start, end) for each in _read(text, *sentence, holds, codes, known)
+            each for sentence in _sentences(text, body, end) for each in _read(section, *sentence, holds, codes, known)
         ]
         if heads:
-            listed = _list(text, start, end)
+            listed = _list(text, start, end, label, section.title)
         elif not read:
             listed = None
         found += read
     return found
+
+
+def _long(code: str) -> bool:
+    return len(code) > 1
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -128,8 +175,8 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield at, end
 
 
-def _list(text: str, start: int, end: int) -> _List | None:
-    """What the last sentence of a line that ends with a colon says of the lines after it."""
+def _list(text: str, start: int, end: int, label: str, title: str) -> _List | None:
+    """What the last sentence of a line that heads others says of those after it."""
     begin = max((first for first, _ in _sentences(text, start, end)), default=start)
     words = text[begin:end]
     named = list(dimensions(text, begin, end)) if end - begin <= _LONGEST else []
@@ -137,42 +184,97 @@ def _list(text: str, start: int, end: int) -> _List | None:
         return None
     what = _FOR.search(words)
     general = next((each for each in named if each.type == "setback"), named[0])
-    return _List(general, text[general.start : general.end], bound_of(words), what["what"] if what else None)
+    raw, applies = text[general.start : general.end], what["what"] if what else None
+    return _List(general, raw, bound_of(words), applies, label, f"{title} {words}")
+
+
+def _head(text: str, start: int, end: int, about: str) -> _List | None:
+    """What the heading that a line begins with says of its sentences: ``Lot area. Not less than an acre.``"""
+    match = _HEAD.match(text, start, end)
+    if match is None or _SAYS_AS_VERB.search(match["head"]) or any(measures(text, *match.span("head"))):
+        return None
+    named = list(dimensions(text, *match.span("head")))
+    return (
+        _List(named[-1], match["head"], bound_of(match["head"]), None, "", f"{about} {match['head']}")
+        if named
+        else None
+    )
 
 
 def _read(
-    text: str, start: int, end: int, listed: _List | None, around: Sequence[str], known: Mapping[str, District]
+    section: Section, start: int, end: int, listed: _List | None, around: Sequence[str], known: Mapping[str, District]
 ) -> Iterator[Standard]:
     """The standards that one sentence, or one line of a list, sets."""
+    text = section.text
     if end - start > _LONGEST:
         return
-    given = list(measures(text, start, end))
+    named = list(dimensions(text, start, end))
+    given = [*measures(text, start, end)]
+    if any(one.type == "floor-area-ratio" for one in named) or (
+        listed and listed.type and listed.type.type == "floor-area-ratio"
+    ):
+        given = sorted([*given, *ratios(text, start, end, given)], key=lambda each: each.start)
     if not given:
         return
-    named = list(dimensions(text, start, end))
     said = bool(_SAYS.search(text, start, end))
     item = _ITEM.match(text, start, end)
+    where = naming.placed(text, start, end, known)
+    districts = around if where is None else where
+    about = listed.about if listed else section.title
     for place, each in enumerate(given):
         before = given[place - 1].end if place else start
         after = given[place + 1].start if place + 1 < len(given) else end
-        if _ASIDE.search(text, max(before, each.start - _BEFORE), each.start):
+        if _ASIDE.search(text, max(before, each.start - _BEFORE), each.start) or trigger(text, start, each.start):
             continue
         found = _dimensions(text, each, named, before, after) if said or listed else ()
+        if not found and said and place + 1 < len(given) and _OR.fullmatch(text, each.end, after):
+            following = given[place + 2].start if place + 2 < len(given) else end
+            found = [
+                one
+                for one in _dimensions(text, given[place + 1], named, each.end, following)
+                if takes(one.type, each.unit)
+            ]
         kinds = [(one.type, text[one.start : one.end]) for one in found]
         method, what = "sentence", None
         if listed is not None and listed.type is not None:
-            side = next((one.type for one in named if one.type.endswith("-setback")), None)
+            sides = [one.type for one in (*found, *named) if one.type.endswith("-setback")]
+            side = sides[0] if sides else None
             if listed.type.type == "setback" and side is not None:
                 kinds, method = [(side, f"{listed.raw} {text[start : each.start].strip(' ,')}")], "list"
             elif (not found or not said) and takes(listed.type.type, each.unit):
                 kinds, method = [(listed.type.type, listed.raw)], "list"
             if method == "list":
                 what = item["what"] if item and not side else listed.what
+        if not kinds and (said or listed):
+            kinds = [
+                (type_, each.raw) for type_ in _OF_UNIT.get(each.unit, ()) if _implied(each, text[start:end], about)
+            ]
         for type_, raw_type in kinds:
-            if takes(type_, each.unit):
+            if type_ == "building-height" and what is None:
+                what = structure(text[start : each.start], raw_type)
+            if type_ == "lot-width" and (told := of_building(text[start : each.start], raw_type)) is not None:
+                type_, what = "width", what or told
+            if takes(type_, each.unit) and not unrelated(
+                type_, raw_type, text[start : each.start], text[each.start : end], about, bool(districts)
+            ):
                 yield _standard(
-                    text, (start, end), (before, after), each, type_, raw_type, method, what, listed, around, known
+                    text, (start, end), (before, after), each, type_, raw_type, method, what, listed, districts
                 )
+
+
+_OF_UNIT: Final = {
+    "storey": ("building-height",),
+    "dwelling-per-acre": ("density",),
+    "space": ("parking",),
+}
+"""Dimensions that a unit implies."""
+
+
+def _implied(each: Measure, sentence: str, about: str) -> bool:
+    """Whether a measure without a dimension is of the one that its unit implies."""
+    if each.unit == "space":
+        return "parking" in each.raw.casefold() or "parking" in about.casefold()
+    return each.unit == "dwelling-per-acre" or bound_of(sentence) is not None
 
 
 def _dimensions(text: str, each: Measure, named: Sequence[Dimension], before: int, after: int) -> Sequence[Dimension]:
@@ -181,6 +283,8 @@ def _dimensions(text: str, each: Measure, named: Sequence[Dimension], before: in
         one for one in named if each.end <= one.start <= min(after, each.end + _NEAR) and takes(one.type, each.unit)
     ]
     ahead = [one for one in named if one.end <= each.start and takes(one.type, each.unit)]
+    if (high := _HIGH.match(text, each.end)) and each.unit in ("FT", "M", "storey"):
+        return [Dimension(*high.span(), "building-height")]
     sides = [one for one in behind if one.type.endswith("-setback")]
     if behind and ("-" in each.raw or text[each.end : each.end + 9].strip().startswith(("minimum", "maximum"))):
         return (sides or behind)[-1:] if sides else behind[:1]
@@ -208,8 +312,7 @@ def _standard(
     method: str,
     what: str | None,
     listed: _List | None,
-    around: Sequence[str],
-    known: Mapping[str, District],
+    districts: Sequence[str],
 ) -> Standard:
     start, end = sentence
     before, after = between
@@ -227,7 +330,9 @@ def _standard(
     bound = bound or (listed.bound if listed and method == "list" else None) or usual_bound(type_)
     stop, value, unit = each.end, each.value, each.unit
     if unit == "PERCENT" and not takes_percent(type_):
-        share = re.match(r" of [^.,;:()\n]{2,60}?(?=[.,;:()\n]|$| shall| or | and )", text[each.end : end])
+        share = re.match(
+            r"(?:\)| \(\d+%\))? of [^.,;:()\n]{2,60}?(?=[.,;:()\n]|$| shall| or | and )", text[each.end : end]
+        )
         stop, value = each.end + (share.end() if share else 0), None
     condition = _CONDITION.search(text, stop, end)
     if condition and condition.start() > after:
@@ -240,16 +345,17 @@ def _standard(
         if raw_type in lead
         else None
     )
-    where = [code for match in _WHERE.finditer(text, start, end) for code in naming.named(match["where"], known)]
     return Standard(
-        tuple(dict.fromkeys(where)) or tuple(around),
-        type_,
+        tuple(districts),
+        of_unit(type_, unit),
         raw_type,
         bound,
         text[each.start : stop],
         value,
         unit if value is not None else None,
-        what or (said["what"] if said else of["what"] if of else None),
+        what
+        or (said["what"] if said else of["what"] if of else None)
+        or building(text, start, each.start, each.end, end),
         [condition[0].strip(" .,")] if condition else [],
         each.start,
         stop,

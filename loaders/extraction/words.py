@@ -61,7 +61,8 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.P
     known = f"{letters}{_UNSPACED}{_JOINING}{_APOSTROPHES}"
     token = re.compile(
         f"{word}|[{_UNSPACED}][{marks}]*|[^\\s{known}]"
-        f"|(?<![{letters}])[{_JOINING}]|[\u2012\u2013\u2212\ufe63\uff0d](?![{letters}])|[{_HYPHENS}](?!\\s*[{letters}])"
+        f"|(?<![{letters}])[{_JOINING}]|[\u2012\u2013\u2212\ufe63\uff0d](?![{letters}])"
+        f"|[{_HYPHENS}](?!\\s*[{letters}])"
     )
     compound = re.compile(
         f"{word}(?:(?:[{_HYPHENS}]\\s*|(?<=\u00ad)\\s+){word})+"

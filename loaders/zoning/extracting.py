@@ -5,7 +5,7 @@ A claim's subject is the citing section. One whose object is not known is kept w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -13,10 +13,12 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.vocabulary import ELI, KG, RDF, mint, sha256
 from loaders.extraction.citations import Citation, citations
 from loaders.extraction.definitions import definitions
-from loaders.extraction.districts import District
+from loaders.extraction.districts import District, named_in
+from loaders.extraction.matrices import matrices
 from loaders.extraction.permissions import permissions
 from loaders.extraction.relationships import Relationship, relationships
-from loaders.extraction.resolution import Index, members, resolve
+from loaders.extraction.resolution import Index, cited, members, resolve
+from loaders.extraction.schedules import schedules
 from loaders.extraction.sections import Section
 from loaders.extraction.standards import standards
 from loaders.zoning.authorities import Authorities
@@ -35,9 +37,22 @@ LAW_TYPES: Final = {
 """By what the numbers of a law count in, the kind of law that it is; others are the law of a state."""
 
 
-def rules_of(section: Section, shared: Authorities, graph: NamedNode, known: Mapping[str, District]) -> list[Quad]:
-    """Return the definitions, permissions and standards that are found in a section of a code with these districts."""
+def rules_of(
+    section: Section,
+    shared: Authorities,
+    graph: NamedNode,
+    known: Mapping[str, District],
+    index: Index,
+    above: Sequence[Section] = (),
+    state: str | None = None,
+) -> list[Quad]:
+    """Return the definitions, permissions and standards that are found in a section of a code with these districts.
+
+    `index` is of the sections of the code, and `above` are those that this one is part of, from the inside.
+    """
     rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
+    for district in named_in(section):
+        _district(district.code, shared, known)
 
     def evidence(start: int, end: int, confidence: float, method: str) -> Evidence:
         return Evidence(iri, start, end, text[start:end], confidence, method)
@@ -45,18 +60,20 @@ def rules_of(section: Section, shared: Authorities, graph: NamedNode, known: Map
     for term in definitions(section):
         rests = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
         rules.definition(term.term, term.text, section=iri, evidence=rests)
-    for permission in permissions(section, known):
+    for permission in (*permissions(section, known, above), *matrices(section, known)):
         rests = evidence(permission.start, permission.end, permission.confidence, permission.method)
+        review = cited(permission.review, index, section.key, state) if permission.review else None
         rules.permission(
             _district(permission.district, shared, known),
             shared.land_use(permission.use),
             permission.raw_level,
             permission.level,
             conditions=permission.conditions,
+            review=None if review is None else shared.section(review),
             section=iri,
             evidence=rests,
         )
-    for standard in standards(section, known):
+    for standard in (*standards(section, known, above), *schedules(section, known, above)):
         rests = evidence(standard.start, standard.end, standard.confidence, standard.method)
         for code in standard.districts or (None,):
             rules.standard(
@@ -82,9 +99,9 @@ def _district(code: str, shared: Authorities, known: Mapping[str, District]) -> 
 
 def claims_of(text: str, key: str, shared: Authorities, graph: NamedNode, index: Index, state: str) -> list[Quad]:
     """Return the claims of what the text of the section `key` cites, in a code with the sections of `index`."""
-    cited = citations(text, state)
+    found_in = citations(text, state)
     claims = _Claims(text, shared.section(key), graph)
-    for relationship in relationships(text, cited) if cited else ():
+    for relationship in relationships(text, found_in) if found_in else ():
         targets = _targets(relationship.citation, key, shared, index)
         for target in targets or (None,):
             if target != claims.section:
@@ -139,12 +156,3 @@ class _Claims:
             self.quads += [Quad(node, said_of, value, graph) for said_of, value in said]
             self.quads += found(node, evidence, graph)
         self.quads += rests_on(node, evidence, graph, self.known)
-
-
-def claims_in(quads: Iterable[Quad]) -> set[NamedNode]:
-    """Return the nodes in a graph of findings that are claims of citations."""
-    return {
-        quad.subject
-        for quad in quads
-        if quad.predicate == RDF.type and quad.object == KG.CrossReference and isinstance(quad.subject, NamedNode)
-    }

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
@@ -12,8 +16,10 @@ from kg.provenance import why_triple
 from kg.provenance.promotion import PROMOTION
 from kg.validation.shapes import Shapes
 from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
-from loaders.findings import without_claims
 from loaders.pipeline import load
+from loaders.stored import whole_sections
+from loaders.zoning import inputs
+from loaders.zoning.model import Cell
 from tests.loaders.conftest import content as content_of
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "zoning"
@@ -172,14 +178,94 @@ def claim(number: int, confidence: str, predicate: NamedNode = KG.subjectTo) -> 
     ]
 
 
-def test_without_claims_leaves_the_rules_and_their_spans() -> None:
-    rule, span, other = (NamedNode(f"https://example.org/{name}") for name in ("rule", "span", "other"))
-    [node, *_] = (quad.subject for quad in claim(0, "0.9"))
-    kept = [Quad(rule, KG.evidence, span, CLAIMS), Quad(span, RDF.type, KG.TextSpan, CLAIMS)]
-    gone = [
-        Quad(node, RDF.type, KG.CrossReference, CLAIMS),
-        Quad(node, KG.evidence, span, CLAIMS),
-        Quad(node, KG.evidence, other, CLAIMS),
-        Quad(other, RDF.type, KG.TextSpan, CLAIMS),
-    ]
-    assert without_claims([*kept, *gone]) == kept
+PARTS: dict[str, list[dict[str, Any]]] = {
+    "districts": [
+        {
+            "section_id": "3.1",
+            "title": "Districts",
+            "raw_content": "The zones are:\nQ Quarry District\nRA Rural Residential",
+        }
+    ],
+    "uses": [
+        {"section_id": "3.20", "title": "Quarry District", "level": "chapter", "raw_content": ""},
+        {
+            "section_id": "3.20.1",
+            "title": "Uses",
+            "parent_id": "3.20",
+            "raw_content": "Permitted uses:\n(1) Kilns.\nConditional uses (see section 3.9):\n"
+            "(1) Stone Yards.\n(2) Inns.",
+        },
+        {"section_id": "3.21", "title": "Heights", "raw_content": "In the RA zone, height shall not exceed 30 feet."},
+    ],
+    "table": [
+        {
+            "section_id": "3.5",
+            "title": "Zones and uses",
+            "raw_content": "<p>P = permitted. C = conditional use under section 3.9.</p><table><thead><tr><th>Use</th>"
+            "<th>Q</th><th>RA</th></tr></thead><tbody><tr><td>stone yards<sup>1</sup></td><td>P</td><td>C</td></tr>"
+            "<tr><td>Barns</td><td></td><td>P</td></tr></tbody></table><p>1. Walled in.</p>",
+        }
+    ],
+    "review": [
+        {
+            "section_id": "3.9",
+            "title": "Review of the RA Rural Residential and other zones",
+            "raw_content": "By the Board.",
+        }
+    ],
+}
+
+
+def file_of(part: str, folder: Path) -> str:
+    """A file with one part of a code."""
+    path = folder / f"{part}.json"
+    path.write_text(json.dumps({"municipality": "Marl", "state": "UT", "sections": PARTS[part]}), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("districts", "uses", "table", "review"),
+        ("review", "table", "uses", "districts"),
+        ("uses", "review", "table", "districts"),
+    ],
+    ids=" ".join,
+)
+def test_a_code_loaded_file_by_file_says_what_it_says_at_once(
+    kg: KnowledgeGraph, open_graph: Any, tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    files = {part: file_of(part, tmp_path) for part in PARTS}
+    load(kg, "zoning", list(files.values()))
+    other = open_graph("other")
+    for part in order:
+        load(other, "zoning", [files[part]])
+    said = content(kg)
+    reviews = {q.object for q in said if q.predicate == KG.reviewSection}
+    assert reviews == {mint("section", "us-ut-marl", "3.9")}
+    assert sum(q.object == KG.UsePermission for q in said) == 3 + 4
+    assert content(other) == said
+
+
+def cells(row: Sequence[Cell | None]) -> list[Cell | None]:
+    """A row, with its marks as tuples."""
+    return [cell and replace(cell, superscripts=tuple(cell.superscripts)) for cell in row]
+
+
+def test_a_stored_section_is_the_one_that_was_read(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    files = [TITLE, *(Path(file_of(part, tmp_path)) for part in PARTS)]
+    load(kg, "zoning", [str(path) for path in files], state="UT")
+    for given in inputs.find(files).inputs:
+        code = given.read()
+        stored = whole_sections(kg.store, "us-ut-marl" if code.municipality == "Marl" else "us-ut-quarry-bend")
+        for each in code.sections:
+            kept = stored[each.key]
+            assert (kept.title, kept.kind, kept.parent, kept.text) == (each.title, each.kind, each.parent, each.text)
+            assert list(kept.subsections) == list(each.subsections)
+            assert [table.grid() for table in kept.tables] == [
+                [
+                    [cell and replace(cell, superscripts=tuple(cell.superscripts)) for cell in row]
+                    for row in table.grid()
+                ]
+                for table in each.tables
+            ]

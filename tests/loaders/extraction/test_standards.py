@@ -37,7 +37,7 @@ def of(text: str) -> list[Found]:
         ("Lots shall have a width of at least sixty (60) feet.", ("lot-width", "min", "60", "FT")),
         ("Minimum street frontage is eighty feet.", ("lot-frontage", "min", "80", "FT")),
         ("Building height shall not exceed thirty-five feet.", ("building-height", "max", "35", "FT")),
-        ("The maximum height is 2 1/2 stories.", ("building-height", "max", "2.5", "storey")),
+        ("The maximum height is 2 1/2 stories.", ("building-storeys", "max", "2.5", "storey")),
         ("A 25-foot rear setback is required.", ("rear-setback", "min", "25", "FT")),
         ("The side yard shall be no less than 10 feet.", ("side-setback", "min", "10", "FT")),
         ("Density shall not exceed 18 units per acre.", ("density", "max", "18", "dwelling-per-acre")),
@@ -140,7 +140,7 @@ def test_a_table_has_a_row_for_each_district_and_a_column_for_each_dimension() -
         ("R-1", "density", "max", "4 units", "4", "dwelling-per-acre"),
         ("R-2", "lot-area", "min", "one acre", "1", "AC"),
         ("R-2", "front-setback", "min", "10% of depth", "None", "None"),
-        ("R-2", "building-height", "max", "2 stories", "2", "storey"),
+        ("R-2", "building-storeys", "max", "2 stories", "2", "storey"),
         ("R-2", "lot-depth", "min", "90 feet", "90", "FT"),
     ]
     assert [list(each.conditions) for each in schedules(made, KNOWN)][1] == ["To the porch."]
