@@ -138,6 +138,8 @@ def _cell(cell: Cell) -> str | dict[str, Any]:
         more["rowspan"] = cell.rowspan
     if cell.header:
         more["header"] = True
+    if cell.superscripts:
+        more["raised"] = [[start - cell.start, end - cell.start] for start, end in cell.superscripts]
     return {"text": cell.text, **more} if more else cell.text
 
 
