@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyoxigraph import NamedNode, Triple
 
+from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.vocabulary import mint
+from kg.settings import Settings
+from kg.store.protocol import select
+from kg.summaries.building import build
+from kg.tools.registry import TOOLS
+from kg.tools.user_graphs import UserGraphs
+from kg.vocabulary import KG, mint
+from loaders.pipeline import load
+from loaders.receiving import receive
 from tests.tools.made_up import Made, Passages, make_passages, open_graph
 
 
@@ -46,3 +58,37 @@ def pair(corpus: list[list[Made]]) -> KnowledgeGraph:
         text="in English",
     )
     return open_graph([[original], [translation]])
+
+
+def found(kg: KnowledgeGraph, query: str) -> NamedNode:
+    """The one IRI that a query finds."""
+    [[term]] = select(kg.store.query, query).rows
+    assert isinstance(term, NamedNode)
+    return term
+
+
+@pytest.fixture(scope="session")
+def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    """The fixtures of codes that ship with kg, with what agents and people add to such: a permission that is sent, a
+    claim that is accepted, a concept that is matched, and summaries. There is no embedding model.
+    """
+    folder: Path = tmp_path_factory.mktemp("codes")
+    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)
+    with KnowledgeGraph.open(folder / "data", settings) as opened:
+        opened.receive = receive
+        load(opened, "zoning", [str(bundle.folder("fixtures") / "zoning")])
+
+        def call(name: str, **arguments: Any) -> Any:
+            [tool] = [each for each in TOOLS if each.name == name]
+            return tool.call(opened, arguments)
+
+        bend = {"municipality": "Quarry Bend", "state": "UT"}
+        sent = {"district": "R-1", "use": "Kiln", "permission": "CUP", "review_section": "17.56.030"}
+        call("kg_ingest_use_permissions", **bend, permissions=[sent])
+        claim = found(opened, "SELECT ?x WHERE { ?x a kg:CrossReference ; rdf:object ?cited } ORDER BY ?x LIMIT 1")
+        call("review_claim", claim=claim.value, verdict="accept")
+        term = found(opened, "SELECT ?x WHERE { ?x a kg:Definition } ORDER BY ?x LIMIT 1")
+        match = Triple(term, KG.definesConcept, NamedNode("cpr://concept/Q1012"))
+        UserGraphs(opened).post(mint("graph", "cur", "matches"), [match], "local")
+        build(opened, mint("municipality", "us-ut-quarry-bend").value)
+        yield opened

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from collections.abc import Iterator
 
+import pytest
+from pyoxigraph import Store
+
+from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.lint import check
 from kg.store.protocol import Rows
 from kg.tools.queries.search_service import expand
 from kg.tools.schema.examples import Example, examples, sparql_examples
 from kg.tools.schema.measuring import measured
+from kg.vocabulary import SKOS
 
 WITHOUT_DATA = {
     "codes/added-codes": "the fixtures use no code that the ontology does not list",
@@ -27,8 +33,8 @@ def data_of(request):
     """The fixtures that an example is about."""
 
     def chosen(example: Example) -> KnowledgeGraph:
-        about_parliament = name_of(example).startswith("parliament/")
-        return request.getfixturevalue("parliament" if about_parliament else "fixtures")
+        about = name_of(example).partition("/")[0]
+        return request.getfixturevalue({"parliament": "parliament", "zoning": "codes"}.get(about, "fixtures"))
 
     return chosen
 
@@ -48,12 +54,45 @@ def test_an_example_uses_terms_that_the_graph_has(data_of, example):
         assert check(example.query, measured(data_of(example))) == []
 
 
+NOT_IN_FIXTURES = {
+    "effective": "only the D.C. Code dates its notes",
+    "noteKind": "the fixtures have history notes alone",
+    "noteText": "the fixtures have history notes alone",
+    "CodeNote": "the fixtures have history notes alone",
+}
+
+
+def of_codes() -> Iterator[tuple[str, str]]:
+    """The terms of codes, each with the pattern that shows its use."""
+    store = Store()
+    store.load(path=bundle.folder("ontology") / "zoning.ttl")
+    for quad in store.quads_for_pattern(None, SKOS.example, None):
+        yield quad.subject.value.rpartition("#")[2], quad.object.value
+
+
+def generalized(pattern: str) -> str:
+    """A pattern with a variable for each thing, and for each value that is no code."""
+    names: dict[str, str] = {}
+
+    def variable(match: re.Match[str]) -> str:
+        return f"{match['before']}?v{names.setdefault(match['thing'], str(len(names)))}"
+
+    things = re.compile(r"(?P<before>^|\s)(?P<thing><[^>]*(?:/id/|cpr:)[^>]*>|'[^']*'|\"[^\"]*\"(?:@\w+)?|\d+)(?=\s|$)")
+    return things.sub(variable, pattern)
+
+
+@pytest.mark.parametrize(("term", "pattern"), list(of_codes()))
+def test_what_shows_the_use_of_a_term_of_codes_is_true_of_something(codes, term, pattern):
+    assert codes.query(f"ASK {{ {pattern} }}").result in (True, False), "it is no pattern"
+    assert codes.query(f"ASK {{ {generalized(pattern)} }}").result is (term not in NOT_IN_FIXTURES)
+
+
 def test_there_are_examples_of_each_kind():
     names = [name_of(example) for example in examples()]
     assert len(names) == len(set(names)) >= 20
     assert len([example for example in examples() if "SERVICE kg:search" in example.query]) >= 3
     assert all(example.question.endswith("?") and example.keywords for example in examples())
-    kinds = {"climate", "codes", "concepts", "parliament", "provenance", "schema", "search"}
+    kinds = {"climate", "codes", "concepts", "parliament", "provenance", "schema", "search", "zoning"}
     assert {name.partition("/")[0] for name in names} == kinds
 
 
