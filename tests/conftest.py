@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,16 @@ from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from loaders.pipeline import load
+from tests.watching import WITH_PROCESSES, watched
 
 ROOT = Path(__file__).parent.parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    timed = item.get_closest_marker("measures_time") is not None
+    with watched(at_all=not timed, processes=item.path.parent.name in WITH_PROCESSES):
+        return (yield)
 
 
 @pytest.fixture(scope="session")
