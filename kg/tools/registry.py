@@ -24,8 +24,8 @@ from kg.tools.queries import querying
 from kg.tools.schema import examples, finding
 from kg.tools.schema import levels as schema_levels
 from kg.tools.zoning import comparison as zoning_comparison
+from kg.tools.zoning import definitions, provisions
 from kg.tools.zoning import ingesting as zoning_ingesting
-from kg.tools.zoning import provisions
 from kg.tools.zoning import relations as zoning_relations
 from kg.tools.zoning import sections as zoning_sections
 from kg.tools.zoning import summaries as zoning_summaries
@@ -152,7 +152,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(zoning_sections.kg_query_section, "Read a section", frozenset({ZONING})),
     Tool(provisions.kg_query_permissions, "Permitted uses", frozenset({ZONING})),
     Tool(provisions.kg_query_standards, "Dimensional standards", frozenset({ZONING})),
-    Tool(provisions.kg_query_definition, "Defined terms", frozenset({ZONING})),
+    Tool(definitions.kg_query_definition, "Defined terms", frozenset({ZONING})),
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
     Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
     Tool(reviewing.review_claim, "Review a claim", frozenset({ZONING}), scope="write"),

@@ -18,6 +18,7 @@ from kg.tools.names import NEAREST, Choice
 from kg.tools.reading import Reader, clean_text, iri_of, text_of
 from kg.tools.spelling import Names, folded
 from kg.tools.zoning.places import Place
+from kg.tools.zoning.wording import kinds
 from kg.vocabulary import mint
 
 DistrictName = Annotated[str | None, Field(max_length=200, description="Code or name")]
@@ -96,7 +97,8 @@ def named(argument: str, text: str, things: Mapping[str, Named], place: Place, n
     choices = [each.choice for each in things.values()]
     found = matching(wanted, choices)
     if not found:
-        raise NotFoundError(missing(argument, wanted, [choice.label for choice in choices], place.shown))
+        more = "; what is not recorded is not thereby prohibited" if argument == "use" else ""
+        raise NotFoundError(missing(argument, wanted, [choice.label for choice in choices], place.shown) + more)
     if (note := taken_for(argument, wanted, found)) is not None:
         notes.append(note)
     wanted_iris = {choice.term.value for choice in found}
@@ -106,7 +108,7 @@ def named(argument: str, text: str, things: Mapping[str, Named], place: Place, n
 def matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Return those that `text` names: exactly, or else by ever looser likeness, all that are as like."""
     whole = text.strip("<>")
-    rules: Sequence[Callable[[str], object]] = (str.strip, str.casefold, _squeezed, _plain)
+    rules: Sequence[Callable[[str], object]] = (str.strip, str.casefold, _squeezed, _plain, _meant)
     found = [choice for choice in choices if choice.term.value == whole]
     for rule in rules:
         if found:
@@ -138,6 +140,10 @@ def _squeezed(text: str) -> str:
 def _plain(text: str) -> tuple[str, ...]:
     words = folded(text).split()
     return tuple(sorted(_singular(word) for word in words if word not in _NOISE)) or tuple(words)
+
+
+def _meant(text: str) -> frozenset[str]:
+    return kinds(text, _singular) - _NOISE
 
 
 def _singular(word: str) -> str:

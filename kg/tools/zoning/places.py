@@ -60,6 +60,11 @@ class Place:
         return self.iri.rpartition("/")[2]
 
     @property
+    def short_state(self) -> str:
+        """The letters of its state, where they are known."""
+        return min(self.states, key=len, default="")
+
+    @property
     def shown(self) -> str:
         """Its name with that of its state."""
         return f"{self.name}, {max(self.states, key=len, default='')}".strip(", ")

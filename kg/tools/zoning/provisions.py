@@ -1,38 +1,35 @@
-"""What is permitted in a district, which dimensions hold there, and what a term means, each with what it rests on."""
+"""What is permitted in a district, and which dimensions hold there, each with what it rests on."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
-from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.budget import Lean
 from kg.tools.hydration import code_of
 from kg.tools.model import Result
-from kg.tools.names import Choice
-from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
 from kg.tools.zoning.names import (
     DistrictName,
     StandardType,
     UseName,
     Vocabulary,
-    matching,
-    missing,
     named,
-    natural,
-    taken_for,
     types_named,
     vocabulary,
 )
 from kg.tools.zoning.places import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
 from kg.tools.zoning.rules import Rule, RuleEvidence, evidences, read_rules
-from kg.vocabulary import KG, SKOS, Kind, mint
+from kg.vocabulary import KG, Kind, mint
+
+SHOWN_ODDS: Final = 5
 
 PERMISSIONS: Final = """
 SELECT ?rule ?graph ?district ?about WHERE {
@@ -59,11 +56,6 @@ SELECT ?district (COUNT(?rule) AS ?count) WHERE {
           FILTER NOT EXISTS { ?rule kg:district ?any } }
   FILTER(STRSTARTS(STR(?rule), $kind))
 } GROUP BY ?district"""
-
-DEFINITIONS: Final = """
-SELECT ?definition ?graph ?term WHERE {
-  ?definition kg:jurisdiction $municipality ; a kg:Definition GRAPH ?graph { ?definition skos:prefLabel ?term }
-}"""
 
 
 class Permission(Lean):
@@ -114,23 +106,6 @@ class StandardResult(Result):
     standards: list[Standard]
 
 
-class TermDefinition(Lean):
-    """What a code says that a term means in it."""
-
-    term: str
-    definition_text: str
-    section_ref: str | None = None
-    evidence: RuleEvidence
-
-
-class DefinitionResult(Result):
-    """Definitions of a term, one for each place that has one."""
-
-    municipality: str
-    state: str
-    definitions: list[TermDefinition]
-
-
 class Found(NamedTuple):
     """A rule that was found, before it is read."""
 
@@ -175,7 +150,7 @@ def kg_query_permissions(
         total, passed = len(found), 0
     at, among = _ranks(districts), _ranks(uses)
     found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, len(among)), each.iri))
-    page = _read_all(reader, found[offset - passed : offset - passed + limit])
+    page = read_all(reader, found[offset - passed : offset - passed + limit])
     permissions = [
         Permission(
             district=districts[each.district or ""].code,
@@ -190,10 +165,14 @@ def kg_query_permissions(
         )
         for each, rule, evidence in page
     ]
+    notes += _at_odds(
+        ((each.use, "in", each.district, *each.conditions), each.permission or each.as_recorded or "", each.evidence)
+        for each in permissions
+    )
     if not total:
         notes.append(_nothing(place, "permission", bool(words.uses)))
     return reader.finish(
-        PermissionResult(municipality=place.name, state=_state(place), permissions=permissions, notes=notes),
+        PermissionResult(municipality=place.name, state=place.short_state, permissions=permissions, notes=notes),
         total=total,
         next_offset=page_of(range(total), offset, limit),
     )
@@ -246,70 +225,27 @@ def kg_query_standards(
     found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, each.iri))
     if elsewhere:
         notes.append(f"{elsewhere} more are for no district that is named with them: ask without district.")
-    page = _read_all(reader, found[offset - passed : offset - passed + limit])
+    page = read_all(reader, found[offset - passed : offset - passed + limit])
     standards = [
         standard_of(rule, evidence, districts[each.district].code if each.district else None)
         for each, rule, evidence in page
     ]
+    notes += _at_odds(
+        (
+            # By unit: 10 per cent and 800 square feet may hold together.
+            (each.bound, each.standard_type, each.applies_to, "in", each.district, each.unit, *(each.conditions or ())),
+            f"{each.value:g}" if each.value is not None else each.raw_value,
+            each.evidence,
+        )
+        for each in standards
+        if each.district is not None
+    )
     if not total:
         notes.append(_nothing(place, "standard", bool(words.districts)))
     return reader.finish(
-        StandardResult(municipality=place.name, state=_state(place), standards=standards, notes=notes),
+        StandardResult(municipality=place.name, state=place.short_state, standards=standards, notes=notes),
         total=total,
         next_offset=page_of(range(total), offset, limit),
-    )
-
-
-def kg_query_definition(
-    kg: KnowledgeGraph,
-    municipality: MunicipalityName,
-    state: StateName,
-    term: Annotated[str, Field(max_length=300)],
-    limit: PageSize = 20,
-    offset: Skipped = 0,
-) -> DefinitionResult:
-    """Look up what a term means in a code.
-
-    Use before reading a rule closely. Returns definitions: term, definition_text, section_ref, evidence; several
-    sections may define it differently.
-    Example: kg_query_definition(municipality="Quarry Bend", state="UT", term="building height").
-    Next: `kg_query_section` with the section_ref.
-    """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
-    reader, notes = Reader(kg), list[str]()
-    place = place_named(reader, municipality, state)
-    wanted = clean_text("term", term, 300)
-
-    def read(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str, str]]:
-        return [(iri_of(row["definition"]), iri_of(row["graph"]), text_of(row["term"])) for row in rows]
-
-    reader.ran.clear()
-    known = reader.kept("terms that are defined", bind(DEFINITIONS, municipality=NamedNode(place.iri)), read)
-    choices = [Choice(NamedNode(iri), name, (name,)) for iri, _, name in known]
-    chosen = matching(wanted, choices)
-    if not chosen:
-        raise NotFoundError(missing("term", wanted, [name for _, _, name in known], place.shown))
-    chosen.sort(key=lambda choice: (natural(choice.label), choice.term.value))
-    if (note := taken_for("term", wanted, chosen)) is not None:
-        notes.append(note)
-    graphs = {iri: graph for iri, graph, _ in known}
-    found = [Found(choice.term.value, graphs[choice.term.value], None, choice.label) for choice in chosen]
-    definitions = [
-        TermDefinition(
-            term=each.about,
-            definition_text=rule.one(SKOS.definition) or "",
-            section_ref=rule.section(KG.definedIn),
-            evidence=evidence,
-        )
-        for each, rule, evidence in _read_all(reader, found[offset : offset + limit])
-    ]
-    if len({each.definition_text for each in definitions}) > 1 and len({each.term for each in definitions}) == 1:
-        notes.append("The code defines this term in several ways; each holds where its section says.")
-    return reader.finish(
-        DefinitionResult(municipality=place.name, state=_state(place), definitions=definitions, notes=notes),
-        total=len(found),
-        next_offset=page_of(found, offset, limit),
     )
 
 
@@ -388,21 +324,35 @@ def _read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
     ]
 
 
-def _read_all(reader: Reader, found: Sequence[Found]) -> list[tuple[Found, Rule, RuleEvidence]]:
+def read_all(reader: Reader, found: Sequence[Found]) -> list[tuple[Found, Rule, RuleEvidence]]:
+    """Return what `found` says, with what it rests on."""
     rules = read_rules(reader, {each.iri: each.graph for each in found})
     evidence = dict(zip(rules, evidences(reader, list(rules.values())), strict=True))
     return [(each, rules[each.iri], evidence[each.iri]) for each in found]
+
+
+def _at_odds(said: Iterable[tuple[Sequence[str | None], str, RuleEvidence]]) -> list[str]:
+    """Return what to tell where places say different things of the same: what it is of, what, and where that stands."""
+    by_subject: dict[str, dict[str, str]] = defaultdict(dict)
+    for about, what, evidence in said:
+        by_subject[" ".join(filter(None, about))].setdefault(what, evidence.graph)
+    odd = [
+        f"{about}: {', '.join(sorted(ways))}"
+        for about, ways in by_subject.items()
+        if len(ways) > 1 and len(set(ways.values())) > 1
+    ]
+    more = f"; and {len(odd) - SHOWN_ODDS} more" if len(odd) > SHOWN_ODDS else ""
+    return (
+        [f"What is recorded differs by its source ({'; '.join(odd[:SHOWN_ODDS])}{more}); see evidence."] if odd else []
+    )
 
 
 def _other_name(code: str, name: str) -> str | None:
     return name if name != code else None
 
 
-def _state(place: Place) -> str:
-    return min(place.states, key=len, default="")
-
-
 def _nothing(place: Place, kind: str, any_known: bool) -> str:
     if not any_known:
         return f"No {kind} of {place.shown} is recorded; kg load zoning or the kg_ingest tools bring some."
-    return f"No {kind} is recorded for this, which does not say that there is none."
+    forbidden = "; that is no prohibition" if kind == "permission" else ""
+    return f"No {kind} is recorded for this, which does not say that there is none{forbidden}."

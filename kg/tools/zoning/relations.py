@@ -56,7 +56,9 @@ SELECT DISTINCT ?citing ?predicate ?cited WHERE {
 }"""
 
 LAWS: Final = """
-SELECT ?law ?name WHERE { VALUES ?law { $laws } ?law dcterms:identifier ?name }"""
+SELECT ?law ?name ?type WHERE {
+  VALUES ?law { $laws } ?law dcterms:identifier ?name OPTIONAL { ?law kg:lawType ?type }
+}"""
 
 TYPES: Final = (
     "defines", "constrains", "requires", "excepts", "supersedes", "authorizes", "delegates", "supplements",
@@ -81,6 +83,7 @@ class Related(Lean):
     cited_iri: str | None = None
     cited_title: str | None = None
     cited_status: str | None = None
+    law_type: str | None = Field(None, description="Of a cited law beside the code")
     relationship_type: str
     reads: str = Field(description="E.g. subjectTo: citing is subject to cited")
     raw_citation: str | None = None
@@ -118,7 +121,8 @@ class _Citation(NamedTuple):
 @dataclass(slots=True)
 class _Names:
     tree: Hierarchy
-    laws: Mapping[str, str] = field(default_factory=dict)
+    laws: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    """What they are called, and their types."""
     statuses: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, iri: str) -> tuple[str, str | None]:
@@ -126,7 +130,7 @@ class _Names:
         if iri.startswith(_SECTIONS):
             known = self.tree.sections.get(iri)
             return key_of(iri), None if known is None else known.title
-        return self.laws.get(iri, code_of(iri)), None
+        return self.laws[iri][0] if iri in self.laws else code_of(iri), None
 
 
 def kg_find_related(
@@ -205,7 +209,8 @@ def _related(claim: Rule, names: _Names, source: str | None, promoted: set[tuple
         cited=called,
         cited_iri=cited,
         cited_title=heading,
-        cited_status=None if cited is None else names.statuses.get(cited),
+        cited_status=names.statuses.get(cited or ""),
+        law_type=names.laws.get(cited or "", (None, None))[1],
         relationship_type=claim.code(KG.relationshipType) or "unknown",
         reads=_local(predicate),
         raw_citation=claim.one(KG.rawCitation),
@@ -233,6 +238,7 @@ def _link(names: _Names, found: _Citation, source: str | None) -> Related:
         cited_iri=found.cited,
         cited_title=heading,
         cited_status=names.statuses.get(found.cited or ""),
+        law_type=names.laws.get(found.cited or "", (None, None))[1],
         relationship_type="unknown",
         reads="cites",
         asserted=True,
@@ -273,14 +279,17 @@ def _citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
     ]
 
 
-def _laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, str]:
-    """Return how the laws beside the code that are cited are called."""
+def _laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tuple[str, str | None]]:
+    """Return how the laws beside the code that are cited are called, and of which type they are."""
     cited = {each.cited for each in citations}
     laws = sorted(each for each in cited if each is not None and not each.startswith(_SECTIONS))
     if not laws:
         return {}
     rows = reader.rows("laws that are cited", bind(LAWS, laws=[NamedNode(law) for law in laws]))
-    return {iri_of(row["law"]): text_of(row["name"]) for row in rows}
+    return {
+        iri_of(row["law"]): (text_of(row["name"]), code_of(iri_of(row["type"])) if "type" in row else None)
+        for row in rows
+    }
 
 
 def _promoted(reader: Reader, claims: Iterable[Rule]) -> set[tuple[str, str, str]]:

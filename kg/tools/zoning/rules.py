@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import Field
 from pyoxigraph import NamedNode
@@ -28,6 +28,7 @@ SELECT ?number ?part ?property ?value WHERE {
 }"""
 
 _GRAPHS: Final = BASE + "graph/"
+_EXTRACTED: Final = _GRAPHS + "ext/"
 _NOTHING: Final[dict[str, list[str]]] = {}
 
 
@@ -48,8 +49,9 @@ class RuleEvidence(Lean):
     section_iri: str | None = None
     section_status: str | None = Field(None, description="E.g. repealed")
     spans: list[Span] | None = None
+    basis: Literal["stated", "extracted"] = Field(description="By the source, or found in its text by a program")
     recorded_in: str | None = Field(None, description="Column or row of a table")
-    method: str | None = Field(None, description="How it was found; absent: the source states it")
+    method: str | None = Field(None, description="How it was extracted")
     confidence: float | None = None
     source: str | None = None
     sha256: str | None = None
@@ -177,6 +179,7 @@ def evidence_of(rule: Rule, origin: Origin, status: str | None = None) -> RuleEv
         section_iri=section,
         section_status=status,
         spans=rule.spans() or None,
+        basis="extracted" if rule.graph.startswith(_EXTRACTED) else "stated",
         recorded_in=rule.one(KG.recordedIn),
         method=rule.one(KG.method),
         confidence=None if confidence is None else float(confidence),

@@ -218,6 +218,8 @@ def kg_query_section(
     )
     if start + len(shown_text) < end:
         result.notes.append(f"The text goes on: pass text_from={start + len(shown_text)}.")
+    if result.status is not None:
+        result.notes.append(f"The source says of this section: {result.status}.")
     if summary is not None and tree.states[iri] == "stale":
         result.notes.append(f"The summary is stale: {'; '.join(tree.why_stale(iri))}.")
     if children and not include_children and not text:
@@ -258,6 +260,9 @@ def kg_traverse_hierarchy(
             notes.append("Above the top there is nothing: name a section_id.")
     else:
         walked = _below(tree, start, depth)
+        if start is None and (hidden := [iri for iri in tree.sections if tree.states[iri] == "circular"]):
+            named = ", ".join(key_of(iri) for iri in hidden[:5])
+            notes.append(f"No walk from the top meets {len(hidden)} sections that are parts of themselves: {named}.")
     lines = lines_of(reader, tree, walked[offset : offset + limit])
     if not walked and start is not None:
         notes.append(f"{tree.sections[start].name} {'is at the top' if direction == 'up' else 'has no parts'}.")

@@ -1,0 +1,239 @@
+"""What planners ask of codes: uses in other words, what is not recorded, sources that differ, and what is repealed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kg import bundle
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.tools.registry import TOOLS, content_of
+from kg.tools.zoning.comparison import compare_zoning
+from kg.tools.zoning.definitions import kg_query_definition
+from kg.tools.zoning.ingesting import kg_ingest_code_section, kg_ingest_definitions, kg_ingest_use_permissions
+from kg.tools.zoning.places import key_of
+from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
+from kg.tools.zoning.relations import kg_find_related
+from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
+from kg.tools.zoning.wording import kinds
+from loaders.pipeline import load
+from loaders.receiving import receive
+
+FIXTURES = bundle.folder("fixtures") / "zoning"
+BEND = {"municipality": "Quarry Bend", "state": "UT"}
+QUILL = {"municipality": "Lower Quill", "state": "CT"}
+NEW = {"municipality": "Old Kiln", "state": "UT"}
+
+
+@pytest.fixture(scope="module")
+def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    folder: Path = tmp_path_factory.mktemp("planners")
+    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, settings) as opened:
+        load(opened, "zoning", [str(FIXTURES)], state="UT", mapping=str(FIXTURES / "towns.toml"))
+        opened.receive = receive
+        yield opened
+
+
+def asked(kg: KnowledgeGraph, tool: str, **arguments: Any) -> dict[str, Any]:
+    """What a client gets."""
+    return content_of(next(each for each in TOOLS if each.name == tool).call(kg, arguments))
+
+
+# Uses, districts and places by other words
+
+
+@pytest.mark.parametrize(
+    ("words", "use"),
+    [
+        ("house", "Single-family dwelling"), ("homes", "Single-family dwelling"),
+        ("1-family", "Single-family dwelling"),
+        ("SINGLE FAMILY HOUSES", "Single-family dwelling"), ("single-family", "Single-family dwelling"),
+        ("two-family house", "Duplex"), ("2 family", "Duplex"), ("apartments", "Apartment building"),
+        ("multi-family", "Apartment building"), ("childcare", "Day care center"), ("place of worship", "Church"),
+    ],
+)  # fmt: skip
+def test_a_use_is_found_by_other_words_for_it_and_the_answer_says_so(kg, words, use):
+    found = kg_query_permissions(kg, **BEND, use=words)
+    assert {each.use for each in found.permissions} == {use}
+    assert found.notes == [f"use: {words!r} was taken for {use}."]
+
+
+@pytest.mark.parametrize("other", ["duplex", "accessory dwelling unit", "townhouse", "apartment", "mobile home"])
+def test_uses_that_the_law_tells_apart_are_never_one(other):
+    assert kinds("single-family dwelling", str) != kinds(other, str)
+
+
+@pytest.mark.parametrize("words", ["R-1", "r-1", "R-1 zone", "the R-1 district", "One-Family Residential District"])
+def test_a_district_is_known_by_code_or_name_with_or_without_what_it_is_called(kg, words):
+    assert {each.district for each in kg_query_permissions(kg, **BEND, district=words).permissions} == {"R-1"}
+
+
+def test_a_town_in_the_wrong_state_is_told_with_the_right_one(kg):
+    with pytest.raises(NotFoundError, match=r"no municipality 'Quarry Bend' in 'CT'; there are: Quarry Bend, Utah"):
+        kg_query_standards(kg, "Quarry Bend", "CT")
+
+
+# What is not recorded
+
+
+def test_a_use_that_is_not_recorded_is_not_told_to_be_prohibited(kg):
+    with pytest.raises(NotFoundError, match=r"has no 'brewery'.*not recorded is not thereby prohibited"):
+        kg_query_permissions(kg, **BEND, use="brewery")
+    found = kg_query_permissions(kg, **BEND, district="R-1", use="stable")
+    assert (found.permissions, found.meta.total) == ([], 0)
+    assert found.notes[-1] == (
+        "No permission is recorded for this, which does not say that there is none; that is no prohibition."
+    )
+
+
+def test_a_town_of_which_nothing_is_recorded_says_so_in_every_tool(kg):
+    kg_ingest_definitions(kg, **NEW, definitions=[{"term": "kiln", "definition_text": "an oven"}])
+    for found in (kg_query_permissions(kg, **NEW), kg_query_standards(kg, **NEW)):
+        assert found.meta.total == 0
+        assert "of Old Kiln, Utah is recorded" in found.notes[0]
+    assert compare_zoning(kg, ["Old Kiln, UT", "Quarry Bend, UT"]).notes == [
+        "No district of Old Kiln, Utah is recorded."
+    ]
+    for call in (
+        lambda: kg_query_permissions(kg, **NEW, use="duplex"),
+        lambda: kg_query_standards(kg, **NEW, district="R-1"),
+        lambda: kg_query_standards(kg, **NEW, standard_type="height"),
+    ):
+        with pytest.raises(NotFoundError, match="nothing of the kind is recorded there"):
+            call()
+    with pytest.raises(NotFoundError, match="no section of the code"):
+        kg_traverse_hierarchy(kg, **NEW)
+
+
+# What it rests on
+
+
+def test_what_is_stated_is_told_from_what_was_extracted(kg):
+    stated = kg_query_permissions(kg, **QUILL).permissions[0].evidence
+    assert (stated.basis, stated.method) == ("stated", None)
+    assert stated.recorded_in
+    extracted = kg_query_permissions(kg, **BEND, district="R-1").permissions[0].evidence
+    assert extracted.basis == "extracted"
+    assert extracted.method
+    assert extracted.confidence
+    assert extracted.spans
+
+
+def test_sources_that_differ_are_both_shown_and_the_difference_is_told(kg):
+    kg_ingest_use_permissions(kg, **BEND, permissions=[{"district": "R-1", "use": "Kiln", "permission": "permitted"}])
+    found = kg_query_permissions(kg, **BEND, district="R-1", use="Kiln")
+    assert {(each.permission, each.evidence.basis) for each in found.permissions} == {
+        ("notPermitted", "extracted"), ("byRight", "stated"),
+    }  # fmt: skip
+    assert len({each.evidence.source for each in found.permissions}) == 2
+    assert found.notes == ["What is recorded differs by its source (Kiln in R-1: byRight, notPermitted); see evidence."]
+    assert kg_query_permissions(kg, **BEND, district="R-1", use="Quarry").notes == []
+
+
+def test_what_is_repealed_or_reserved_is_told_wherever_a_section_is_named(kg):
+    kg_ingest_code_section(kg, **NEW, section_id="5", title="Fires", level=1, raw_content="")
+    kg_ingest_code_section(
+        kg, **NEW, section_id="5.1", title="Night fires [Repealed]", level=2, parent_id="5", raw_content=""
+    )
+    kg_ingest_code_section(
+        kg,
+        **NEW,
+        section_id="5.2",
+        title="Kilns",
+        level=2,
+        parent_id="5",
+        raw_content="A kiln is subject to section 5.1.",
+    )
+    section = kg_query_section(kg, **NEW, section_id="5.1")
+    assert section.status == "repealed"
+    assert "The source says of this section: repealed." in section.notes
+    statuses = {each.section_id: each.status for each in kg_traverse_hierarchy(kg, **NEW, depth=2).sections}
+    assert statuses == {"5": None, "5.1": "repealed", "5.2": None}
+    [cited] = kg_find_related(kg, **NEW, section_id="5.2").related
+    assert (cited.cited, cited.cited_status, cited.citing_status) == ("5.1", "repealed", None)
+    assert kg_find_related(kg, **NEW, section_id="5.1").status == "repealed"
+
+
+# Sections, and the properties of the specification
+
+
+def test_a_section_goes_by_its_key_and_its_iri_in_every_answer(kg):
+    [line] = kg_traverse_hierarchy(kg, **BEND, section_id="17.12.040", direction="up", depth=1).sections
+    section = kg_query_section(kg, **BEND, section_id=line.iri)
+    assert (section.section_id, section.iri) == (line.section_id, line.iri)
+    related = kg_find_related(kg, **BEND, section_id="17.12.040", direction="outgoing")
+    for each in related.related:
+        assert each.citing == key_of(each.citing_iri)
+        assert (each.cited is None) == (each.cited_iri is None)
+    cited = next(each for each in related.related if each.cited)
+    assert kg_query_section(kg, **BEND, section_id=cited.cited).iri == cited.cited_iri
+    [term] = kg_query_definition(kg, **BEND, term="kiln").definitions
+    assert kg_query_section(kg, **BEND, section_id=term.section_ref).iri == term.evidence.section_iri
+    sent = kg_ingest_code_section(kg, **NEW, section_id="8", title="Ash", level=1, raw_content="Ash is kept.")
+    assert kg_query_section(kg, **NEW, section_id=sent.iri).section_id == sent.section_id == "8"
+    for section_id in (sent.iri, sent.section_id):
+        for tool in ("kg_query_section", "kg_traverse_hierarchy", "kg_find_related", "kg_rebuild_summary"):
+            assert asked(kg, tool, **NEW, section_id=section_id)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "listed", "has"),
+    [
+        ("kg_query_section", {"section_id": "17.20.040"}, None, "section_id title level raw_content order fetched_at"),
+        ("kg_query_permissions", {"use": "church", "district": "R-1"}, "permissions",
+         "district use permission conditions review_section section_ref evidence"),
+        ("kg_query_standards", {"district": "R-1"}, "standards",
+         "district standard_type value unit section_ref evidence"),
+        ("kg_query_definition", {"term": "kiln"}, "definitions", "term definition_text section_ref evidence"),
+        ("kg_traverse_hierarchy", {"section_id": "17.20"}, "sections", "section_id title level order parent_id depth"),
+        ("kg_find_related", {"section_id": "17.04.020", "relationship_type": "authorizes"}, "related",
+         "citing cited relationship_type context raw_citation law_type"),
+    ],
+)  # fmt: skip
+def test_answers_have_the_properties_of_the_specification(kg, tool, arguments: Mapping[str, Any], listed, has):
+    content = asked(kg, tool, **BEND, **arguments)
+    shown = content if listed is None else content[listed][0]
+    assert set(has.split()) <= set(shown)
+
+
+def test_a_section_has_its_summary_with_level_and_time_once_it_is_built(kg):
+    asked(kg, "kg_build_summaries", **BEND, root_section="17.12")
+    content = asked(kg, "kg_query_section", **BEND, section_id="17.12")
+    assert content["summary"]
+    assert (content["summary_level"], content["summary_built_at"][-1]) == (1, "Z")
+
+
+@pytest.mark.parametrize(
+    ("tool", "optional"),
+    [
+        ("kg_ingest_code_section", "section_id title level raw_content | parent_id order"),
+        ("kg_ingest_use_permissions", "permissions |"),
+        ("kg_ingest_dimensional_standards", "standards |"),
+        ("kg_ingest_definitions", "definitions |"),
+        ("kg_build_summaries", "| root_section mode"),
+        ("kg_rebuild_summary", "section_id | summary"),
+        ("kg_query_section", "section_id | include_children"),
+        ("kg_query_permissions", "| district use"),
+        ("kg_query_standards", "| district standard_type"),
+        ("kg_query_definition", "term |"),
+        ("kg_traverse_hierarchy", "| section_id direction depth"),
+        ("kg_find_related", "section_id | relationship_type direction"),
+        ("kg_search_by_topic", "query | top_k"),
+    ],
+)
+def test_tools_take_the_arguments_of_the_specification(tool, optional):
+    fields = next(each for each in TOOLS if each.name == tool).arguments.model_fields
+    needed, _, more = optional.partition("|")
+    assert [name for name, field in fields.items() if field.is_required()] == ["municipality", "state", *needed.split()]
+    assert set(more.split()) <= set(fields)
+
+
+def test_a_relationship_type_that_there_is_not_is_told_with_those_that_there_are(kg):
+    with pytest.raises(InvalidInputError, match="is none of defines, constrains"):
+        kg_find_related(kg, **BEND, section_id="17.12", relationship_type="")
