@@ -17,7 +17,7 @@ from lxml import etree
 
 from kg.errors import SourceError
 from loaders.zoning import markup
-from loaders.zoning.drafts import Draft, finished
+from loaders.zoning.drafts import Draft, finished, named
 from loaders.zoning.headings import SECTION, heading_of
 from loaders.zoning.model import HISTORY, Citation, Code, Note, Subsection
 from loaders.zoning.outline import unique
@@ -83,7 +83,8 @@ def read(index: Path) -> Code:
         raise SourceError(f"{index}: what it holds and includes nests too deep to be read") from None
     warnings = reading.warnings
     sections = finished(reading.drafts, warnings)
-    return Code(MUNICIPALITY, STATE, sections, warnings=tuple(warnings))
+    place = f"{os.path.basename(reading.folder)}/{index.name}"
+    return Code(MUNICIPALITY, STATE, sections, warnings=named(warnings, place))
 
 
 def _bytes(path: str | Path) -> bytes:

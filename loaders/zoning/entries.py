@@ -45,7 +45,8 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
     """
     text, warnings = decoded(data, name)
     try:
-        given = json.loads(text)
+        # NaN is how programs write that there is nothing, and no JSON.
+        given = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{name}: is not JSON ({error!r:.120})") from None
     if isinstance(given, list):

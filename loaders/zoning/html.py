@@ -135,8 +135,7 @@ class _Reading:
         heading = heading_of(markup.shown(label)) if label else None
         if heading is not None:
             self.warnings.append(
-                f"{self.name}: section {element.get('id')!r}, line {element.sourceline}, has no heading; "
-                f"the table of contents has {label!r}"
+                f"{self.name}: {_called(element)}, has no heading; the table of contents has {label!r}"
             )
         return heading, None
 
@@ -147,9 +146,7 @@ class _Reading:
         heading, first = self.apart[element]
         if heading is None:
             heading = Heading(SECTION, "", "")
-            self.warnings.append(
-                f"{self.name}: section {element.get('id')!r}, line {element.sourceline}, has no heading with a number"
-            )
+            self.warnings.append(f"{self.name}: {_called(element)}, has no heading with a number")
         outer, draft = self.current, self.drafts.add(heading, _line(element))
         following = element.getnext()
         if draft.line is not None and following is not None:
@@ -257,6 +254,11 @@ def _line(element: etree._Element) -> int | None:
     # The type that the stubs give is not that of the property.
     line: object = element.sourceline
     return line if isinstance(line, int) else None
+
+
+def _called(element: etree._Element) -> str:
+    own = element.get("id")
+    return f"<section{f' id={own!r}' if own else ''}>, line {element.sourceline}"
 
 
 def _heading_around(element: etree._Element) -> etree._Element | None:

@@ -40,6 +40,8 @@ class Input:
         if self.kind == "dc":
             return dc.read(self.path)
         data, name = _bytes(self.path), self.path.name
+        if not data.strip():
+            raise SourceError(f"{self.path}: the file is empty")
         if self.kind in ("html", "text"):
             parse = html.parse if self.kind == "html" else plain.parse
             listed = None
@@ -82,12 +84,13 @@ def find(paths: Sequence[Path]) -> Found:
     for path in pages:
         listed = _contents_of(path, contents_link(_bytes(path)[:20_000]), contents)
         inputs.append(Input("html", path, (listed,) if listed else (), listed))
-    stems = {path.stem: path for path in pages}
+    stems: dict[str, list[Path]] = {}
+    for path in pages:
+        stems.setdefault(path.stem, []).append(path)
     for path in by_ending[".txt"]:
-        if path.stem in stems:
-            warnings.append(
-                f"{path}: passed over, for {stems[path.stem].name} is the same code with its tables and lists"
-            )
+        page = next((each for each in stems.get(path.stem, ()) if _is_near(path, each)), None)
+        if page is not None:
+            warnings.append(f"{path}: passed over, for {page} is the same code with its tables and lists")
             continue
         listed = _contents_of(path, None, contents)
         inputs.append(Input("text", path, (listed,) if listed else (), listed))
@@ -101,10 +104,17 @@ def find(paths: Sequence[Path]) -> Found:
             inputs.append(Input("json", path))
         else:
             others.append(path)
+    used = {each.contents for each in inputs}
+    warnings += [f"{path}: a table of contents of no code that is read" for path in contents if path not in used]
     taken = {path for ending in FORMATS for path in by_ending[ending]}
     others += [path for path in paths if path not in taken]
     order = {path: number for number, path in enumerate(paths)}
     return Found(tuple(sorted(inputs, key=lambda each: order[each.path])), tuple(others), tuple(warnings))
+
+
+def _is_near(path: Path, other: Path) -> bool:
+    """Whether one stands beside another, or in a folder beside it."""
+    return path.parent in (other.parent, other.parent.parent) or path.parent.parent == other.parent
 
 
 def _bytes(path: Path) -> bytes:
@@ -123,7 +133,10 @@ def _json(path: Path) -> Any:
 
 def _is_contents(value: object) -> bool:
     sections = value.get("sections") if isinstance(value, dict) else None
-    return isinstance(sections, list) and all(
+    if not isinstance(value, dict) or not isinstance(sections, list):
+        return False
+    # Without entries, it is a code without sections where it says of which municipality it is.
+    return (bool(sections) or "municipality" not in value) and all(
         isinstance(each, dict) and {"id", "label"} <= each.keys() and "section_id" not in each for each in sections
     )
 

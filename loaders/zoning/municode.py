@@ -44,7 +44,7 @@ _NOTES: Final = {
 def parse(data: bytes, name: str, *, municipality: str | None = None, state: str | None = None) -> Code:
     """Return the code that a file of answers holds. Raises SourceError for a file that holds none."""
     try:
-        answers = json.loads(data)
+        answers = json.loads(data, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{name}: is not JSON ({error!r:.120})") from None
     nodes, docs = (answers.get("nodes"), answers.get("docs")) if isinstance(answers, dict) else (None, None)

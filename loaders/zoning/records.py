@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -29,7 +30,8 @@ def section_record(domain: str, section: Section, shared: Authorities, origin: O
         writer.iri,
         writer.quads,
         (Origin(origin.snapshot),),
-        sha256(repr((shared.name, section))),
+        # Where it stands in the file is of the file that provenance names: a line more above is no change of it.
+        sha256(repr((shared.name, replace(section, lines=None)))),
         shared.graphs,
         context=(origin,),
         units=writer.units,

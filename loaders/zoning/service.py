@@ -138,6 +138,9 @@ class Service:
             raise UpstreamError(f"{self.url} answered with no edition of code {number}")
         edition = {"jobId": str(job["Id"]), "productId": number}
         nodes = [*self._nodes(edition, node)]
+        if node is None and not nodes:
+            # Taken for a code without sections, it would have all that are stored removed.
+            raise UpstreamError(f"{self.url} answered with an empty table of contents of code {number}")
         if node is not None and not any(_is_within(str(each["Id"]), node) for each in nodes):
             return None
         docs: dict[str, Any] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +80,8 @@ def read(
         yield Notice(warning, warning=True)
     if absent := [name for name in chosen.columns if name not in table.columns]:
         yield Notice(f"{file.snapshot.source}: there is no column {_some(absent)}", warning=True)
+    if not table.rows:
+        yield Notice(f"{file.snapshot.source}: the table has no rows", warning=True)
     taking = _Taking(domain, chosen, municipality, state)
     for number, cells, problem in table.rows:
         row = file.rows[number - 1] if file.rows is not None and number <= len(file.rows) else number
@@ -202,11 +205,18 @@ def rows_of(path: Path, key_column: str | None = None) -> Rows:
         return _json(path, key_column)
     sheet = open_sheet(path)
     columns = list(sheet.columns)
+    # Of columns of one name the first holds, as dict has the last.
     rows = [
-        (row.number, dict(zip(columns, row.cells, strict=False)), row.problem)
+        (row.number, dict(zip(columns[::-1], _filled(row.cells, len(columns))[::-1], strict=True)), row.problem)
         for row in sheet.rows(columns, columns[0] if columns else "")
     ]
-    return Rows(columns, rows, warnings=sheet.warnings)
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    told = [f"{path.name}: the column {_some(twice)} stands there more than once; the first is read"] if twice else []
+    return Rows(list(dict.fromkeys(columns)), rows, warnings=[*sheet.warnings, *told])
+
+
+def _filled(cells: Sequence[str | None], count: int) -> Sequence[str | None]:
+    return [*cells[:count], *[None] * (count - len(cells))]
 
 
 def _json(path: Path, key_column: str | None) -> Rows:
@@ -216,7 +226,8 @@ def _json(path: Path, key_column: str | None) -> Rows:
         raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
     text, warnings = decoded(data, path.name)
     try:
-        given = json.loads(text)
+        # NaN is how programs write that there is nothing, and no JSON.
+        given = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path}: is not JSON ({error!r:.120})") from None
     keyed = isinstance(given, dict) and bool(given) and all(isinstance(each, dict) for each in given.values())

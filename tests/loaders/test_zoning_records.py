@@ -232,6 +232,17 @@ def test_why_names_the_lines_of_a_section(kg: KnowledgeGraph) -> None:
     assert source.locations == (TITLE.as_posix(),)
 
 
+def test_a_line_more_above_a_section_is_no_change_of_it(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    page = TITLE.read_text()
+    path = tmp_path / TITLE.name
+    path.write_text(page)
+    assert load(kg, "zoning", [str(path)], state="UT").loaded > 0
+    path.write_text(page.replace("<body>", "<body>\n\n\n"))
+    assert load(kg, "zoning", [str(path)], state="UT").loaded == 0
+    path.write_text(page.replace("This title is known as", "\nThis title is and was known as"))
+    assert load(kg, "zoning", [str(path)], state="UT").loaded == 1
+
+
 def test_a_file_that_does_not_say_its_state_is_rejected_with_what_to_give(kg: KnowledgeGraph, tmp_path: Path) -> None:
     report = load(kg, "zoning", [str(shutil.copy(str(TITLE), tmp_path))])
     [rejection] = report.rejections
