@@ -94,7 +94,7 @@ _PROSE: Final = re.compile(
 )
 _END: Final = re.compile(r"(?:[;,.]| (?=and$|or$))(?: and| or)?[;, ]*$|[;, ]+(?:and|or)$")
 _CONDITION: Final = re.compile(
-    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|,(?= but\b)|[,;]? (?=(?:provided|if|when|where|so long as"
+    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|,(?= but (?!not limited))|[,;]? (?=(?:provided|if|when|where|so long as"
     r"|as long as|subject to|must|shall|unless"
     r"|not (?:taller|larger|more|less|exceeding|to exceed)|only|up to|with no)\b)|; "
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import Final
 
 from loaders.extraction import districts as naming
@@ -36,7 +37,8 @@ _CONDITION: Final = re.compile(
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(
-    r"(?:\b(?:within|every|per|above|below|between|by|beyond|spaced|than every|radius of|distance of) (?:an? )?$)"
+    r"(?:\b(?:within|every|per|above|below|between|by|beyond|spaced|measured|than every|radius of"
+    r"|distance of) (?:an? )?$)"
     r"|\b(?:that|which|who) (?:are|is|has|have) [^,]{0,30}$"
     r"|\b(?:provided|if|when|unless|except(?! that)|whichever|so long as)\b[^,;]*$",
     re.IGNORECASE,
@@ -54,6 +56,16 @@ _HIGH: Final = re.compile(r"\)? (?:in (?:\w+ )?height|high|tall)\b")
 _DEFINES: Final = re.compile(r"\b(?:definitions?|terms defined|defined terms|words and phrases)\b", re.IGNORECASE)
 _OR: Final = re.compile(r"\)?,? ?(?:or|nor|and|/)(?: more than| less than)? ?", re.IGNORECASE)
 _SAYS_AS_VERB: Final = re.compile(r"\b(?:shall|must|is|are|may)\b", re.IGNORECASE)
+_INSIDE: Final = re.compile(
+    r"\b(?:within|in|into|inside|behind)(?: (?:an?|the|any|each|every|all|required|minimum))* $", re.IGNORECASE
+)
+"""What stands before a yard that says only where something is."""
+_OF_LENGTH: Final = re.compile(r"\b(?:depth|width|frontage|height|length|dimensions?)\b", re.IGNORECASE)
+_NO_USE: Final = re.compile(
+    r"(?:at least|every|each|up to|more|less|one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?![\w-])|.* $",
+    re.IGNORECASE,
+)
+_PAUSE: Final = re.compile(r"[,;]")
 _SHORT: Final = 8
 """Words at most of a heading within a text."""
 _OF_WHAT: Final = re.compile(
@@ -106,6 +118,8 @@ class _List:
     bound: Bound | None
     what: str | None
     label: str = ""
+    colon: bool = True
+    """Whether it says itself that others follow."""
     about: str = ""
     """Its words, and those of the heading that it stands under itself."""
 
@@ -185,7 +199,7 @@ def _list(text: str, start: int, end: int, label: str, title: str) -> _List | No
     what = _FOR.search(words)
     general = next((each for each in named if each.type == "setback"), named[0])
     raw, applies = text[general.start : general.end], what["what"] if what else None
-    return _List(general, raw, bound_of(words), applies, label, f"{title} {words}")
+    return _List(general, raw, bound_of(words), applies, label, words.rstrip().endswith(":"), f"{title} {words}")
 
 
 def _head(text: str, start: int, end: int, about: str) -> _List | None:
@@ -195,7 +209,7 @@ def _head(text: str, start: int, end: int, about: str) -> _List | None:
         return None
     named = list(dimensions(text, *match.span("head")))
     return (
-        _List(named[-1], match["head"], bound_of(match["head"]), None, "", f"{about} {match['head']}")
+        _List(named[-1], match["head"], bound_of(match["head"]), None, "", True, f"{about} {match['head']}")
         if named
         else None
     )
@@ -221,6 +235,10 @@ def _read(
     where = naming.placed(text, start, end, known)
     districts = around if where is None else where
     about = listed.about if listed else section.title
+    if len(given) > 1 and not re.search(r"[a-z]", _between(text, given), re.IGNORECASE):
+        return  # a row of a table whose columns are lost
+    if listed is not None and not listed.colon and len(given) == 1 and not _words_beside(text, start, end, given[0]):
+        return
     for place, each in enumerate(given):
         before = given[place - 1].end if place else start
         after = given[place + 1].start if place + 1 < len(given) else end
@@ -250,6 +268,8 @@ def _read(
                 (type_, each.raw) for type_ in _OF_UNIT.get(each.unit, ()) if _implied(each, text[start:end], about)
             ]
         for type_, raw_type in kinds:
+            if each.unit == "PERCENT" and not takes_percent(type_) and not _OF_LENGTH.search(text, each.end, after):
+                continue
             if type_ == "building-height" and what is None:
                 what = structure(text[start : each.start], raw_type)
             if type_ == "lot-width" and (told := of_building(text[start : each.start], raw_type)) is not None:
@@ -258,8 +278,18 @@ def _read(
                 type_, raw_type, text[start : each.start], text[each.start : end], about, bool(districts)
             ):
                 yield _standard(
-                    text, (start, end), (before, after), each, type_, raw_type, method, what, listed, districts
+                    text, (start, end), (before, after), each, type_, raw_type, method, what, listed, districts, known
                 )
+
+
+def _between(text: str, given: Sequence[Measure]) -> str:
+    """What stands between the measures."""
+    return " ".join(text[one.end : other.start] for one, other in pairwise(given))
+
+
+def _words_beside(text: str, start: int, end: int, each: Measure) -> bool:
+    """Whether a line says more than its measure."""
+    return any(map(str.isalpha, text[start : each.start] + text[each.end : end]))
 
 
 _OF_UNIT: Final = {
@@ -274,7 +304,7 @@ def _implied(each: Measure, sentence: str, about: str) -> bool:
     """Whether a measure without a dimension is of the one that its unit implies."""
     if each.unit == "space":
         return "parking" in each.raw.casefold() or "parking" in about.casefold()
-    return each.unit == "dwelling-per-acre" or bound_of(sentence) is not None
+    return each.unit == "dwelling-per-acre" or bound_of(sentence) == "max"
 
 
 def _dimensions(text: str, each: Measure, named: Sequence[Dimension], before: int, after: int) -> Sequence[Dimension]:
@@ -282,7 +312,13 @@ def _dimensions(text: str, each: Measure, named: Sequence[Dimension], before: in
     behind = [
         one for one in named if each.end <= one.start <= min(after, each.end + _NEAR) and takes(one.type, each.unit)
     ]
-    ahead = [one for one in named if one.end <= each.start and takes(one.type, each.unit)]
+    ahead = [
+        one
+        for one in named
+        if one.end <= each.start
+        and takes(one.type, each.unit)
+        and not (one.type.endswith("-setback") and _INSIDE.search(text, 0, one.start))
+    ]
     if (high := _HIGH.match(text, each.end)) and each.unit in ("FT", "M", "storey"):
         return [Dimension(*high.span(), "building-height")]
     sides = [one for one in behind if one.type.endswith("-setback")]
@@ -313,6 +349,7 @@ def _standard(
     what: str | None,
     listed: _List | None,
     districts: Sequence[str],
+    known: Mapping[str, District],
 ) -> Standard:
     start, end = sentence
     before, after = between
@@ -337,9 +374,12 @@ def _standard(
     condition = _CONDITION.search(text, stop, end)
     if condition and condition.start() > after:
         condition = None
-    said = _FOR.search(text, stop, max(stop, after)) or (
+    pause = _PAUSE.search(text, stop, max(stop, after))
+    said = _FOR.search(text, stop, pause.start() if pause else max(stop, after)) or (
         _FOR.search(text, start, each.start) if method == "sentence" else None
     )
+    if said and (_NO_USE.match(said["what"]) or naming.named(said["what"], known)):
+        said = None
     of = (
         _OF_WHAT.match(text, text.find(raw_type, start, each.start) + len(raw_type), each.start)
         if raw_type in lead

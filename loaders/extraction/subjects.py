@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from loaders.extraction.dimensions import bound_of
+
 _THING: Final = re.compile(
     r"\b(?:signs?|signage|fenc(?:es?|ing)|walls?|hedges?|trees?|shrubs?|plantings?|plants?|berms?|poles?"
     r"|antennas?|towers?"
     r"|masts?|turbines?|driveways?|sidewalks?|walkways?|trails?|curbs?|aisles?|stalls?|canop(?:y|ies)"
     r"|awnings?|lights?"
     r"|lighting|luminaires?|lamps?|fixtures?|lett(?:er|ers|ering)|windows?|doors?|openings?|pipes?|manholes?|gates?"
-    r"|chimneys?|parapets?|screens?|screening|grass|weeds|vegetation|vehicles?|trailers?|trucks?|flags?"
+    r"|chimneys?|parapets?|screens?|screening|planters?|islands?|pedestals?|receptacles?|grass|weeds"
+    r"|vegetation|vehicles?|trailers?|trucks?|flags?"
     r"|banners?|steps?"
     r"|ramps?|pools?|tanks?|containers?|dumpsters?|maps?|plats?|plans?|drawings?|sheets?|margins?|copies|ditch(?:es)?"
     r"|channels?|trench(?:es)?|excavations?|slopes?|berms?|landscap(?:e|ing)|buffers?|strips?|medians?"
@@ -53,9 +56,20 @@ _ON_LOTS: Final = re.compile(
     r"(?:lots?|buildings?|structures?))|of (?:an? |the )?(?P<of>corner lot))\b",
     re.IGNORECASE,
 )
+_BESIDE: Final = re.compile(
+    r"(?:(?!\bf[eo][eo]t)[^.;,]){0,40}?\b(?:foot|ft\.?|story|inch)[ -](?:high|tall|wide|deep|long"
+    r"|thick)(?P<what>(?: [\w-]+){1,4})",
+    re.IGNORECASE,
+)
+"""A measure that qualifies what follows it: ``six-foot high wall``."""
+_THING_BEHIND: Final = re.compile(
+    rf"[^.;,(]{{0,40}}?\b(?:feet|foot|ft\.?|percent|%)(?: of)?(?: (?!shall|must|may|is|are"
+    rf"|from)[\w-]+){{0,2}}? (?:{_THING.pattern})",
+    re.IGNORECASE,
+)
 _PAUSE: Final = re.compile(r"[,;.]")
 _TRIGGER: Final = re.compile(
-    r"\b(?:exceed(?:s|ing)|(?:if|when|where|that|which|who) [^.;,]{0,60}\bexceed|(?:more|greater|larger"
+    r"\b(?:exceed(?:s|ing)?|(?:if|when|where|that|which|who) [^.;,]{0,60}\bexceed|(?:more|greater|larger"
     r"|less|fewer|smaller"
     r"|higher|taller|wider|longer|closer|nearer|shorter|narrower) than|over|under|in excess of)"
     r"(?: (?:a|an|the|one|total|height|width|area|of|either))* ?$",
@@ -82,12 +96,20 @@ def unrelated(type_: str, raw_type: str, before: str, after: str, about: str, pl
     `placed` says whether it is of a district, where lots and buildings go without saying.
     """
     words = raw_type.casefold()
+    if beside := _BESIDE.match(after):
+        return not _BUILDING.search(beside["what"])
+    if _THING_BEHIND.match(after) and type_ in _SIZES:
+        return True
     sentence = f"{before} {after}"
     if type_.endswith("setback") and not _YARD.search(words):
         return not _YARD.search(f"{sentence} {about}")
     if type_ not in _SIZES:
         return False
+    if words in ("lot", "lots") and bound_of(before) != "min":
+        return True
     subject = _subject(before, raw_type)
+    if type_ == "building-height" and bound_of(before) == "min" and _THING.search(before):
+        return True
     if subject is not None and _THING.search(subject):
         return type_ != "building-height" or not _STRUCTURE.search(subject)
     if subject is None and _THING.search(about) and not _BUILDING.search(sentence):
@@ -120,12 +142,10 @@ def _subject(before: str, raw_type: str) -> str | None:
             return told
         before = before[:at] + before[at + len(raw_type) :]
     verb = _VERB.search(before)
-    if verb is None:
-        return None
-    phrase = before[: verb.start()]
+    phrase = before[: verb.start()] if verb else before
     stop = _PREPOSITION.search(phrase)
     told = _noun(phrase[: stop.start()] if stop else phrase)
-    return _noun(phrase[stop.start() :]) if told is None and stop is not None else told
+    return _noun(phrase[stop.start() :]) if told is None and stop is not None and verb else told
 
 
 def _noun(words: str, *, last: bool = False) -> str | None:
