@@ -83,6 +83,15 @@ SPEECH: Final = Spoken(
     "0b7c1f52-9a3e-4d06-8f21-5c6e7d8a9b01",
 )
 
+CODE: Final = {"municipality": "Quarry Bend", "state": "UT"}
+USE: Final = "duplex"
+DISTRICT: Final = "R-1"
+"""Where the code permits that use, on conditions."""
+HEIGHT: Final = ("building height", "thirty-five feet", 35.0)
+"""A kind of standard, and the words of one with the number that they stand for."""
+BESIDE: Final = ("Quarry Bend, UT", "Lower Quill, CT")
+
+
 SPARQL: Final = """\
 SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) (COUNT(DISTINCT ?passage) AS ?passages) WHERE {
   ?document a kg:PolicyDocument ; kg:jurisdiction/skos:notation ?country .
@@ -109,6 +118,7 @@ def run() -> None:
             cited = _ask(address)
             _ask_concepts(address)
             _ask_speech(address)
+            _ask_code(address)
             _ask_sparql(address, "the same graph by SPARQL: passages by country", SPARQL)
             _ask_sparql(address, "search inside SPARQL: the best documents on a topic", SEARCH)
             _repair(address)
@@ -160,6 +170,11 @@ def _load(data_dir: Path) -> None:
     if report["rejected"] or report["pending_vectors"] or not report["loaded"]:
         raise QuadciteError(f"the speeches did not load whole: {report}")
     put(f"   {report['loaded']} records (a sitting day or a speech each), {report['text_units']} chunks")
+    _heading("kg load zoning FIXTURES/zoning     (the codes of three municipalities, as fictional)")
+    report = json.loads(_kg("load", "zoning", fixtures / "zoning", "--data-dir", data_dir, "--json"))
+    if report["rejected"] or not report["loaded"]:
+        raise QuadciteError(f"the codes did not load whole: {report}")
+    put(f"   {report['loaded']} records (a section, or a table of one municipality), {report['quads_added']} quads")
 
 
 @contextmanager
@@ -301,6 +316,59 @@ def _ask_speech(address: str) -> None:
     put(f"   {hit['evidence']['id']}   score {hit['relevance_score']:.3f}")
     put(f"   {speech['record']['total_chunks']} chunks give back its {speech['word_count']} words, which have the hash")
     put(f"   sha256 {speech['record']['text_sha256']} that they were loaded with")
+
+
+def _ask_code(address: str) -> None:
+    """Ask where a use is permitted and how high one may build, hold the words that say so against the sections that
+    they are quoted from, and put two municipalities side by side.
+    """
+    from kg.server.client import call_tools
+
+    url = f"{address}/mcp/zoning"
+    _heading(f"kg_query_permissions over MCP: may a {USE} stand in district {DISTRICT} of {CODE['municipality']}?")
+    (found,) = call_tools(url, [("kg_query_permissions", {**CODE, "district": DISTRICT, "use": USE})])
+    if {rule.get("permission") for rule in found["permissions"]} != {"conditional"}:
+        raise QuadciteError(f"a {USE} is conditional in {DISTRICT}, and kg_query_permissions says {found}")
+    for rule in found["permissions"]:
+        on = f", {'; '.join(rule['conditions'])}" if rule["conditions"] else ""
+        _cite_rule(url, rule, f"{rule['district']}: {rule['permission']}{on}")
+    kind, words, number = HEIGHT
+    _heading(f"kg_query_standards over MCP: {kind} said in words")
+    (found,) = call_tools(url, [("kg_query_standards", {**CODE, "standard_type": kind})])
+    rule = next((rule for rule in found["standards"] if rule["raw_value"] == words), None)
+    if rule is None or rule["value"] != number:
+        raise QuadciteError(f"no {kind} of {words} is {number}: {found['standards']}")
+    _cite_rule(url, rule, f"{rule['standard_type']}: {rule['bound']} {rule['value']:g} {rule['unit']}")
+    _heading(f"compare_zoning over MCP: {USE} in {' and '.join(BESIDE)}")
+    (found,) = call_tools(url, [("compare_zoning", {"municipalities": list(BESIDE), "use": USE})])
+    for place in found["uses"][0]["places"]:
+        levels = "; ".join(f"{level}: {', '.join(codes)}" for level, codes in place["districts"].items())
+        put(f"   {place['municipality']}: {levels}")
+        put(f"      as {place['rules'][0]} and others say")
+
+
+def _cite_rule(url: str, rule: Mapping[str, Any], said: str) -> None:
+    from kg.server.client import call_tools
+
+    (section,) = call_tools(url, [("kg_query_section", {**CODE, "section_id": rule["section_ref"]})])
+    evidence = rule["evidence"]
+    words = stated(rule, section["raw_content"])
+    put(f"   {said}")
+    _indented(f'"{words}"', "   | ")
+    put(f"   section {rule['section_ref']}, confidence {evidence['confidence']:g}   {evidence['id']}")
+    put(f"   {Path(evidence['source']).name}, sha256 {evidence['sha256']}")
+
+
+def stated(rule: Mapping[str, Any], text: str) -> str:
+    """Return the words that a rule rests on, once they are found to stand in the section, whose file has the hash."""
+    evidence = rule["evidence"]
+    for span in evidence["spans"]:
+        if text[span["start"] : span["end"]] != span["text"]:
+            raise QuadciteError(f"section {rule['section_ref']} has other words at {span['start']}-{span['end']}")
+    actual = hashlib.sha256(Path(evidence["source"]).read_bytes()).hexdigest()
+    if actual != evidence["sha256"]:
+        raise QuadciteError(f"{evidence['source']} has the hash {actual}, and the evidence says {evidence['sha256']}")
+    return " ... ".join(span["text"] for span in evidence["spans"])
 
 
 def quoted(hit: Mapping[str, Any], speech: Mapping[str, Any]) -> None:

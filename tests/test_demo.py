@@ -38,6 +38,11 @@ def test_the_demo_asks_gets_cited_answers_and_cleans_up(tmp_path: Path) -> None:
     assert "geothermal energy  --subconcept of->  renewable energy" in done.stdout
     assert demo.SPEECH.text in done.stdout
     assert f"id/speech/{demo.SPEECH.expected}#char=" in done.stdout
+    assert re.search(
+        r"^   R-1: conditional.*\n   \| \"Duplex, only on a corner lot\.\"\n   section 17", done.stdout, re.MULTILINE
+    )
+    assert "   building-height: max 35 FT\n" in done.stdout
+    assert "Lower Quill, Connecticut: Overlay: VC; conditional: RA; notPermitted: R-A" in done.stdout
     assert "SELECT ?country" in done.stdout
     assert "kg why" in done.stdout
     assert "read from" in done.stdout
@@ -90,6 +95,23 @@ def test_a_speech_with_another_hash_or_an_excerpt_from_elsewhere_fails() -> None
         demo.quoted(hit | {"evidence": {"start": 6, "end": 12}}, speech)
     with pytest.raises(QuadciteError, match="is recorded of it"):
         demo.quoted(hit, speech | {"full_text": words + "\n"})
+
+
+def test_a_rule_whose_words_stand_elsewhere_or_whose_file_changed_fails(tmp_path: Path) -> None:
+    path = tmp_path / "code"
+    path.write_text("Barns are permitted.")
+    evidence = {
+        "spans": [{"start": 0, "end": 5, "text": "Barns"}],
+        "source": str(path),
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+    rule = {"section_ref": "1", "evidence": evidence}
+    assert demo.stated(rule, "Barns are permitted.") == "Barns"
+    with pytest.raises(QuadciteError, match="has other words at 0-5"):
+        demo.stated(rule, "Sheds are permitted.")
+    path.write_text("Barns are forbidden.")
+    with pytest.raises(QuadciteError, match="has the hash"):
+        demo.stated(rule, "Barns are permitted.")
 
 
 def test_a_server_that_does_not_start_is_reported_with_what_it_said(tmp_path: Path) -> None:
