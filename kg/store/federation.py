@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import httpx
 from pydantic import HttpUrl
 from pyoxigraph import BlankNode, NamedNode, QueryResultsFormat, QuerySolutions, Triple, parse_query_results
 
@@ -104,6 +103,8 @@ class Federation:
 
     def _fetch(self, url: str, query: str, where: str) -> tuple[str, bytes]:
         """Return the media type and the body of the answer."""
+        import httpx  # which takes long, and few queries ask elsewhere
+
         left_s = self._deadline - time.monotonic()
         if left_s <= 0:
             raise QueryTimeoutError(f"{where}: no time was left to ask it")

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import httpx
-
 from kg.errors import UpstreamError
 from kg.upstream.http import Deadline, Reply, TooLargeError, exchange, insist
 
@@ -84,6 +82,8 @@ class ChatEndpoint:
     @property
     def name(self) -> str:
         """The model's name at this endpoint."""
+        import httpx
+
         return f"{httpx.URL(self.url).host}/{self.model}"
 
     def complete(self, system: str, user: str, max_tokens: int) -> Completion:

@@ -16,8 +16,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import httpx
-
 from kg.errors import UpstreamError
 
 ATTEMPTS: Final = 4
@@ -99,6 +97,8 @@ def exchange(
     Raises DeadlinePassedError after `seconds`, however the answer drips, TooLargeError beyond `max_bytes`, and
     httpx.HTTPError, httpx.StreamError or OSError where there is no whole answer, or no such host.
     """
+    import httpx  # which takes long, and most commands ask nothing elsewhere
+
     # Neither a proxy nor credentials from the environment: the address is the one that was named.
     with (
         Deadline(seconds, running) as deadline,
@@ -149,6 +149,8 @@ def insist(
     A Retry-After is respected up to `LONGEST_WAIT_S`. No wait goes beyond `deadline` (of the monotonic clock). Every
     failure raises UpstreamError, which says what `url` did not `verb`: no answer, or a refusal that would be repeated.
     """
+    import httpx
+
     problem = ""
     for attempt in range(1, ATTEMPTS + 1):
         wait = 0.5 * 2**attempt
