@@ -65,6 +65,7 @@ _NO_USE: Final = re.compile(
     r"(?:at least|every|each|up to|more|less|one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?![\w-])|.* $",
     re.IGNORECASE,
 )
+_RATIO: Final = re.compile(r"floor[ -]area ratio|\bF\.?A\.?R\b", re.IGNORECASE)
 _PAUSE: Final = re.compile(r"[,;]")
 _SHORT: Final = 8
 """Words at most of a heading within a text."""
@@ -222,14 +223,15 @@ def _read(
     text = section.text
     if end - start > _LONGEST:
         return
-    named = list(dimensions(text, start, end))
-    given = [*measures(text, start, end)]
-    if any(one.type == "floor-area-ratio" for one in named) or (
-        listed and listed.type and listed.type.type == "floor-area-ratio"
-    ):
+    given = list(measures(text, start, end))
+    ratio = _RATIO.search(text, start, end) or (
+        listed is not None and listed.type is not None and listed.type.type == "floor-area-ratio"
+    )
+    if ratio:
         given = sorted([*given, *ratios(text, start, end, given)], key=lambda each: each.start)
     if not given:
         return
+    named = list(dimensions(text, start, end))
     said = bool(_SAYS.search(text, start, end))
     item = _ITEM.match(text, start, end)
     where = naming.placed(text, start, end, known)
@@ -317,7 +319,7 @@ def _dimensions(text: str, each: Measure, named: Sequence[Dimension], before: in
         for one in named
         if one.end <= each.start
         and takes(one.type, each.unit)
-        and not (one.type.endswith("-setback") and _INSIDE.search(text, 0, one.start))
+        and not (one.type.endswith("-setback") and _INSIDE.search(text, max(0, one.start - _BEFORE), one.start))
     ]
     if (high := _HIGH.match(text, each.end)) and each.unit in ("FT", "M", "storey"):
         return [Dimension(*high.span(), "building-height")]
