@@ -100,6 +100,9 @@ class Drafts:
             parent = self._level_of(draft, parts)
         if len(parts) > 1:
             self._numbered.setdefault(draft.number, draft)
+        elif draft.number.isdigit() and parent is None:
+            # Sections 1.1 and 1.2 may stand below section 1.
+            self._numbered[draft.number] = draft
         return parent
 
     def _level_of(self, draft: Draft, parts: Sequence[str]) -> Draft | None:

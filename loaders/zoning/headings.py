@@ -62,6 +62,8 @@ _STATUS_AFTER: Final = re.compile(
     rf"[\[(]\s*({_STATUSES})\b[^\])]*[\])]\.?$",
     re.IGNORECASE,
 )
+_LEADERS: Final = re.compile(r"(?: ?\.){4,} ?\d*$")
+"""What leads to the page in a table of contents."""
 _POINTED: Final = re.compile(r"\d+[A-Za-z]{0,2}(?:\.\d+[A-Za-z]{0,2})+")
 LONGEST: Final = 300
 """Characters of the longest line that can be a heading."""
@@ -99,7 +101,7 @@ def heading_of(line: str) -> Heading | None:
         if match is None:
             return None
         kind, bare = SECTION, True
-    title, mark = match["title"].strip(), match["mark"].strip()
+    title, mark = _LEADERS.sub("", match["title"].strip()), match["mark"].strip()
     if title and (not _OPENING.match(title) or (not mark and _is_sentence(title))):
         return None
     return Heading(kind, match["number"], title, bare)

@@ -18,7 +18,9 @@ from kg.errors import SourceError
 from loaders.zoning import markup
 from loaders.zoning.contents import Entry, differences
 from loaders.zoning.drafts import Draft, Drafts, named
-from loaders.zoning.headings import SECTION, Heading, components, heading_of
+from loaders.zoning.headings import LONGEST, SECTION, Heading, components, heading_of, status_of
+from loaders.zoning.history import is_heading as is_history
+from loaders.zoning.history import is_note
 from loaders.zoning.model import Code
 from loaders.zoning.numbered import Numbered
 from loaders.zoning.writing import Body
@@ -112,7 +114,7 @@ class _Reading:
     def title(self, said: Mapping[str, Any]) -> None:
         """Open the level that the file is: its first heading, or what its metadata say."""
         for element in self.root.iter("h1"):
-            heading = heading_of(markup.text_of(element))
+            heading = _heading_in(element)
             if heading is not None and heading.kind != SECTION and not heading.bare:
                 self.current = self.drafts.add(heading, _line(element))
                 return
@@ -125,12 +127,11 @@ class _Reading:
         """The heading of a ``<section>``, and the element that it is."""
         first = next((child for child in element.iter(*markup.HEADINGS)), None)
         if first is not None and next(first.iterancestors("section"), None) is element:
-            text = markup.text_of(first)
-            heading = heading_of(text)
+            heading = _heading_in(first)
             if heading is not None:
                 return heading, first
             if first is element[0]:
-                return Heading(SECTION, "", text), first
+                return Heading(SECTION, "", markup.text_of(first)), first
         label = self.labels.get(element.get("id") or "")
         heading = heading_of(markup.shown(label)) if label else None
         if heading is not None:
@@ -169,21 +170,22 @@ class _Reading:
         """Return whether sections of their own, or headings that open one, are in a table."""
         if any(element in self.apart for element in table.iter("section")):
             return True
-        headings = (heading_of(markup.text_of(each)) for each in table.iter(*markup.HEADINGS))
+        headings = (_heading_in(each) for each in table.iter(*markup.HEADINGS))
         return not self.apart and any(each is not None and each.kind == SECTION for each in headings)
 
     def level(self, text: str, inner: etree._Element) -> bool:
         """Take a line that is a heading; outside of every ``<section>``, one with a number opens a level."""
         element = _heading_around(inner)
         if self.open:
-            return (element is not None and element is self.open[-1][0]) or self.is_level(text)
+            is_heading = element is not None and element is self.open[-1][0]
+            return is_heading or self.is_level(text) or self.is_title(element)
         if element is None:
             return self.is_level(text)
         if element is self.opened:
             return True
-        heading = heading_of(markup.text_of(element))
+        heading = _heading_in(element)
         if heading is None:
-            return False
+            return self.is_title(element)
         if self.is_level(text):
             return True
         self.opened = element
@@ -192,9 +194,29 @@ class _Reading:
             self.current = self.drafts.add(heading, _line(element))
         return True
 
+    def is_title(self, element: etree._Element | None) -> bool:
+        """Whether an element is the title of a heading just above, which has only a number."""
+        draft = self.current
+        if element is None or draft is None or draft.title or not draft.number or draft.writing:
+            return False
+        text = markup.text_of(element)
+        if (
+            not text
+            or len(text) > LONGEST
+            or _heading_in(element) is not None
+            or status_of(text)
+            or is_note(text)
+            or is_history(text)
+        ):
+            return False
+        draft.title, self.opened = text, element
+        if self.open:
+            self.open[-1] = (element, self.open[-1][1])
+        return True
+
     def has_headings(self) -> bool:
         """Whether the elements for headings are what sections start with."""
-        headings = (heading_of(markup.text_of(each)) for each in self.root.iter(*markup.HEADINGS))
+        headings = (_heading_in(each) for each in self.root.iter(*markup.HEADINGS))
         return any(each is not None and each.kind == SECTION for each in headings)
 
     def by_lines(self) -> None:
@@ -254,6 +276,14 @@ def _line(element: etree._Element) -> int | None:
     # The type that the stubs give is not that of the property.
     line: object = element.sourceline
     return line if isinstance(line, int) else None
+
+
+def _heading_in(element: etree._Element) -> Heading | None:
+    """The heading that an element is, with or without white space between the elements in it."""
+    heading = heading_of(markup.text_of(element))
+    if heading is None and len(element):
+        heading = heading_of(markup.shown(" ".join(map(str, element.itertext()))))
+    return heading
 
 
 def _called(element: etree._Element) -> str:

@@ -7,6 +7,7 @@ Which style of number a code's sections have shows in the text: ``Sec. 61-1-1. P
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -153,8 +154,11 @@ def _headings(lines: Sequence[str]) -> _Found:
             (bare if heading.bare else worded).append((index, heading))
     found = _Found()
     sections = _placed([each for each in worded if each[1].kind == SECTION])
+    inner = _below(sections, bare)
     others = [each for each in worded if each[1].kind != SECTION]
-    if len(sections) < max(_LEAST_SECTIONS, _sections_in(bare)):
+    if inner:
+        sections = [*sections, *inner]
+    elif len(sections) < max(_LEAST_SECTIONS, _sections_in(bare)):
         chosen, found.naming = _of_one_style(bare, {heading.number for _, heading in others if heading.kind == "title"})
         # "Section 5" at the start of a line is a reference, where sections are numbered without a word.
         sections = chosen if len(chosen) >= _LEAST_SECTIONS else [*sections, *chosen]
@@ -185,6 +189,21 @@ def _is_reference(heading: Heading, line: str, before: str) -> bool:
     return alone and bool(before) and not _is_end(before)
 
 
+def _below(sections: Sequence[_Candidate], bare: Sequence[_Candidate]) -> list[_Candidate]:
+    """Those of bare numbers that stand below sections with a word for it: 1.1 and 1.2 between sections 1 and 2."""
+    whole = [(index, heading.number) for index, heading in sections if heading.number.isdigit()]
+    numbers = [int(number) for _, number in whole]
+    if len(whole) < 2 or len(whole) < len(sections) or numbers != sorted(set(numbers)):
+        return []
+    chosen, _ = _of_one_style(bare, set(), least=2)
+    found = []
+    for index, heading in chosen:
+        at = bisect(whole, (index,))
+        if at and components(heading.number)[0] == whole[at - 1][1]:
+            found.append((index, heading))
+    return found if len(found) * 5 > len(chosen) * 4 else []
+
+
 def _placed(sections: list[_Candidate]) -> list[_Candidate]:
     """Leave out "Section 5" where nearly all sections have numbers such as 1-3, for then it is one of another law."""
     placed = [each for each in sections if is_placed(each[1].number)]
@@ -199,10 +218,12 @@ def _sections_in(bare: Sequence[_Candidate]) -> int:
     return len({heading.number for _, heading in bare if len(components(heading.number)) >= _LEAST_COMPONENTS})
 
 
-def _of_one_style(bare: Sequence[_Candidate], titles: Set[str]) -> tuple[list[_Candidate], dict[int, Heading]]:
+def _of_one_style(
+    bare: Sequence[_Candidate], titles: Set[str], least: int = _LEAST_COMPONENTS
+) -> tuple[list[_Candidate], dict[int, Heading]]:
     """Those of the most frequent number of components, and those that name the levels that these are in."""
     counts = Counter(_style(heading.number) for _, heading in bare)
-    long = {style: count for style, count in counts.items() if style[1] >= _LEAST_COMPONENTS}
+    long = {style: count for style, count in counts.items() if style[1] >= least}
     style = max(long or counts, key=lambda each: (counts[each], each), default=None)
     if style is None or (not long and counts[style] < _LEAST_SECTIONS):
         return [], {}

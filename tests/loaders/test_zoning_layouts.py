@@ -44,6 +44,37 @@ LAID_OUT = """<html><body><h1>Chapter 4 Trees</h1><table><tr><td><nav>Home</nav>
 <section><h2>Sec. 4-1. Oaks</h2><p>Tall.</p><table><tr><td>oak</td><td>9</td></tr></table></section>
 <section><h2>Sec. 4-2. Elms</h2><p>Wide.</p></section></td></tr></table></body></html>"""
 
+APART = """<html><body><h2>Chapter 17.04</h2><h2>GENERAL PROVISIONS</h2><h3>17.04.010</h3><h4>Title.</h4><p>Named.</p>
+<h3>17.04.020</h3><h4>[Repealed]</h4><h3>§ 17.04.030</h3><h4>History</h4><p>(Ord. 3, 2001)</p></body></html>"""
+
+SPANS = """<html><body><article><header><h2><span>§ 27-101</span><span>Purpose</span></h2></header><p>Aim.</p></article>
+<article><header><h2><span>§ 27-102</span> <span>Scope</span></h2></header><p>Lots.</p></article></body></html>"""
+
+WHOLE = """<html><body><h2>SECTION 1 PURPOSE</h2><h3>1.1 Authority</h3><p>State law.</p><h2>SECTION 2 DISTRICTS</h2>
+<h3>2.1 Classes</h3><p>R-1.</p><h4>2.1.1 Homes</h4><p>Quiet.</p></body></html>"""
+
+BYLAW = """SECTION 1
+PURPOSE
+
+1.1  Authority
+State law.
+1.2  Intent
+Lots of 1.5 Acres are large.
+
+SECTION 2
+DISTRICTS
+
+2.1  Classes
+R-1.
+"""
+
+LEADERS = """Chapter 1 General ........ 3
+Sec. 1-1. Title . . . . . 3
+Chapter 1 General
+Sec. 1-1. Title
+This is the code.
+"""
+
 RUN_IN = """CHAPTER 9-1. - PREAMBLE Sec. 9-1-1. Preamble. Sec. 9-1-2. Purpose; scope.
 Sec. 9-1-1. - Preamble.     This article rules the town of Thistledown. (Ord. of 12-5-2000, § 1)
 Sec. 9-1-2. - Purpose; scope. (a)  The purpose is order. (b)  The scope is all land: (1)  wet; (2)  dry.
@@ -143,6 +174,26 @@ def rows(code: Code) -> Rows:
                 ("4-2", "Elms", "chapter 4", "Wide."),
             ],
         ),
+        (
+            APART,
+            [
+                ("17.04", "GENERAL PROVISIONS", None, ""),
+                ("17.04.010", "Title.", "17.04", "Named."),
+                ("17.04.020", "", "17.04", "[Repealed]"),
+                ("17.04.030", "", "17.04", ""),
+            ],
+        ),
+        (SPANS, [("27-101", "Purpose", None, "Aim."), ("27-102", "Scope", None, "Lots.")]),
+        (
+            WHOLE,
+            [
+                ("section 1", "PURPOSE", None, ""),
+                ("1.1", "Authority", "section 1", "State law."),
+                ("section 2", "DISTRICTS", None, ""),
+                ("2.1", "Classes", "section 2", "R-1."),
+                ("2.1.1", "Homes", "2.1", "Quiet."),
+            ],
+        ),
     ],
 )
 def test_a_page_gives_its_sections_however_it_is_laid_out(page: str, expected: Rows) -> None:
@@ -183,6 +234,17 @@ def test_a_page_gives_its_sections_however_it_is_laid_out(page: str, expected: R
                 ("5.01", "List", "article V", "R-1 and C-1."),
             ],
         ),
+        (
+            BYLAW,
+            [
+                ("section 1", "PURPOSE", None, ""),
+                ("1.1", "Authority", "section 1", "State law."),
+                ("1.2", "Intent", "section 1", "Lots of 1.5 Acres are large."),
+                ("section 2", "DISTRICTS", None, ""),
+                ("2.1", "Classes", "section 2", "R-1."),
+            ],
+        ),
+        (LEADERS, [("chapter 1", "General", None, ""), ("1-1", "Title", "chapter 1", "This is the code.")]),
     ],
 )
 def test_a_text_gives_its_sections_however_it_is_laid_out(text: str, expected: Rows) -> None:
