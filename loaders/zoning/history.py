@@ -21,6 +21,9 @@ _LOOSE: Final = re.compile(rf"(?:{_ACTS}\b|{_SOURCES})[^\n]*\d", re.IGNORECASE)
 _HEADING: Final = re.compile(r"(?:legislative\s+|ordinance\s+|amendment\s+)?history\s*:?\s*", re.IGNORECASE)
 _WITHIN: Final = r"(?:[^()]|\([^()]*\))*"
 _LAST: Final = re.compile(rf"(?<=[.;:!?”\"'’)])\s*(?P<note>\(\s*{_SOURCES}{_WITHIN}\))$", re.IGNORECASE)
+ANNOTATION: Final = r"(?:Editor['’]s [Nn]otes?|(?:Cross|State [Ll]aw|Charter|Code|Legal) [Rr]eferences?)\s?[—–]"
+"""How a note starts that those who publish a code add to it."""
+_ANNOTATION: Final = re.compile(rf"(?P<kind>{ANNOTATION})\s*\S")
 LONGEST: Final = 5_000
 """Characters of the longest note: a list of all the ordinances that changed a section."""
 
@@ -44,6 +47,12 @@ def is_note(line: str) -> bool:
 def is_note_below(line: str) -> bool:
     """Return whether `line` is one below the heading "History", where fewer marks tell it."""
     return len(line) <= LONGEST and (is_note(line) or _LOOSE.match(line) is not None)
+
+
+def annotation_kind(line: str) -> str | None:
+    """Return the kind of the note that `line` is, which those who publish a code added: ``Editor's note``."""
+    match = _ANNOTATION.match(line)
+    return None if match is None else match["kind"].rstrip("—– ")
 
 
 def is_heading(line: str) -> bool:

@@ -33,8 +33,10 @@ _SENTENCE: Final = re.compile(
     r"(?<!\b[A-Z])(?<!\b[SDM][trs])(?<!\bNo)\.(?:\s*[\u2013\u2014]\s*|\s+(?=[\"“(\[]?[A-Z0-9(]))"
 )
 """The end of a first sentence; initials, St., Dr., Ms. and No. are none."""
-_LISTED: Final = re.compile(r"\s+(?=(?:Sec\.|§)\s*\d)|\s*(?:\[\d{1,3}\]\s*)?(?=Footnotes:)")
-_PARAGRAPHS: Final = re.compile(r"\s{4,}|(?<=[.;:,])\s+(?=(?:\([0-9A-Za-z]{1,4}\)|[A-Z0-9]{1,2}\.)\s\s)")
+_LISTED: Final = re.compile(r"\s+(?=(?:Sec\.|§)\s*\d)|\s*(?=(?:\[\d{1,3}\] ?)?Footnotes:)")
+_PARAGRAPHS: Final = re.compile(
+    rf"\s{{4,}}|(?<=[.;:,])\s+(?=(?:\([0-9A-Za-z]{{1,4}}\)|[A-Z0-9]{{1,2}}\.)\s\s)|\s+(?={history.ANNOTATION})"
+)
 """Where paragraphs meet that were put on one line: at wide gaps, and before labels with a gap behind."""
 _GOES_ON: Final = re.compile(
     r"(?:,|\b(?:of|in|to|see|and|or|nor|under|by|with|per|from|the|this|that|for|through|than|as|at|on|both|sections?))$",
@@ -153,7 +155,7 @@ def _headings(lines: Sequence[str]) -> _Found:
         if heading is not None and not _is_reference(heading, line, lines[index - 1] if index else ""):
             (bare if heading.bare else worded).append((index, heading))
     found = _Found()
-    sections = _placed([each for each in worded if each[1].kind == SECTION])
+    sections = _placed([each for each in worded if each[1].kind == SECTION], lines)
     inner = _below(sections, bare)
     others = [each for each in worded if each[1].kind != SECTION]
     if inner:
@@ -204,10 +206,25 @@ def _below(sections: Sequence[_Candidate], bare: Sequence[_Candidate]) -> list[_
     return found if len(found) * 5 > len(chosen) * 4 else []
 
 
-def _placed(sections: list[_Candidate]) -> list[_Candidate]:
-    """Leave out "Section 5" where nearly all sections have numbers such as 1-3, for then it is one of another law."""
+def _placed(sections: list[_Candidate], lines: Sequence[str]) -> list[_Candidate]:
+    """Leave out "Section 5" where nearly all sections have numbers such as 1-3, for then it is one of another law.
+
+    One that is spelled as they are stays: the charter before a code has sections of its own.
+    """
     placed = [each for each in sections if is_placed(each[1].number)]
-    return placed if len(placed) * 5 > len(sections) * 4 else sections
+    if len(placed) * 5 <= len(sections) * 4:
+        return sections
+    spelled = Counter(_spelling(lines[index], heading) for index, heading in placed)
+    usual = max(spelled, key=lambda each: spelled[each], default=None)
+    kept = {index for index, _ in placed}
+    return [each for each in sections if each[0] in kept or _spelling(lines[each[0]], each[1]) == usual]
+
+
+def _spelling(line: str, heading: Heading) -> tuple[str, str]:
+    """The word before the number of a heading, and the mark behind it."""
+    before, _, after = shown(line).partition(heading.number)
+    mark = after.removesuffix(heading.title) if heading.title else after
+    return before.strip(), mark.strip()
 
 
 def _is_end(line: str) -> bool:

@@ -69,6 +69,9 @@ class Body:
         elif history.is_note(line):
             self.notes.append(Note(line))
             return
+        if (kind := history.annotation_kind(line)) is not None:
+            self.notes.append(Note(line, kind))
+            return
         if history.is_heading(line):
             self._heading, self._below = line, True
             return

@@ -81,6 +81,21 @@ Sec. 9-1-2. - Purpose; scope. (a)  The purpose is order. (b)  The scope is all l
 Sec. 9-1-3. Effect.— The chapter takes effect at once.
 """
 
+EXPORTED = """THE CODE OF THISTLEDOWN ____ Published in 1997. Be it ordained:     Section 1. All is adopted. {}
+PART I - CHARTER[1] Footnotes: --- (1) --- Editor's note— Printed herein is the charter. It is old.
+ARTICLE I. - IN GENERAL
+Sec. 1. - Town made.     The town is made.     It shall last. State Law reference— Powers, art. IX.
+PART II - CODE
+CHAPTER 1 - GENERAL
+{}Secs. 1-10—1-30. - Reserved.
+""".format(
+    "word " * 60,
+    "".join(
+        f"Sec. 1-{n}. - Rule {n}.     Words. (a)  One; (b)  Two. (Code 1986, § 1-{n}) Cross reference— Rules, § 2-{n}.\n"
+        for n in range(1, 10)
+    ),
+)
+
 ARTICLES = """ARTICLE IV
 GENERAL PROVISIONS
 
@@ -271,6 +286,19 @@ def test_every_word_of_a_page_is_in_one_place(page: str) -> None:
 def test_words_before_the_first_heading_are_told() -> None:
     [warning] = html.parse(LISTED.encode(), "page.html").warnings
     assert warning == ("page.html: 3 lines stand before the first heading, from 'Town of Fernhollow Zoning Ordinance'")
+
+
+def test_a_code_exported_with_a_section_a_line_keeps_charter_and_notes_apart() -> None:
+    code = plain.parse(EXPORTED.encode(), "code.txt")
+    assert [(each.key, each.title, each.text, [note.kind for note in each.notes]) for each in code.sections] == [
+        ("part I", "CHARTER", "[1] Footnotes: --- (1) ---", ["Editor's note"]),
+        ("part I|article I", "IN GENERAL", "", []),
+        ("part I|article I|section 1", "Town made.", "The town is made.\nIt shall last.", ["State Law reference"]),
+        ("part II", "CODE", "", []),
+        ("part II|chapter 1", "GENERAL", "", []),
+        *((f"1-{n}", f"Rule {n}.", "Words.\n(a) One;\n(b) Two.", ["History", "Cross reference"]) for n in range(1, 10)),
+        ("1-10—1-30", "Reserved.", "", []),
+    ]
 
 
 def test_headings_of_several_sections_that_are_reserved_are_one_section() -> None:
