@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Quad, RdfFormat, Triple, parse
 
@@ -13,6 +13,7 @@ from kg import bundle
 from kg.errors import InvalidInputError
 from kg.validation.releases import release_faults, written
 from kg.vocabulary import OWL, PREFIXES, RDFS, SKOS
+from tests.examples import dear
 from tests.released import FILE, MODULES
 
 HEAD = "@base <https://w3id.org/quadcite/> . " + "".join(
@@ -121,6 +122,7 @@ def test_to_take_away_any_statement_of_meaning_is_found(lost: Triple) -> None:
     assert [fault.focus for fault in found if fault.blocks] == [lost.subject]
 
 
+@settings(max_examples=dear(20), deadline=None)
 @given(st.integers(min_value=0, max_value=2**32))
 def test_what_is_written_is_the_same_for_the_same_statements_and_says_all_that_is_compared(order: int) -> None:
     text = written(random.Random(order).sample(OURS, len(OURS)))
