@@ -71,7 +71,8 @@ def read(index: Path) -> Code:
     Files beside it that it does not include, those that are absent, broken or outside its folder, and those that are
     included twice are told in the warnings. Raises SourceError for an index that cannot be read.
     """
-    reading = _Reading(os.path.abspath(index.parent))
+    folder = os.path.abspath(index.parent)
+    reading = _Reading(folder, folder)
     root = document(_bytes(index), index.name)
     if root.tag != _CONTAINER:
         raise SourceError(f"{index}: its root is {root.tag}, not a container of the D.C. Code")
@@ -98,6 +99,9 @@ def _bytes(path: str | Path) -> bytes:
 @dataclass(slots=True)
 class _Reading:
     folder: str
+    """Of the index: nothing outside of it is read."""
+    base: str
+    """Folder of the file that is read, where what it includes is looked for."""
     drafts: list[Draft] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     included: set[str] = field(default_factory=set)
@@ -141,7 +145,7 @@ class _Reading:
         return between
 
     def include(self, href: str, parent: Draft, depth: int) -> None:
-        path = os.path.normpath(os.path.join(self.folder, href))
+        path = os.path.normpath(os.path.join(self.base, href))
         if not path.startswith(self.folder.rstrip(os.sep) + os.sep):
             self.warnings.append(f"{parent.name} includes {href!r}, which is outside of its folder and not read")
         elif path in self.included:
@@ -159,7 +163,9 @@ class _Reading:
             self.warnings.append(f"{error}; it is left out")
             return
         if root.tag == _CONTAINER:
+            outer, self.base = self.base, os.path.dirname(path)
             self.container(root, parent, depth)
+            self.base = outer
         elif root.tag == _SECTION:
             draft = self.section(root, parent, name)
             draft.line, draft.last_line = 1, data.rstrip().count(b"\n") + 1

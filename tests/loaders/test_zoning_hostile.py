@@ -13,7 +13,7 @@ import pytest
 from kg.errors import SourceError
 from loaders.zoning import dc, entries, history, html, inputs, municode, plain, tables
 from loaders.zoning.drafts import LONGEST_KEY
-from loaders.zoning.model import LARGEST_GRID, Cell, Table
+from loaders.zoning.model import LARGEST_GRID, Cell, Code, Table
 
 HEAD = '<html><body><h1>Title 7 - Land</h1><section id="a"><h3>7.04.010 Barns</h3>'
 BOUND_S = 10.0
@@ -25,7 +25,7 @@ def text_of(page: bytes) -> str:
     return next(each.text for each in code.sections if each.number == "7.04.010")
 
 
-def entry_code(sections: list[dict[str, object]]) -> entries.Code:
+def entry_code(sections: list[dict[str, object]]) -> Code:
     return entries.parse(json.dumps({"municipality": "Ebb", "state": "UT", "sections": sections}).encode(), "e.json")
 
 
@@ -174,6 +174,26 @@ def test_words_that_no_element_of_the_schema_holds_are_kept(tmp_path: Path) -> N
         "stray\n(a)\ncell | two\naside\nbehind\nown\nlast\nsheet",
     ]
     assert [each.text for each in code.sections[1].notes] == ["Said x | y"]
+
+
+def test_what_a_file_includes_is_looked_for_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "c" / "s").mkdir(parents=True)
+    head = f'xmlns="{dc.NAMESPACE}" xmlns:xi="http://www.w3.org/2001/XInclude"'
+    (tmp_path / "index.xml").write_text(
+        f'<container {head}><prefix>Title</prefix><num>9</num><xi:include href="c/index.xml"/></container>'
+    )
+    (tmp_path / "c" / "index.xml").write_text(
+        f'<container {head}><prefix>Chapter</prefix><num>1</num><xi:include href="s/9-1.xml"/>'
+        '<xi:include href="../../x.xml"/></container>'
+    )
+    (tmp_path / "c" / "s" / "9-1.xml").write_text(f"<section {head}><num>9-1</num><text>Own.</text></section>")
+    code = dc.read(tmp_path / "index.xml")
+    assert [(each.key, each.parent, each.file) for each in code.sections] == [
+        ("9", None, None),
+        ("9|1", "9", None),
+        ("9-1", "9|1", "c/s/9-1.xml"),
+    ]
+    assert [each for each in code.warnings if "'../../x.xml', which is outside" in each]
 
 
 def test_columns_of_one_name_and_tables_without_rows_are_told(tmp_path: Path) -> None:

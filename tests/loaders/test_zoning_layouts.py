@@ -91,7 +91,8 @@ CHAPTER 1 - GENERAL
 """.format(
     "word " * 60,
     "".join(
-        f"Sec. 1-{n}. - Rule {n}.     Words. (a)  One; (b)  Two. (Code 1986, § 1-{n}) Cross reference— Rules, § 2-{n}.\n"
+        f"Sec. 1-{n}. - Rule {n}.     Words. (a)  One; (b)  Two. (Code 1986, § 1-{n}) "
+        f"Cross reference— Rules, § 2-{n}.\n"
         for n in range(1, 10)
     ),
 )
