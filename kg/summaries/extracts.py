@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -14,14 +15,14 @@ from kg.summaries.instructions import MAX_CHARACTERS, Source
 from kg.summaries.sentences import LEFT_OUT, shortened, telling
 from kg.vocabulary import sha256
 
-RECIPE: Final = "1: maximal marginal relevance 0.7 to the mean of the sentences and half the heading, in order"
+RECIPE: Final = "2: maximal marginal relevance 0.7 to the mean of the sentences and half the heading, in order"
 """How sentences are chosen. A change of it makes every extract be made anew."""
 CANDIDATES: Final = 160
 """Sentences of a section that are compared: of more, as many all over it."""
 
 _RELEVANCE: Final = 0.7
 _HEADING: Final = 0.5
-_ENDS: Final = ".!?;:]"
+_ENDS: Final = re.compile(r"[.!?;:\]][\"'”’)]*$")
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -58,14 +59,20 @@ def extract(found: Sequence[str], heading: str, most: int, embed: Embed) -> str:
     spread = found
     if len(found) > CANDIDATES:
         spread = [found[number * len(found) // CANDIDATES] for number in range(CANDIDATES)]
-    chosen: Sequence[int] = range(len(spread))
+    worth: Sequence[int] = range(len(spread))
     if len(spread) > most:
         *rows, title = embed([*spread, heading])
-        chosen = sorted(_marginal(np.stack(rows), title, most))
+        worth = _marginal(np.stack(rows), title, most)
+    chosen: list[int] = []
+    room = MAX_CHARACTERS
+    for number in worth:  # the best first, and none that would have to be cut
+        if not chosen or len(spread[number]) < room:
+            chosen.append(number)
+            room -= len(spread[number]) + 1
     text = ""
-    for number in chosen:
+    for number in sorted(chosen):
         # What does not end as a sentence does, such as an item of a list, is a line of its own.
-        text += ("" if not text else " " if text[-1] in _ENDS else "\n") + spread[number]
+        text += ("" if not text else " " if _ENDS.search(text) else "\n") + spread[number]
     return shortened(text, MAX_CHARACTERS - len(LEFT_OUT))
 
 

@@ -65,7 +65,7 @@ def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[
         Law("1", "Fences", position=0),
         Law("1.1", "Height", "A fence is low. A fence is short. Ask about wombats never.", "1", 0),
         Law("2", "Animals", position=1),
-        Law("2.1", "Cats", "Cats and dogs are animals. Animals are kept inside. Wombats too.", "2", 0),
+        Law("2.1", "Cats", "Cats and dogs are animals. Animals are kept inside. Wombats are kept there.", "2", 0),
     ]
     town = opened(laws)
     build(town, TOWN)
