@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kg.knowledge_graph import KnowledgeGraph
 from kg.summaries import vectors
 from kg.summaries.instructions import MAX_CHARACTERS, Source
-from kg.summaries.sentences import LEFT_OUT, shortened, telling
+from kg.summaries.sentences import LEFT_OUT, header, shortened, telling
 from kg.vocabulary import sha256
 
 RECIPE: Final = "2: maximal marginal relevance 0.7 to the mean of the sentences and half the heading, in order"
@@ -44,9 +44,9 @@ class Extracts:
         return sha256(f"{RECIPE} {source.length}")
 
     def write(self, source: Source) -> str:
-        """Return the summary of `source`; its heading where it holds no words."""
+        """Return the summary of `source`; its heading, with that of its table, where it has no sentences."""
         found = [*telling(source.text), *(each for _, summary in source.parts for each in telling(summary))]
-        return extract(list(dict.fromkeys(found)), source.name, source.length[1], self._embed) or source.name
+        return extract(list(dict.fromkeys(found)), source.name, source.length[1], self._embed) or _table(source)
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if not self.has_model:
@@ -74,6 +74,11 @@ def extract(found: Sequence[str], heading: str, most: int, embed: Embed) -> str:
         # What does not end as a sentence does, such as an item of a list, is a line of its own.
         text += ("" if not text else " " if _ENDS.search(text) else "\n") + spread[number]
     return shortened(text, MAX_CHARACTERS - len(LEFT_OUT))
+
+
+def _table(source: Source) -> str:
+    cells = header(source.text)
+    return shortened(f"{source.name}: a table of {', '.join(cells)}.") if cells else source.name
 
 
 def _marginal(rows: NDArray[np.float32], heading: NDArray[np.float32], most: int) -> list[int]:

@@ -15,7 +15,9 @@ from typing import Final
 import sentencex
 
 LONGEST: Final = 700
-"""Code points of a sentence that is shown whole."""
+"""Code points of a sentence that is shown beside others."""
+LONGEST_ALONE: Final = 1_400
+"""Code points of one that is shown whole where all are longer."""
 LEFT_OUT: Final = " [...]"
 """What stands for the rest of a longer one."""
 
@@ -84,14 +86,23 @@ def telling(text: str) -> list[str]:
     """Return the sentences of `text` that can stand for it, each once, without their labels.
 
     A list makes one sentence with what leads to it, and a term one with its meaning. Whole sentences of at most
-    `LONGEST` code points are preferred to longer ones, which are cut, and these to fragments; rows of tables come last.
+    `LONGEST` code points are preferred to longer ones, which are cut, and these to fragments. A row of a table is none.
     """
-    found = list(dict.fromkeys(each for each in _statements(text) if _WORD.search(each)))
+    found = list(dict.fromkeys(each for each in _statements(text) if _WORD.search(each) and _CELLS not in each))
     whole = [each for each in found if is_whole(each)]
-    if short := [each for each in whole if len(each) <= LONGEST]:
-        return short
-    fragments = [each for each in found if _CELLS not in each and not _is_heading(each)]
+    for longest in (LONGEST, LONGEST_ALONE):
+        if short := [each for each in whole if len(each) <= longest]:
+            return short
+    fragments = [each for each in found if not _is_heading(each)]
     return [shortened(each) for each in whole or fragments or found]
+
+
+def header(text: str) -> list[str]:
+    """Return the cells of the first row of a table that has words in it; none where there is no table."""
+    for line in text.split("\n"):
+        if _CELLS in line and (cells := [each.strip() for each in line.split("|") if _WORD.search(each)]):
+            return cells
+    return []
 
 
 def is_whole(sentence: str) -> bool:

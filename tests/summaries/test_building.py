@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -205,6 +206,27 @@ def test_texts_with_little_in_them_get_a_summary_all_the_same(opened: Callable[.
     report = build(town, TOWN)
     assert (report.built, report.failed) == (1, {})
     assert 0 < len(texts(town)["1"]) <= 1_500
+
+
+def test_a_section_of_nothing_but_a_table_is_told_by_its_heading_and_that_of_the_table(
+    opened: Callable[..., KnowledgeGraph],
+) -> None:
+    town = opened([Law("1", "Fees", "Use | Fee\nPier | 5\nDock | 6")])
+    build(town, TOWN)
+    assert texts(town) == {"1": "1 Fees: a table of Use, Fee."}
+
+
+def test_a_section_of_5_mb_is_summarized_in_little_time(opened: Callable[..., KnowledgeGraph]) -> None:
+    rules = "\n".join(f"No pier may be longer than {number} feet where the river bends." for number in range(80_000))
+    town = opened(
+        [Law("1", "Piers", rules), Law("2", "Docks", " ".join(rules.split("\n"))), Law("3", "Odd", "x " * 2_500_000)]
+    )
+    assert len(rules) > 4_500_000
+    began = time.monotonic()
+    report = build(town, TOWN)
+    assert time.monotonic() - began < 30
+    assert (report.built, report.failed) == (3, {})
+    assert all(len(each) <= 1_500 for each in texts(town).values())
 
 
 CHILD = """

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from kg.summaries.sentences import LEFT_OUT, LONGEST, is_whole, sentences, shortened, telling
+from kg.summaries.sentences import LEFT_OUT, LONGEST, header, is_whole, sentences, shortened, telling
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_no_character_but_blanks_is_lost_or_made_up(text: str) -> None:
         ("Is it a dock?", ["Is it a dock?"]),
         # Where there is nothing else, what there is stands.
         ("Repealed.", ["Repealed."]),
-        ("wood | 5\nstone | 6", ["wood | 5", "stone | 6"]),
+        ("wood | 5\nstone | 6", []),
         ("wood and stone;\n(b) clay;", ["wood and stone;", "clay;"]),
         ("12 | 5", []),
     ],
@@ -70,11 +70,17 @@ def test_what_can_stand_alone_is_taken_and_the_rest_only_in_its_absence(text: st
 def test_a_whole_sentence_is_cut_only_where_there_is_no_shorter_one() -> None:
     long = f"A dock shall be {'very ' * 200}long."
     assert telling(f"{long}\nA pier is short.") == ["A pier is short."]
-    [cut] = telling(long)
+    assert telling(long) == [long]
+    [cut] = telling(f"A dock shall be {'very ' * 400}long.")
     assert cut.endswith(LEFT_OUT)
     assert len(cut) <= LONGEST + len(LEFT_OUT)
     assert not is_whole(cut)
     assert shortened("short") == "short"
+
+
+def test_a_table_is_told_by_its_first_row_with_words() -> None:
+    assert header("As follows:\n1 | 2\nUse | Fee | 3\nPier | 5") == ["Use", "Fee"]
+    assert header("No table.") == header("1 | 2") == []
 
 
 def test_a_list_without_an_end_is_no_endless_work() -> None:
