@@ -167,10 +167,11 @@ def verify(settings: Settings) -> VerifyReport:
 
 def installed(settings: Settings) -> Path:
     """Return the folder of the configured model, or raise ModelError with the command that makes it."""
-    entry = _entry(settings)
+    if settings.model != BUILT_IN:  # which fastembed knows, and asking it takes long
+        _entry(settings)
     folder = location(settings)
     if not folder.is_dir():
-        raise ModelError(f"the embedding model {entry['model']} is not in {settings.models_dir}; run `{PULL}`")
+        raise ModelError(f"the embedding model {settings.model} is not in {settings.models_dir}; run `{PULL}`")
     if (manifest := _manifest(folder)) is None or manifest.get("format") != FORMAT:
         raise ModelError(f"the embedding model in {folder} is incomplete or of another version; run `{PULL}`")
     return folder
