@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
+from typer.testing import CliRunner
 
 from kg import bundle
+from kg.cli import app
 from kg.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, StoreError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance import Agent, RecordOrigin, Run, why_triple
@@ -145,6 +147,19 @@ def test_a_review_that_comes_while_a_load_reads_counts_when_the_load_commits(kg:
     by_post(kg, NamedNode(str(quads[0].subject).strip("<>")), "reject")
     kg.store.commit(replace, described)
     assert not promoted(kg)
+
+
+def test_the_command_says_whether_the_edge_stands(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None)
+    with KnowledgeGraph.open(tmp_path, settings) as opened:
+        [claim] = claimed(opened, "0.3")
+    edge = f"{section('1')} {KG.subjectTo} {section('2')}"
+    for verdict, said in (("accept", "is asserted"), ("reject", "is not asserted"), ("accept", "is not asserted")):
+        done = CliRunner().invoke(app, ["review", claim.value, verdict, "--data-dir", str(tmp_path)])
+        assert (done.exit_code, done.stdout) == (0, f"{edge} {said}\n"), done.output
+    assert f"It was rejected in {REVIEWS}" in done.stderr
+    refused = CliRunner().invoke(app, ["review", "urn:nothing", "accept", "--data-dir", str(tmp_path)])
+    assert (refused.exit_code, "no program claims urn:nothing" in refused.stderr) == (1, True)
 
 
 # -- consistent, whatever happens

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from pyoxigraph import Quad, RdfFormat, Triple, parse
+from pyoxigraph import RdfFormat, Triple, parse
 
 from kg import bundle
 from kg.validation.shapes import Shapes
@@ -111,7 +111,7 @@ def altered(name: str, without: str, added: str) -> list[Triple]:
     lines = [line for line in text.splitlines() if not any(words in line for words in gone)]
     assert len(lines) == len(text.splitlines()) - len(gone)
     whole = "\n".join([*lines, added])
-    return [quad.triple for quad in parse(whole, RdfFormat.TURTLE) if isinstance(quad, Quad)]
+    return [Triple(quad.subject, quad.predicate, quad.object) for quad in parse(whole, RdfFormat.TURTLE)]
 
 
 def suite_of(name: str) -> list[Triple]:
