@@ -60,6 +60,12 @@ _ENUMERATED: Final = re.compile(
     rf"\b[Dd]istricts (?:are|include|of (?:the|this) \w+ are)(?: the following)?:? "
     rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{1,30}})(?![\w-])"
 )
+_NAMED_ONE: Final = re.compile(rf"(?P<name>[A-Z][A-Za-z /&-]{{2,60}}?),? \([“\"]?(?P<code>{_ANY})[”\"]?\)")
+_NAMED: Final = re.compile(
+    r"\b(?:districts?|zones?)\b[^.;:\n()]{0,80}(?::|are|into) (?:the )?"
+    rf"(?P<all>{_NAMED_ONE.pattern.replace('?P<name>', '?:').replace('?P<code>', '?:')}"
+    rf"(?:[,;] (?:and )?| and ){_NAMED_ONE.pattern.replace('?P<name>', '?:').replace('?P<code>', '?:')}[^.\n]*)"
+)
 _HEAD_OF_COLUMN: Final = re.compile(rf"({CODE})(?: (?:District|Zone))?")
 _HEADER_ROWS: Final = 4
 _SHORT_TEXT: Final = 600
@@ -287,7 +293,10 @@ def _name(words: str) -> str:
 
 
 def _in_sentences(section: Section) -> Iterator[District]:
-    """``The residence districts are R1, R2 and R3A.``"""
+    """``The residence districts are R1, R2 and R3A.``, ``these zones: Farm Zone (F) and Hamlet Zone (H)``"""
+    for match in _NAMED.finditer(section.text):
+        for each in _NAMED_ONE.finditer(section.text, *match.span("all")):
+            yield District(each["code"], _name(each["name"]), section.key, *each.span(), 0.9, "list")
     for match in _ENUMERATED.finditer(section.text):
         for code in _EACH.finditer(section.text, *match.span("codes")):
             yield District(code[0], "", section.key, *code.span(), 0.8, "line")

@@ -24,11 +24,12 @@ _USUAL: Final[Mapping[str, Level]] = {
 }  # fmt: skip
 """What letters mean where no legend says otherwise. X stands for both, by what else the table has."""
 _MARK: Final = re.compile(
-    r"(?P<letters>[A-Za-z/✓✔•●■○◯◐□☐–—-]{1,4}|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
+    r"(?P<letters>[A-Za-z/✓✔•●■○◯◐□☐–—-]{1,4}|\*{1,2}"
+    r"|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
     r"[ ]?(?P<notes>(?:[\[(]?[\d*†‡,]{1,5}[\])]?|\([a-z]\)(?:,? ?\([a-z]\))*)?)"
 )
 _SIGN: Final = re.compile(
-    r"(?<![\w-])(?P<open>[“\"‘(\[]?)(?P<letter>[A-Z](?:/?[A-Z]){0,3}|[-–—✓✔•●■○◯◐□☐])[”\"’)\]]?"
+    r"(?<![\w-])(?P<open>[“\"‘(\[]?)(?P<letter>[A-Z](?:/?[A-Z]){0,3}|[-–—✓✔•●■○◯◐□☐]|\*{1,2})[”\"’)\]]?"
     r"(?P<sign> ?(?:=|:| \||[-–—](?= )|,? ?\b(?:means?|indicates?|denotes?|is|are|shall mean|stands for"
     r"|signifies)\b)| (?=[A-Z]))"
 )
@@ -39,6 +40,7 @@ _SIGNED: Final = re.compile(
 """A legend the other way round: ``Conditional uses (C)``."""
 _MEANING: Final = re.compile(r"[^;\n|]{3,120}?(?=[;\n|]|\. |\.$|$)|[^;\n|]{120}")
 _BLANK: Final = re.compile(r"\b(?:blank|empty|no letter|no symbol)\b[^.\n]{0,80}", re.IGNORECASE)
+_USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
 _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)]) ?(?P<note>\S[^\n]*)"
 )
@@ -71,9 +73,9 @@ def _matrix(section: Section, table: Table, known: Mapping[str, District]) -> It
         return
     legend = _legend(section, table, words)
     notes = notes_of(section, table)
-    last = max(districts)
+    last, names = max(districts), _names(grid, header, min(districts))
     for row in grid[header + 1 :]:
-        use = row[0]
+        use = next((cell for place in names if (cell := row[place]) is not None and cell.text.strip()), None)
         own = [cell for place in districts if place < len(row) and (cell := row[place]) is not None and cell is not use]
         if use is None or not use.text.strip() or not any(cell.text.strip() for cell in own):
             continue  # of a group, or without a mark for any district
@@ -141,6 +143,14 @@ def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
         until = signs[place + 1].start() if place + 1 < len(signs) else len(around)
         if meaning := _MEANING.match(around, match.end(), until):
             yield match["letter"].upper(), meaning[0]
+
+
+def _names(grid: Sequence[Sequence[Cell | None]], header: int, first: int) -> Sequence[int]:
+    """The columns before that of the first district in which the name of a use is looked for, in this order."""
+    heads = [" ".join(cell.text for row in grid[: header + 1] if (cell := row[place])) for place in range(first)]
+    named = [place for place, words in enumerate(heads) if _USE.search(words)]
+    column = named[-1] if named else 0
+    return range(column, -1, -1)
 
 
 def _letters(word: str) -> str:

@@ -27,7 +27,7 @@ _CONDITIONAL: Final = re.compile(
 )
 _LIMITED: Final = re.compile(
     r"\b(?:subject to|with|under) (?:\w+ ){0,2}(?:conditions?|standards|limitations|restrictions|requirements)\b"
-    r"|\blimited uses|\bsubject to (?!section|chapter|article|§)",
+    r"|\blimited uses|\bsubject to\b",
     re.IGNORECASE,
 )
 _BY_RIGHT: Final = re.compile(r"\b(?:permitted|allowed|allowable|by[- ]right|principal|primary)\b", re.IGNORECASE)
@@ -41,7 +41,8 @@ _SAYS: Final = re.compile(
 _REVIEWED: Final = re.compile(
     r"\b(?:subject to|pursuant to|under|in accordance with|as (?:provided|set forth|required|specified"
     r"|described) (?:in|by)"
-    r"|according to|in compliance with|conform\w* to|reviewed|approved|approval|\(?see|\(?per)\b",
+    r"|according to|in compliance with|conform\w* to|reviewed|approved|approval|\(?see|\(?per)\b"
+    r"|\((?=§|[Ss]ec|[Cc]hap|[Aa]rt)",
     re.IGNORECASE,
 )
 _HEAD: Final = re.compile(
@@ -106,7 +107,7 @@ _ONLY: Final = re.compile(
 _SENTENCE: Final = re.compile(
     r"(?P<use>[A-Z][^.;:\n]{2,80}?) (?:is|are|will be|shall be) (?P<level>(?:not (?:be )?|expressly |hereby |only )?"
     r"(?:permitted|allowed|prohibited))(?P<how> (?:uses?|with conditions|as (?:a )?(?:conditional|special) uses?))?"
-    r"(?P<where> (?:in|within) (?:this|the|all) [^.;:\n]{0,60}?(?:zones?|districts?))?"
+    r"(?P<where> (?:in|within) (?:this|the|all|any|every) [^.;:\n]{0,60}?(?i:zones?|districts?)\b)?"
     r"(?P<conditions> (?:\(|if |provided |when |with |subject )(?:[^.;:\n]|\.(?=\S)){0,200})?(?:\.(?= |\n|$)|$)",
     re.MULTILINE,
 )

@@ -26,6 +26,7 @@ _LABELS: Final = re.compile(
     re.IGNORECASE,
 )
 """Labels that say nothing of what a row is for."""
+_REFERS: Final = re.compile(r"\b(?:see|section|sec\.|chapter|article|table|note|footnote)\b|§", re.IGNORECASE)
 _HEADERS: Final = 4
 """Rows at most that are read as a header where the source marks none."""
 
@@ -146,6 +147,8 @@ def _cell(
     if _NONE.fullmatch(raw) or not (given or any(character.isdigit() for character in raw)):
         return
     several = list(measures(raw)) if given is None else []
+    if given is None and not several and _REFERS.search(raw):
+        return
     value, unit = (given.value, given.unit) if given else (None, None)
     if unit == "PERCENT" and not takes_percent(type_):
         value = None

@@ -265,6 +265,10 @@ def _read(
                 kinds, method = [(listed.type.type, listed.raw)], "list"
             if method == "list":
                 what = item["what"] if item and not side else listed.what
+        if _exception(text, start, each.start, named):
+            continue
+        if not kinds and said and each.unit == "PERCENT" and (share := _share(text, start, each.end, end)):
+            kinds = [(share, each.raw)]
         if not kinds and (said or listed):
             kinds = [
                 (type_, each.raw) for type_ in _OF_UNIT.get(each.unit, ()) if _implied(each, text[start:end], about)
@@ -282,6 +286,34 @@ def _read(
                 yield _standard(
                     text, (start, end), (before, after), each, type_, raw_type, method, what, listed, districts, known
                 )
+
+
+def _exception(text: str, start: int, at: int, named: Sequence[Dimension]) -> bool:
+    """Whether a measure is that of an exception that names no dimension: ``except that a steeple may be 50``."""
+    excepted = text.rfind("except that", start, at)
+    return excepted >= 0 and not any(excepted < one.start < at for one in named)
+
+
+def _share(text: str, start: int, at: int, end: int) -> str | None:
+    """Of which part of a lot a sentence gives the share: ``40 percent of the lot may be covered by buildings``."""
+    if not _OF_LOT.match(text, at, end):
+        return None
+    words = text[start:end].casefold()
+    return next((type_ for stem, type_ in _SHARES.items() if stem in words), None)
+
+
+_OF_LOT: Final = re.compile(
+    r"\)? of (?:the |a |any |each |every )?(?:total |gross |net )*"
+    r"(?:area of (?:the |a |any |each )?)?(?:lot|site|parcel)\b"
+)
+_SHARES: Final = {
+    "impervious": "impervious-coverage",
+    "landscap": "open-space",
+    "open space": "open-space",
+    "cover": "lot-coverage",
+    "occup": "lot-coverage",
+}
+"""What a share of a lot is of, by the first of these words that its sentence has."""
 
 
 def _between(text: str, given: Sequence[Measure]) -> str:
