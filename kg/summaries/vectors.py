@@ -41,6 +41,8 @@ _LOCK: Final = threading.Lock()
 
 def embed(kg: KnowledgeGraph, texts: Sequence[str]) -> tuple[str, Vectors]:
     """Return what made the vectors, and a unit vector for each text."""
+    if not texts:
+        return kg.search.status().model, np.empty((0, 0), dtype=np.float32)
     rows: list[Sequence[float]] = []
     for start in range(0, len(texts), _AT_ONCE):
         made = kg.search.embed(texts[start : start + _AT_ONCE])
@@ -67,7 +69,7 @@ def of_code(kg: KnowledgeGraph, municipality: str, texts: Sequence[str]) -> tupl
         rows = dict(zip(known.keys, known.rows, strict=True))
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
         made_by, made = embed(kg, list(new.values()))
-        if made_by == WORDS:
+        if made_by == WORDS or not texts:
             return WORDS, by_words(texts)
         if made_by != known.model:  # it was opened meanwhile, and is not what the vectors before are of
             made_by, made = embed(kg, texts)

@@ -92,6 +92,11 @@ def open_chat(
         raise InvalidInputError(
             "no chat endpoint is configured: set QUADCITE_CHAT_URL and QUADCITE_CHAT_MODEL, or use mode 'extractive'"
         )
+    url = settings.chat_url
+    if url.username or url.password or url.query is not None or url.fragment is not None:
+        raise InvalidInputError(
+            "QUADCITE_CHAT_URL must be scheme, host, port and path alone; a token goes into QUADCITE_CHAT_TOKEN"
+        )
     token = settings.chat_token.get_secret_value() if settings.chat_token else None
     return ChatEndpoint(
         str(settings.chat_url),

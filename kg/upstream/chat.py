@@ -105,8 +105,10 @@ class ChatEndpoint:
             try:
                 return self._read(json.loads(reply.body))
             except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-                problem = f"{error}" if isinstance(error, _UselessError) else f"no completion in it: {error!r:.200}"
-        raise UpstreamError(f"{self.url} answered {ANSWERS} times with nothing to use: {problem}")
+                problem = (
+                    f"{error}" if isinstance(error, _UselessError) else f"no completion in it: {type(error).__name__}"
+                )
+        raise UpstreamError(self._safe(f"{self.url} answered {ANSWERS} times with nothing to use: {problem}"))
 
     def _post(self, body: dict[str, object], deadline: float) -> Reply:
         def send() -> Reply:
@@ -124,12 +126,14 @@ class ChatEndpoint:
         try:
             reply = insist(send, self.url, "complete", sleep=self._sleep, deadline=deadline)
         except UpstreamError as error:
-            # Some endpoints quote in a refusal what they were sent.
-            told = str(error).replace(self._token, "***") if self._token else str(error)
-            raise UpstreamError(told) from None
+            raise UpstreamError(self._safe(str(error))) from None
         with self._lock:
             self.usage.requests += 1
         return reply
+
+    def _safe(self, text: str) -> str:
+        """Return `text` without the token: some endpoints quote what they were sent."""
+        return text.replace(self._token, "***") if self._token else text
 
     def _read(self, said: Any) -> Completion:
         used = said.get("usage") or {}
@@ -141,8 +145,11 @@ class ChatEndpoint:
         text = choice["message"]["content"]
         if not isinstance(text, str) or not text.strip():
             raise _UselessError("the message is empty")
+        if self._safe(text) != text:
+            raise _UselessError("the message repeats the token")
         if choice.get("finish_reason") not in (None, "stop"):
-            raise _UselessError(f"it ended for the reason {choice['finish_reason']!r:.40}")
+            reason = self._safe(f"{choice['finish_reason']!r}")
+            raise _UselessError(f"it ended for the reason {reason:.40}")
         return Completion(text, prompt, completion)
 
 
@@ -151,4 +158,4 @@ class _UselessError(ValueError):
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

@@ -143,6 +143,15 @@ def test_a_commit_is_seen_by_the_next_descent_and_only_new_texts_are_embedded(to
     assert embedded == ["roosters"]  # the build has embedded what is new
 
 
+def test_a_section_that_goes_leaves_the_vectors_of_the_others(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    descend(town, TOWN, "roosters", 5)
+    town.search.embedded.clear()  # type: ignore[attr-defined]
+    enact(town.store, [Law("7.1.2", "", None)])
+    assert descend(town, TOWN, "roosters", 5).leaves
+    assert town.search.embedded == ["roosters"]  # type: ignore[attr-defined]
+
+
 def test_vectors_of_summaries_are_kept_for_other_processes(town: KnowledgeGraph) -> None:
     build(town, TOWN)
     descend(town, TOWN, "roosters")
