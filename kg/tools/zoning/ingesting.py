@@ -27,6 +27,12 @@ SELECT ?kind (COUNT(DISTINCT ?thing) AS ?count) WHERE {
     FILTER(?kind IN (kg:CrossReference, kg:Definition, kg:UsePermission, kg:DimensionalStandard)) }
 } GROUP BY ?kind"""
 
+LONGEST: Final[Mapping[str, int]] = {
+    "district": 200, "use": 300, "permission": 500, "conditions": 5_000, "review_section": 500, "section_ref": 500,
+    "standard_type": 200, "value": 2_000, "unit": 200, "term": 300, "definition_text": 100_000,
+}  # fmt: skip
+"""Characters of the fields of an entry. What is longer than the query tools take could not be asked for again."""
+
 _SOURCES: Final = BASE + "graph/src/"
 _EXTRACTED: Final = BASE + "graph/ext/"
 _FOUND: Final = {
@@ -202,11 +208,27 @@ def _take(
     except NotFoundError as error:
         notes.append(f"A municipality is begun: {error}")
     sent_by = SENDER.get()
+    unfit = {number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _too_long(entry))}
+    taken = [None if number in unfit else entry for number, entry in enumerate(entries, 1)]
     done = operations.receive(
-        reader.kg, tool=tool, municipality=name, state=state, kind=kind, entries=entries, sent_by=sent_by
+        reader.kg, tool=tool, municipality=name, state=state, kind=kind, entries=taken, sent_by=sent_by
     )
+    for outcome in done["entries"]:
+        outcome["reason"] = unfit.get(outcome["number"], outcome.get("reason"))
     done["sent_by"], done["notes"] = sent_by, [*notes, *done["warnings"]]
     return done
+
+
+def _too_long(entry: Any) -> str | None:
+    """Return which field of an entry is too long, and how long it may be."""
+    if not isinstance(entry, Mapping):
+        return None
+    for name, longest in LONGEST.items():
+        values = entry.get(name)
+        for value in values if isinstance(values, list) else [values]:
+            if isinstance(value, str) and len(value) > longest:
+                return f"its {name!r} has {len(value):,} characters; at most {longest:,} are taken"
+    return None
 
 
 def _result(done: Mapping[str, Any]) -> dict[str, Any]:

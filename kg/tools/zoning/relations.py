@@ -258,7 +258,8 @@ def _citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
     for name, end in (("outgoing", RDF.subject), ("incoming", RDF.object)):
         if direction not in (name, "both"):
             continue
-        for row in reader.rows(f"{name} citations", bind(CLAIMS, place=NamedNode(iri), end=end)):
+        # Kept for the pages that follow: a section may have thousands.
+        for row in reader.kept(f"{name} citations", bind(CLAIMS, place=NamedNode(iri), end=end), list):
             claim = iri_of(row["claim"])
             start = int(text_of(row["start"])) if "start" in row else 0
             if claim not in found or start < found[claim].start:
