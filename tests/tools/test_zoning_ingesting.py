@@ -214,7 +214,8 @@ def test_a_known_municipality_keeps_its_name_and_an_unknown_one_is_begun_with_a_
         kg, "town of UPPER feign", "Connecticut", definitions=[{"term": "barn", "definition_text": "a shed"}]
     )
     assert again.notes == []
-    assert again.municipality == first.municipality
+    assert (again.municipality, again.state) == (first.municipality, first.state) == ("Upper Feign", "CT")
+    assert again.municipality_iri == first.municipality_iri
     assert kg_query_definition(kg, **FEIGN, term="barn").municipality == "Upper Feign"
     with pytest.raises(InvalidInputError, match="no state of the United States"):
         kg_ingest_definitions(kg, "Upper Feign", "Atlantis", definitions=[{"term": "a", "definition_text": "b"}])

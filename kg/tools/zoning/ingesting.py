@@ -88,6 +88,8 @@ class Ingested(Result):
     """What became of what was sent."""
 
     municipality: str
+    state: str
+    municipality_iri: str
     fetched_at: str
     sent_by: str
     stored: int
@@ -201,10 +203,11 @@ def _ingest(
 def _take(
     reader: Reader, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any]
 ) -> dict[str, Any]:
-    name = clean_text("municipality", municipality, 200)
+    name, letters = clean_text("municipality", municipality, 200), state.strip()
     notes: list[str] = []
     try:
-        name = place_named(reader, name, state).name
+        place = place_named(reader, name, state)
+        name, letters = place.name, place.short_state or letters
     except NotFoundError as error:
         notes.append(f"A municipality is begun: {error}")
     sent_by = SENDER.get()
@@ -215,6 +218,7 @@ def _take(
     )
     for outcome in done["entries"]:
         outcome["reason"] = unfit.get(outcome["number"], outcome.get("reason"))
+    done["name"], done["state"] = name, letters
     done["sent_by"], done["notes"] = sent_by, [*notes, *done["warnings"]]
     return done
 
@@ -243,7 +247,9 @@ def _result(done: Mapping[str, Any]) -> dict[str, Any]:
     ]
     return {
         **counted,
-        "municipality": done["municipality"],
+        "municipality": done["name"],
+        "state": done["state"],
+        "municipality_iri": done["municipality"],
         "fetched_at": done["fetched_at"],
         "sent_by": done["sent_by"],
         "run": done["run"],
