@@ -61,12 +61,13 @@ _ENUMERATED: Final = re.compile(
     rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{1,30}})(?![\w-])"
 )
 _NAMED_ONE: Final = re.compile(rf"(?P<name>[A-Z][A-Za-z /&-]{{2,60}}?),? \([“\"]?(?P<code>{_ANY})[”\"]?\)")
+_CODE_FIRST: Final = re.compile(rf"(?<![\w-])(?P<code>{_ANY}) \((?P<name>[A-Z][A-Za-z /&-]{{2,60}})\)")
+_BARE_ONE: Final = rf"(?:[A-Z][A-Za-z /&-]{{2,60}}?,? \([“\"]?{_ANY}[”\"]?\)|{_ANY} \([A-Z][A-Za-z /&-]{{2,60}}\))"
 _NAMED: Final = re.compile(
     r"\b(?:districts?|zones?)\b[^.;:\n()]{0,80}(?::|are|into) (?:the )?"
-    rf"(?P<all>{_NAMED_ONE.pattern.replace('?P<name>', '?:').replace('?P<code>', '?:')}"
-    rf"(?:[,;] (?:and )?| and ){_NAMED_ONE.pattern.replace('?P<name>', '?:').replace('?P<code>', '?:')}[^.\n]*)"
+    rf"(?P<all>{_BARE_ONE}(?:[,;] (?:and )?| and ){_BARE_ONE}[^.\n]*)"
 )
-_HEAD_OF_COLUMN: Final = re.compile(rf"({CODE})(?: (?:District|Zone))?")
+_HEAD_OF_COLUMN: Final = re.compile(rf"({CODE})(?:[ \n]?[ *(:–-].{{0,60}})?", re.DOTALL)
 _HEADER_ROWS: Final = 4
 _SHORT_TEXT: Final = 600
 _LONGEST_LINE: Final = 400
@@ -266,7 +267,7 @@ def named_in(section: Section) -> Iterator[District]:
     """Yield the districts that a section names, each as often as it does."""
     heading = _HEADING.fullmatch(section.title)
     about = bool(_ABOUT.search(section.title)) or bool(_ABOUT.search(section.text[:_SHORT_TEXT]))
-    if heading and about:
+    if heading and (about or (heading["code"] and _KIND.search(heading["name"]))):
         code = heading["code"] or heading["code_last"] or heading["letters"]
         name = heading["name"] or heading["name_first"] or heading["name_after"]
         sure = "-" in code or any(character.isdigit() for character in code)
@@ -295,7 +296,8 @@ def _name(words: str) -> str:
 def _in_sentences(section: Section) -> Iterator[District]:
     """``The residence districts are R1, R2 and R3A.``, ``these zones: Farm Zone (F) and Hamlet Zone (H)``"""
     for match in _NAMED.finditer(section.text):
-        for each in _NAMED_ONE.finditer(section.text, *match.span("all")):
+        one = _CODE_FIRST if _CODE_FIRST.match(match["all"]) else _NAMED_ONE
+        for each in one.finditer(section.text, *match.span("all")):
             yield District(each["code"], _name(each["name"]), section.key, *each.span(), 0.9, "list")
     for match in _ENUMERATED.finditer(section.text):
         for code in _EACH.finditer(section.text, *match.span("codes")):

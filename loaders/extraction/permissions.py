@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -14,7 +15,10 @@ from loaders.extraction.sections import Section
 
 Level = Literal["byRight", "byRightWithConditions", "conditional", "notPermitted"]
 
-_LABEL: Final = re.compile(r"(?:(?:\([A-Za-z0-9-]{1,5}\)|[A-Za-z0-9]{1,3}[.)]|[•*·–-]) ?){1,3}(?=\S)")
+_LABEL: Final = re.compile(
+    r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
+    r"|[A-Za-z0-9]{1,3}[.)]|[•*·–-]) ?){1,3}(?=\S)"
+)
 _NOT: Final = re.compile(
     r"\bprohibited|\bnot (?:be )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
     re.IGNORECASE,
@@ -22,7 +26,7 @@ _NOT: Final = re.compile(
 _CONDITIONAL: Final = re.compile(
     r"\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"
     r"|\b(?:uses? )?(?:by|requiring a) special"
-    r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)|\buse permits?\b",
+    r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)|\buse permits?\b|\bspecial approval\b",
     re.IGNORECASE,
 )
 _LIMITED: Final = re.compile(
@@ -116,6 +120,7 @@ _NO_USE: Final = re.compile(
     r"\b(?:shall|which|that|when|where|parking spaces?|height|setbacks?|distance|exceptions?|this)\b", re.I
 )
 _BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
+_ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
 _LONGEST_USE: Final = 600
 _WORDS_OF_ITEM: Final = 24
 
@@ -167,7 +172,7 @@ def permissions(
     titled = _heading(section.title, 0, len(section.title), known) if not naming.named(section.title, known) else None
     heading, headings = titled, [titled] if titled is not None else []
     place: tuple[str, ...] | None = None
-    place_label = ""
+    place_label = item = ""
     for line in re.finditer(r"[^\n]+", text):
         start, end = line.span()
         if any(first <= start < last for first, last in tables):
@@ -192,9 +197,12 @@ def permissions(
             headings.append(heading)
         elif not codes and (headed := naming.headed(words, known)):
             place, place_label, heading = tuple(headed), label, titled
+        elif heading is not None and label and item and _style(label) != _style(item) and _PROSE.match(words):
+            continue  # below a use, what it is subject to
         elif _is_end(words) or (heading is titled and not _may_be_item(words, label)):
             heading = heading if heading is titled else None
         elif heading is not None and end - body <= _LONGEST_USE:
+            item = label
             found += _item(text, body, end, heading, heading.districts or place or around, known)
             continue
         if given is None:
@@ -206,6 +214,11 @@ def _may_be_item(words: str, label: str) -> bool:
     """Whether a line below a heading of the section itself is a use: labelled or short, and no sentence."""
     short = len(words.split()) <= (_WORDS_OF_ITEM if label else _WORDS_OF_ITEM // 2)
     return short and not words.endswith(":") and not _SAYS.search(_CONDITION.split(words, maxsplit=1)[0])
+
+
+def _style(label: str) -> str:
+    """How a label is written, whatever its letter or number: ``(a)`` like ``(b)``, unlike ``(1)`` and ``i.``"""
+    return re.sub(r"[ivx]+|[a-z]{2,}", "#", re.sub(r"\d+", "1", label)).translate(_ALIKE)
 
 
 def follows(label: str, before: str | None) -> bool:

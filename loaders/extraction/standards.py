@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import pairwise
 from typing import Final
 
 from loaders.extraction import districts as naming
@@ -66,6 +65,9 @@ _NO_USE: Final = re.compile(
     re.IGNORECASE,
 )
 _RATIO: Final = re.compile(r"floor[ -]area ratio|\bF\.?A\.?R\b", re.IGNORECASE)
+_GOES_ON: Final = re.compile(r" ?(?:(?:or|and) )?(?:\w+ )?(?:\w+ )?\(?\d|" r" ?(?:[a-z]+[ -]){0,3}\(\d", re.IGNORECASE)
+_TOGETHER: Final = re.compile(r"\b(?:total|combined|in the aggregate|both sides)\b", re.IGNORECASE)
+_SUM: Final = re.compile(r"\b(?:total|totall?ing|combined|aggregate|sum)\b[^.;]{0,40}$", re.IGNORECASE)
 _PAUSE: Final = re.compile(r"[,;]")
 _SHORT: Final = 8
 """Words at most of a heading within a text."""
@@ -165,15 +167,23 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
         )
         head = None if heads else _head(text, body, end, listed.about if listed else section.title)
         holds = None if heads else head or listed
-        read = [
-            each for sentence in _sentences(text, body, end) for each in _read(section, *sentence, holds, codes, known)
-        ]
+        read: list[Standard] = []
+        for sentence in _sentences(text, body, end):
+            goes_on = read and text[sentence[0] - 1 : sentence[0]] == ";" and _GOES_ON.match(text, *sentence)
+            kept = _goes_on(read[-1], about=words) if goes_on else holds
+            read += _read(section, *sentence, kept, codes, known)
         if heads:
             listed = _list(text, start, end, label, section.title)
         elif not read:
             listed = None
         found += read
     return found
+
+
+def _goes_on(last: Standard, about: str) -> _List:
+    """What holds for the measure after a semicolon: ``Maximum height: two stories; 35 feet``."""
+    type_ = "building-height" if last.type == "building-storeys" else last.type
+    return _List(Dimension(last.start, last.end, type_), last.raw_type, last.bound, last.applies_to, about=about)
 
 
 def _long(code: str) -> bool:
@@ -237,9 +247,9 @@ def _read(
     where = naming.placed(text, start, end, known)
     districts = around if where is None else where
     about = listed.about if listed else section.title
-    if len(given) > 1 and not re.search(r"[a-z]", _between(text, given), re.IGNORECASE):
+    if len(given) > 1 and not _words_beside(text, start, end, given):
         return  # a row of a table whose columns are lost
-    if listed is not None and not listed.colon and len(given) == 1 and not _words_beside(text, start, end, given[0]):
+    if listed is not None and not listed.colon and len(given) == 1 and not _words_beside(text, start, end, given):
         return
     for place, each in enumerate(given):
         before = given[place - 1].end if place else start
@@ -264,7 +274,8 @@ def _read(
             elif (not found or not said) and takes(listed.type.type, each.unit):
                 kinds, method = [(listed.type.type, listed.raw)], "list"
             if method == "list":
-                what = item["what"] if item and not side else listed.what
+                own = item["what"] if item and not side and not any(dimensions(item["what"])) else None
+                what = own or listed.what
         if _exception(text, start, each.start, named):
             continue
         if not kinds and said and each.unit == "PERCENT" and (share := _share(text, start, each.end, end)):
@@ -273,7 +284,10 @@ def _read(
             kinds = [
                 (type_, each.raw) for type_ in _OF_UNIT.get(each.unit, ()) if _implied(each, text[start:end], about)
             ]
+        together = _TOGETHER.search(text, each.end, min(after, each.end + 24)) or _SUM.search(text, before, each.start)
         for type_, raw_type in kinds:
+            if together and type_.endswith("-setback"):
+                continue  # of both sides
             if each.unit == "PERCENT" and not takes_percent(type_) and not _OF_LENGTH.search(text, each.end, after):
                 continue
             if type_ == "building-height" and what is None:
@@ -316,14 +330,10 @@ _SHARES: Final = {
 """What a share of a lot is of, by the first of these words that its sentence has."""
 
 
-def _between(text: str, given: Sequence[Measure]) -> str:
-    """What stands between the measures."""
-    return " ".join(text[one.end : other.start] for one, other in pairwise(given))
-
-
-def _words_beside(text: str, start: int, end: int, each: Measure) -> bool:
-    """Whether a line says more than its measure."""
-    return any(map(str.isalpha, text[start : each.start] + text[each.end : end]))
+def _words_beside(text: str, start: int, end: int, given: Sequence[Measure]) -> bool:
+    """Whether a line says more than its measures."""
+    edges = [start, *(edge for each in given for edge in (each.start, each.end)), end]
+    return any(map(str.isalpha, "".join(text[at:stop] for at, stop in zip(edges[::2], edges[1::2], strict=True))))
 
 
 _OF_UNIT: Final = {

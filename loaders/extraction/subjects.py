@@ -67,7 +67,7 @@ _THING_BEHIND: Final = re.compile(
     rf"|from)[\w-]+){{0,2}}? (?:{_THING.pattern})",
     re.IGNORECASE,
 )
-_PAUSE: Final = re.compile(r"[,;.]")
+_PAUSE: Final = re.compile(r"[,;.(]")
 _TRIGGER: Final = re.compile(
     r"\b(?:exceed(?:s|ing)?|(?:if|when|where|that|which|who) [^.;,]{0,60}\bexceed|(?:more|greater|larger"
     r"|less|fewer|smaller"
