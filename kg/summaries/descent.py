@@ -171,8 +171,15 @@ class _Descending:
         tree = self.tree
         listed = [section for section in tree.order if section in tree.heights]
         found = {each.iri: each for each in self.searched(len(self.units))}
+        places = {section: place for place, section in enumerate(listed)}
         evidence = [
-            Evidence(standing_for(tree, section), section in tree.summaries, found.get(section)) for section in listed
+            Evidence(
+                standing_for(tree, section),
+                section in tree.summaries,
+                [places[above] for above in tree.above(section) if above in places],
+                found.get(section),
+            )
+            for section in listed
         ]
         self.scored_by, scores = by_evidence(self.kg, self.municipality, self.question, evidence)
         best = {section: (score, section) for section, score in zip(listed, scores, strict=True)}

@@ -1,8 +1,8 @@
 """How near some sections are to a question: by their summaries and texts, or as a chat endpoint rates the summaries.
 
 Without an endpoint, a section is scored as plain search scores a text, ``0.35 * words + 0.65 * meaning``
-(`kg.search.ranking`), but its meaning is the mean of two: that of its summary, which is about all of the section, and
-that of its text, of which a vector has only the beginning. Either alone is blind where the other sees.
+(`kg.search.ranking`), but its meaning is half that of its text, of which a vector has only the beginning, and half that
+of the summaries on its path: its own, which is about all of it, and those above, which say what it is a part of.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Evidence:
     text: str
     """Heading and summary, or the heading alone."""
     summarized: bool
+    above: Sequence[int]
+    """The places of the sections above it, among all."""
     found: Candidate | None
     """What plain search knows of its text; None where that is not in the index."""
 
@@ -71,13 +73,16 @@ def by_evidence(
     for section, cosine in zip(sections, cosines, strict=True):
         told = {"summary" if section.summarized else "heading": cosine}
         meaning = cosine
+        above = [cosines[place] for place in section.above if sections[place].summarized]
         if section.found is not None:
             share = section.found.bm25 / words if words > 0 else 0.0
             vector = section.found.cosine if by_model else None
             # Without a vector it is taken to mean as much as its words say, as in plain search.
             meaning = share * fusion.top_cosine if vector is None else vector
             if section.summarized:
-                meaning = (cosine + meaning) / 2
+                path = [cosine, sum(above) / len(above)] if above else [cosine]
+                meaning = (meaning + sum(path) / len(path)) / 2
+                told |= {"above": path[1]} if above else {}
             elif vector is not None:
                 told.clear()  # the heading is searched with the text anyway
             told |= ({} if vector is None else {"text": vector}) | ({"words": share} if share > 0 else {})

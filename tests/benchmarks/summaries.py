@@ -1,14 +1,17 @@
 """Is the descent through the summaries of a large code fast, and does it find what plain search finds?
 
 A made-up code of some 2,000 sections in a real data directory, with the real index and workers. The time of a descent
-is counted above that of embedding the question, which plain search needs as well.
+is counted above that of embedding the question, which plain search needs as well. Where the real code lies beside the
+project, the questions of ``tests/summaries/topics.toml`` are asked of it: how many have an answer among the first five?
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from kg.knowledge_graph import KnowledgeGraph
@@ -18,16 +21,43 @@ from kg.summaries import hierarchy
 from kg.summaries.building import build
 from kg.summaries.descent import descend
 from kg.summaries.hierarchy import latest
+from loaders.pipeline import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed
 from tests.summaries.made_up_code import PLACES, THINGS, TOWN, enact, large_code
+from tests.summaries.topics import ask, municipality_in, topics
 
+ROOT = Path(__file__).parent.parent.parent
 TOP_K = 5
 LIMIT_MS = 150.0
 
 
+REAL = Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data" / "zoning" / "spanish-fork"
+
+
 def run(arguments: Sequence[str]) -> Iterable[Comparison]:
     """Build the summaries of a code and descend through them; the argument is its sections (2,000)."""
-    sections = int(arguments[0]) if arguments else 2_000
+    yield from fast(int(arguments[0]) if arguments else 2_000)
+    if REAL.is_dir():
+        yield from found()
+
+
+def found() -> Iterator[Comparison]:
+    """Ask a real code what people ask, by the descent and by plain search."""
+    logging.getLogger("loaders").setLevel(logging.ERROR)
+    with tempfile.TemporaryDirectory() as folder, KnowledgeGraph.open(Path(folder), settings()) as kg:
+        load(kg, "zoning", [str(REAL)], municipality="Spanish Fork", state="UT")
+        kg.search.wait()
+        place = municipality_in(kg)
+        build(kg, place)
+        for use in ("development", "kept"):
+            asked = ask(kg, place, [topic for topic in topics() if topic.use == use])
+            mine, plain = sum(each.found for each in asked), sum(each.found_plainly for each in asked)
+            name = f"of {len(asked)} real questions ({use}), answered among the first {TOP_K}"
+            yield Comparison(name, mine, plain, "questions", f">= {plain}", mine >= plain)
+
+
+def fast(sections: int) -> Iterator[Comparison]:
+    """Time building and descending."""
     laws = large_code(4, 10, sections // 40)
     with tempfile.TemporaryDirectory() as folder, KnowledgeGraph.open(Path(folder), settings()) as kg:
         enact(kg.store, laws)  # type: ignore[arg-type]  # what `open` opens

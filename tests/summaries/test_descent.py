@@ -36,15 +36,16 @@ def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGra
     steps = descend(town, TOWN, "how many hives of bees", 1).steps
     assert [len(step.candidates) for step in steps] == [1, 2, 1, 2]
     bees, hens = steps[3].candidates
-    assert (bees.chosen, bees.why) == (True, "1st of 2 by summaries and texts: summary 0.60, words 1.00")
+    assert (bees.chosen, bees.why) == (True, "1st of 2 by summaries and texts: summary 0.60, above 0.27, words 1.00")
     assert (hens.chosen, hens.why) == (
         False,
-        f"2nd of 2 by summaries and texts: summary 0.02; the last of the 1 chosen has {bees.score:.2f}",
+        f"2nd of 2 by summaries and texts: summary 0.02, above 0.27; the last of the 1 chosen has {bees.score:.2f}",
     )
     assert bees.score > hens.score
     animals, fences = steps[1].candidates
     assert (
-        animals.why == "1st of 2 by summaries and texts: summary 0.60, words 1.00, for 7.2.1.1 Bees, which is below it"
+        animals.why
+        == "1st of 2 by summaries and texts: summary 0.60, above 0.27, words 1.00, for 7.2.1.1 Bees, which is below it"
     )
     assert fences.name == "7.1 Fences"
 
@@ -64,7 +65,7 @@ def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[
     laws = [
         Law("1", "Fences", position=0),
         Law("1.1", "Height", "A fence is low. A fence is short. Ask about wombats never.", "1", 0),
-        Law("2", "Animals", position=1),
+        Law("2", "Cats or dogs or animals", position=1),
         Law("2.1", "Cats", "Cats and dogs are animals. Animals are kept inside. Wombats are kept there.", "2", 0),
     ]
     town = opened(laws)
@@ -86,7 +87,7 @@ def test_what_a_summary_above_does_not_name_is_found_by_the_one_that_does(
     found = descend(town, TOWN, "whoever has a trombone shall play softly", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("2.3.7")]
     assert found.steps[0].candidates[0].why == (
-        "1st of 2 by summaries and texts: summary 0.95, words 1.00, for 2.3.7 Odd, which is below it"
+        "1st of 2 by summaries and texts: summary 0.95, above 0.36, words 1.00, for 2.3.7 Odd, which is below it"
     )
 
 
