@@ -75,6 +75,8 @@ class _Places:
     """All municipalities, by what they may be called."""
 
     all: Sequence[Place]
+    by_key: Mapping[str, Place]
+    """By IRI and by key."""
     by_name: Mapping[tuple[str, str], Sequence[Place]]
     """By folded name and folded state."""
     by_words: Mapping[tuple[str, str], Sequence[Place]]
@@ -91,11 +93,8 @@ def place_named(reader: Reader, name: str, state: str) -> Place:
     wanted, within = clean_text("municipality", name, 200), folded(clean_text("state", state, 60))
     within = within.removeprefix("us ")
     places = reader.kept("all municipalities", MUNICIPALITIES, _places)
-    found = [
-        place
-        for place in places.all
-        if wanted.strip("<>") in (place.iri, place.key) and (not place.states or within in map(folded, place.states))
-    ]
+    one = places.by_key.get(wanted.strip("<>"))
+    found = [one] if one is not None and (not one.states or within in map(folded, one.states)) else []
     found = found or [*places.by_name.get((folded(wanted), within), ())]
     found = found or [*places.by_words.get((_distinct(wanted), within), ())]
     # What is a state and a municipality at once, as the District of Columbia, is the only one there.
@@ -131,7 +130,8 @@ def _places(rows: Sequence[Mapping[str, Term]]) -> _Places:
         for state in dict.fromkeys(map(folded, place.states)):
             by_name.setdefault((folded(place.name), state), []).append(place)
             by_words.setdefault((_distinct(place.name), state), []).append(place)
-    return _Places(list(known.values()), by_name, by_words)
+    by_key = {name: place for place in known.values() for name in (place.iri, place.key)}
+    return _Places(list(known.values()), by_key, by_name, by_words)
 
 
 def _distinct(name: str) -> str:

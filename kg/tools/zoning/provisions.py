@@ -145,8 +145,7 @@ def kg_query_permissions(
         shown, passed = _on_page(counts, districts, offset, limit)
         found = _found(reader, "permissions", PERMISSIONS, shown)
     else:
-        everything = _found(reader, "permissions", PERMISSIONS, words.districts)
-        found = [each for each in everything if each.about in uses and each.district in districts]
+        found = [each for each in _found(reader, "permissions", PERMISSIONS, districts) if each.about in uses]
         total, passed = len(found), 0
     at, among = _ranks(districts), _ranks(uses)
     found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, len(among)), each.iri))
