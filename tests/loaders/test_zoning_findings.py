@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -269,3 +270,25 @@ def test_a_stored_section_is_the_one_that_was_read(kg: KnowledgeGraph, tmp_path:
                 ]
                 for table in each.tables
             ]
+
+
+def test_the_rules_of_every_district_are_found_with_the_section_that_reviews_a_use(kg: KnowledgeGraph) -> None:
+    quads = [quad for quad in loaded(kg) if EXTRACTED in graph_of(quad)]
+    said = {(quad.subject, quad.predicate): quad.object for quad in quads}
+    permissions = [quad.subject for quad in quads if quad.object == KG.UsePermission]
+    within = {subject: text_of(said[subject, KG.definedIn]).rpartition("/")[2] for subject in permissions}
+    assert sum(each == "17.52.010" for each in within.values()) == 9 * 8
+    lists = [each for each in permissions if within[each].endswith(".030") and within[each] < "17.50"]
+    conditional = mint("code", "permissionLevel", "conditional")
+    reviewed = {said.get((each, KG.reviewSection)) for each in lists if said[each, KG.permissionLevel] == conditional}
+    assert reviewed == {section("17.12.040")}
+    assert {said.get((each, KG.reviewSection)) for each in lists if said[each, KG.permissionLevel] != conditional} == {
+        None
+    }
+    standards = [quad.subject for quad in quads if quad.object == KG.DimensionalStandard]
+    per_district = Counter(
+        text_of(said[each, KG.district]).rpartition("/")[2] for each in standards if (each, KG.district) in said
+    )
+    assert per_district == {
+        code: 6 if code == "C-1" else 5 for code in ("R-1", "R-2", "R2", "R-3", "C-1", "C-2", "M-1", "Q")
+    }
