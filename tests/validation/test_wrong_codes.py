@@ -4,7 +4,7 @@ the reference implementation finds what ours does.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from pyoxigraph import RdfFormat, Triple, parse
@@ -111,10 +111,10 @@ def altered(name: str, without: str, added: str) -> list[Triple]:
     lines = [line for line in text.splitlines() if not any(words in line for words in gone)]
     assert len(lines) == len(text.splitlines()) - len(gone)
     whole = "\n".join([*lines, added])
-    return [Triple(quad.subject, quad.predicate, quad.object) for quad in parse(whole, RdfFormat.TURTLE)]
+    return [quad.triple for quad in parse(whole, RdfFormat.TURTLE)]
 
 
-def suite_of(name: str) -> list[Triple]:
+def suite_of(name: str) -> list[Any]:
     return [triple for file in (DATASET if name == "code" else RECORD) for triple in OURS[file]]
 
 
