@@ -23,7 +23,7 @@ from loaders.extraction.districts import District
 from loaders.extraction.measures import Measure, measures, ratios
 from loaders.extraction.permissions import follows, label_end
 from loaders.extraction.sections import Section
-from loaders.extraction.subjects import building, of_building, structure, trigger, unrelated
+from loaders.extraction.subjects import building, of_building, structure, thing, trigger, unrelated
 
 _SENTENCE_END: Final = re.compile(r"(?<!\bsq)(?<!\bft)(?<!\bmin)(?<!\bmax)(?<!\bNo)\.(?= [A-Z(“\"])|;|\.$")
 _SAYS: Final = re.compile(
@@ -36,8 +36,8 @@ _CONDITION: Final = re.compile(
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(
-    r"(?:\b(?:within|every|per|above|below|between|by|beyond|spaced|measured|than every|radius of"
-    r"|distance of) (?:an? )?$)"
+    r"\b(?:within|every|per|above|below|between|by|beyond|spaced|measured|than every|radius of|distance of"
+    r"|(?:clusters?|groups?|rows?|series) of) (?:an? |the )?$|= ?$"
     r"|\b(?:that|which|who) (?:are|is|has|have) [^,]{0,30}$"
     r"|\b(?:provided|if|when|unless|except(?! that)|whichever|so long as)\b[^,;]*$",
     re.IGNORECASE,
@@ -68,6 +68,8 @@ _RATIO: Final = re.compile(r"floor[ -]area ratio|\bF\.?A\.?R\b", re.IGNORECASE)
 _GOES_ON: Final = re.compile(r" ?(?:(?:or|and) )?(?:\w+ )?(?:\w+ )?\(?\d|" r" ?(?:[a-z]+[ -]){0,3}\(\d", re.IGNORECASE)
 _TOGETHER: Final = re.compile(r"\b(?:total|combined|in the aggregate|both sides)\b", re.IGNORECASE)
 _SUM: Final = re.compile(r"\b(?:total|totall?ing|combined|aggregate|sum)\b[^.;]{0,40}$", re.IGNORECASE)
+_OR_LESS: Final = re.compile(r"\bor (?:less|fewer|smaller|more|larger|greater)\b", re.IGNORECASE)
+"""Words that go with the number before them alone."""
 _PAUSE: Final = re.compile(r"[,;]")
 _SHORT: Final = 8
 """Words at most of a heading within a text."""
@@ -292,6 +294,8 @@ def _read(
                 continue
             if type_ == "building-height" and what is None:
                 what = structure(text[start : each.start], raw_type)
+            if type_.endswith("setback") and what is None:
+                what = thing(text[start : each.start], raw_type)
             if type_ == "lot-width" and (told := of_building(text[start : each.start], raw_type)) is not None:
                 type_, what = "width", what or told
             if takes(type_, each.unit) and not unrelated(
@@ -406,7 +410,7 @@ def _standard(
         (bound_of(behind[0]) if behind else None)
         or bound_of(lead)
         or bound_of(re.split(r"[,;]", trail)[0])
-        or bound_of(text[start : each.start])
+        or bound_of(_OR_LESS.sub("", text[start : each.start]))
     )
     bound = bound or (listed.bound if listed and method == "list" else None) or usual_bound(type_)
     stop, value, unit = each.end, each.value, each.unit

@@ -67,11 +67,16 @@ _THING_BEHIND: Final = re.compile(
     rf"|from)[\w-]+){{0,2}}? (?:{_THING.pattern})",
     re.IGNORECASE,
 )
+_WAY: Final = re.compile(
+    r"\b(?:streets?|roads?|alleys?|lanes?|rights?-of-way|easements?|parking lots?)\b", re.IGNORECASE
+)
+"""What a distance is kept from."""
 _PAUSE: Final = re.compile(r"[,;.(]")
 _TRIGGER: Final = re.compile(
     r"\b(?:exceed(?:s|ing)?|(?:if|when|where|that|which|who) [^.;,]{0,60}\bexceed|(?:more|greater|larger"
     r"|less|fewer|smaller"
-    r"|higher|taller|wider|longer|closer|nearer|shorter|narrower) than|over|under|in excess of)"
+    r"|higher|taller|wider|longer|closer|nearer|shorter|narrower) than|over|under|in excess of"
+    r"|with (?:an? )?(?:(?:total|gross|net) )*(?:[a-z]+ ){0,2}(?:area|height|width|frontage|size) of)"
     r"(?: (?:a|an|the|one|total|height|width|area|of|either))* ?$",
     re.IGNORECASE,
 )
@@ -123,6 +128,13 @@ def structure(before: str, raw_type: str) -> str | None:
     """Return what is no building and has the height that a sentence gives: ``fence``."""
     subject = _subject(before, raw_type)
     return subject if subject is not None and _STRUCTURE.search(subject) else None
+
+
+def thing(before: str, raw_type: str) -> str | None:
+    """Return what is no building and keeps the distance that a sentence gives: ``fences``; None where it is one."""
+    subject = _subject(before, raw_type)
+    ways = subject is not None and _WAY.search(subject)
+    return subject if subject is not None and _THING.search(subject) and not ways else None
 
 
 def of_building(before: str, raw_type: str) -> str | None:
