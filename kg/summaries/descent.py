@@ -114,8 +114,10 @@ class _Descending:
         self.notes: list[str] = []
         self.known: dict[str, Score] = {}
         self.scored_by = ""
-        self.units = [section for section in self.tree.order if self.tree.heights.get(section) == 0]
+        self.units = [section for section in self.tree.order if self.tree.sections[section].text_sha256 is not None]
         """What plain search ranks too."""
+        self.ends: set[str] = set()
+        """Sections with parts whose own text is nearer than what any part has: they are results too."""
         self.plain: Sequence[Found] | None = None
 
     def run(self) -> Descent:
@@ -127,7 +129,7 @@ class _Descending:
             step = self.step(level)
             steps.append(step)
             chosen = [candidate for candidate in step.candidates if candidate.chosen]
-            arrived += [candidate for candidate in chosen if not tree.parts(candidate.section)]
+            arrived += [each for each in chosen if each.section in self.ends or not tree.parts(each.section)]
             level = [part for candidate in chosen for part in tree.parts(candidate.section)]
         arrived.sort(key=lambda candidate: -candidate.score)  # stable: of equals the one that was met first
         leaves = [self.leaf(candidate) for candidate in arrived[: self.top_k]]
@@ -189,6 +191,8 @@ class _Descending:
                 [best[section], *(best[part] for part in tree.parts(section))], key=lambda each: each[0].value
             )
         for section, (score, through) in best.items():
+            if through == section and tree.parts(section) and section in found:
+                self.ends.add(section)
             below = "" if through == section else f", for {tree.sections[through].name}, which is below it"
             self.known[section] = Score(score.value, score.reason + below)
 

@@ -16,7 +16,7 @@ from kg.summaries.building import build
 from kg.summaries.descent import descend
 from kg.upstream.chat import ChatEndpoint
 from kg.vocabulary import BASE
-from tests.summaries.made_up_code import TOWN, Law, enact, iri, large_code
+from tests.summaries.made_up_code import TOWN, Law, enact, iri, large_code, small_code
 from tests.summaries.stand_in import Said, StandIn, completion
 
 
@@ -110,6 +110,16 @@ def test_what_no_summary_names_is_found_by_the_text(opened: Callable[..., Knowle
     assert leaf.summary is not None
     assert "drum" not in leaf.summary
     assert found.agreeing == 1
+
+
+def test_what_stands_above_its_parts_is_found_by_its_own_text(opened: Callable[..., KnowledgeGraph]) -> None:
+    laws = [*small_code(), Law("8", "Wells", "Every well shall have a lid of iron and a rope of hemp.", position=2)]
+    town = opened([*laws, Law("8.1", "Pumps", "Two pumps may stand on a lot.", "8", 0)])
+    build(town, TOWN)
+    found = descend(town, TOWN, "lid of iron and rope of hemp", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("8")]
+    assert (found.leaves[0].path, found.otherwise) == ((), [])
+    assert [leaf.section for leaf in descend(town, TOWN, "two pumps on a lot", 1).leaves] == [iri("8.1")]
 
 
 def test_without_an_index_summaries_decide_alone_and_that_is_told(town: KnowledgeGraph) -> None:
