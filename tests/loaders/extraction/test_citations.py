@@ -218,9 +218,9 @@ def test_whatever_the_text_citations_stand_in_it_in_order(text: str) -> None:
 
 
 def seconds(text: str) -> float:
-    started = time.perf_counter()
+    started = time.process_time()
     citations(text)
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 @pytest.mark.parametrize(

@@ -218,10 +218,10 @@ def test_whatever_the_text_uses_stand_in_it(text: str) -> None:
 )
 def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     def seconds(times: int) -> float:
-        started = time.perf_counter()
+        started = time.process_time()
         permissions(section(unit * times, "R-1 District"), KNOWN)
         districts([section(unit * times, "Districts")])
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     seconds(300)
     assert min(seconds(8_000) for _ in range(2)) < 8 * 5 * max(min(seconds(1_000) for _ in range(3)), 0.004)
