@@ -79,6 +79,22 @@ def test_a_town_in_the_wrong_state_is_told_with_the_right_one(kg):
         kg_query_standards(kg, "Quarry Bend", "CT")
 
 
+def test_a_comparison_shows_each_name_that_a_use_has_and_says_that_they_may_mean_the_same(kg):
+    ford = {"municipality": "Kiln Ford", "state": "UT"}
+    kg_ingest_use_permissions(kg, **ford, permissions=[{"district": "R", "use": "2-Family", "permission": "P"}])
+    found = compare_zoning(kg, ["Quarry Bend, UT", "Kiln Ford, UT"], use="two-family house")
+    assert {row.use: [bool(cell.districts) for cell in row.places] for row in found.uses} == {
+        "Duplex": [True, False], "2-Family": [False, True],
+    }  # fmt: skip
+    assert found.notes == [
+        "use: 'two-family house' was taken for 2-Family, Duplex: one row for each name, though they may mean the same."
+    ]
+    one = compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="church")
+    assert ([row.use for row in one.uses], one.notes) == (["Church"], [])
+    with pytest.raises(NotFoundError, match="not thereby prohibited"):
+        compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="brewery")
+
+
 # What is not recorded
 
 

@@ -19,11 +19,22 @@ from kg.tools.model import Result
 from kg.tools.names import Choice
 from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
 from kg.tools.spelling import folded
-from kg.tools.zoning.names import StandardType, UseName, Vocabulary, matching, missing, natural, types_named, vocabulary
+from kg.tools.zoning.names import (
+    UNRECORDED,
+    StandardType,
+    UseName,
+    Vocabulary,
+    matching,
+    missing,
+    natural,
+    types_named,
+    vocabulary,
+)
 from kg.tools.zoning.places import Place, Skipped, place_named
 
 MOST_PLACES: Final = 10
 SHOWN_DISTRICTS: Final = 60
+SHOWN_NAMES: Final = 5
 
 USES: Final = """
 SELECT ?rule ?district ?use ?level ?raw WHERE {
@@ -117,7 +128,7 @@ def compare_zoning(
         raise InvalidInputError(f"municipalities: {len(places)} are named; name 2 to {MOST_PLACES}")
     known = [vocabulary(reader, place) for place in places]
     reader.ran.clear()
-    uses = [] if use is None and standard_type is not None else _uses(reader, places, known, use)
+    uses = [] if use is None and standard_type is not None else _uses(reader, places, known, use, notes)
     standards = (
         [] if standard_type is None and use is not None else _standards(reader, places, known, standard_type, notes)
     )
@@ -144,7 +155,9 @@ def _place(reader: Reader, given: str) -> Place:
     return place_named(reader, name, state.strip())
 
 
-def _uses(reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], use: str | None) -> list[UseRow]:
+def _uses(
+    reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], use: str | None, notes: list[str]
+) -> list[UseRow]:
     wanted = None if use is None else _wanted_uses(clean_text("use", use, 300), places, known)
     names: dict[str, str] = {}
     cells: dict[str, dict[str, dict[str, list[tuple[str, str]]]]] = defaultdict(
@@ -160,6 +173,12 @@ def _uses(reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], 
             code = words.districts[iri_of(row["district"])].code
             cells[folded(named.name)][place.iri][level].append((code, iri_of(row["rule"])))
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural(name)))
+    if wanted is not None and len(order) > 1:
+        called = ", ".join(names[name] for name in order[:SHOWN_NAMES])
+        more = f" and {len(order) - SHOWN_NAMES} more" if len(order) > SHOWN_NAMES else ""
+        notes.append(
+            f"use: {use!r} was taken for {called}{more}: one row for each name, though they may mean the same."
+        )
     return [
         UseRow(use=names[name], places=[_use_cell(place, cells[name].get(place.iri, {})) for place in places])
         for name in order
@@ -183,7 +202,8 @@ def _wanted_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]
         found |= {folded(words.uses[choice.term.value].name) for choice in matching(text, choices)}
     if not found:
         choices = [each.choice for words in known for each in words.uses.values()]
-        raise NotFoundError(missing("use", text, _labels(choices), " and ".join(place.shown for place in places)))
+        where = " and ".join(place.shown for place in places)
+        raise NotFoundError(missing("use", text, _labels(choices), where) + UNRECORDED)
     return found
 
 

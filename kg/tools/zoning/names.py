@@ -31,6 +31,7 @@ SELECT ?thing ?code ?name WHERE {
   ?thing kg:jurisdiction $municipality ; skos:notation ?code ; skos:prefLabel ?name
 }"""
 
+UNRECORDED: Final = "; what is not recorded is not thereby prohibited"
 _DISTRICTS: Final = mint("district", "x").value[:-1]
 _USES: Final = mint("landuse", "x").value[:-1]
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
@@ -97,7 +98,7 @@ def named(argument: str, text: str, things: Mapping[str, Named], place: Place, n
     choices = [each.choice for each in things.values()]
     found = matching(wanted, choices)
     if not found:
-        more = "; what is not recorded is not thereby prohibited" if argument == "use" else ""
+        more = UNRECORDED if argument == "use" else ""
         raise NotFoundError(missing(argument, wanted, [choice.label for choice in choices], place.shown) + more)
     if (note := taken_for(argument, wanted, found)) is not None:
         notes.append(note)
