@@ -7,5 +7,6 @@ own, ``graph/gen/{model}/{municipality}/{section}``, one for each section at any
       kg:promptSha256 "..." ; kg:inputSha256 "..." , ... ; prov:wasDerivedFrom <id/section/...> , <id/summary/...> , ...
 
 Whether it is stale is nowhere written down: `hierarchy` compares the hashes of its inputs with what these are by now.
+A load that removes a section removes its summary (`storing.withdrawn`), and a build those that are left of any other.
 `building` writes summaries, `descent` reads them.
 """

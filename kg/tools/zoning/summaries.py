@@ -287,7 +287,7 @@ def _unless_stopped() -> Progress:
             cancellation.on_cancel(gone.set)
             cancellation.on_cancel(None)
         if gone.is_set():
-            raise QueryLimitError(f"stopped after {done} of {whole} sections, which stay: who asked has gone")
+            raise QueryLimitError(f"stopped after {done} sections, which stay: who asked has gone")
 
     return check
 
