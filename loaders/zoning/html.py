@@ -26,7 +26,29 @@ from loaders.zoning.numbered import Numbered
 from loaders.zoning.writing import Body
 
 _LEGISLATION: Final = frozenset({"Legislation", "LegislationObject"})
-_WITHIN_HEADINGS: Final = frozenset({"div", "p", "center", "a", "span", "b", "strong"})
+_WITHIN_HEADINGS: Final = frozenset(
+    {"div", "p", "center", "a", "span", "b", "strong", "em", "i", "u", "sup", "sub", "small", "big", "font"}
+)
+_NOT_IN_HEADINGS: Final = frozenset(
+    {
+        "table",
+        "section",
+        "article",
+        "ul",
+        "ol",
+        "dl",
+        "blockquote",
+        "pre",
+        "details",
+        "form",
+        "figure",
+        "fieldset",
+        "hr",
+    }
+    | {"h1", "h2", "h3", "h4", "h5", "h6", "header", "footer", "main", "address", "aside", "li", "dd", "dt", "summary"}
+    | {"tr", "td", "th", "tbody", "thead", "tfoot", "caption"}
+)
+"""What stands in an element for a heading only where that is never closed."""
 _EMPHASES: Final = frozenset({"b", "strong", "u", "em", "i", "span"})
 _LONGEST_TITLE: Final = 120
 _FIRST: Final = frozenset("0123456789TtSsCcAaDdPp")
@@ -71,8 +93,8 @@ class _Reading:
     """The elements that are sections of their own, with their headings and the elements of those."""
     open: list[tuple[etree._Element | None, Draft]] = field(default_factory=list)
     """Of the sections that are open, the element of the heading, and what is written to below it."""
-    opened: etree._Element | None = None
-    """The element of the heading that was taken last."""
+    begun: set[etree._Element] = field(default_factory=set)
+    """Elements for headings, of which the first line was taken."""
 
     def code(self, municipality: str | None, state: str | None) -> Code:
         said = _said(self.root)
@@ -130,8 +152,8 @@ class _Reading:
             heading = _heading_in(first)
             if heading is not None:
                 return heading, first
-            if first is element[0]:
-                return Heading(SECTION, "", markup.text_of(first)), first
+            if first is element[0] and (title := _title_in(first)):
+                return Heading(SECTION, "", title), first
         label = self.labels.get(element.get("id") or "")
         heading = heading_of(markup.shown(label)) if label else None
         if heading is not None:
@@ -177,22 +199,30 @@ class _Reading:
         """Take a line that is a heading; outside of every ``<section>``, one with a number opens a level."""
         element = _heading_around(inner)
         if self.open:
-            is_heading = element is not None and element is self.open[-1][0]
+            is_heading = element is not None and element is self.open[-1][0] and self.is_in_title(element)
             return is_heading or self.is_level(text) or self.is_title(element)
         if element is None:
             return self.is_level(text)
-        if element is self.opened:
-            return True
+        if element in self.begun:
+            return self.is_in_title(element) or self.is_level(text)
         heading = _heading_in(element)
         if heading is None:
             return self.is_title(element)
         if self.is_level(text):
             return True
-        self.opened = element
+        self.begun.add(element)
         top = self.drafts.drafts[0] if self.drafts.drafts else None
         if element.tag != "h1" or top is None or (top.kind, top.number) != (heading.kind, heading.number):
             self.current = self.drafts.add(heading, _line(element))
         return True
+
+    def is_in_title(self, element: etree._Element) -> bool:
+        """Whether a line of a heading is of its title: all are, or the first where the heading never ends."""
+        if _is_whole(element):
+            return True
+        first = element not in self.begun
+        self.begun.add(element)
+        return first
 
     def is_title(self, element: etree._Element | None) -> bool:
         """Whether an element is the title of a heading just above, which has only a number."""
@@ -209,7 +239,8 @@ class _Reading:
             or is_history(text)
         ):
             return False
-        draft.title, self.opened = text, element
+        draft.title = text
+        self.begun.add(element)
         if self.open:
             self.open[-1] = (element, self.open[-1][1])
         return True
@@ -280,10 +311,19 @@ def _line(element: etree._Element) -> int | None:
 
 def _heading_in(element: etree._Element) -> Heading | None:
     """The heading that an element is, with or without white space between the elements in it."""
-    heading = heading_of(markup.text_of(element))
-    if heading is None and len(element):
+    heading = heading_of(_title_in(element))
+    if heading is None and len(element) and _is_whole(element):
         heading = heading_of(markup.shown(" ".join(map(str, element.itertext()))))
     return heading
+
+
+def _title_in(element: etree._Element) -> str:
+    """The words of an element for a heading: only its first line, where it holds what no heading does."""
+    return markup.text_of(element) if _is_whole(element) else markup.first_line(element)
+
+
+def _is_whole(element: etree._Element) -> bool:
+    return len(element) == 0 or next(element.iterdescendants(*_NOT_IN_HEADINGS), None) is None
 
 
 def _called(element: etree._Element) -> str:

@@ -21,6 +21,7 @@ _BLOCKS: Final = HEADINGS | frozenset(
     | {"figcaption", "figure", "footer", "form", "header", "hr", "li", "main", "ol", "p", "pre", "section", "summary"}
     | {"table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "body", "html"}
 )
+_BOXES: Final = frozenset({"div", "p", "center", "br"})
 _CELLS: Final = ("td", "th")
 _WIDEST: Final = 100
 _TALLEST: Final = 1_000
@@ -119,6 +120,33 @@ def tree(text: str, name: str = "HTML") -> etree._Element | None:
 def shown(text: str) -> str:
     """Return text on one line, each run of white space as one space, a no-break space too."""
     return " ".join(text.split())
+
+
+def first_line(element: etree._Element) -> str:
+    """Return the words of an element up to the first block or line break in it."""
+    words: list[str] = []
+    waiting: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
+    words.append(element.text or "")
+    while waiting:
+        parent, children = waiting[-1]
+        child = next(children, None)
+        if child is None:
+            waiting.pop()
+            if waiting:
+                words.append(parent.tail or "")
+        elif child.tag in _BLOCKS or child.tag == "br":
+            begun = any(each and not each.isspace() for each in words)
+            if begun or child.tag not in _BOXES:
+                break
+            words.append(" ")
+            words.append(child.text or "")
+            waiting.append((child, iter(child)))
+        elif child.tag not in _UNSEEN:
+            words.append(child.text or "")
+            waiting.append((child, iter(child)))
+        else:
+            words.append(child.tail or "")
+    return shown("".join(words))
 
 
 def text_of(element: etree._Element) -> str:
@@ -248,12 +276,14 @@ class _Writer:
     def numbered(self, element: etree._Element, path: tuple[str, ...]) -> None:
         """Write a list that a browser numbers, and note what each item's label is."""
         number = _whole(element.get("start"), 1)
+        self.line(shown(element.text or ""), element)
         for child in element:
-            if child.tag == "ol":
-                self.numbered(child, path)
-                continue
             if child.tag != "li":
-                self.wrapped(child, path)
+                if child.tag == "ol":
+                    self.numbered(child, path)
+                elif child.tag not in _UNSEEN:
+                    self.wrapped(child, path)
+                self.line(shown(child.tail or ""), element)
                 continue
             number = _whole(child.get("value"), number)
             body = self.body()
@@ -263,6 +293,7 @@ class _Writer:
             self.wrapped(child, own)
             if self.body() is body and len(body.lines) > count:
                 body.items.insert(at, Item(own, first, body.length))
+            self.line(shown(child.tail or ""), element)
             number += 1
 
     def wrapped(self, element: etree._Element, path: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from random import Random
 
 import pytest
 from lxml import etree
@@ -282,6 +283,71 @@ def test_every_word_of_a_page_is_in_one_place(page: str) -> None:
     assert {word.lower() for word in given - kept} <= {"sec", *(each.kind for each in code.sections)}
     assert not kept - given
     assert not code.warnings
+
+
+TAGS = [
+    "p",
+    "div",
+    "ul",
+    "ol",
+    "li",
+    "table",
+    "tr",
+    "td",
+    "th",
+    "section",
+    "article",
+    "h2",
+    "h3",
+    "h4",
+    "b",
+    "span",
+    "dl",
+    "dt",
+    "dd",
+    "br",
+    "a",
+    "blockquote",
+    "pre",
+    "caption",
+    "thead",
+    "tbody",
+    "sup",
+    "header",
+    "footer",
+    "main",
+    "center",
+    "font",
+    "form",
+    "details",
+    "summary",
+]
+
+
+@pytest.mark.parametrize("seed", range(250))
+def test_no_word_of_a_page_is_lost_or_doubled_however_broken_it_is(seed: int) -> None:
+    chance = Random(seed)
+    pieces = ["<h1>Title 7 Land</h1>"]
+    for number in range(2, chance.randint(5, 60)):
+        tag, heading = chance.choice(TAGS), chance.choice(("h2", "h3", "h4"))
+        sections = (
+            f'<section id="s"><{heading}>Sec. 7-{number}. Name</{heading}>',
+            f"<{heading}>Sec. 7-{number}. Name</{heading}>",
+            f"<section><{heading}>Chapter {number} Name</{heading}>",
+            f"<section><{heading}>Foreword</{heading}>",
+            f"<p>§ 7-{number}. Name. ",
+            "</section>",
+        )
+        word = f" wd{number} "
+        pieces.append(chance.choice((word, word, f"<{tag}>", f"</{tag}>", sections[number % 6])))
+    page = "".join(pieces)
+    given = Counter(re.findall(r"wd\d+", " ".join(map(str, etree.fromstring(page, etree.HTMLParser()).itertext()))))
+    kept: Counter[str] = Counter()
+    for each in html.parse(page.encode(), "page.html").sections:
+        kept.update(re.findall(r"wd\d+", " ".join((each.title, each.text, *(note.text for note in each.notes)))))
+        for cell in (cell for table in each.tables for row in table.rows for cell in row):
+            assert each.text[cell.start : cell.end] == cell.text
+    assert kept == given
 
 
 def test_words_before_the_first_heading_are_told() -> None:
