@@ -28,7 +28,8 @@ CLIMATE_TOOLS = [
 ZONING_TOOLS = [
     "kg_ingest_code_section", "kg_ingest_use_permissions", "kg_ingest_dimensional_standards", "kg_ingest_definitions",
     "kg_build_summaries", "kg_rebuild_summary", "kg_query_section", "kg_query_permissions", "kg_query_standards",
-    "kg_query_definition", "kg_traverse_hierarchy", "kg_find_related", "review_claim", "kg_search_by_topic", "compare_zoning",
+    "kg_query_definition", "kg_traverse_hierarchy", "kg_find_related", "review_claim", "kg_search_by_topic",
+    "compare_zoning",
 ]  # fmt: skip
 PARLIAMENT_TOOLS = ["search_speeches", "get_speech", "list_speakers", "speech_stats", "ingest_speech"]
 SCHEMA_TOOLS = ["describe_schema", "find_terms", "sparql_examples", "sparql", "validate"]
@@ -76,7 +77,7 @@ def test_each_mount_serves_the_tools_of_its_tags(kg, path, names):
 
 @pytest.mark.parametrize(
     ("path", "tokens", "whole"),
-    [("/mcp", 4_000, 40_000), ("/mcp/parliament", 2_500, 40_000), ("/mcp/zoning", 4_300, 44_000)],
+    [("/mcp", 4_000, 40_000), ("/mcp/parliament", 2_500, 40_000), ("/mcp/zoning", 4_300, 46_000)],
 )
 def test_a_listing_is_lean(kg, path, tokens, whole):
     """What a model reads of the tools has about so many tokens at most; the schemas of results are for programs."""

@@ -65,7 +65,8 @@ class Permission(Lean):
     district_name: str | None = Field(None, description="Where it is another than the code")
     use: str
     permission: str | None = Field(
-        None, description="byRight, conditional, byRightWithConditions, notPermitted; absent: see as_recorded"
+        None,
+        description="byRight, conditional, byRightWithConditions, byRightOrConditional, notPermitted; else as_recorded",
     )
     as_recorded: str | None = Field(None, description="The level in the words of the source")
     conditions: list[str]
