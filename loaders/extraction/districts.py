@@ -23,7 +23,8 @@ _ABOUT: Final = re.compile(r"\b(?:districts?|zones?|zoning|overlays?)\b", re.IGN
 _KIND: Final = re.compile(
     r"\b(?:districts?|zones?|overlays?|residential|residence|commercial|industrial|business|agricultur\w+"
     r"|office|shopping"
-    r"|downtown|manufacturing|mixed|facilities|park|village|center|conservation|open space|planned|rural|family)\b",
+    r"|downtown|manufacturing|mixed|facilities|park|village|center|conservation|open space"
+    r"|planned|rural|family|density)\b",
     re.IGNORECASE,
 )
 _HEADING: Final = re.compile(

@@ -9,7 +9,7 @@ from typing import Final
 
 from loaders.extraction import districts as naming
 from loaders.extraction.districts import District
-from loaders.extraction.permissions import Level, UsePermission, level_of, review_in
+from loaders.extraction.permissions import Level, UsePermission, label_end, level_of, review_in
 from loaders.extraction.sections import Cell, Section, Table
 
 _USUAL: Final[Mapping[str, Level]] = {
@@ -180,6 +180,7 @@ def _cell(
     told: Sequence[str],
 ) -> Iterator[UsePermission]:
     name = without_marks(section, use).strip(" .;:")
+    name = name[label_end(name, 0, len(name)) :]
     raw = without_marks(section, cell).strip()
     match = _MARK.fullmatch(cell.text.strip())
     marks = [section.text[start:end].strip() for start, end in (*use.superscripts, *cell.superscripts)]

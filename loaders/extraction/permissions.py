@@ -50,7 +50,7 @@ _REVIEWED: Final = re.compile(
     re.IGNORECASE,
 )
 _HEAD: Final = re.compile(
-    r"(?:(?:the |these |all )?(?:following )?(?:(?:principal|primary|main|accessory|temporary"
+    r"(?:(?:the |these |all )?(?:following )?(?:are )?(?:(?:principal|primary|main|accessory|temporary"
     r"|land|and|or|permitted|allowed"
     r"|allowable|prohibited|conditional|special|specific|limited|by[- ]right|conditionally|uses?"
     r"|buildings|structures|activities)"
@@ -118,6 +118,9 @@ _SENTENCE: Final = re.compile(
 _LEVELS: Final = re.compile(r"\b(?:permitted|allowed|prohibited|conditional|special|right|subject)\b", re.IGNORECASE)
 _NO_USE: Final = re.compile(
     r"\b(?:shall|which|that|when|where|parking spaces?|height|setbacks?|distance|exceptions?|this)\b", re.I
+)
+_WHERE_FIRST: Final = re.compile(
+    r"(?:In|Within) (?:the|all|any|each|every) [^,:;.]{1,80}(?i:districts?|zones?)[^,:;.]{0,20}, ?"
 )
 _BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
 _ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
@@ -196,7 +199,8 @@ def permissions(
             heading = _under(replace(given, label=label), headings)
             headings.append(heading)
         elif not codes and (headed := naming.headed(words, known)):
-            place, place_label, heading = tuple(headed), label, titled
+            place, place_label = tuple(headed), label
+            heading = titled if titled is not None and level_of(words) in (None, titled.level) else None
         elif heading is not None and label and item and _style(label) != _style(item) and _PROSE.match(words):
             continue  # below a use, what it is subject to
         elif _is_end(words) or (heading is titled and not _may_be_item(words, label)):
@@ -243,7 +247,8 @@ def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> 
     named, colon, rest = line.partition(":")
     aside = re.search(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b", named)
     words = (named[: aside.start()] if aside else named).rstrip(". ")
-    head = _HEAD.match(words)
+    where = _WHERE_FIRST.match(words)
+    head = _HEAD.match(words, where.end() if where else 0)
     if head is None or not (_USES.search(words) or words.casefold() in _BARE_HEADS):
         return None
     if len(words.split()) > (60 if colon else 10) or not (_LEVELS.search(words) or _USES.search(words)):
@@ -265,7 +270,11 @@ def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> 
         words,
         conditions if not conditional else (),
         review_in(named) if conditional else None,
-        tuple(naming.placed(words, 0, len(words), known) or naming.named(words, known)),
+        tuple(
+            known
+            if (codes := naming.placed(words, 0, len(words), known)) == ()
+            else codes or naming.named(words, known)
+        ),
     )
 
 

@@ -71,6 +71,8 @@ _SUM: Final = re.compile(r"\b(?:total|totall?ing|combined|aggregate|sum)\b[^.;]{
 _OR_LESS: Final = re.compile(r"\bor (?:less|fewer|smaller|more|larger|greater)\b", re.IGNORECASE)
 """Words that go with the number before them alone."""
 _PAUSE: Final = re.compile(r"[,;]")
+_BRIEF: Final = 16
+"""Words at most of a line that is what the heading of its section says."""
 _SHORT: Final = 8
 """Words at most of a heading within a text."""
 _OF_WHAT: Final = re.compile(
@@ -142,6 +144,7 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
     own = {start: [code for code in codes if code in known] for start, _, codes in naming.starts(text)}
     found: list[Standard] = []
     listed: _List | None = None
+    titled = _list(f"{section.title}:", 0, len(section.title) + 1, "", "")
     place, place_label = None, ""
     for line in re.finditer(r"[^\n]+", text):
         start, end = line.span()
@@ -168,7 +171,8 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
             len(words.split()) <= _SHORT and not _SAYS_AS_VERB.search(words) and not any(measures(text, start, end))
         )
         head = None if heads else _head(text, body, end, listed.about if listed else section.title)
-        holds = None if heads else head or listed
+        brief = len(words.split()) <= _BRIEF and not _SAYS_AS_VERB.search(words)
+        holds = None if heads else head or listed or (titled if brief else None)
         read: list[Standard] = []
         for sentence in _sentences(text, body, end):
             goes_on = read and text[sentence[0] - 1 : sentence[0]] == ";" and _GOES_ON.match(text, *sentence)
