@@ -3,18 +3,20 @@
 Summaries are committed as they are written, so a build that is killed or interrupted has done what it has committed,
 and the next one goes on from there: the hashes of the inputs say what is left. What an endpoint has answered is
 committed at once, since it was paid for. One writer's current summaries are not replaced by a plainer one's: extracts
-never replace what a model or an agent has written of the same text. Of two builds at once in one process the second
-waits, and finds what the first has done.
+never replace what a model or an agent has written of the same text. Of two builds of a code at once in one process the
+second waits, and finds what the first has done.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from pyoxigraph import Literal
@@ -41,7 +43,8 @@ ENOUGH_FAILURES: Final = 5
 
 _SUMMARIES: Final = BASE + "id/summary/"
 _WAIT_S: Final = 0.2
-_BUILDING: Final = threading.Lock()
+_BUILDING: Final[defaultdict[tuple[Path, str], threading.Lock]] = defaultdict(threading.Lock)
+"""By data directory and municipality."""
 
 ALL_GRAPHS: Final = """
 SELECT ?graph ?section WHERE {
@@ -105,7 +108,7 @@ def build(
     """
     halt = threading.Event()
     writer = writer_for(kg, mode, sleep or halt.wait)
-    with _alone(on_progress):
+    with _alone(kg, municipality, on_progress):
         tree = hierarchy.latest(kg, municipality)
         return _Build(kg, tree, writer, municipality, on_progress, halt).run(tree.below(root), forced=anew)
 
@@ -122,22 +125,23 @@ def rebuild(
     municipality = hierarchy.municipality_of(kg.store.query, section)
     halt = threading.Event()
     writer = writer_for(kg, mode, sleep or halt.wait)
-    with _alone(on_progress):
+    with _alone(kg, municipality, on_progress):
         tree = hierarchy.latest(kg, municipality)
         work = _Build(kg, tree, writer, municipality, on_progress, halt)
         return work.run([*reversed(tree.above(section)), *tree.below(section)], forced={section})
 
 
 @contextmanager
-def _alone(on_progress: Progress | None) -> Iterator[None]:
-    """Wait until no other build runs; `on_progress` may raise meanwhile, which ends the wait."""
-    while not _BUILDING.acquire(timeout=_WAIT_S):
+def _alone(kg: KnowledgeGraph, municipality: str, on_progress: Progress | None) -> Iterator[None]:
+    """Wait until no other build of this code runs; `on_progress` may raise meanwhile, which ends the wait."""
+    lock = _BUILDING[kg.settings.data_dir, municipality]
+    while not lock.acquire(timeout=_WAIT_S):
         if on_progress is not None:
             on_progress(0, None, "waiting for another build to end")
     try:
         yield
     finally:
-        _BUILDING.release()
+        lock.release()
 
 
 class _Build:

@@ -12,7 +12,7 @@ import pytest
 
 from kg.errors import InvalidInputError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.summaries.building import ENOUGH_FAILURES, build
+from kg.summaries.building import ENOUGH_FAILURES, BuildReport, build
 from kg.summaries.hierarchy import latest
 from kg.summaries.instructions import checked
 from kg.summaries.scoring import by_chat
@@ -395,3 +395,16 @@ def test_sections_that_change_while_they_are_summarized_are_left_stale_and_those
     assert set(tree.summaries) == set(tree.heights)
     [left] = town.store.query("SELECT (COUNT(?s) AS ?n) WHERE { ?s a kg:Summary }")
     assert int(left["n"].value) == len(tree.heights)
+
+
+def test_two_builds_at_once_ask_for_each_summary_once(stand_in: Start, opened: Callable[..., KnowledgeGraph]) -> None:
+    server = stand_in()
+    town = opened(**settings(server))
+    reports: list[BuildReport] = []
+    builds = [threading.Thread(target=lambda: reports.append(build(town, TOWN, mode="chat"))) for _ in range(2)]
+    for each in builds:
+        each.start()
+    for each in builds:
+        each.join()
+    assert sorted((report.built, report.current, report.requests) for report in reports) == [(0, 8, 0), (8, 0, 8)]
+    assert len(server.asked) == 8
