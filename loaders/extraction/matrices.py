@@ -17,7 +17,7 @@ _USUAL: Final[Mapping[str, Level]] = {
     "ALLOWED": "byRight", "✓": "byRight", "✔": "byRight", "•": "byRight", "●": "byRight", "■": "byRight",
     "C": "conditional", "CU": "conditional", "CUP": "conditional", "S": "conditional", "SU": "conditional",
     "SE": "conditional", "SP": "conditional", "SUP": "conditional", "SLU": "conditional", "CONDITIONAL": "conditional",
-    "L": "byRightWithConditions", "PC": "byRightWithConditions", "P/C": "byRightWithConditions",
+    "L": "byRightWithConditions", "PC": "byRightWithConditions", "P/C": "byRightOrConditional",
     "PS": "byRightWithConditions", "A": "byRightWithConditions", "LIMITED": "byRightWithConditions",
     "N": "notPermitted", "NO": "notPermitted", "NP": "notPermitted", "-": "notPermitted", "–": "notPermitted",
     "—": "notPermitted", "--": "notPermitted", "PROHIBITED": "notPermitted", "NOT PERMITTED": "notPermitted",

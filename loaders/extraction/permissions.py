@@ -13,7 +13,7 @@ from loaders.extraction.citations import citations
 from loaders.extraction.districts import District
 from loaders.extraction.sections import Section
 
-Level = Literal["byRight", "byRightWithConditions", "conditional", "notPermitted"]
+Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]
 
 _LABEL: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"

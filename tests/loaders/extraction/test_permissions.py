@@ -234,3 +234,10 @@ def test_subsections_of_a_table_are_its_notes() -> None:
         "1", "1", "Uses", "section", 1, None, 0, made.text, (Subsection(("3",), start, len(made.text)),), made.tables
     )
     assert [each.conditions for each in matrices(noted, KNOWN)] == [["Only of stone."], []]
+
+
+def test_both_letters_in_a_cell_are_either_of_the_two() -> None:
+    assert permitted(with_table([["Use", "R-1", "R-2"], ["Shed", "P/C", "P"]]))["Shed", "R-1"] == (
+        "byRightOrConditional",
+        "P/C",
+    )
