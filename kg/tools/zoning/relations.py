@@ -78,12 +78,12 @@ class Related(Lean):
     citing: str
     citing_iri: str
     citing_title: str | None = None
-    citing_status: str | None = Field(None, description="E.g. repealed")
+    citing_status: str | None = None
     cited: str | None = Field(None, description="Section or law; absent: not known")
     cited_iri: str | None = None
     cited_title: str | None = None
     cited_status: str | None = None
-    law_type: str | None = Field(None, description="Of a cited law beside the code")
+    law_type: str | None = None
     relationship_type: str
     reads: str = Field(description="E.g. subjectTo: citing is subject to cited")
     raw_citation: str | None = None

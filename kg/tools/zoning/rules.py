@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import Field
 from pyoxigraph import NamedNode
@@ -47,11 +47,11 @@ class RuleEvidence(Lean):
     graph: str
     section: str | None = None
     section_iri: str | None = None
-    section_status: str | None = Field(None, description="E.g. repealed")
+    section_status: str | None = None
     spans: list[Span] | None = None
-    basis: Literal["stated", "extracted"] = Field(description="By the source, or found in its text by a program")
+    basis: str = Field(description="stated by the source, or extracted from text")
     recorded_in: str | None = Field(None, description="Column or row of a table")
-    method: str | None = Field(None, description="How it was extracted")
+    method: str | None = None
     confidence: float | None = None
     source: str | None = None
     sha256: str | None = None

@@ -58,7 +58,7 @@ class SectionLine(Lean):
     title: str
     level: int
     order: int
-    status: str | None = Field(None, description="E.g. repealed")
+    status: str | None = None
     depth: int | None = None
     parent_id: str | None = None
     children: int | None = None
