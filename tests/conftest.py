@@ -33,7 +33,7 @@ def pytest_unconfigure() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     timed = item.get_closest_marker("measures_time") is not None
-    with watched(at_all=not timed, processes=item.path.parent.name in WITH_PROCESSES):
+    with watched(at_all=not timed, processes=not timed and item.path.parent.name in WITH_PROCESSES):
         return (yield)
 
 

@@ -66,6 +66,7 @@ def test_the_headers_of_a_part_are_bounded(body: bytes, says: str) -> None:
         next(Payload(body, FORM).parts("B"))
 
 
+@pytest.mark.measures_time
 def test_parts_are_cut_off_one_by_one() -> None:
     """Who stops at the first part does not pay for a million others."""
     body = b"--B\r\n\r\n" * 20_000

@@ -211,6 +211,7 @@ def test_a_prefix_hides_no_query(client: TestClient) -> None:
     assert client.post("/shacl", json={"data": DATA, "shapes": shapes}).status_code == 403
 
 
+@pytest.mark.measures_time
 def test_many_at_once_wait_their_turn_or_are_sent_away(kg: KnowledgeGraph, client: TestClient) -> None:
     """A client has one place and a short queue; queries are answered meanwhile."""
     done = threading.Event()

@@ -126,6 +126,7 @@ def test_all_of_the_grammar_can_be_read(query: str) -> None:
     assert parse(query) is not None
 
 
+@pytest.mark.measures_time
 def test_what_is_too_large_or_too_deep_is_not_read_and_takes_no_time() -> None:
     start = time.perf_counter()
     assert parse("SELECT * {" + "{" * 5_000 + "}" * 5_000 + "}") is None

@@ -90,6 +90,7 @@ def test_a_text_of_many_readings_is_refused() -> None:
     check_query("ASK { " + "?a <http://e/#SERVICE> " * (MAX_AMBIGUOUS + 1) + "}")
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_no_text_takes_more_than_linear_time(piece: str) -> None:
     """Four times the text, about four times the time: sixteen times would be a square."""

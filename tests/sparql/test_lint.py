@@ -180,6 +180,7 @@ def test_most_mistakes_are_told_the_right_repair_and_right_queries_nothing(schem
     assert [str(case.right) for case in cases if check(str(case.right), schema)] == []
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize(
     "body",
     [

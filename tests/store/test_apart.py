@@ -69,6 +69,7 @@ def test_what_a_parser_says_of_a_long_text_is_explained() -> None:
     assert "the prefix foo: is not declared" in str(error)
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize("text", [BRACKETS, WORDS], ids=["brackets", "words"])
 def test_a_hostile_text_costs_this_process_next_to_nothing(text: str) -> None:
     started = time.process_time()

@@ -93,6 +93,7 @@ def test_nodes_within_triple_terms_are_named_too() -> None:
     assert "_:" not in str(triple)
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize("nodes", [8, 40])
 def test_a_graph_made_to_take_for_ever_is_refused_at_once(nodes: int) -> None:
     clique = [Triple(BlankNode(f"n{a}"), P, BlankNode(f"n{b}")) for a, b in itertools.permutations(range(nodes), 2)]

@@ -56,6 +56,7 @@ def test_a_name_is_most_like_itself_and_folding_is_done_once(text):
         assert Names([(0, text), (1, "entirely different")]).like(text, 1)[0].number == 0
 
 
+@pytest.mark.measures_time
 def test_tens_of_thousands_of_names_are_not_gone_through_for_each_question():
     chance = random.Random(5)
     words = ["".join(chance.choices(string.ascii_lowercase, k=chance.randint(4, 9))) for _ in range(8_000)]

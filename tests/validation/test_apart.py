@@ -54,6 +54,7 @@ def test_ill_formed_shapes_are_refused_by_rule(shapes: str, rule: str) -> None:
     assert len(str(caught.value)) < 2_000
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize(
     ("shapes", "data"),
     [

@@ -89,6 +89,7 @@ def test_a_parameter_has_a_name_that_a_variable_may_have(name: str) -> None:
         check(component + BOAT + f"<urn:x/{name}> 1 .")
 
 
+@pytest.mark.measures_time
 def test_many_different_values_are_looked_at_once_each() -> None:
     """What is asked of each literal does not depend on how many there were."""
     lexicon = Lexicon()
@@ -100,6 +101,7 @@ def test_many_different_values_are_looked_at_once_each() -> None:
     assert lexicon.encode(Literal("7", datatype=XSD.integer)) == Literal("7", datatype=XSD.integer)
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize(
     "shapes",
     [

@@ -223,6 +223,7 @@ def seconds(text: str) -> float:
     return time.process_time() - started
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize(
     "unit",
     [

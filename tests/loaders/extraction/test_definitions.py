@@ -107,6 +107,7 @@ def test_whatever_the_text_terms_and_meanings_stand_in_it(text: str) -> None:
         assert each.text.strip()
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize(
     "unit", ["“Shed” means a hut.\n", "Shed\n", "“", "(a) (b) ", "Shed: ", "the term “", "Shed\nA hut.\n"]
 )

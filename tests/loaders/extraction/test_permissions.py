@@ -213,6 +213,7 @@ def test_whatever_the_text_uses_stand_in_it(text: str) -> None:
     assert isinstance(districts([section(text, "Districts")]), dict)
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize(
     "unit", ["Permitted Uses:\nSheds.\n", "Sheds (see § 3-1). ", "R-1, ", "permitted uses ", "Barns are permitted. "]
 )

@@ -188,6 +188,7 @@ def test_whatever_the_text_values_stand_in_it(text: str) -> None:
         assert (each.value is None) == (each.unit is None)
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize(
     "unit",
     [
