@@ -8,7 +8,7 @@ What ``<cite>`` marks is kept with its offsets, in the text or in the annotation
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -34,11 +34,11 @@ _SUBHEADING, _AFTERTEXT, _ANNOTATIONS = f"{_N}subheading", f"{_N}aftertext", f"{
 _ANNOTATION, _CITE, _TABLE = f"{_N}annotation", f"{_N}cite", f"{_N}table"
 _INCLUDE: Final = "{http://www.w3.org/2001/XInclude}include"
 _VALUE: Final = "{https://code.dccouncil.us/schemas/codify}value"
-_APART: Final = frozenset({_NUM, _HEADING, _REASON, _PREFIX})
-"""What says what a level is, beside its words."""
 _LEVELS: Final = frozenset({_CONTAINER, _SECTION, _SUBHEADING, _INCLUDE})
 """What a container holds that has words of its own."""
 _SAID: Final = frozenset({_NUM, _HEADING, _REASON})
+"""What says what a level is, beside its words."""
+_OTHER_NOTE: Final = "Note"
 _DEEPEST: Final = 200
 """Levels that containers nest at most. Elements nest to 256 levels, which is where the parser refuses a file."""
 
@@ -129,7 +129,7 @@ class _Reading:
                 self.section(child, under, None)
             elif child.tag == _SUBHEADING:
                 under = self.subheading(_all(child), draft)
-        content = _content(element, _APART | _LEVELS)
+        content = _content(element, _SAID | {_PREFIX}, _LEVELS)
         if content.text or content.notes:
             draft.content = content
         draft.status = _words(element, _REASON).lower() or None
@@ -173,7 +173,7 @@ class _Reading:
             self.warnings.append(f"{name}: its root is {root.tag}, neither a section nor a container; it is left out")
 
     def section(self, element: etree._Element, parent: Draft | None, name: str | None) -> Draft:
-        said = {child.tag: _all(child) for child in element if child.tag in _SAID}
+        said = {tag: _words(element, tag) for tag in _SAID}
         draft = Draft(SECTION, said.get(_NUM, ""), said.get(_HEADING, ""), parent, content=_content(element), file=name)
         draft.status = said.get(_REASON, "").lower() or None
         self.drafts.append(draft)
@@ -213,8 +213,12 @@ def _all(element: etree._Element) -> str:
     return markup.shown("".join(map(str, element.itertext())))
 
 
-def _content(element: etree._Element, apart: frozenset[str] = _APART) -> Content:
-    """What an element holds of its own; the words of what is not known are words like others."""
+def _content(element: etree._Element, said: Set[str] = _SAID, levels: Set[str] = frozenset()) -> Content:
+    """What an element holds of its own, beside what says what it is, each once, and the levels in it.
+
+    The words of what is not known are words like others.
+    """
+    apart = {element.find(tag) for tag in said}
     writing = _Writing()
     notes: list[Note] = []
     writing.loose(element.text)
@@ -224,7 +228,7 @@ def _content(element: etree._Element, apart: frozenset[str] = _APART) -> Content
             writing.para(child, ())
         elif tag == _ANNOTATIONS:
             notes += _notes(child)
-        elif tag not in apart:
+        elif tag not in levels and child not in apart:
             writing.text(child)
         writing.loose(child.tail)
     writing.end()
@@ -233,22 +237,29 @@ def _content(element: etree._Element, apart: frozenset[str] = _APART) -> Content
     return Content("\n".join(body.lines), unique(iter(found)), body.tables, writing.citations, notes)
 
 
+def _rows(table: WrittenTable) -> Iterator[str]:
+    """The rows of a table as text, and after each those of the tables in it."""
+    for row in table.rows:
+        yield " | ".join(cell.text for cell in row)
+        for nested in (nested for cell in row for nested in cell.nested):
+            yield from _rows(nested)
+
+
 def _notes(element: etree._Element) -> Iterator[Note]:
+    if loose := markup.shown(element.text or ""):
+        yield Note(loose, _OTHER_NOTE)
     for child in element:
         text, citations, tables = _flat(child)
         for table in tables:
-            rows = (" | ".join(cell.text for cell in row) for row in _table(table).rows)
-            text = " ".join(filter(None, (text, *rows)))
+            text = " ".join(filter(None, (text, *_rows(_table(table)))))
         document, path = child.get("doc"), child.get("path")
         if (document or path) and text:
             citations.insert(0, Citation(0, len(text), path, document))
         if text:
-            yield Note(
-                text,
-                child.get("type") or (HISTORY if child.tag == _ANNOTATION else "Note"),
-                citations,
-                child.get("eff"),
-            )
+            kind = child.get("type") or (HISTORY if child.tag == _ANNOTATION else _OTHER_NOTE)
+            yield Note(text, kind, citations, child.get("eff"))
+        if loose := markup.shown(child.tail or ""):
+            yield Note(loose, _OTHER_NOTE)
 
 
 @dataclass(slots=True)
@@ -285,6 +296,7 @@ class _Writing:
     def para(self, element: etree._Element, path: tuple[str, ...]) -> None:
         start = None
         heading = None
+        outer = path
         self.loose(element.text)
         for child in element:
             tag = child.tag
@@ -306,7 +318,7 @@ class _Writing:
             else:
                 self.text(child)
             self.loose(child.tail)
-        if start is not None:
+        if start is not None and path != outer:
             self.end()
             self.subsections.append(Subsection(path, start, self.body.length, heading))
 

@@ -176,6 +176,24 @@ def test_words_that_no_element_of_the_schema_holds_are_kept(tmp_path: Path) -> N
     assert [each.text for each in code.sections[1].notes] == ["Said x | y"]
 
 
+def test_paragraphs_without_a_label_are_no_subsections_and_what_is_said_twice_is_text(tmp_path: Path) -> None:
+    (tmp_path / "index.xml").write_text(
+        f'<container xmlns="{dc.NAMESPACE}"><prefix>Title</prefix><num>9</num><heading>Odd</heading><section>'
+        "<num>9-1</num><heading>One</heading><heading>Two</heading><prefix>Sub</prefix>"
+        "<para><heading>First.</heading><text>a</text></para><para><heading>Second.</heading><text>b</text></para>"
+        "<para><num>(a)</num><text>c</text></para><annotations>loose<annotation>Old</annotation>tail</annotations>"
+        "</section></container>"
+    )
+    section = dc.read(tmp_path / "index.xml").sections[1]
+    assert (section.title, section.text) == ("One", "Two\nSub\nFirst. a\nSecond. b\n(a) c")
+    assert [each.path for each in section.subsections] == [("a",)]
+    assert [(each.kind, each.text) for each in section.notes] == [
+        ("Note", "loose"),
+        ("History", "Old"),
+        ("Note", "tail"),
+    ]
+
+
 def test_what_a_file_includes_is_looked_for_beside_it(tmp_path: Path) -> None:
     (tmp_path / "c" / "s").mkdir(parents=True)
     head = f'xmlns="{dc.NAMESPACE}" xmlns:xi="http://www.w3.org/2001/XInclude"'

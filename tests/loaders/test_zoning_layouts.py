@@ -287,8 +287,8 @@ def test_every_word_of_a_page_is_in_one_place(page: str) -> None:
 
 TAGS = re.findall(
     r"\w+",
-    "p div ul ol li table tr td th section article h2 h3 h4 b span dl dt dd br a blockquote pre caption thead tbody sup "
-    "header footer main center font form details summary",
+    "p div ul ol li table tr td th section article h2 h3 h4 b span dl dt dd br a blockquote pre caption thead tbody "
+    "sup header footer main center font form details summary",
 )
 
 
