@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from kg import bundle
+from kg import bundle, interruption
 from kg.console import put
 from kg.errors import QuadciteError
 from kg.store.lock import holder
@@ -111,8 +111,8 @@ MISSPELT: Final = "SELECT ?text WHERE { ?passage a kg:Passage ; dcterms:partOf ?
 
 def run() -> None:
     """Play the demo. Raises QuadciteError when any answer is not what the fixtures say."""
-    with tempfile.TemporaryDirectory(prefix="quadcite-demo-") as folder:
-        data_dir = Path(folder) / "kg-data"
+    with interruption.temporary_folder() as folder:
+        data_dir = folder / "kg-data"
         _load(data_dir)
         with server(data_dir) as address:
             cited = _ask(address)

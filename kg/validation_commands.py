@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from kg import console
+from kg import console, interruption
 from kg.settings import settings_for
 
 if TYPE_CHECKING:
@@ -307,10 +306,11 @@ def _trial(places: Sequence[str], source: str) -> Check:
     from kg.validation.report import Violation
     from loaders import pipeline
 
-    with tempfile.TemporaryDirectory(prefix="quadcite-validate-") as name:
-        folder = Path(name)
-        with KnowledgeGraph.open(folder, settings_for(folder)) as kg:
-            report = pipeline.load(kg, source, list(places), index=False)
+    with (
+        interruption.temporary_folder() as folder,
+        KnowledgeGraph.open(folder, settings_for(folder)) as kg,
+    ):
+        report = pipeline.load(kg, source, list(places), index=False)
     found = [Violation(None, f"{each.record}: {each.reason}", source=each.source) for each in report.rejections]
     return Check(found, console.counted(report.loaded + report.rejected, f"{source} record"))
 

@@ -1,9 +1,11 @@
-"""A signal that Python drops, because it came within a finalizer, is raised again."""
+"""A signal is not lost where Python drops it, and does not come between steps that belong together."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,4 +36,34 @@ def test_a_signal_that_was_dropped_is_raised_again_and_closing_is_left_alone(nam
         [sys.executable, "-c", SCRIPT.format(name=name)], capture_output=True, text=True, timeout=25, check=False
     )
     assert done.stdout.split() == ["dropped", "closed"]
+    assert done.returncode in (-2, 130) if name == "SIGINT" else done.returncode == 143
+
+
+BETWEEN = """
+import os, signal, tempfile
+from pathlib import Path
+from kg import interruption
+interruption.listen()
+made = tempfile.mkdtemp
+def interrupted(*args, **kwargs):
+    folder = made(*args, **kwargs)
+    os.kill(os.getpid(), signal.{name})
+    return folder
+tempfile.mkdtemp = interrupted
+try:
+    with interruption.temporary_folder():
+        print("entered")
+finally:
+    print(list(Path(tempfile.gettempdir()).iterdir()))
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_folder_goes_although_the_signal_comes_while_it_is_made(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BETWEEN.format(name=name)], capture_output=True, text=True, timeout=25, check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert "entered" not in done.stdout
+    assert list(tmp_path.iterdir()) == []
     assert done.returncode in (-2, 130) if name == "SIGINT" else done.returncode == 143

@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 import duckdb
 import numpy as np
 
+from kg import interruption
 from kg.errors import SourceError, StoreError
 from loaders.readers.formats import Row, Sheet, open_sheet
 from loaders.readers.locations import File
@@ -100,11 +101,11 @@ class Tables:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="quadcite-", ignore_cleanup_errors=True))
+            folder = stack.enter_context(interruption.temporary_folder())
             self.db = stack.enter_context(
                 duckdb.connect(
-                    Path(folder) / "staging.duckdb",
-                    config={**_ENGINE, "temp_directory": folder, "preserve_insertion_order": "false"},
+                    folder / "staging.duckdb",
+                    config={**_ENGINE, "temp_directory": str(folder), "preserve_insertion_order": "false"},
                 )
             )
             self._stack = stack.pop_all()
@@ -256,8 +257,8 @@ def copy_parquet(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
     """Write, for each target, the rows of a Parquet file with these numbers, in this order. Raises SourceError."""
     numbers = sorted({number - 1 for each in wanted.values() for number in each})
     with (
-        tempfile.TemporaryDirectory(prefix="quadcite-", ignore_cleanup_errors=True) as folder,
-        duckdb.connect(Path(folder) / "rows.duckdb", config={**_ENGINE, "temp_directory": folder}) as db,
+        interruption.temporary_folder() as folder,
+        duckdb.connect(folder / "rows.duckdb", config={**_ENGINE, "temp_directory": str(folder)}) as db,
         _engine(f"{path}: rows cannot be taken out of it"),
     ):
         source = _parquet(path, "file_row_number = true")
