@@ -112,7 +112,8 @@ class _Descending:
         self.top_k, self.endpoint = top_k, endpoint
         self.tree = hierarchy.kept(kg, municipality)
         self.notes: list[str] = []
-        self.known: dict[str, Score] = {}
+        self.known: dict[str, tuple[Score, str]] = {}
+        """The score of each section, and which one at or below it has that."""
         self.scored_by = ""
         self.units = [section for section in self.tree.order if self.tree.sections[section].text_sha256 is not None]
         """What plain search ranks too."""
@@ -166,35 +167,46 @@ class _Descending:
                 failed, self.endpoint = f" (not by ratings: {self.endpoint.name} gave none)", None
         if not self.known:
             self.score_all()
-        return self.scored_by + failed, [self.known[section] for section in level]
+        return self.scored_by + failed, [self.told(section) for section in level]
 
     def score_all(self) -> None:
         """Score every section by the best of what speaks for itself and for those below it."""
         tree = self.tree
-        listed = [section for section in tree.order if section in tree.heights]
+        layout = self.layout()
         found = {each.iri: each for each in self.searched(len(self.units))}
-        places = {section: place for place, section in enumerate(listed)}
-        evidence = [
-            Evidence(
-                standing_for(tree, section),
-                section in tree.summaries,
-                [places[above] for above in tree.above(section) if above in places],
-                found.get(section),
-            )
-            for section in listed
-        ]
-        self.scored_by, scores = by_evidence(self.kg, self.municipality, self.question, evidence)
-        best = {section: (score, section) for section, score in zip(listed, scores, strict=True)}
-        for section in reversed(listed):
+        texts = [found.get(section) for section in layout]
+        self.scored_by, scores = by_evidence(self.kg, self.municipality, self.question, list(layout.values()), texts)
+        best = {section: (score, section) for section, score in zip(layout, scores, strict=True)}
+        for section in reversed(layout):
             # Of equals the section itself, then its first part.
             best[section] = max(
                 [best[section], *(best[part] for part in tree.parts(section))], key=lambda each: each[0].value
             )
-        for section, (score, through) in best.items():
-            if through == section and tree.parts(section) and section in found:
-                self.ends.add(section)
-            below = "" if through == section else f", for {tree.sections[through].name}, which is below it"
-            self.known[section] = Score(score.value, score.reason + below)
+        self.known = best
+        self.ends = {each for each in self.units if best[each][1] == each and each in found and tree.parts(each)}
+
+    def layout(self) -> dict[str, Evidence]:
+        """Return what each section is scored by, in the order of the code; it is kept for as long as the tree."""
+        tree, key = self.tree, ("summary evidence", self.municipality)
+        known: tuple[Hierarchy, dict[str, Evidence]] | None = self.kg.memory.get(key)
+        if known is not None and known[0] is tree:
+            return known[1]
+        places = {section: place for place, section in enumerate(each for each in tree.order if each in tree.heights)}
+        made = {
+            section: Evidence(
+                standing_for(tree, section),
+                section in tree.summaries,
+                [places[above] for above in tree.above(section) if above in places],
+            )
+            for section in places
+        }
+        return self.kg.memory.keep(key, (tree, made))[1]
+
+    def told(self, section: str) -> Score:
+        """Return the score of a section, which says what of it, or below it, was so near."""
+        score, through = self.known[section]
+        below = "" if through == section else f", for {self.tree.sections[through].name}, which is below it"
+        return Score(score.value, score.reason + below)
 
     def searched(self, limit: int) -> Sequence[Found]:
         """Return what plain search has, at least its first `limit`; it is asked once."""

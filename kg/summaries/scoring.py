@@ -8,9 +8,11 @@ of the summaries on its path: its own, which is about all of it, and those above
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from kg.errors import UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
@@ -42,41 +44,53 @@ and their texts; and words alone, where there is no embedding model."""
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What there is to score a section by."""
+    """What there is to score a section by, whatever is asked."""
 
     text: str
     """Heading and summary, or the heading alone."""
     summarized: bool
     above: Sequence[int]
     """The places of the sections above it, among all."""
-    found: Candidate | None
-    """What plain search knows of its text; None where that is not in the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score, higher is nearer, or a rating from 0 to 1. `reason` says what made it."""
+    """A score, higher is nearer, or a rating from 0 to 1. `made_of` says what made it."""
 
     value: float
-    reason: str = ""
+    made_of: str | Mapping[str, float] = ""
+
+    @property
+    def reason(self) -> str:
+        """What made it, in words."""
+        if isinstance(self.made_of, str):
+            return self.made_of
+        return ", ".join(f"{name} {value:.2f}" for name, value in self.made_of.items())
 
 
 def by_evidence(
-    kg: KnowledgeGraph, municipality: str, question: str, sections: Sequence[Evidence]
+    kg: KnowledgeGraph,
+    municipality: str,
+    question: str,
+    sections: Sequence[Evidence],
+    texts: Sequence[Candidate | None],
 ) -> tuple[str, list[Score]]:
-    """Return what was compared, and a score for each of `sections`, which are all of a code."""
+    """Return what was compared, and a score for each of `sections`, which are all of a code.
+
+    `texts` is what plain search knows of each one's own; None where that is not in the index.
+    """
     by_model, cosines = by_vectors(kg, municipality, question, [each.text for each in sections])
-    known = [each.found for each in sections if each.found is not None]
+    known = [each for each in texts if each is not None]
     words = max((each.bm25 for each in known), default=0.0)
     fusion = Fusion(words, max(cosines, default=0.0))
     scores = []
-    for section, cosine in zip(sections, cosines, strict=True):
+    for section, found, cosine in zip(sections, texts, cosines, strict=True):
         told = {"summary" if section.summarized else "heading": cosine}
         meaning = cosine
         above = [cosines[place] for place in section.above if sections[place].summarized]
-        if section.found is not None:
-            share = section.found.bm25 / words if words > 0 else 0.0
-            vector = section.found.cosine if by_model else None
+        if found is not None:
+            share = found.bm25 / words if words > 0 else 0.0
+            vector = found.cosine if by_model else None
             # Without a vector it is taken to mean as much as its words say, as in plain search.
             meaning = share * fusion.top_cosine if vector is None else vector
             if section.summarized:
@@ -86,8 +100,8 @@ def by_evidence(
             elif vector is not None:
                 told.clear()  # the heading is searched with the text anyway
             told |= ({} if vector is None else {"text": vector}) | ({"words": share} if share > 0 else {})
-        score = fusion.score(section.found.bm25 if section.found is not None else 0.0, meaning)
-        scores.append(Score(score, ", ".join(f"{name} {value:.2f}" for name, value in told.items())))
+        score = fusion.score(found.bm25 if found is not None else 0.0, meaning)
+        scores.append(Score(score, told))
     return (SUMMARIES_AND_TEXTS if known else SUMMARIES) if by_model else WORDS, scores
 
 
@@ -101,7 +115,7 @@ def by_vectors(kg: KnowledgeGraph, municipality: str, question: str, texts: Sequ
     made_by, rows = vectors.of_code(kg, municipality, texts)
     if made_by != asked_by:
         made_by, rows, asked = vectors.WORDS, vectors.by_words(texts), vectors.by_words([question])
-    return made_by != vectors.WORDS, [round(float(cosine), 4) for cosine in rows @ asked[0]]
+    return made_by != vectors.WORDS, np.round(rows @ asked[0], 4).tolist()
 
 
 def by_chat(endpoint: ChatEndpoint, question: str, texts: Sequence[str]) -> list[Score]:
