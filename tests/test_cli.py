@@ -58,9 +58,9 @@ def answer(*arguments: object) -> Any:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with the climate fixtures in it, which no test changes."""
+    """A data directory with the climate fixtures in it and their vectors, which no test changes."""
     folder = tmp_path_factory.mktemp("cli") / "kg-data"
-    result = run("load", "climate", CLIMATE, "--data-dir", folder, "--json")
+    result = run("load", "climate", CLIMATE, "--data-dir", folder, "--wait", "--json")
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert set(report) == REPORT
@@ -81,9 +81,11 @@ def test_the_version_is_the_packages() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["load", "search", "query", "status", "validate", "why", "reindex", "serve", "models", "demo", "backup"]
-    + ["summaries build", "summaries status"],
-)
+    [
+        "load", "search", "query", "status", "validate", "why", "reindex", "serve", "models", "demo", "backup",
+        "summaries build", "summaries status",
+    ],
+)  # fmt: skip
 def test_every_command_explains_itself(command: str) -> None:
     result = run(*command.split(), "--help")
     assert result.exit_code == 0

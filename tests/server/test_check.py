@@ -22,7 +22,7 @@ QUERY = "PREFIX x: <http://x/> SELECT * { ?d dcterms:titel ?t ; foo:bar ?u ; x:y
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     folder = tmp_path_factory.mktemp("data")
-    with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as kg:  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:  # type: ignore[call-arg]
         load(kg, "climate", [str(ROOT / "fixtures" / "climate")])
         yield TestClient(Starlette(routes=routes(kg, Threads())))
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory: pytest.TempPathFactory) -> Schema:
     folder = tmp_path_factory.mktemp("data")
-    with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as kg:
+    with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:
         load(kg, "wikibase", [str(ROOT / "fixtures" / "wikibase")], base="climate")
         load(kg, "climate", [str(ROOT / "fixtures" / "climate")])
         return measure(kg)
@@ -35,7 +35,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Schema:
 def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
     """The schema of a graph with records of every source: what queries that ship are about."""
     folder = tmp_path_factory.mktemp("data")
-    with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as kg:
+    with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:
         load(kg, "wikibase", [str(ROOT / "fixtures" / "wikibase")], base="climate")
         for source in ("climate", "hansard"):
             load(kg, source, [str(ROOT / "fixtures" / source)])

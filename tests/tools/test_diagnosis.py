@@ -21,7 +21,9 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = tmp_path_factory.mktemp("data")
-    with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as opened:
+    with KnowledgeGraph.open(
+        folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)
+    ) as opened:
         load(opened, "climate", [str(ROOT / "fixtures" / "climate")])
         yield opened
 
