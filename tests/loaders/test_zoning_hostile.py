@@ -29,6 +29,7 @@ def entry_code(sections: list[dict[str, object]]) -> Code:
     return entries.parse(json.dumps({"municipality": "Ebb", "state": "UT", "sections": sections}).encode(), "e.json")
 
 
+@pytest.mark.measures_time
 @pytest.mark.parametrize(
     "read",
     [
