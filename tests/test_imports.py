@@ -28,7 +28,7 @@ LAYERS = [
 LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}
 COMPOSITION_ROOTS = {"kg/cli.py", "kg/server/app.py", "kg/quarantine_commands.py", "kg/validation_commands.py"}
 
-LOADERS_KNOW = {"kg.errors", "kg.settings", "kg.vocabulary", "kg.bundle", "kg.upstream"}
+LOADERS_KNOW = {"kg.interruption", "kg.errors", "kg.settings", "kg.vocabulary", "kg.bundle", "kg.upstream"}
 PIPELINE_KNOWS = LOADERS_KNOW | {
     "kg.knowledge_graph",
     "kg.validation",
