@@ -22,6 +22,7 @@ from kg import __version__, provenance
 from kg.errors import InvalidInputError, ModelError, QuadciteError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.search.healing import Healed, Progress, heal, text_units
+from kg.tools.dereferencing import node_of
 from kg.tools.model import DatasetCheck, SearchFilters
 from kg.tools.overview import health
 from kg.tools.passages import search as search_passages
@@ -95,7 +96,7 @@ def why(
         subject, predicate, value = _terms(triple)
         found = provenance.why_triple(ask, subject, predicate, value)
     elif iri is not None:
-        found = provenance.why_iri(ask, _node(iri))
+        found = provenance.why_iri(ask, node_of(iri))
     else:
         raise InvalidInputError("why takes an iri or a triple")
     return {"explanations": [each.to_dict() for each in found], "text": "\n\n".join(map(str, found))}
@@ -249,13 +250,6 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
 def _wait(kg: KnowledgeGraph, on_progress: Progress) -> None:
     """Wait until no vector is pending. Raises ModelError when none can be made."""
     kg.search.wait(lambda now: on_progress(now.units - now.pending_vectors, now.units, "making vectors"))
-
-
-def _node(iri: str) -> NamedNode:
-    try:
-        return NamedNode(iri)
-    except ValueError as error:
-        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}") from None
 
 
 def _terms(texts: Sequence[str]) -> tuple[NamedNode, NamedNode, NamedNode | Literal]:

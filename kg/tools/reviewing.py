@@ -13,10 +13,11 @@ from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance.promotion import CLAIMED, Verdicts
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
+from kg.tools.dereferencing import node_of
 from kg.tools.model import Result
 from kg.tools.reading import Reader, iri_of
 from kg.tools.user_graphs import UserGraphs
-from kg.vocabulary import KG
+from kg.vocabulary import KG, PROV_GRAPH
 
 REVIEWS: Final = NamedNode(CURATED + "reviews")
 
@@ -26,7 +27,7 @@ SELECT ?subject ?predicate ?object ?graph WHERE {
 }"""
 
 STANDS: Final = """
-ASK { GRAPH ?graph { $subject $predicate $object } FILTER(?graph != <https://w3id.org/quadcite/graph/prov>) }"""
+ASK { GRAPH ?graph { $subject $predicate $object } FILTER(?graph != $prov) }"""
 
 Verdict = Literal["accept", "reject"]
 _PREDICATES: Final = {"accept": KG.accepts, "reject": KG.rejects}
@@ -56,7 +57,7 @@ def review_claim(
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").
     Next: `kg_find_related`.
     """
-    node = _node(claim)
+    node = node_of(claim.strip().removeprefix("<").removesuffix(">"))
     reader = Reader(kg)
     rows = list(reader.rows("the claim", bind(CLAIM, claim=node)))
     found = next((row for row in rows if iri_of(row["graph"]).startswith(CLAIMED)), None)
@@ -69,7 +70,7 @@ def review_claim(
     UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, _PREDICATES[verdict], node)], sender)
     subject, predicate = NamedNode(iri_of(found["subject"])), NamedNode(iri_of(found["predicate"]))
     value = found["object"] if isinstance(found["object"], Text) else NamedNode(iri_of(found["object"]))
-    stands = kg.store.query(bind(STANDS, subject=subject, predicate=predicate, object=value))
+    stands = kg.store.query(bind(STANDS, subject=subject, predicate=predicate, object=value, prov=PROV_GRAPH))
     result = Reviewed(
         claim=node.value,
         verdict=verdict,
@@ -86,10 +87,3 @@ def review_claim(
     if verdict == "reject" and result.asserted:
         result.notes.append("Another claim, or a source, says the same.")
     return reader.finish(result)
-
-
-def _node(iri: str) -> NamedNode:
-    try:
-        return NamedNode(iri.strip().removeprefix("<").removesuffix(">"))
-    except ValueError as error:
-        raise InvalidInputError(f"claim: {iri[:200]!r} is no IRI: {error}") from None

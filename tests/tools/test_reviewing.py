@@ -274,7 +274,7 @@ def test_an_edge_written_by_a_person_yields_to_the_promoted_one(kg: KnowledgeGra
 
 @pytest.mark.parametrize("given", ["", "no iri", "urn:nothing"])
 def test_what_is_no_claim_is_refused(kg: KnowledgeGraph, given: str) -> None:
-    with pytest.raises((InvalidInputError, NotFoundError), match=r"no IRI|kg_find_related"):
+    with pytest.raises((InvalidInputError, NotFoundError), match=r"absolute IRI|kg_find_related"):
         review_claim(kg, given, "accept")
     assert not kg.store.graph(REVIEWS)
 

@@ -14,7 +14,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, parse
 from kg import bundle
 from kg.store.protocol import Term
 from kg.tools.schema.ontology import ontology as statements
-from kg.vocabulary import BASE, OWL, RDF, RDFS, SCHEMA, SH, SKOS, XSD, curie
+from kg.vocabulary import BASE, OWL, RDF, RDFS, SCHEMA, SH, SKOS, curie
 
 Said = Mapping[Term, Mapping[NamedNode, Sequence[Term]]]
 
@@ -244,8 +244,3 @@ def foreign(iri: str, label: str) -> str:
     name = short(iri)
     whose = "another vocabulary" if name.startswith("<") else f"{name.partition(':')[0]}:"
     return f"{label}, as {whose} defines it"
-
-
-def is_literal_type(iri: str) -> bool:
-    """Return whether an IRI names a datatype of literals."""
-    return iri.startswith((XSD.iri, f"{RDF.iri}langString"))
