@@ -241,8 +241,8 @@ class Lexicon:
 
 
 def words(name: str) -> list[str]:
-    """Return the words of a local name or label in lower case, without the ``s`` of a plural."""
-    return [_singular(word.casefold()) for word in _WORD.findall(unquote(name))]
+    """Return the words of a local name or label in lower case and in the singular."""
+    return [singular(word.casefold()) for word in _WORD.findall(unquote(name))]
 
 
 def local_name(iri: str) -> str:
@@ -256,9 +256,15 @@ def namespace_of(iri: str) -> str:
     return iri.removesuffix(local_name(iri))
 
 
-def _singular(word: str) -> str:
+def singular(word: str) -> str:
+    """Return an English word in lower case without the ending of a plural, as far as the letters tell of one.
+
+    It is for words that are compared with others that went through it: of ``lens`` it makes no word.
+    """
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
+    if word.endswith(("xes", "sses", "ches", "shes")):
+        return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
 
 

@@ -12,6 +12,7 @@ from pyoxigraph import NamedNode
 from rapidfuzz import fuzz, process
 
 from kg.errors import NotFoundError
+from kg.sparql.lexicon import singular
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.names import NEAREST, Choice
@@ -140,19 +141,11 @@ def _squeezed(text: str) -> str:
 
 def _plain(text: str) -> tuple[str, ...]:
     words = folded(text).split()
-    return tuple(sorted(_singular(word) for word in words if word not in _NOISE)) or tuple(words)
+    return tuple(sorted(singular(word) for word in words if word not in _NOISE)) or tuple(words)
 
 
 def _meant(text: str) -> frozenset[str]:
-    return kinds(text, _singular) - _NOISE
-
-
-def _singular(word: str) -> str:
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if word.endswith(("xes", "sses", "ches", "shes")):
-        return word[:-2]
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    return kinds(text) - _NOISE
 
 
 def missing(argument: str, text: str, names: Sequence[str], where: str) -> str:
@@ -187,4 +180,4 @@ def types_named(text: str, codes: Sequence[str], place: Place, notes: list[str])
 
 
 def _standard_words(words: Sequence[str]) -> set[str]:
-    return {_singular(part) for word in words for part in _SAME.get(word, word).split()}
+    return {singular(part) for word in words for part in _SAME.get(word, word).split()}

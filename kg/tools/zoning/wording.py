@@ -8,9 +8,9 @@ differs in law, such as a duplex and an accessory dwelling.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final
 
+from kg.sparql.lexicon import singular
 from kg.tools.spelling import folded
 
 _ALIKE: Final = {
@@ -51,11 +51,8 @@ _FAMILIES: Final = frozenset({"one-family", "two-family", "three-family", "four-
 _HOUSES: Final = frozenset({("house",), ("home",)})
 
 
-def kinds(text: str, singular: Callable[[str], str]) -> frozenset[str]:
-    """Return what `text` is about: words, and names of this list where one of its wordings stands; the order is lost.
-
-    `singular` makes a word singular.
-    """
+def kinds(text: str) -> frozenset[str]:
+    """Return what `text` is about: words, and names of this list where its wordings stand; their order is lost."""
     words = tuple(singular(word) for word in folded(_MORE.sub(r"\1 or more ", text)).split())
     if words in _HOUSES:
         return frozenset({"one-family", "dwelling"})
