@@ -34,7 +34,7 @@ def watched(*, at_all: bool, processes: bool) -> Iterator[None]:
 
     def leave(*_: object) -> None:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]  # which is how it is taken away
+        threading.settrace(None)
 
     config = None if processes else os.environ.pop(_FOR_PROCESSES, None)
     before = signal.signal(signal.SIGPROF, leave)
@@ -49,6 +49,6 @@ def watched(*, at_all: bool, processes: bool) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
         sys.settrace(tracer)
-        threading.settrace(of_threads)  # type: ignore[arg-type]
+        threading.settrace(of_threads)
         if config is not None:
             os.environ[_FOR_PROCESSES] = config
