@@ -61,6 +61,12 @@ class Cancellation:
         if stop is not None:
             stop()
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was told to stop."""
+        with self._lock:
+            return self._cancelled
+
     def on_cancel(self, stop: Callable[[], object] | None) -> None:
         """Call `stop` when the query is to stop, at once if that is so already; None: it has ended."""
         with self._lock:

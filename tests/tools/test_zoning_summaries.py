@@ -222,6 +222,7 @@ def test_a_build_ends_once_whoever_asked_has_gone_and_what_it_built_stays(town):
         CANCELLATION.reset(token)
     first = kg_build_summaries(town, **HERE)
     assert first.built + first.current == 8
+    assert first.municipality == "Otter Hollow"
     assert first.current > 0
 
 

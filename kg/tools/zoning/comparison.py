@@ -151,7 +151,7 @@ def compare_zoning(
 def _place(reader: Reader, given: str) -> Place:
     name, comma, state = clean_text("municipalities", given, 260).rpartition(",")
     if not comma or not name.strip() or not state.strip():
-        raise InvalidInputError(f'municipalities: {given[:100]!r} is not "Name, State", as in "Spanish Fork, UT"')
+        raise InvalidInputError(f'municipalities: {given[:100]!r} is not "Name, State", as in "Quarry Bend, UT"')
     return place_named(reader, name, state.strip())
 
 

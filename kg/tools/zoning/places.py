@@ -56,7 +56,7 @@ class Place:
 
     @property
     def key(self) -> str:
-        """Its key: us-ut-spanish-fork."""
+        """Its key: us-ut-quarry-bend."""
         return self.iri.rpartition("/")[2]
 
     @property
@@ -81,11 +81,6 @@ class _Places:
     """By folded name and folded state."""
     by_words: Mapping[tuple[str, str], Sequence[Place]]
     """The same, without the words that many names have in common."""
-
-
-def municipality(reader: Reader, name: str, state: str) -> str:
-    """Return the IRI of a municipality. NotFoundError names those that are like it."""
-    return place_named(reader, name, state).iri
 
 
 def place_named(reader: Reader, name: str, state: str) -> Place:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -20,8 +19,7 @@ from kg.summaries.writers import has_chat, open_chat
 from kg.tools.budget import Lean, clipped
 from kg.tools.model import Result
 from kg.tools.reading import Reader, bounded, clean_text
-from kg.tools.zoning.places import MunicipalityName, SectionId, StateName, key_of, section
-from kg.tools.zoning.places import municipality as municipality_named
+from kg.tools.zoning.places import MunicipalityName, SectionId, StateName, key_of, place_named, section
 
 SHOWN: Final = 20
 """Failures and stale sections that an answer lists; the rest is counted."""
@@ -159,10 +157,10 @@ def kg_build_summaries(
     Next: `kg_search_by_topic`.
     """
     reader = Reader(kg)
-    place = municipality_named(reader, municipality, state)
-    root = None if root_section is None else section(hierarchy.kept(kg, place), root_section)
+    place = place_named(reader, municipality, state)
+    root = None if root_section is None else section(hierarchy.kept(kg, place.iri), root_section)
     if mode == "agent":
-        todo, remaining = pending(kg, place, root, limit=bounded("limit", limit, 1, 20))
+        todo, remaining = pending(kg, place.iri, root, limit=bounded("limit", limit, 1, 20))
         handed = [
             PendingSummary(
                 section_id=key_of(each.section),
@@ -177,13 +175,13 @@ def kg_build_summaries(
             )
             for each in todo
         ]
-        return reader.finish(BuildResult(municipality=place, mode=mode, remaining=remaining, pending=handed))
-    report = build(kg, place, root, mode=mode, on_progress=_unless_stopped())
+        return reader.finish(BuildResult(municipality=place.name, mode=mode, remaining=remaining, pending=handed))
+    report = build(kg, place.iri, root, mode=mode, on_progress=_unless_stopped())
     failed = [
         Failure(section_id=key_of(each), iri=each, reason=clipped(why, 300)) for each, why in report.failed.items()
     ]
     result = BuildResult(
-        municipality=place,
+        municipality=place.name,
         mode=mode,
         model=report.model,
         built=report.built,
@@ -194,7 +192,7 @@ def kg_build_summaries(
         requests=report.requests,
         prompt_tokens=report.prompt_tokens,
         completion_tokens=report.completion_tokens,
-        remaining=pending(kg, place, root, limit=0)[1],
+        remaining=pending(kg, place.iri, root, limit=0)[1],
     )
     if len(failed) > SHOWN:
         result.notes.append(f"{len(failed)} sections failed; the first {SHOWN} are listed.")
@@ -221,8 +219,8 @@ def kg_rebuild_summary(
     Next: `kg_build_summaries` for what is stale above.
     """
     reader = Reader(kg)
-    place = municipality_named(reader, municipality, state)
-    found = section(hierarchy.kept(kg, place), section_id)
+    place = place_named(reader, municipality, state)
+    found = section(hierarchy.kept(kg, place.iri), section_id)
     rebuilt = 1
     failed = None
     if summary is not None:
@@ -232,7 +230,7 @@ def kg_rebuild_summary(
     else:
         report = rebuild(kg, found, mode=mode, on_progress=_unless_stopped())
         rebuilt, failed = report.built, report.failed.get(found)
-    tree, standing = hierarchy.kept(kg, place), standing_of(kg, found)
+    tree, standing = hierarchy.kept(kg, place.iri), standing_of(kg, found)
     text = standing.summary
     result = RebuildResult(
         section_id=key_of(found),
@@ -269,24 +267,20 @@ def kg_search_by_topic(
     Next: `kg_query_section` for the words of the law.
     """
     reader = Reader(kg)
-    place = municipality_named(reader, municipality, state)
+    place = place_named(reader, municipality, state)
     question = clean_text("query", query, 2_000)
     rated = scorer == "chat" or (scorer == "auto" and has_chat(kg.settings))
     endpoint = open_chat(kg.settings, patience_s=PATIENCE_S) if rated else None
-    found = descend(kg, place, question, bounded("top_k", top_k, 1, 20), endpoint=endpoint)
-    return reader.finish(_topic_result(found, hierarchy.kept(kg, place)))
+    found = descend(kg, place.iri, question, bounded("top_k", top_k, 1, 20), endpoint=endpoint)
+    return reader.finish(_topic_result(found, hierarchy.kept(kg, place.iri)))
 
 
 def _unless_stopped() -> Progress:
     """Return what ends a build once whoever asked for it has gone: what was built stays."""
     cancellation = CANCELLATION.get()
-    gone = threading.Event()
 
     def check(done: int, whole: int | None, doing: str) -> None:
-        if cancellation is not None:
-            cancellation.on_cancel(gone.set)
-            cancellation.on_cancel(None)
-        if gone.is_set():
+        if cancellation is not None and cancellation.cancelled:
             raise QueryLimitError(f"stopped after {done} sections, which stay: who asked has gone")
 
     return check
