@@ -17,7 +17,7 @@ from kg.tools.filters import place_of
 from kg.tools.hydration import code_of
 from kg.tools.model import Iso3, Limit, Offset, Result, TopConcept
 from kg.tools.passages import Explain
-from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded_page, iri_of, page_of, text_of
 from kg.vocabulary import KG, SCHEMA
 
 BINS_SHOWN: Final = 200
@@ -90,8 +90,7 @@ def jurisdiction_overview(
     Example: jurisdiction_overview(iso3="BRA").
     Next: `concept_mentions` with a qid and iso3, or `compare_jurisdictions` with another country.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     place = place_of(reader, "iso3", iso3)
     reader.ran.clear()
@@ -133,8 +132,7 @@ def compare_jurisdictions(
     Example: compare_jurisdictions(iso3_a="BRA", iso3_b="DJI", by="corpus_type").
     Next: `jurisdiction_overview` for one of them; `search` with filters.iso3 for passages.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     places = place_of(reader, "iso3_a", iso3_a), place_of(reader, "iso3_b", iso3_b)
     reader.ran.clear()

@@ -15,7 +15,7 @@ from kg.tools.filters import family_of
 from kg.tools.hydration import code_of, describe, origin_of
 from kg.tools.model import Limit, Name, Offset, Provenance, Result
 from kg.tools.passages import Explain
-from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded_page, iri_of, page_of, text_of
 from kg.vocabulary import DCTERMS, ELI, slug_of
 
 DOCUMENTS: Final = """
@@ -93,8 +93,7 @@ def policy_lineage(
     Example: policy_lineage(family_slug="fictional-geothermal-programme_d0f0").
     Next: `fetch` a document id, or `search` with filters.family_slug.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     family = family_of(reader, family_slug)
     reader.ran.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -11,8 +11,15 @@ Completeness = Literal["complete", "approximate", "truncated"]
 """`complete`: everything that the request allows was considered. `approximate`: the index proposed the candidates, and
 something it did not propose may rank higher. `truncated`: a cap cut the answer off."""
 
-Limit = Annotated[int, Field(ge=1, le=200, description="Results on one page")]
-Offset = Annotated[int, Field(ge=0, le=100_000, description="Results to skip; pass next_offset of the page before")]
+MOST_RESULTS: Final = 200
+"""Results on one page."""
+MOST_SKIPPED: Final = 100_000
+"""Results before a page."""
+
+Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS, description="Results on one page")]
+Offset = Annotated[
+    int, Field(ge=0, le=MOST_SKIPPED, description="Results to skip; pass next_offset of the page before")
+]
 Iso3 = Annotated[str, Field(min_length=1, max_length=32, description="Country code as in the data, e.g. BRA")]
 Language = Annotated[str, Field(min_length=1, max_length=64, description="BCP 47 tag, e.g. en; covers en-GB too")]
 Name = Annotated[str, Field(min_length=1, max_length=300)]

@@ -33,7 +33,7 @@ from kg.tools.model import (
 )
 from kg.tools.parliament.filters import CHAMBERS, parties, tags
 from kg.tools.passages import Explain
-from kg.tools.reading import Reader, bounded, iri_of, text_of
+from kg.tools.reading import Reader, bounded, bounded_page, iri_of, text_of
 from kg.tools.zoning.places import known_places
 from kg.vocabulary import DCTERMS, KG, PREFIXES, PROV_GRAPH, SCHEMA, SKOS, slug_of
 
@@ -97,8 +97,7 @@ def family_overview(
     Example: family_overview(iso3=["BRA"], language=["en"]).
     Next: `fetch` a family or sample_doc id, or `search` with filters.family_slug.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     bounded("top_concepts", top_concepts, 0, 20)
     reader = Reader(kg)
     scope, notes = scope_of(
@@ -172,8 +171,7 @@ def list_resources(
     Example: list_resources(limit=10).
     Next: `search` or `family_overview` with these values.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     counts = {
         iri_of(row["class"]): int(text_of(row["count"])) for row in reader.rows("counts", COUNTS) if "class" in row

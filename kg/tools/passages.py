@@ -42,7 +42,7 @@ from kg.tools.model import (
     SearchResult,
 )
 from kg.tools.parliament.speeches import is_speech, near_speeches, speech_text
-from kg.tools.reading import Reader, bounded, clean_text, iri_of, text_of
+from kg.tools.reading import Reader, bounded_page, clean_text, iri_of, text_of
 from kg.tools.retrieval import retrieve
 from kg.vocabulary import BASE, mint, slug_of
 
@@ -103,8 +103,7 @@ def search(
     Next: `fetch` the ids worth reading for the exact words; `list_resources` shows the valid filter values.
     """
     words = clean_text("query", query, QUERY_CHARACTERS)
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     filters = filters or SearchFilters()
     reader = Reader(kg)
     scope, notes = scope_of(reader, filters)
@@ -215,8 +214,7 @@ def fetch(
     wanted = list(dict.fromkeys([id] if id is not None else ids or []))
     if not 1 <= len(wanted) <= MANY_IDS:
         raise InvalidInputError(f"ids has {len(wanted)} entries; give 1 to {MANY_IDS}")
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     resolved = _resolve(reader, wanted)
     order = list(dict.fromkeys(iri for iris in resolved.found.values() for iri in iris))

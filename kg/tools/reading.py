@@ -11,7 +11,7 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.store.ownership import yields
 from kg.store.protocol import Rows, Term
-from kg.tools.model import Completeness, Meta, Result, Statement
+from kg.tools.model import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
 
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
@@ -121,6 +121,12 @@ def bounded(name: str, value: int, low: int, high: int) -> int:
     if not low <= value <= high:
         raise InvalidInputError(f"{name} is {value}; it must be from {low} to {high}")
     return value
+
+
+def bounded_page(limit: int, offset: int) -> None:
+    """Raise InvalidInputError for a page of none or too many results, or one too far on."""
+    bounded("limit", limit, 1, MOST_RESULTS)
+    bounded("offset", offset, 0, MOST_SKIPPED)
 
 
 def clean_text(name: str, text: str, longest: int) -> str:

@@ -18,7 +18,7 @@ from kg.tools.concepts.names import Concept, Concepts, concepts_of, one, plain_i
 from kg.tools.concepts.statements import direct_start, pid_of, property_labels, wikibase_of
 from kg.tools.model import Identifier, Limit, Offset, Result
 from kg.tools.passages import Explain
-from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 
 TEXT_CHARACTERS: Final = 300
 ALIASES_SHOWN: Final = 12
@@ -114,8 +114,7 @@ def concept_find(
     Example: concept_find(q="solar energy").
     Next: `concept_mentions` for passages that name it.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     if (q is None) == (qid is None):
         raise InvalidInputError(
             'give either q (a label or alias, as in q="solar") or qid (as in qid="Q1167"), not both'
@@ -236,8 +235,7 @@ def concept_properties(
     Example: concept_properties(limit=10).
     Next: `concept_neighbors` with predicates=[pid], or `sparql` with the iri.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     notes = []
 

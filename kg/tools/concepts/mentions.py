@@ -21,7 +21,7 @@ from kg.tools.filters import Scope, scope_of
 from kg.tools.hydration import evidence_of, read_units
 from kg.tools.model import Evidence, Identifier, Iso3, Language, Limit, Name, Offset, Result, SearchFilters
 from kg.tools.passages import Explain
-from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded_page, iri_of, page_of, text_of
 
 CONSIDERED: Final = 10_000
 """Passages that are put in order at most, those with most mentions; the cut is announced."""
@@ -102,8 +102,7 @@ def concept_mentions(
     Example: concept_mentions(qids=["Q1012"], limit=5).
     Next: `fetch` the document id for what stands around it.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     asked = [concept.iri for concept in chosen(reader, "qids", qids)]
     scope, notes = scope_of(

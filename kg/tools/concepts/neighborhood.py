@@ -18,7 +18,7 @@ from kg.tools.concepts.names import Concepts, concepts_of, one
 from kg.tools.concepts.statements import HIERARCHY, direct_start, pid_of, predicate_of, property_labels, wikibase_of
 from kg.tools.model import Identifier, Limit, Offset, Result
 from kg.tools.passages import Explain
-from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded, bounded_page, iri_of, page_of, text_of
 
 EDGES_READ: Final = 10_000
 """Edges of one step that are followed at most; the cut is announced."""
@@ -117,8 +117,7 @@ def concept_neighbors(
     Next: `concept_mentions` with the qids that fit; `concept_properties` for the predicates.
     """
     bounded("hops", hops, 1, 2)
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     concept = one(reader, "qid", qid)
     concepts = concepts_of(kg)

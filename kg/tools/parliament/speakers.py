@@ -32,7 +32,7 @@ from kg.tools.parliament.filters import (
     speech_scope,
 )
 from kg.tools.parliament.records import INTERJECTION, labels_of
-from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.vocabulary import SKOS
 
 NOBODY: Final = "not recorded"
@@ -176,8 +176,7 @@ def list_speakers(
     Example: list_speakers(party="Greens", limit=10).
     Next: `search_speeches` with speaker, `speech_stats` for more counts.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     scope, notes = speech_scope(reader, SpeechFilters(None, party, chamber, date_from, date_to))
     wanted = None if query is None else _called(reader, clean_text("query", query, 300))
@@ -275,8 +274,7 @@ def speech_stats(
     Example: speech_stats(group_by="year", party="Greens", topics=["climate"]).
     Next: `search_speeches` for the words.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     scope, notes = speech_scope(reader, SpeechFilters(speaker, party, chamber, date_from, date_to, topics, state))
     reader.ran.clear()

@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
 from kg.tools.budget import Lean, clipped
-from kg.tools.model import Offset, Result
+from kg.tools.model import MOST_SKIPPED, Offset, Result
 from kg.tools.reading import Reader, bounded, clean_text, iri_of, text_of
 from kg.tools.schema.declared import foreign, local_name, short, words_of
 from kg.tools.schema.meaning import WITHOUT_MODEL, closeness, overlap
@@ -80,7 +80,7 @@ def find_terms(
     """
     text = clean_text("text", text, TEXT_CHARACTERS)
     bounded("limit", limit, 1, 50)
-    bounded("offset", offset, 0, 100_000)
+    bounded("offset", offset, 0, MOST_SKIPPED)
     reader = Reader(kg)
     terms = terms_of(kg)
     kinds: Sequence[Kind] = (kind,) if kind else ("class", "property", "individual")

@@ -14,7 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.schema import ClassUse, PropertyUse, Schema
 from kg.sparql.terms import bind
 from kg.tools.budget import Lean, MaxTokens, clipped, tokens_of
-from kg.tools.model import Completeness, Identifier, Offset, Result
+from kg.tools.model import MOST_SKIPPED, Completeness, Identifier, Offset, Result
 from kg.tools.queries.cells import written
 from kg.tools.reading import Reader, bounded, text_of
 from kg.tools.schema import declared
@@ -109,7 +109,7 @@ def describe_schema(
     Next: `sparql_examples` for a query like yours, then `sparql`.
     """
     bounded("max_tokens", max_tokens, 200, 50_000)
-    bounded("offset", offset, 0, 100_000)
+    bounded("offset", offset, 0, MOST_SKIPPED)
     reader = Reader(kg)
     terms = terms_of(kg)
     if term is None or not term.strip():

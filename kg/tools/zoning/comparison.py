@@ -17,7 +17,7 @@ from kg.tools.budget import Lean
 from kg.tools.hydration import code_of
 from kg.tools.model import Result
 from kg.tools.names import Choice
-from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.tools.spelling import folded
 from kg.tools.zoning.names import (
     UNRECORDED,
@@ -30,7 +30,7 @@ from kg.tools.zoning.names import (
     types_named,
     vocabulary,
 )
-from kg.tools.zoning.places import Place, Skipped, place_named
+from kg.tools.zoning.places import PageSize, Place, Skipped, place_named
 
 MOST_PLACES: Final = 10
 SHOWN_DISTRICTS: Final = 60
@@ -107,7 +107,7 @@ def compare_zoning(
     municipalities: MunicipalityNames,
     use: UseName = None,
     standard_type: StandardType = None,
-    limit: Annotated[int, Field(ge=1, le=200)] = 20,
+    limit: PageSize = 20,
     offset: Skipped = 0,
 ) -> ZoningComparison:
     """Put municipalities side by side: where each permits a use, and how high its standards are.
@@ -118,8 +118,7 @@ def compare_zoning(
     standard_type="height").
     Next: `kg_query_permissions`, `kg_query_standards` for the evidence.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
     places = [_place(reader, given) for given in municipalities]
     if len({place.iri for place in places}) < len(places):

@@ -15,7 +15,7 @@ from kg.store.protocol import Term
 from kg.tools.budget import Lean
 from kg.tools.model import Result
 from kg.tools.names import Choice
-from kg.tools.reading import Reader, bounded, clean_text, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.tools.zoning.names import matching, missing, natural, taken_for
 from kg.tools.zoning.places import MunicipalityName, PageSize, Skipped, StateName, place_named
 from kg.tools.zoning.provisions import Found, read_all
@@ -60,8 +60,7 @@ def kg_query_definition(
     Example: kg_query_definition(municipality="Quarry Bend", state="UT", term="building height").
     Next: `kg_query_section` with the section_ref.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
     place = place_named(reader, municipality, state)
     wanted = clean_text("term", term, 300)

@@ -16,6 +16,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.summaries.hierarchy import Hierarchy
+from kg.tools.model import MOST_RESULTS, MOST_SKIPPED
 from kg.tools.reading import Reader, clean_text, iri_of, text_of
 from kg.tools.spelling import folded
 from kg.vocabulary import BASE, segment
@@ -34,8 +35,8 @@ SELECT ?section ?status WHERE { VALUES ?section { $sections } ?section kg:inForc
 MunicipalityName = Annotated[str, Field(max_length=200)]
 StateName = Annotated[str, Field(max_length=60)]
 SectionId = Annotated[str, Field(max_length=2_000, description="Number or IRI")]
-PageSize = Annotated[int, Field(ge=1, le=200)]
-Skipped = Annotated[int, Field(ge=0, le=100_000)]
+PageSize = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
+Skipped = Annotated[int, Field(ge=0, le=MOST_SKIPPED)]
 """Results to skip: next_offset of the page before. Said of no argument, for many tools have it."""
 
 _COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "county", "of", "the", "municipality"})

@@ -15,7 +15,7 @@ from kg.store.protocol import Term
 from kg.tools.budget import Lean
 from kg.tools.hydration import code_of
 from kg.tools.model import Result
-from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded_page, iri_of, page_of, text_of
 from kg.tools.zoning.names import (
     DistrictName,
     StandardType,
@@ -132,8 +132,7 @@ def kg_query_permissions(
     Example: kg_query_permissions(municipality="Quarry Bend", state="UT", district="R-1", use="duplex").
     Next: `kg_query_section` with a section_ref.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
     place = place_named(reader, municipality, state)
     words = vocabulary(reader, place)
@@ -194,8 +193,7 @@ def kg_query_standards(
     Example: kg_query_standards(municipality="Quarry Bend", state="UT", district="R-1", standard_type="setback").
     Next: `compare_zoning` for other places.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
     place = place_named(reader, municipality, state)
     words = vocabulary(reader, place)

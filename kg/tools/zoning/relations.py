@@ -18,7 +18,7 @@ from kg.summaries.hierarchy import Hierarchy
 from kg.tools.budget import Lean
 from kg.tools.hydration import code_of
 from kg.tools.model import Result
-from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded_page, iri_of, page_of, text_of
 from kg.tools.zoning.names import natural
 from kg.tools.zoning.places import (
     MunicipalityName,
@@ -150,8 +150,7 @@ def kg_find_related(
     Example: kg_find_related(municipality="Quarry Bend", state="UT", section_id="17.12.040", direction="outgoing").
     Next: `kg_query_section` with cited.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     wanted = None if relationship_type is None else _type(relationship_type)
     reader = Reader(kg)
     place = place_named(reader, municipality, state)

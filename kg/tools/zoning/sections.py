@@ -18,7 +18,7 @@ from kg.summaries.hierarchy import Hierarchy
 from kg.tools.budget import Lean
 from kg.tools.hydration import code_of
 from kg.tools.model import Result
-from kg.tools.reading import Reader, bounded, iri_of, page_of, text_of
+from kg.tools.reading import Reader, bounded, bounded_page, iri_of, page_of, text_of
 from kg.tools.zoning.places import (
     MunicipalityName,
     PageSize,
@@ -158,8 +158,7 @@ def kg_query_section(
     Example: kg_query_section(municipality="Quarry Bend", state="UT", section_id="17.12.010(b)(2)").
     Next: `kg_find_related` for what it cites.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     reader = Reader(kg)
     place = place_named(reader, municipality, state)
     tree = hierarchy.kept(kg, place.iri)
@@ -245,8 +244,7 @@ def kg_traverse_hierarchy(
     Example: kg_traverse_hierarchy(municipality="Quarry Bend", state="UT", section_id="17.12", depth=2).
     Next: `kg_query_section`.
     """
-    bounded("limit", limit, 1, 200)
-    bounded("offset", offset, 0, 100_000)
+    bounded_page(limit, offset)
     bounded("depth", depth, 1, 20)
     reader = Reader(kg)
     place = place_named(reader, municipality, state)
