@@ -9,10 +9,10 @@ from typing import Final
 from loaders.extraction import districts as naming
 from loaders.extraction.dimensions import bound_of, of_header, of_unit, takes, takes_percent, usual_bound
 from loaders.extraction.districts import District
+from loaders.extraction.limits import Standard
 from loaders.extraction.matrices import notes_of, without_marks
 from loaders.extraction.measures import Measure, measure, measures, unit_of
 from loaders.extraction.sections import Cell, Section, Table
-from loaders.extraction.standards import Standard
 
 _NONE: Final = re.compile(r"(?:n/?a|none|no|not applicable|no (?:minimum|maximum|limit)|[-–—.]*)", re.IGNORECASE)
 _MARK: Final = re.compile(

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders.extraction.districts import District
+from loaders.extraction.limits import Standard
 from loaders.extraction.schedules import schedules
-from loaders.extraction.standards import Standard, standards
+from loaders.extraction.standards import standards
 from loaders.zoning.model import Cell, Section, Table
 
 KNOWN = {code: District(code, "", "0", None, None, 0.9, "list") for code in ("R-1", "R-2")}

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from loaders.extraction.districts import districts
+from loaders.extraction.limits import Standard
 from loaders.extraction.matrices import matrices
 from loaders.extraction.permissions import UsePermission, permissions
 from loaders.extraction.resolution import Index, cited
 from loaders.extraction.schedules import schedules
-from loaders.extraction.standards import Standard, standards
+from loaders.extraction.standards import standards
 from loaders.zoning.model import Cell, Section, Table
 
 TOWNS = tomllib.loads((Path(__file__).parent.parent / "zoning_styles.toml").read_text(encoding="utf-8"))["town"]
