@@ -81,9 +81,13 @@ def note_of(argument: str, text: str, found: Sequence[Choice]) -> str | None:
     """Return what to tell of a name that was not given as it is shown; None where there is nothing to tell."""
     if len(found) == 1 and text.strip() in (found[0].label, *found[0].names):
         return None
-    shown = ", ".join(choice.shown for choice in found[:NEAREST])
-    more = f" and {len(found) - NEAREST} more" if len(found) > NEAREST else ""
-    return f"{argument}: {text.strip()!r} was taken for {shown}{more}."
+    return f"{argument}: {text.strip()!r} was taken for {listed([choice.shown for choice in found])}."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first `NEAREST` of some names in one line, with how many more there are."""
+    more = f" and {len(names) - NEAREST} more" if len(names) > NEAREST else ""
+    return f"{', '.join(names[:NEAREST])}{more}"
 
 
 def _by_key(text: str, choices: Sequence[Choice]) -> list[Choice]:

@@ -16,7 +16,7 @@ from kg.store.protocol import Term
 from kg.tools.budget import Lean
 from kg.tools.hydration import code_of
 from kg.tools.model import Result
-from kg.tools.names import Choice
+from kg.tools.names import Choice, listed
 from kg.tools.reading import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.tools.spelling import folded
 from kg.tools.zoning.names import (
@@ -34,7 +34,6 @@ from kg.tools.zoning.places import PageSize, Place, Skipped, place_named
 
 MOST_PLACES: Final = 10
 SHOWN_DISTRICTS: Final = 60
-SHOWN_NAMES: Final = 5
 
 USES: Final = """
 SELECT ?rule ?district ?use ?level ?raw WHERE {
@@ -173,11 +172,8 @@ def _uses(
             cells[folded(named.name)][place.iri][level].append((code, iri_of(row["rule"])))
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural(name)))
     if wanted is not None and len(order) > 1:
-        called = ", ".join(names[name] for name in order[:SHOWN_NAMES])
-        more = f" and {len(order) - SHOWN_NAMES} more" if len(order) > SHOWN_NAMES else ""
-        notes.append(
-            f"use: {use!r} was taken for {called}{more}: one row for each name, though they may mean the same."
-        )
+        called = listed([names[name] for name in order])
+        notes.append(f"use: {use!r} was taken for {called}: one row for each name, though they may mean the same.")
     return [
         UseRow(use=names[name], places=[_use_cell(place, cells[name].get(place.iri, {})) for place in places])
         for name in order

@@ -15,7 +15,7 @@ from kg.errors import NotFoundError
 from kg.sparql.lexicon import singular
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.names import NEAREST, Choice
+from kg.tools.names import NEAREST, Choice, listed
 from kg.tools.reading import Reader, clean_text, iri_of, text_of
 from kg.tools.spelling import Names, folded
 from kg.tools.zoning.places import Place
@@ -130,8 +130,7 @@ def taken_for(argument: str, text: str, found: Sequence[Choice]) -> str | None:
     names = list(dict.fromkeys(names))
     if all(text in choice.names for choice in found):
         return None
-    more = f" and {len(names) - NEAREST} more" if len(names) > NEAREST else ""
-    return f"{argument}: {text!r} was taken for {', '.join(names[:NEAREST])}{more}."
+    return f"{argument}: {text!r} was taken for {listed(names)}."
 
 
 def _squeezed(text: str) -> str:

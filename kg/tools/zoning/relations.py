@@ -172,9 +172,9 @@ def kg_find_related(
         title=tree.sections[iri].title,
         status=standing.get(iri),
         related=[
-            _link(names, each, known.of(each.graph)[0])
+            _link(names, each, known.of(each.graph).source)
             if each.claim is None
-            else _related(claims[each.claim], names, known.of(each.graph)[0], promoted)
+            else _related(claims[each.claim], names, known.of(each.graph).source, promoted)
             for each in page
         ],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import NamedNode
@@ -124,8 +124,13 @@ def read_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
     return {rule.iri: rule for rule in rules}
 
 
-Origin = tuple[str | None, str | None, str | None, str | None]
-"""Source, its hash, when it was read, and who sent it, where somebody did."""
+class Origin(NamedTuple):
+    """Where a graph comes from, as far as it is recorded."""
+
+    source: str | None = None
+    sha256: str | None = None
+    fetched_at: str | None = None
+    sent_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +148,9 @@ class Origins:
         for other in behind:
             snapshots += [each for each in found.all(other, PROV.wasDerivedFrom) if not each.startswith(_GRAPHS)]
         if not snapshots:
-            return None, None, None, None
+            return Origin()
         sender = found.one(snapshots[0], PROV.wasAttributedTo)
-        return (
+        return Origin(
             found.one(snapshots[0], KG.location),
             found.one(snapshots[0], KG.sha256),
             found.one(snapshots[0], KG.retrievedAt),
@@ -169,7 +174,6 @@ def origins(reader: Reader, graphs: Iterable[str]) -> Origins:
 
 def evidence_of(rule: Rule, origin: Origin, status: str | None = None) -> RuleEvidence:
     """Return what a rule was read from; `origin` is where its graph comes from, `status` that of its section."""
-    source, digest, fetched, sender = origin
     section = rule.one(KG.definedIn)
     confidence = rule.one(KG.confidence)
     return RuleEvidence(
@@ -183,10 +187,10 @@ def evidence_of(rule: Rule, origin: Origin, status: str | None = None) -> RuleEv
         recorded_in=rule.one(KG.recordedIn),
         method=rule.one(KG.method),
         confidence=None if confidence is None else float(confidence),
-        source=source,
-        sha256=digest,
-        fetched_at=fetched,
-        sent_by=sender,
+        source=origin.source,
+        sha256=origin.sha256,
+        fetched_at=origin.fetched_at,
+        sent_by=origin.sent_by,
     )
 
 

@@ -36,6 +36,8 @@ from kg.vocabulary import DCTERMS, ELI, KG, PROV_GRAPH, SCHEMA
 
 CHARACTERS: Final = 30_000
 """Characters of a section's text that an answer has at most; the rest is asked for by text_from."""
+SHOWN_PARTS: Final = 20
+"""Parts that the answer for one that is not there names."""
 
 SECTION: Final = """
 SELECT ?of ?property ?value WHERE {
@@ -45,7 +47,7 @@ SELECT ?of ?property ?value WHERE {
 }"""
 
 BUILT: Final = """
-SELECT ?graph ?time WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph prov:generatedAtTime ?time } }"""
+SELECT ?time WHERE { GRAPH $prov { $graph prov:generatedAtTime ?time } }"""
 
 Characters = Annotated[int, Field(ge=0, description="Character to begin at")]
 
@@ -171,15 +173,11 @@ def kg_query_section(
     if text_from > len(text):
         raise InvalidInputError(f"text_from is {text_from:,}; the text of {known.name} has {len(text):,} characters")
     parts = _parts(said)
-    named = next((part for part in parts if part.label == labels), None)
-    if labels is not None and named is None:
-        shown = ", ".join(part.label for part in parts[:20]) or "none"
-        raise NotFoundError(f"section_id: {known.name} has no part {labels}; its parts are {shown}")
+    named = None if labels is None else _part(parts, labels, known.name)
     start, end = (text_from, len(text)) if named is None else (max(named.start, text_from), named.end)
     shown_text = text[start : min(end, start + CHARACTERS)]
-    source, digest, fetched, sender = origins(reader, [known.graph]).of(known.graph)
+    origin = origins(reader, [known.graph]).of(known.graph)
     summary = tree.summaries.get(iri)
-    built = _built(reader, [summary.graph]) if summary is not None else {}
     children = tree.children.get(iri, [])
     shown_children = children[offset : offset + limit]
     result = SectionResult(
@@ -191,13 +189,13 @@ def kg_query_section(
         status=_one(own, KG.inForceStatus),
         parent_id=None if known.parent is None else key_of(known.parent),
         order=known.position,
-        fetched_at=fetched,
+        fetched_at=origin.fetched_at,
         raw_content=shown_text,
         text_from=start,
         text_length=len(text),
         summary=None if summary is None else summary.text,
         summary_level=None if summary is None else summary.level,
-        summary_built_at=None if summary is None else built.get(summary.graph),
+        summary_built_at=None if summary is None else _built(reader, summary.graph),
         summary_state=tree.states[iri],
         subsection=named,
         subsections=parts or None,
@@ -208,19 +206,16 @@ def kg_query_section(
         evidence=SectionEvidence(
             id=iri,
             graph=known.graph,
-            source=source,
-            sha256=digest,
+            source=origin.source,
+            sha256=origin.sha256,
             source_lines=_one(own, KG.sourceLines),
             text_sha256=known.text_sha256,
-            sent_by=sender,
+            sent_by=origin.sent_by,
         ),
     )
     if start + len(shown_text) < end:
         result.notes.append(f"The text goes on: pass text_from={start + len(shown_text)}.")
-    if result.status is not None:
-        result.notes.append(f"The source says of this section: {result.status}.")
-    if summary is not None and tree.states[iri] == "stale":
-        result.notes.append(f"The summary is stale: {'; '.join(tree.why_stale(iri))}.")
+    result.notes += _standing(tree, iri, result.status)
     if children and not include_children and not text:
         result.notes.append(f"It only groups {len(children)} parts: include_children=true lists them.")
     following = page_of(children, offset, limit) if include_children else None
@@ -345,6 +340,23 @@ def _parts(said: Mapping[str, _Said]) -> list[Part]:
     return sorted(found, key=lambda part: (part.start, -part.end))
 
 
+def _part(parts: Sequence[Part], labels: str, name: str) -> Part:
+    """Return the part of the section `name` that has these labels. Raises NotFoundError, which names those it has."""
+    found = next((part for part in parts if part.label == labels), None)
+    if found is None:
+        shown = ", ".join(part.label for part in parts[:SHOWN_PARTS]) or "none"
+        raise NotFoundError(f"section_id: {name} has no part {labels}; its parts are {shown}")
+    return found
+
+
+def _standing(tree: Hierarchy, iri: str, status: str | None) -> list[str]:
+    """Return what to tell of a section that is repealed or the like, and of a summary that is stale."""
+    notes = [] if status is None else [f"The source says of this section: {status}."]
+    if tree.states[iri] == "stale":
+        notes.append(f"The summary is stale: {'; '.join(tree.why_stale(iri))}.")
+    return notes
+
+
 def _tables(said: Mapping[str, _Said], start: int, end: int) -> list[SectionTable]:
     """Return the tables that begin in these characters."""
     found = []
@@ -366,7 +378,7 @@ def _annotations(said: Mapping[str, _Said]) -> list[Note]:
     return [note for _, note in sorted(found, key=lambda item: (len(item[0]), item[0]))]
 
 
-def _built(reader: Reader, graphs: Sequence[str]) -> dict[str, str]:
-    """Return when summaries were written, by graph."""
-    query = bind(BUILT, graphs=[NamedNode(graph) for graph in graphs], prov=PROV_GRAPH)
-    return {iri_of(row["graph"]): text_of(row["time"]) for row in reader.rows("when it was summarized", query)}
+def _built(reader: Reader, graph: str) -> str | None:
+    """Return when the summary in a graph was written."""
+    query = bind(BUILT, graph=NamedNode(graph), prov=PROV_GRAPH)
+    return next((text_of(row["time"]) for row in reader.rows("when it was summarized", query)), None)
