@@ -96,7 +96,7 @@ def edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, asserted
             and isinstance(predicate, NamedNode)
             and isinstance(value, NamedNode | Literal)
             and claim not in verdicts.rejected
-            and (claim in verdicts.accepted or _number(confidence) >= THRESHOLD)
+            and (claim in verdicts.accepted or _confidence(confidence) >= THRESHOLD)
             and (subject, predicate, value) not in said
         ):
             found[Quad(subject, predicate, value, graph)] = None
@@ -169,8 +169,10 @@ def _claims(quads: Iterable[Quad]) -> dict[Term, list[Term | None]]:
     return parts
 
 
-def _number(term: Term | None) -> Decimal:
+def _confidence(term: Term | None) -> Decimal:
+    """Return a confidence from 0 to 1; what is no such number is none at all."""
     try:
-        return Decimal(term.value) if isinstance(term, Literal) else Decimal(0)
+        number = Decimal(term.value) if isinstance(term, Literal) else Decimal(0)
     except InvalidOperation:
         return Decimal(0)
+    return number if number.is_finite() and number <= 1 else Decimal(0)

@@ -299,6 +299,9 @@ def test_a_citation_of_something_unknown_cannot_become_an_edge(kg: KnowledgeGrap
         (["0.9"], (), (0,), 0),
         (["0.9"], (0,), (0,), 0),
         (["0.9", "0.8"], (), (0,), 1),
+        (["NaN"], (), (), 0),
+        (["INF", "7", "high"], (), (), 0),
+        (["NaN"], (0,), (), 1),
     ],
 )
 def test_a_claim_is_promoted_when_sure_or_accepted_and_never_when_rejected(
