@@ -30,6 +30,7 @@ _SUBJECT: Final = re.compile(
     r"|for\b|to\b))"
 )
 _HEADED: Final = re.compile(r"(?P<term>[A-Z0-9][^\n.:]{1,80})(?:[.:](?: [—–-])?|[—–]| [—–-]) +(?=\S)")
+_THE_TERM: Final = re.compile(r"[Tt]he (?:terms?|words?|phrases?) ")
 _MID: Final = re.compile(r"(?:\b[Tt]he (?:term|word|phrase)s? |, |^)(?=[“\"])")
 _SAYS: Final = re.compile(
     r"\b(?:shall|is|are|was|may|must|will|means|has|have|can|if|which|that|who|when|where|this|these|it|he|they)\b",
@@ -125,12 +126,12 @@ def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]
 def _closes(section: Section, start: int) -> int:
     """Where the definitions end that the line at `start` opens: with the subsection that it is the start of."""
     around = [each for each in section.subsections if each.start <= start < each.end]
-    return min((each.end for each in around), key=lambda end: end, default=len(section.text))
+    return min((each.end for each in around), default=len(section.text))
 
 
 def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found | None:
     """A line that begins with its term."""
-    term = re.compile(r"[Tt]he (?:terms?|words?|phrases?) ").match(text, start, end)
+    term = _THE_TERM.match(text, start, end)
     at = term.end() if term else start
     terms: list[tuple[int, int]] = []
     while (quoted := _QUOTED.match(text, at, end)) and len(terms) < _WORDS:
@@ -145,7 +146,7 @@ def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found
         if verb is not None:
             meaning = verb.end() if verb["plain"] else verb.start("verb")
             return _Found(tuple(terms), _skip(text, meaning, end), line, 0.95 if verb["plain"] else 0.85, "quoted")
-        if within and not (terms and text[at:end].strip(" .:,") == "" and line == 0):
+        if within and (line or text[at:end].strip(" .:,")):
             return _Found(tuple(terms), _skip(text, at, end, " .:,—–-"), line, 0.85, "quoted")
         return None
     if subject := _SUBJECT.match(text, start, end):
