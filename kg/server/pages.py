@@ -39,7 +39,8 @@ from kg.tools.dereferencing import (
     worded_name,
 )
 from kg.tools.model import Provenance
-from kg.vocabulary import BASE, DCTERMS, KG, RDF, RDFS, SCHEMA, SKOS, XSD, curie
+from kg.tools.zoning.naming import Table
+from kg.vocabulary import BASE, DCTERMS, KG, OA, RDF, RDFS, SCHEMA, SKOS, XSD, curie
 
 TEXT_CHARACTERS: Final = 50_000
 """Characters of a text that a page shows; the data have the rest."""
@@ -49,7 +50,7 @@ BRIEF_CHARACTERS: Final = 160
 """Characters of a text that stands for the thing it is of."""
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
-_HEADED: Final = frozenset((KG.Debate.value, KG.Speech.value, KG.Division.value))
+_HEADED: Final = frozenset((KG.Debate.value, KG.Speech.value, KG.Division.value, KG.CodeSection.value))
 """Kinds of parts that are shown by a heading, not by their text."""
 _FIRST: Final = (RDFS.label, SKOS.prefLabel, DCTERMS.title, SKOS.definition, DCTERMS.description, DCTERMS.isPartOf)
 
@@ -71,6 +72,15 @@ class Shown:
     lead: str = ""
     voice: Shown | None = None
     """Who says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text in its pieces: words, and tables where it has some."""
+
+    pieces: Sequence[str | Table]
+    language: str | None
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +159,10 @@ def _shown(found: Dereferenced) -> dict[str, Any]:
     languages = found.values(SCHEMA.inLanguage)
     language = languages[0].value if len(languages) == 1 else None
     texts = [
-        Shown(
-            literal.value[:TEXT_CHARACTERS],
-            language=literal.language or language,
-            note=_cut_note(literal.value, TEXT_CHARACTERS),
+        _Text(
+            _pieces(literal.value[:TEXT_CHARACTERS], found.tables),
+            literal.language or language,
+            _cut_note(literal.value, TEXT_CHARACTERS),
         )
         for literal in found.values(SCHEMA.text)
     ]
@@ -194,6 +204,8 @@ def _kinds(found: Dereferenced) -> list[str]:
 
 def _heading(found: Dereferenced) -> str:
     """Return what stands above the page: a name, and for a part without one its place in the whole."""
+    if found.label and found.values(DCTERMS.title):
+        return found.label
     texts, positions = found.values(SCHEMA.text), found.values(SCHEMA.position)
     wholes = [
         q.object.value for q in found.quads if q.predicate == DCTERMS.isPartOf and isinstance(q.object, NamedNode)
@@ -203,6 +215,17 @@ def _heading(found: Dereferenced) -> str:
         whole = found.labels.get(wholes[0]) or short_name(wholes[0])
         return f"{kind.capitalize()} {positions[0].value} of {whole}"
     return found.label or short_name(found.iri)
+
+
+def _pieces(text: str, tables: Sequence[Table]) -> list[str | Table]:
+    """Return `text` with the lines that are rows of a table as that table."""
+    pieces: list[str | Table] = []
+    done = 0
+    for table in tables:
+        if table.end <= len(text):
+            pieces += [text[done : table.start].rstrip("\n"), table]
+            done = table.end + (text[table.end : table.end + 1] == "\n")
+    return [piece for piece in (*pieces, text[done:]) if piece]
 
 
 def _facts(found: Dereferenced, graphs: _Graphs) -> list[dict[str, Any]]:
@@ -233,7 +256,7 @@ def _parts(found: Dereferenced, graphs: _Graphs) -> list[_Section]:
         part = quad.subject.value
         name, utterance = found.voices.get(part, ("", part))
         entry = Shown(
-            found.labels.get(part, short_name(part)),
+            found.labels.get(part, short_name(part)).removeprefix(found.positions[part] + " "),
             href_of(part),
             graphs=(graphs.number(quad),),
             title=part,
@@ -263,10 +286,12 @@ def _sections(found: Dereferenced) -> list[_Section]:
         _Section(
             f"What has it as “{found.labels.get(name) or worded_name(name)}”",
             _of(found, len(entries), found.counts.get(name, 0)),
-            entries,
+            sorted(entries, key=lambda entry: entry.text.casefold()),
         )
-        for name, entries in sorted(by_property.items())
+        for name, entries in sorted(by_property.items(), key=lambda item: (item[0] == OA.hasSource.value, item[0]))
     ]
+    if found.tops:
+        sections.insert(0, _Section("Its code", "", [_iri(found, iri, internal=True) for iri in found.tops]))
     if found.uses:
         entries = [
             replace(_subject(found, quad), note=_brief(_term(found, quad.object, ()).text)) for quad in found.uses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pyoxigraph import NamedNode
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -12,7 +13,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server.html import formats, href_of, html
 from kg.server.negotiation import GRAPH_TYPES, negotiate
 from kg.server.resources import HTML, rdf, representation
-from kg.tools.dereferencing import short_name
+from kg.sparql.terms import bind
+from kg.tools.dereferencing import names_of, short_name
+from kg.tools.reading import Reader, iri_of
 from kg.tools.schema.measuring import measured
 from kg.tools.schema.ontology import declared_terms, ontology
 from kg.vocabulary import BASE, KG
@@ -49,7 +52,32 @@ EXAMPLE_CHARACTERS: Final = 70
 EXAMPLE: Final = """SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) WHERE {
   ?document a kg:PolicyDocument ; kg:jurisdiction/skos:notation ?country
 } GROUP BY ?country ORDER BY DESC(?documents)"""
-"""The query that the form of the start page holds."""
+"""The query that the form of the start page holds where there are documents."""
+
+EXAMPLES: Final = (
+    (KG.PolicyDocument.value, EXAMPLE),
+    (
+        KG.CodeSection.value,
+        """SELECT ?town (COUNT(DISTINCT ?section) AS ?sections) WHERE {
+  ?section a kg:CodeSection ; kg:jurisdiction/skos:prefLabel ?town
+} GROUP BY ?town ORDER BY DESC(?sections)""",
+    ),
+    (
+        KG.UsePermission.value,
+        """SELECT ?town (COUNT(DISTINCT ?district) AS ?districts) WHERE {
+  ?permission a kg:UsePermission ; kg:district ?district . ?district kg:jurisdiction/skos:prefLabel ?town
+} GROUP BY ?town ORDER BY DESC(?districts)""",
+    ),
+    (
+        KG.Speech.value,
+        """SELECT ?speaker (COUNT(DISTINCT ?speech) AS ?speeches) WHERE {
+  ?speech a kg:Speech ; kg:speakerAsRecorded ?speaker
+} GROUP BY ?speaker ORDER BY DESC(?speeches) LIMIT 50""",
+    ),
+)
+"""A query for each class that may be there; the form holds the first that has an answer."""
+
+THERE: Final = "SELECT ?class WHERE { VALUES ?class { $classes } FILTER EXISTS { ?thing a ?class } }"
 
 _ADDRESSES: Final = (
     ("/mcp", "MCP, for agents: tools that search, read and cite", False),
@@ -82,13 +110,16 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
         return JSONResponse(content, headers={"Vary": "Accept", "Cache-Control": "no-cache"})
     schema = measured(kg, wait_s=1.0)
     rows = []
-    for use in list(schema.classes.values())[:CLASSES]:
+    shown = list(schema.classes.values())[:CLASSES]
+    names = names_of(kg, [use.example for use in shown if use.example])
+    for use in shown:
         term = schema.terms.get(use.iri)
-        example = {"href": href_of(use.example), "text": _brief(short_name(use.example))} if use.example else None
+        name = names.get(use.example) or short_name(use.example) if use.example else ""
+        example = {"href": href_of(use.example), "text": _brief(name)} if use.example else None
         label = term.label if term else short_name(use.iri)
         rows.append({"href": href_of(use.iri), "label": label, "count": f"{use.entities:,}", "example": example})
     context = {
-        "example": EXAMPLE,
+        "example": _example(kg),
         "version": __version__,
         "quads": f"{counted.quads:,}",
         "graphs": f"{counted.graphs:,}",
@@ -99,6 +130,13 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
         "unmeasured": counted.quads > 0,
     }
     return html("start.html", context)
+
+
+def _example(kg: KnowledgeGraph) -> str:
+    """Return the first of `EXAMPLES` that has an answer."""
+    classes = [NamedNode(name) for name, _ in EXAMPLES]
+    there = {iri_of(row["class"]) for row in Reader(kg).rows("classes", bind(THERE, classes=classes))}
+    return next((query for name, query in EXAMPLES if name in there), EXAMPLE)
 
 
 def _brief(text: str) -> str:

@@ -21,6 +21,7 @@ from kg.tools.model import Provenance, Statement
 from kg.tools.parliament.voices import Chunk, voices_of
 from kg.tools.reading import Reader, iri_of, text_of
 from kg.tools.schema.ontology import declared_terms, ontology
+from kg.tools.zoning.naming import Table, code_names, code_tops, section_tables
 from kg.vocabulary import (
     BASE,
     DCTERMS,
@@ -119,11 +120,15 @@ class Dereferenced:
     parts: Sequence[Quad]
     """Its parts in their order, as ``part dcterms:isPartOf iri``."""
     positions: Mapping[str, str]
-    """The position of each part, by its IRI."""
+    """The position of each part, by its IRI; of a section of a code its number."""
     many: int
     """How many parts there are; from `COUNTED` on there may be more."""
     kinds: Mapping[str, str]
     """A class of each thing named here that has one."""
+    tops: Sequence[str]
+    """For a municipality: the sections that its code begins with."""
+    tables: Sequence[Table]
+    """The tables in its text, where it is a section of a code."""
     voices: Mapping[str, tuple[str, str]]
     """Who says the words of a part, with the utterance or speech that says so."""
     references: Sequence[Quad]
@@ -200,12 +205,19 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         for term in (quad.subject, quad.predicate, quad.object)
         if isinstance(term, NamedNode)
     }
-    labels, kinds, known = _labels(reader, {*named, *held, iri})
+    is_place = page == 1 and any(quad.object == KG.Municipality for quad in said)
+    tops = code_tops(reader, node, PAGE) if is_place else []
+    labels, kinds, known = _labels(reader, {*named, *held, *tops, iri})
+    names, numbers = code_names(reader, kinds, labels)
     many = (page - 1) * PAGE + len(parts)
     if more:
         counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED))
         many = max(many, *(int(text_of(row["count"])) for row in counted))
-    positions = {iri_of(row["subject"]): text_of(row["position"]) for row in in_order[:PAGE]}
+    positions = {
+        part: numbers.get(part, text_of(row["position"]))
+        for row in in_order[:PAGE]
+        for part in [iri_of(row["subject"])]
+    }
     graphs = list(dict.fromkeys(graph_of(quad) for quad in (*said, *parts) if quad.graph_name != PROV_GRAPH))[:ORIGINS]
     return Dereferenced(
         iri=iri,
@@ -216,6 +228,8 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         positions=positions,
         many=many,
         kinds=kinds,
+        tops=tops,
+        tables=section_tables(reader, node) if kinds.get(iri) == KG.CodeSection.value else [],
         voices=_voices(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
         references=references,
         counts=counts,
@@ -223,11 +237,18 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         held=held,
         page=page,
         more=more,
-        labels=labels,
+        labels=labels | names,
         known=frozenset(known | {str(node.value) for node in ontology()}),
         origins=_origins(reader, quads, graphs),
         queries=list(reader.ran),
     )
+
+
+def names_of(kg: KnowledgeGraph, iris: Iterable[str]) -> dict[str, str]:
+    """Return the names of those of `iris` that have one."""
+    reader = Reader(kg)
+    labels, kinds, _ = _labels(reader, set(iris))
+    return labels | code_names(reader, kinds, labels)[0]
 
 
 def node_of(iri: str) -> NamedNode:

@@ -1,0 +1,171 @@
+"""What things of a code are called on pages: sections by number and title, rules, claims and spans by what they say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyoxigraph import NamedNode
+
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.hydration import code_of
+from kg.tools.reading import Reader, iri_of, text_of
+from kg.tools.schema.ontology import declared_terms
+from kg.tools.zoning.names import natural
+from kg.vocabulary import KG
+
+NAMED: Final = """
+SELECT DISTINCT ?thing ?number ?words ?label ?citation ?citing ?district ?use ?level ?asRecorded ?type ?bound ?value
+                ?unit ?for ?code WHERE {
+  VALUES ?thing { $things }
+  OPTIONAL { ?thing kg:sectionNumber ?number }
+  OPTIONAL { ?thing oa:exact ?words }
+  OPTIONAL { ?thing kg:label ?label }
+  OPTIONAL { ?thing kg:rawCitation ?citation ; rdf:subject/kg:sectionNumber ?citing }
+  OPTIONAL { ?thing kg:district/skos:notation ?district }
+  OPTIONAL { ?thing kg:landUse/skos:prefLabel ?use }
+  OPTIONAL { ?thing kg:permissionLevel ?level }
+  OPTIONAL { ?thing kg:rawLevel ?asRecorded }
+  OPTIONAL { ?thing kg:standardType ?type }
+  OPTIONAL { ?thing kg:bound ?bound }
+  OPTIONAL { ?thing kg:rawValue ?value }
+  OPTIONAL { ?thing kg:quantity/qudt:hasUnit ?unit }
+  OPTIONAL { ?thing kg:appliesTo ?for }
+  OPTIONAL { ?thing a kg:ZoningDistrict ; skos:notation ?code }
+}"""
+
+TABLES: Final = """
+SELECT DISTINCT ?table ?start ?end ?cells ?rows WHERE {
+  ?table dcterms:isPartOf $section ; kg:cells ?cells ; kg:start ?start ; kg:end ?end
+  OPTIONAL { ?table kg:headerRows ?rows }
+} ORDER BY ?start DESC(?end)"""
+
+TOPS: Final = """
+SELECT DISTINCT ?section ?number WHERE {
+  ?section a kg:CodeSection ; kg:jurisdiction $municipality ; kg:sectionNumber ?number
+  FILTER NOT EXISTS { ?section dcterms:isPartOf ?whole . ?whole a kg:CodeSection }
+} LIMIT $limit"""
+
+_KINDS: Final = frozenset(
+    kind.value
+    for kind in (
+        KG.CodeSection,
+        KG.ZoningDistrict,
+        KG.UsePermission,
+        KG.DimensionalStandard,
+        KG.Statement,
+        KG.TextSpan,
+        KG.Subsection,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table, as it is shown."""
+
+    words: list[tuple[str, bool]]
+    """Its text in pieces, each with whether it is raised, as the mark of a footnote is."""
+    header: bool
+    colspan: int
+    rowspan: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table in the text of a section, with the characters that its rows take there as lines."""
+
+    start: int
+    end: int
+    rows: list[list[Cell]]
+
+
+def code_names(
+    reader: Reader, kinds: Mapping[str, str], labels: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return names for what stands in codes, and the numbers of the sections among it.
+
+    `kinds` gives a class of each thing, and `labels` the names that things have already: only sections and districts
+    get another, with their number or code before it.
+    """
+    things = sorted(iri for iri, kind in kinds.items() if kind in _KINDS)
+    names: dict[str, str] = {}
+    numbers: dict[str, str] = {}
+    if not things:
+        return names, numbers
+    for row in reader.rows("names of parts of codes", bind(NAMED, things=[NamedNode(iri) for iri in things])):
+        iri = iri_of(row["thing"])
+        label = labels.get(iri, "")
+        if kinds[iri] == KG.CodeSection.value:
+            if "number" in row:
+                number = numbers[iri] = text_of(row["number"])
+                names[iri] = _led(number, label)
+        elif "code" in row:
+            names[iri] = _led(text_of(row["code"]), label)
+        elif not label and (name := _name(row)):
+            names[iri] = name
+    return names, numbers
+
+
+def code_tops(reader: Reader, municipality: NamedNode, limit: int) -> list[str]:
+    """Return the sections that stand highest in the code of `municipality`, by their numbers."""
+    rows = reader.rows("its code from the top", bind(TOPS, municipality=municipality, limit=limit))
+    return [iri_of(row["section"]) for row in sorted(rows, key=lambda row: natural(text_of(row["number"])))]
+
+
+def section_tables(reader: Reader, section: NamedNode) -> list[Table]:
+    """Return the tables in the text of `section`, in their order; none within another."""
+    tables: list[Table] = []
+    for row in reader.rows("its tables", bind(TABLES, section=section)):
+        start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+        if tables and start < tables[-1].end:
+            continue
+        headed = int(text_of(row["rows"])) if "rows" in row else 0
+        cells = json.loads(text_of(row["cells"]))
+        tables.append(Table(start, end, [[_cell(of, n < headed) for of in line] for n, line in enumerate(cells)]))
+    return tables
+
+
+def _led(code: str, label: str) -> str:
+    return f"{code} {label}" if label and not label.startswith(code) else label or code
+
+
+def _cell(cell: str | dict[str, Any], headed: bool) -> Cell:
+    if isinstance(cell, str):
+        return Cell([(cell, False)], headed, 1, 1)
+    text, words, done = cell.get("text", ""), [], 0
+    for start, end in cell.get("raised", ()):
+        words += [(text[done:start], False), (text[start:end], True)]
+        done = end
+    words.append((text[done:], False))
+    kept = [piece for piece in words if piece[0]]
+    return Cell(kept, cell.get("header", headed), cell.get("colspan", 1), cell.get("rowspan", 1))
+
+
+def _name(row: Mapping[str, Term]) -> str:
+    """Return what a rule, claim, span or paragraph says, in a line; nothing for what says none of it."""
+    texts = {name: text_of(row[name]) for name in row.keys() - {"thing", "level", "type", "bound", "unit"}}
+    place = f" in {texts['district']}" if "district" in texts else ""
+    if "use" in texts:
+        level = _worded(row["level"]) if "level" in row else texts.get("asRecorded", "")
+        return f"{texts['use']}{place}: {level}" if level else texts["use"] + place
+    if "type" in row:
+        bound = f"{_worded(row['bound'])} " if "bound" in row else ""
+        value = texts.get("value", "")
+        if "unit" in row and not any(letter.isalpha() or letter in "'\"%" for letter in value):
+            value += f" {_worded(row['unit'])}"
+        kind = f" ({texts['for']})" if "for" in texts else ""
+        return f"{bound}{_worded(row['type'])}{kind}{place}: {value}"
+    if "citation" in texts:
+        return f"{texts['citing']} cites {texts['citation']}"
+    return f"“{texts['words']}”" if "words" in texts else texts.get("label", "")
+
+
+def _worded(code: Term) -> str:
+    """Return the label of a code of ours, else the end of its IRI."""
+    iri = iri_of(code)
+    term = declared_terms().get(iri)
+    return term.label if term is not None else code_of(iri)

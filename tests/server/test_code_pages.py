@@ -1,0 +1,116 @@
+"""The pages of codes are read by people: sections by number and title, tables as tables, rules by what they say."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from kg import bundle
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server import pages
+from kg.settings import Settings
+from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, mint
+from loaders.pipeline import load
+
+BEND = "/id/section/us-ut-quarry-bend/"
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    folder: Path = tmp_path_factory.mktemp("codes")
+    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, settings) as opened:
+        load(opened, "zoning", [str(bundle.folder("fixtures") / "zoning")])
+        section, graph = mint("section", "us-ut-evil", "1"), mint("graph", "user", "evil")
+        table = NamedNode(section.value + "#table=0")
+        cells = f'[[{{"text":"{EVIL}7","raised":[[25,26]],"colspan":2}}],["a","b"]]'
+        opened.store.commit(
+            {
+                graph: [
+                    Quad(section, RDF.type, KG.CodeSection, graph),
+                    Quad(section, KG.sectionNumber, Literal("1"), graph),
+                    Quad(section, SCHEMA.text, Literal("before\n" + "x" * 10 + "\nafter"), graph),
+                    Quad(table, DCTERMS.isPartOf, section, graph),
+                    Quad(table, KG.cells, Literal(cells), graph),
+                    Quad(table, KG.start, Literal(7), graph),
+                    Quad(table, KG.end, Literal(17), graph),
+                ]
+            }
+        )
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
+    with TestClient(Starlette(routes=pages.routes(kg)), base_url="http://127.0.0.1:8000") as http:
+        yield http
+
+
+def shown(client: TestClient, path: str) -> str:
+    answer = client.get(path, headers={"Accept": "text/html"})
+    assert answer.status_code == 200, answer.text[:500]
+    return answer.text
+
+
+def words(page: str) -> str:
+    return " ".join(html.unescape(re.sub("<[^>]*>", " ", page)).split())
+
+
+def test_a_section_is_headed_by_its_number_and_title(client):
+    assert '<h1 dir="auto">17.24.040 Dimensional Standards</h1>' in shown(client, BEND + "17.24.040")
+
+
+def test_a_chapter_lists_its_sections_by_their_numbers(client):
+    page = words(shown(client, BEND + "17.24"))
+    assert "17.24.010 Purpose" in page
+    assert page.index("17.24.010") < page.index("17.24.040")
+    assert "17.24.010 17.24.010" not in page
+
+
+def test_a_table_stands_as_a_table_where_its_lines_stand_in_the_text(client):
+    page = shown(client, BEND + "17.52.010")
+    text = page.partition("<blockquote")[2].partition("</blockquote>")[0]
+    assert text.count("<tr>") == 10
+    assert "<th>R2</th>" in text
+    assert "<td>Kiln</td>" in text
+    assert " | " not in text
+    assert words(text).index("is not permitted.") < words(text).index("Use R-1")
+
+
+def test_rules_and_claims_are_named_by_what_they_say(client):
+    page = words(shown(client, BEND + "17.24.040"))
+    assert "minimum front setback in R-2: 20 feet" in page
+    assert page.index("What has it as “defined in”") < page.index("What has it as “has source”")
+    assert "Duplex in R-2: by right" in words(shown(client, BEND + "17.24.020"))
+
+
+def test_a_district_has_its_code_in_its_heading(client):
+    assert "R-2 Two-Family Residential District</h1>" in shown(client, "/id/district/us-ut-quarry-bend/R-2")
+
+
+def test_a_municipality_leads_to_its_code(client):
+    page = shown(client, "/id/municipality/us-ut-quarry-bend")
+    assert re.search(r"<h2>Its code</h2>\s*<ul class=\"list\">\s*<li><a [^>]*>17 Zoning</a>", page)
+
+
+def test_what_a_cell_says_stays_text_and_marks_are_raised(client):
+    text = shown(client, "/id/section/us-ut-evil/1").partition("<blockquote")[2].partition("</blockquote>")[0]
+    assert "<script" not in text
+    assert '<td colspan="2">&lt;script&gt;alert(1)&lt;/script&gt;<sup>7</sup></td>' in text
+    assert text.index("before") < text.index("<table>") < text.index("after")
+    assert "xxx" not in text
+
+
+def test_the_form_of_the_start_page_holds_a_query_of_what_there_is(kg, client):
+    page = shown(client, "/")
+    held = html.unescape(page.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0])
+    assert "kg:CodeSection" in held
+    assert len(kg.query(held).result) > 0
