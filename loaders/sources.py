@@ -1,32 +1,26 @@
-"""The sources that can be loaded, and what each takes."""
+"""The sources that can be loaded, and what each takes.
+
+What reads a source is imported when it is asked for: a load of one source needs none of the others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError
 from kg.provenance import Agent, Derived
-from kg.settings import Settings, settings
+from kg.settings import Settings
 from kg.store.protocol import Store
-from kg.summaries.storing import withdrawn
-from loaders.climate_policy import documents as climate_policy
-from loaders.deriving import Views
-from loaders.findings import Findings
-from loaders.hansard import reading as hansard
-from loaders.hansard.authorities import merged
-from loaders.memberships import Memberships
 from loaders.model import Notice, Rejection, SourceDocument, SourceGraph, Withdrawal
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File
-from loaders.wikibase import reading as wikibase
-from loaders.wikibase import remote
-from loaders.zoning import reading as zoning
-from loaders.zoning import service
-from loaders.zoning.authorities import merged as merged_names
+
+if TYPE_CHECKING:
+    from loaders.zoning import reading as zoning
 
 Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Options = Mapping[str, str]
@@ -40,7 +34,7 @@ Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """A source that can be loaded. A new `version` makes every record be read anew."""
+    """What loads a source. A new `version` makes every record be read anew."""
 
     domain: str
     version: str
@@ -57,10 +51,6 @@ class Loader:
     """What fetches its locations that are no files, by how they start: ``sparql`` for ``sparql:URL@FILE``."""
     cut: excerpts.Cut = excerpts.cut
     """What keeps the rows of rejected records."""
-    configure: Callable[[Settings, Options], Loader] | None = None
-    """What makes it fit the settings and the options."""
-    options: Sequence[str] = ()
-    """The options that it takes."""
     said: Options = field(default_factory=dict)
     """The options that whoever loads gave, where a record in quarantine takes them for another try."""
     exclusive: bool = False
@@ -76,7 +66,25 @@ class Loader:
         return Agent(f"loaders.{self.domain}", self.version)
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that can be loaded: what makes its loader fit the settings and the options, and the options it takes."""
+
+    configure: Callable[[Settings, Options], Loader]
+    options: Sequence[str] = ()
+
+
+def _climate(given: Settings, options: Options) -> Loader:
+    from loaders.climate_policy import documents as climate_policy
+
+    return Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read)
+
+
 def _wikibase(given: Settings, options: Options) -> Loader:
+    from loaders.deriving import Views
+    from loaders.wikibase import reading as wikibase
+    from loaders.wikibase import remote
+
     reading = wikibase.Reading.of(given, options.get("base"))
     views = Views(reading.known)
     return Loader(
@@ -89,15 +97,14 @@ def _wikibase(given: Settings, options: Options) -> Loader:
         views.cycles,
         {remote.SCHEME: remote.fetch},
         reading.cut,
-        options=("base",),
     )
 
 
-def _as_set(files: Sequence[File]) -> Iterator[Item]:
-    return wikibase.Reading.of(settings(), None).read(files)
-
-
 def _hansard(given: Settings, options: Options) -> Loader:
+    from loaders.hansard import reading as hansard
+    from loaders.hansard.authorities import merged
+    from loaders.memberships import Memberships
+
     return Loader(
         hansard.DOMAIN,
         hansard.VERSION,
@@ -106,7 +113,6 @@ def _hansard(given: Settings, options: Options) -> Loader:
         config=options,
         derive=Memberships(hansard.DOMAIN).derive,
         cut=hansard.cut,
-        options=hansard.OPTIONS,
         said=options,
         exclusive=True,
         merge=merged,
@@ -114,50 +120,44 @@ def _hansard(given: Settings, options: Options) -> Loader:
 
 
 def _zoning(given: Settings, options: Options) -> Loader:
+    from loaders.zoning import reading as zoning
+
     return zoning_loader(zoning.Reading.of(options), options)
 
 
 def zoning_loader(reading: zoning.Reading, options: Options) -> Loader:
     """Return what loads codes of municipalities, and finds in them what `reading` has read."""
+    from kg.summaries.storing import withdrawn
+    from loaders.findings import Findings
+    from loaders.zoning import reading as zoning
+    from loaders.zoning import service
+    from loaders.zoning.authorities import merged
+
+    found = Findings(reading)
+
+    def derive(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+        """Let the summaries of sections go in the commit in which these go."""
+        return {**found.derive(store, replace), **withdrawn(store, replace)}
+
     return Loader(
         zoning.DOMAIN,
         zoning.VERSION,
         reading.read,
         zoning.FORMATS,
         config=options,
-        derive=_with_summaries(Findings(reading).derive),
+        derive=derive,
         fetches={service.SCHEME: service.fetch},
         cut=zoning.cut,
-        options=zoning.OPTIONS,
         said=options,
-        merge=merged_names,
+        merge=merged,
     )
 
 
-def _with_summaries(derive: Derive) -> Derive:
-    """Let the summaries of sections go in the commit in which these go."""
-    return lambda store, replace: {**derive(store, replace), **withdrawn(store, replace)}
-
-
-def _codes(files: Sequence[File]) -> Iterator[Item]:
-    return zoning.Reading().read(files)
-
-
 LOADERS: Final = {
-    "climate": Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read),
-    "wikibase": Loader(
-        wikibase.DOMAIN, wikibase.VERSION, _as_set, wikibase.FORMATS, configure=_wikibase, options=("base",)
-    ),
-    "hansard": Loader(
-        hansard.DOMAIN,
-        hansard.VERSION,
-        hansard.Reading().read,
-        hansard.FORMATS,
-        cut=hansard.cut,
-        configure=_hansard,
-        options=hansard.OPTIONS,
-    ),
-    "zoning": Loader(zoning.DOMAIN, zoning.VERSION, _codes, zoning.FORMATS, configure=_zoning, options=zoning.OPTIONS),
+    "climate": Source(_climate),
+    "wikibase": Source(_wikibase, ("base",)),
+    "hansard": Source(_hansard, ("chamber", "date")),
+    "zoning": Source(_zoning, ("municipality", "state", "mapping")),
 }
 
 
@@ -173,4 +173,4 @@ def loader(source: str, given: Settings, options: Options | None = None) -> Load
             raise InvalidInputError(
                 f"{source} takes no --{name}, which is for {' and '.join(takers) or 'no source'}; {source} takes {own}"
             )
-    return found if found.configure is None else found.configure(given, options or {})
+    return found.configure(given, options or {})

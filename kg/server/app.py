@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import uvicorn
 from fastmcp import FastMCP
@@ -52,7 +52,6 @@ from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG
 from loaders import mentions
 from loaders.pipeline import heal, load
-from loaders.receiving import receive
 from loaders.retrying import QUARANTINE
 
 log = logging.getLogger(__name__)
@@ -182,7 +181,7 @@ def serve(
         ):
             kg.load = load
             kg.mention = mentions.refresh
-            kg.receive = receive
+            kg.receive = _receive
             kg.quarantine = QUARANTINE
             kg.raw = raw
             kg.announce(address)  # the token lies beside the lock by then
@@ -206,6 +205,13 @@ def serve(
             else:
                 with signals_that_return():
                     server.run(sockets=[listening])
+
+
+def _receive(kg: KnowledgeGraph, **given: Any) -> dict[str, Any]:
+    """Take in what an agent sends of a code; what reads codes takes long to import, and most servers are sent none."""
+    from loaders.receiving import receive
+
+    return receive(kg, **given)
 
 
 def _served_at(data_dir: Path) -> str | None:

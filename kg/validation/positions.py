@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 
 from kg.sparql.lexer import Token, tokens
@@ -74,6 +73,8 @@ class _Index:
     """From what stands in a file to its first line: by hash, in arrays, since a file may have millions of subjects."""
 
     def __init__(self, placed: Iterator[Placed]) -> None:
+        import numpy as np  # which takes long, and most reports name no file that has lines
+
         first: dict[int, int] = {}
         for what, line in placed:
             first.setdefault(hash(what), line)
@@ -106,7 +107,7 @@ class _Index:
 
     def _first(self, key: str) -> int | None:
         wanted = hash(key)
-        at = int(np.searchsorted(self._hashes, wanted))
+        at = int(self._hashes.searchsorted(wanted))
         return int(self._lines[at]) if at < len(self._hashes) and int(self._hashes[at]) == wanted else None
 
 

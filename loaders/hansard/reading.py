@@ -23,8 +23,6 @@ DOMAIN: Final = "hansard"
 VERSION: Final = "2"
 """Version of what this package makes of a speech; with a new one every record is made anew."""
 
-OPTIONS: Final = ("chamber", "date")
-
 _TABLES: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".json", ".xlsx")
 _MARKUP: Final = (".xml", ".sgml", ".sgm")
 FORMATS: Final = (*_TABLES, *_MARKUP)

@@ -17,7 +17,6 @@ from typing import Any, Final
 from kg.errors import SourceError
 from loaders.readers.formats import csv_rows, flat, text_of_cell, workbook_rows
 from loaders.readers.locations import FORMATS
-from loaders.readers.tables import copy_parquet, read_parquet
 
 ROWS_AT_ONCE: Final = 20_000
 """Rows that are held in memory while excerpts are written; for more the file is read again."""
@@ -58,6 +57,8 @@ def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
 def _cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
     ending = path.suffix.lower()
     if ending == ".parquet":
+        from loaders.readers.tables import copy_parquet  # and DuckDB, which takes long
+
         copy_parquet(path, wanted)
         return
     numbers = {number for each in wanted.values() for number in each}
@@ -115,6 +116,8 @@ def rows_in(path: Path, numbers: Sequence[int]) -> Iterator[tuple[int, Mapping[s
     """
     ending = path.suffix.lower()
     if ending == ".parquet":
+        from loaders.readers.tables import read_parquet
+
         yield from zip(numbers, read_parquet(path), strict=False)
     elif ending in (".csv", ".xlsx"):
         header, rows = _sheet(path)

@@ -24,7 +24,6 @@ DOMAIN: Final = "zoning"
 VERSION: Final = "1"
 """Version of what this package makes of a section or a row; with a new one every record is made anew."""
 
-OPTIONS: Final = ("municipality", "state", "mapping")
 FORMATS: Final = tuple(dict.fromkeys((*inputs.FORMATS, *tables.FORMATS)))
 
 Item = SourceGraph | Rejection | Notice

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,6 +22,7 @@ from kg.search.healing import heal
 from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
 from loaders import pipeline
 from loaders.pipeline import load
+from loaders.sources import LOADERS, Source, loader
 from tests.loaders.conftest import MemoryIndex, content, values
 
 CLIMATE = Path(__file__).parent.parent.parent / "fixtures" / "climate"
@@ -84,8 +86,8 @@ def test_a_new_version_of_the_loader_reads_every_record_anew(
 ) -> None:
     path = write(tmp_path / "t.jsonl", rows("a", ["one"]))
     load(kg, "climate", [str(path)])
-    climate = pipeline.LOADERS["climate"]
-    monkeypatch.setitem(pipeline.LOADERS, "climate", pipeline.Loader(climate.domain, "next", climate.read))
+    climate = loader("climate", kg.settings)
+    monkeypatch.setitem(LOADERS, "climate", Source(lambda *given: replace(climate, version="next")))
     asked: list[object] = []
     commit = kg.store.commit
     monkeypatch.setattr(type(kg.store), "commit", lambda _, *given: asked.append(given) or commit(*given))

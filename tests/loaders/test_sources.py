@@ -1,0 +1,56 @@
+"""A load of one source takes the time to start that this source needs, not that of all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from kg.errors import InvalidInputError
+from kg.settings import Settings
+from loaders.sources import LOADERS, loader
+
+READS = {
+    "climate": "loaders.climate_policy.documents",
+    "wikibase": "loaders.wikibase.reading",
+    "hansard": "loaders.hansard.reading",
+    "zoning": "loaders.zoning.reading",
+}
+ONLY_SOME_NEED = {"lxml", "duckdb", "numpy", "sentencex", "fastmcp", "rdflib", "pyshacl"}
+FINDS_MENTIONS = {f"loaders.extraction.{name}" for name in ("inflection", "labels", "matching", "words")}
+
+
+def imported(then: str) -> set[str]:
+    """What a fresh interpreter has imported after `then`, which knows `loaders.pipeline`."""
+    code = f"import json, sys; from loaders import pipeline; {then}; json.dump(sorted(sys.modules), sys.stdout)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_nothing_is_imported_for_a_source_that_nobody_loads() -> None:
+    names = imported("pass")
+    assert not names & ONLY_SOME_NEED
+    assert not names & set(READS.values())
+    assert {name for name in names if name.startswith("loaders.extraction.")} == FINDS_MENTIONS
+
+
+@pytest.mark.parametrize("source", LOADERS)
+def test_what_loads_a_source_imports_no_other(source: str) -> None:
+    names = imported(f"from kg.settings import Settings; pipeline.loader({source!r}, Settings())")
+    assert {name for name in READS.values() if name in names} == {READS[source]}
+
+
+def test_climate_is_loaded_without_what_reads_markup_and_codes() -> None:
+    names = imported("from kg.settings import Settings; pipeline.loader('climate', Settings())")
+    assert "duckdb" in names  # so the others below would be seen
+    assert not names & {"lxml", "sentencex"}
+    assert {name for name in names if name.startswith(("loaders.extraction.", "loaders.zoning."))} == FINDS_MENTIONS
+
+
+def test_an_option_of_another_source_is_refused_with_the_source_that_takes_it() -> None:
+    with pytest.raises(
+        InvalidInputError, match="climate takes no --state, which is for zoning; climate takes no option"
+    ):
+        loader("climate", Settings(), {"state": "ZZ"})
