@@ -2,8 +2,8 @@
 
 The findings in a section stand in ``graph/ext/zoning/{municipality}/{section}`` and go with the section, as do the
 edges that are promoted from its claims (`kg.provenance.promotion`). A citation is resolved among all sections of the
-municipality, stored or about to be. When sections come or go, the sections that cite what came or went are read anew,
-and nothing else.
+municipality, stored or about to be, and its districts are those that its sections name or its tables state. When
+sections or districts come or go, the sections that cite or name what came or went are read anew, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
@@ -20,110 +20,76 @@ from pyoxigraph import NamedNode, Quad
 from kg.provenance import Derived, RecordOrigin
 from kg.provenance.reading import text_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, select
+from kg.store.protocol import Commit, Store, select
 from kg.vocabulary import BASE, KG, SKOS, mint
-from loaders.extraction.districts import District, districts, named_in, plain_name
-from loaders.extraction.resolution import Index
-from loaders.stored import key_of, whole_sections
-from loaders.zoning.authorities import Authorities
+from loaders.codes import Code, Codes, has_sections, state_of
+from loaders.extraction.districts import District, plain_name
+from loaders.stating import Stated, stated_in, stated_of
+from loaders.zoning.authorities import Authorities, merged
 from loaders.zoning.extracting import claims_of, rules_of
 from loaders.zoning.model import Section
 from loaders.zoning.reading import DOMAIN, Reading
-
-UNRESOLVED: Final = """
-SELECT DISTINCT ?section WHERE {
-  ?section kg:jurisdiction $municipality . ?claim rdf:subject ?section ; a kg:CrossReference
-  FILTER NOT EXISTS { ?claim rdf:object ?cited }
-}"""
-
-CITING: Final = """
-SELECT DISTINCT ?section WHERE {
-  VALUES ?cited { $cited } ?claim rdf:object ?cited ; a kg:CrossReference ; rdf:subject ?section
-}"""
-
-DISTRICTS: Final = """
-SELECT ?code ?name WHERE {
-  ?district kg:jurisdiction $municipality ; a kg:ZoningDistrict ; skos:notation ?code ; skos:prefLabel ?name
-}"""
 
 NAME: Final = """
 SELECT ?name WHERE { $municipality skos:prefLabel ?name }"""
 
 _SOURCES: Final = f"{BASE}graph/src/{DOMAIN}/"
 _EXTRACTED: Final = f"{BASE}graph/ext/{DOMAIN}/"
-_OWN_NAMES: Final = {"us-dc": ("D.C. Code", "D.C. Official Code")}
-"""By which names codes are cited as if they were the law of a state."""
-_KNOWN_BY_TABLES: Final = 1.0
 
 
 @dataclass(slots=True)
-class _Code:
-    """One municipality's code: the sections of this load, and those that were in the store before it."""
+class _Work:
+    """One municipality's code: as it was before this load, and as the load leaves it."""
 
     shared: Authorities
-    sections: Mapping[str, Section]
-    stored: Mapping[str, Section]
-    index: Index
-    stated: Mapping[str, District]
-    """The districts that are stored, whatever says so."""
+    stored: Code
+    own: Mapping[str, Section]
+    """The sections of this load."""
+    code: Code
+    stated: Stated
     districts: Mapping[str, District]
-
-    @property
-    def new(self) -> bool:
-        """Whether this load has sections that the store had not."""
-        return any(key not in self.stored for key in self.sections)
-
+    """Those that the text was read with last."""
+    unstated: Set[str] = frozenset()
+    """Codes of those that tables have stated until the last change."""
     done: set[str] = field(default_factory=set)
     """Keys of the sections that this load has come to."""
 
-    @property
-    def everything(self) -> dict[str, Section]:
-        """All sections, as this load leaves them."""
-        return {**self.stored, **self.sections}
+    def known(self) -> Mapping[str, District]:
+        """The districts that there are, by what sections name and tables state."""
+        found = self.code.districts
+        return {
+            **self.stated.districts,
+            **{code: self.stated.with_name(district) for code, district in found.items()},
+        }
 
     def standing(self, key: str) -> Section | None:
         """The section with this key as it stands before what this load has not come to yet."""
-        return self.sections.get(key) if key in self.done else self.stored.get(key)
+        return self.own.get(key) if key in self.done else self.stored.sections.get(key)
 
-    def above(self, key: str) -> Sequence[Section]:
-        """The sections that the one with this key is part of, from the inside."""
-        found = [self.sections.get(each) or self.stored.get(each) for each in self.index.above(key)[1:]]
-        return [each for each in found if each is not None]
-
-    def touched(self, before: Mapping[str, District]) -> set[str]:
-        """Return the keys of the sections that with other districts than these, and under other headings, say more.
+    def touched(self, before: Mapping[str, District], headed: Iterable[str] = ()) -> set[str]:
+        """Return the keys of the sections that may say more, or less, with other districts than these.
 
         What a section says depends, beside its own words, on the codes and names of districts that stand in them and
-        on the headings above it.
+        on the headings above it, of which those of the sections `headed` have changed.
         """
-        said = naming(districts_changed(before, self.districts))
-        headed = {key for key, each in self.sections.items() if not _same_heading(each, self.stored.get(key))}
-        found: set[str] = set()
-        for key, section in self.everything.items():
-            above = self.above(key)
-            words = "\n".join((section.title, section.text, *(each.title for each in above)))
-            if said(words) or any(each.key in headed for each in above):
-                found.add(key)
+        found = {below for key in headed for below in self.code.index.below(key)}
+        if several := districts_changed(before, self.districts):
+            said = naming(several)
+            for key, section in self.code.sections.items():
+                if said(section.title):
+                    found.update(self.code.index.below(key))
+                elif said(section.text):
+                    found.add(key)
         return found
-
-    def without(self, gone: Set[str], name: str) -> _Code:
-        """The code once these sections are gone."""
-        sections = {key: section for key, section in self.sections.items() if key not in gone}
-        stored = {key: section for key, section in self.stored.items() if key not in gone}
-        left = {**stored, **sections}
-        lost = (found for key in gone for each in (self.stored, self.sections) if (found := each.get(key)))
-        named = self.districts
-        if any(district for section in lost for district in named_in(section)):
-            named = {**self.stated, **districts(left.values())}
-        return replace(self, sections=sections, stored=stored, index=_index(name, left.values()), districts=named)
 
 
 class Findings:
     """Makes the graphs that go with those of sections that are about to be committed, for one load."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, codes: Codes | None = None) -> None:
         self.reading: Final = reading
-        self._codes: dict[str, _Code] = {}
+        self.codes: Final = codes or Codes()
+        self._works: dict[str, _Work] = {}
         self._named: dict[NamedNode, str] = {}
         """What shared graphs that were written, or found in the store, call the thing that they are about."""
 
@@ -131,20 +97,39 @@ class Findings:
         """The graphs of districts, with the names that the sections that are stored give them."""
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-        """Return the findings in the sections of these graphs, and in those that cite what comes or goes with them."""
+        """Return the findings in the sections of these graphs, and in those that cite or name what comes or goes."""
         graphs: dict[str, dict[str, NamedNode]] = defaultdict(dict)
+        tables: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
         for graph in replace:
             name, _, section = graph.value.removeprefix(_SOURCES).partition("/")
             if graph.value.startswith(_SOURCES) and section and "/" not in section:
                 graphs[name][unquote(section)] = graph
+            elif graph.value.startswith(_SOURCES):
+                for place, codes in stated_in(replace[graph], store.graph(graph)).items():
+                    tables[place][graph.value] = codes
         made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
-        for name, own in graphs.items():
-            for found in self._found(store, name, own, replace):
+        for name in {**graphs, **tables}:
+            if name not in graphs and not self.reading.sections.get(name) and not has_sections(store, name):
+                continue
+            for found in self._found(store, name, graphs[name], tables[name], replace):
                 made[found.graph] = found.quads, RecordOrigin("", (), (found.source,))
                 for graph, quads in found.shared.items():
-                    if graph not in replace and self._says_more(store, graph, quads):
+                    if graph in replace:
+                        # What a source says of a thing comes before what text calls it.
+                        quads = merged(quads, made[graph][0] if graph in made else replace[graph])
+                    if graph in replace or self._says_more(store, graph, quads):
                         made[graph] = quads, RecordOrigin("", (), (found.source,))
+            for graph, quads, source in self._unstated(name):
+                if graph not in replace:
+                    self._named[graph] = _name(quads)
+                    made[graph] = quads, RecordOrigin("", (), (source,))
         return made
+
+    def settled(self, commit: Commit) -> None:
+        """Keep the codes as they stand after `commit`, the one of what was derived last."""
+        for work in self._works.values():
+            if work.own.keys() <= work.done:
+                self.codes.committed(work.code, work.own.keys(), commit)
 
     def _says_more(self, store: Store, graph: NamedNode, quads: Sequence[Quad]) -> bool:
         """Whether what a shared graph is to say is written: if it is new, or has the name that is to stand.
@@ -167,61 +152,89 @@ class Findings:
         return True
 
     def _found(
-        self, store: Store, name: str, graphs: Mapping[str, NamedNode], replace: Mapping[NamedNode, Sequence[Quad]]
+        self,
+        store: Store,
+        name: str,
+        graphs: Mapping[str, NamedNode],
+        tables: Mapping[str, frozenset[str]],
+        replace: Mapping[NamedNode, Sequence[Quad]],
     ) -> Iterator[_Found]:
         gone = {key for key, graph in graphs.items() if not replace[graph]}
-        first = name not in self._codes
-        code = self._codes.get(name) or self._codes.setdefault(name, self._code(store, name))
+        first = name not in self._works
+        work = self._works.get(name) or self._works.setdefault(name, self._work(store, name))
+        before, districts, stated = work.code, work.districts, work.stated
+        if gone:
+            work.code = before.copy()
+            for key in gone:
+                work.code.drop(key)
+        if tables:
+            work.stated = stated.replaced(tables, replace)
+            work.unstated = stated.districts.keys() - work.stated.districts.keys()
+        if first or gone or tables:
+            work.districts = work.known()
         for key, graph in graphs.items():
-            section = code.sections.get(key)
+            section = work.own.get(key)
             if key in gone or section is None:
                 yield _Found(_extracted(graph), graph)
                 continue
-            yield self._read(section, graph, code, name)
-            code.done.add(key)
+            found = self._read(section, graph, work, name)
+            work.code.cites(key, {text_of(quad.object) for quad in found.quads if quad.predicate == KG.rawCitation})
+            work.done.add(key)
+            yield found
         again: set[str] = set()
-        if first and code.stored:
+        if first and work.stored.sections:
             self._outdated |= {
                 (mint("graph", "ref", "district", name, each.code), each.name or each.code)
-                for each in districts(code.stored.values()).values()
+                for each in work.stored.districts.values()
             }
-            again |= code.touched({**code.stated, **districts(code.stored.values())})
-            if code.new:
-                again |= _keys(store, bind(UNRESOLVED, municipality=code.shared.iri), name)
+            moved = [key for key, each in work.own.items() if _place(each) != _place(work.stored.sections.get(key))]
+            headed = [
+                key for key, each in work.own.items() if _heading(each) != _heading(work.stored.sections.get(key))
+            ]
+            again |= work.stored.citing_any(work.code, moved) | work.touched(districts, headed)
+        elif not first and (gone or tables):
+            again |= work.touched(districts)
         if gone:
-            before, code = code.districts, code.without(gone, name)
-            self._codes[name] = code
-            if before is not code.districts:
-                again |= code.touched(before)
-            cited = [code.shared.section(key) for key in gone]
-            again |= _keys(store, bind(CITING, cited=cited), name)
+            again |= before.citing_any(work.code, gone)
+            again |= {below for key in gone for below in work.code.index.below(key)}
         for key in sorted(again - graphs.keys()):
-            if (section := code.standing(key)) is not None:
-                yield self._read(section, mint("graph", "src", DOMAIN, name, key), code, name)
+            if (section := work.standing(key)) is not None:
+                yield self._read(section, mint("graph", "src", DOMAIN, name, key), work, name)
 
-    def _read(self, section: Section, graph: NamedNode, code: _Code, name: str) -> _Found:
+    def _unstated(self, name: str) -> Iterator[tuple[NamedNode, Sequence[Quad], NamedNode]]:
+        """Yield what the graphs of districts that no table states any more, and sections name, are to say."""
+        work = self._works[name]
+        for code in sorted(work.unstated):
+            if (district := work.code.districts.get(code)) is not None:
+                shared, graph = work.shared.fresh(), mint("graph", "ref", "district", name, code)
+                shared.district(code, district.name or None)
+                yield graph, shared.graphs[graph], mint("graph", "src", DOMAIN, name, district.section)
+
+    def _read(self, section: Section, graph: NamedNode, work: _Work, name: str) -> _Found:
         """What is found in a section of a code."""
-        shared, own, state = code.shared.fresh(), _extracted(graph), _state(name)
-        quads = rules_of(section, shared, own, code.districts, code.index, code.above(section.key), state)
+        shared, own, code, state = work.shared.fresh(), _extracted(graph), work.code, state_of(name)
+        quads = rules_of(section, shared, own, work.districts, code.index, code.above(section.key), state)
         quads += claims_of(section.text, section.key, shared, own, code.index, state)
         return _Found(own, graph, quads, shared.graphs)
 
-    def _code(self, store: Store, name: str) -> _Code:
-        sections = self.reading.sections.get(name, {})
+    def _work(self, store: Store, name: str) -> _Work:
+        own = self.reading.sections.get(name, {})
         municipality = mint("municipality", name)
         shared = self.reading.municipalities.get(name)
         if shared is None:
             said = [text_of(row["name"]) for row in select(store.query, bind(NAME, municipality=municipality))]
-            shared = Authorities(said[0] if said else name, _state(name))
-        stored = whole_sections(store, name)
-        everything = {**stored, **sections}
-        stated = {
-            code: District(code, text_of(row["name"]), "", None, None, _KNOWN_BY_TABLES, "stored")
-            for row in select(store.query, bind(DISTRICTS, municipality=municipality))
-            for code in [text_of(row["code"])]
-        }
-        index, found = _index(name, everything.values()), districts(everything.values())
-        return _Code(shared, sections, stored, index, stated, {**stated, **found})
+            shared = Authorities(said[0] if said else name, state_of(name))
+        stored = self.codes.stored(store, name)
+        if stored.sections:
+            code = stored.copy()
+            for section in own.values():
+                code.put(section)
+        else:
+            code = Code.of(name)
+            code.fill(own.values())
+        work = _Work(shared, stored, own, stored, stated_of(store, name), {})
+        work.districts, work.code = work.known(), code
+        return work
 
 
 def _name(quads: Iterable[Quad]) -> str:
@@ -244,11 +257,17 @@ def naming(several: Sequence[District]) -> Callable[[str], bool]:
     if not words:
         return lambda _: False
     pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(words)))})(?![\w-])", re.IGNORECASE)
-    return lambda text: pattern.search(" ".join(text.split(" "))) is not None
+    return lambda text: pattern.search(text) is not None
 
 
-def _same_heading(one: Section, other: Section | None) -> bool:
-    return other is not None and (one.title, one.parent) == (other.title, other.parent)
+def _heading(section: Section | None) -> object:
+    """What a section says of those below it."""
+    return section and (section.title, section.parent, section.kind, section.number)
+
+
+def _place(section: Section | None) -> object:
+    """What citations find a section by."""
+    return section and (section.parent, section.kind, section.number, section.order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,18 +280,5 @@ class _Found:
     shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
 
 
-def _index(name: str, sections: Iterable[Section]) -> Index:
-    return Index(sections, codes=_OWN_NAMES.get(name, ()))
-
-
 def _extracted(graph: NamedNode) -> NamedNode:
     return NamedNode(_EXTRACTED + graph.value.removeprefix(_SOURCES))
-
-
-def _state(name: str) -> str:
-    """The two letters of the state in the key of a municipality."""
-    return name.split("-")[1].upper()
-
-
-def _keys(store: Store, query: str, name: str) -> set[str]:
-    return {key_of(row["section"], name) for row in select(store.query, query)}

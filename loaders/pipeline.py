@@ -108,7 +108,9 @@ class Loading:
         index: bool = True,
         config: Mapping[str, str] | None = None,
         configured: Loader | None = None,
+        graphs: Sequence[NamedNode] | None = None,
     ) -> None:
+        """`graphs` are those that the load can come to, where that is known."""
         self.kg = kg
         self.loader = configured or loader(source, kg.settings)
         self.located = located
@@ -121,7 +123,11 @@ class Loading:
             self.loader.agent, {"source": source, **self.loader.config, **(config or {})}, sources
         )
         self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain, self.loader.cut)
-        self.known = provenance.current(kg.store, self.loader.domain)
+        self.known = (
+            provenance.current(kg.store, self.loader.domain)
+            if graphs is None
+            else provenance.current_of(kg.store, graphs)
+        )
         self.identities: Final = Identities(kg.store, self.known)
         self.seen: dict[NamedNode, tuple[str, str]] = {}
         """The graphs of this load, each with the hash of its record and where that stands."""
@@ -155,10 +161,10 @@ class Loading:
         return self.finish()
 
     def finish(self) -> LoadReport:
-        """Heal the index and complete the report."""
+        """Bring the index in line and complete the report."""
         report = self.report
         if self.index:
-            healing.heal(self.kg.store, self.kg.search)
+            self.align()
             report.pending_vectors = self.kg.search.status().pending_vectors
             report.mentions = mentions.refresh(self.kg, on_progress=self.on_progress).mentions
         if self.loader.afterwards is not None and report.run is not None:
@@ -169,6 +175,10 @@ class Loading:
         ]
         self.tell()
         return report
+
+    def align(self) -> None:
+        """Bring the index in line with the store."""
+        healing.heal(self.kg.store, self.kg.search)
 
     def note(self, notice: Notice) -> None:
         """Take down what the loader has to say."""

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from pyoxigraph import NamedNode
+from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import RecordOrigin
+from kg.store.protocol import Commit
 from kg.validation.report import Violation
 from kg.vocabulary import mint, sha256
+from loaders.codes import Codes
+from loaders.findings import Findings
 from loaders.model import Origin, Rejection, Snapshot
 from loaders.pipeline import Loading
 from loaders.rdf import graph_of
 from loaders.readers.locations import Located
 from loaders.reports import LoadReport
 from loaders.sources import zoning_loader
-from loaders.stored import stored_sections
 from loaders.zoning.authorities import Authorities
 from loaders.zoning.reading import DOMAIN, Reading
 from loaders.zoning.received import Kind, Received, received
@@ -49,8 +53,9 @@ def receive(
     first = entries[0] if kind == "section" and entries and isinstance(entries[0], dict) else {}
     place = str(first.get("section_id") or digest[:24])
     origin = Origin(Snapshot(digest, f"{tool} {shared.key} {place}", sent_by=sent_by))
-    found = received(kind, entries, shared, origin, stored_sections(kg.store, shared.key))
-    work = _Receiving(kg, tool, shared, found)
+    codes = Codes(kg.memory)
+    found = received(kind, entries, shared, origin, codes.stored(kg.store, shared.key).sections)
+    work = _Receiving(kg, tool, shared, found, codes)
     report = work.run()
     outcomes = {number: {"outcome": REJECTED, "reason": reason} for number, reason in found.refused.items()}
     for record, numbers in found.records:
@@ -70,13 +75,22 @@ def receive(
 class _Receiving(Loading):
     """A load of what was sent."""
 
-    def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: Received) -> None:
+    def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: Received, codes: Codes) -> None:
         reading = Reading(sections={shared.key: dict(found.sections)}, municipalities={shared.key: shared})
+        self.findings: Final = Findings(reading, codes)
         super().__init__(
-            kg, DOMAIN, Located((), ()), None, config={"tool": tool}, configured=zoning_loader(reading, {})
+            kg,
+            DOMAIN,
+            Located((), ()),
+            None,
+            config={"tool": tool},
+            configured=replace(zoning_loader(reading, {}), derive=self.findings.derive),
+            graphs=[graph_of(record) for record, _ in found.records],
         )
         self.found: Final = found
+        self.texts: Final = {graph_of(record) for record, _ in found.records if record.units}
         self.unchanged: set[NamedNode] = set()
+        self.emptied: list[str] = []
         self.reasons: dict[NamedNode, str] = {}
 
     def run(self, prune: bool = False) -> LoadReport:
@@ -90,6 +104,22 @@ class _Receiving(Loading):
             self.commit()
             self.await_indexing()
         return self.finish()
+
+    def change(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
+        """Commit, and keep the code as it is then."""
+        commit = super().change(replace, records)
+        self.findings.settled(commit)
+        own = {graph_of(record) for record, _ in self.found.records}
+        self.emptied += [change.graph.value for change in commit.changes if change.graph in own - self.texts]
+        return commit
+
+    def align(self) -> None:
+        """Take out of the index what has no text any more; all else that was sent is in it.
+
+        Whatever else the index lacks is for whoever serves it, and takes as long as there is much of it.
+        """
+        if self.emptied:
+            self.kg.search.remove(self.emptied)
 
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
         """Keep it out, and remember why."""

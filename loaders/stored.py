@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -13,7 +14,7 @@ from pyoxigraph import NamedNode
 
 from kg.provenance.reading import text_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, Term, select
+from kg.store.protocol import Rows, Store, Term, select
 from kg.vocabulary import mint
 from loaders.zoning.model import Cell, Section, Subsection, Table
 from loaders.zoning.records import title_of
@@ -44,30 +45,29 @@ SELECT ?section ?part ?start ?end ?rows ?cells ?title WHERE {
 }"""
 
 
-def stored_sections(store: Store, name: str) -> dict[str, Section]:
-    """Return the sections of the municipality with this key that are stored, by their keys, without text."""
-    rows = select(store.query, bind(SECTIONS, municipality=mint("municipality", name)))
-    return {section.key: section for row in rows for section in [_light(row, name)]}
-
-
-def whole_sections(store: Store, name: str) -> dict[str, Section]:
-    """Return the same with their texts, subsections and tables."""
+def whole_sections(store: Store, name: str, keys: Sequence[str] | None = None) -> dict[str, Section]:
+    """Return the sections of the municipality with this key that are stored, by key; with `keys`, these alone."""
     municipality = mint("municipality", name)
-    sections = stored_sections(store, name)
+    few = None if keys is None else [mint("section", name, key) for key in keys]
+
+    def rows(query: str) -> Rows:
+        if few is None:
+            return select(store.query, bind(query, municipality=municipality))
+        these = query.replace("WHERE {", "WHERE { VALUES ?section { $sections }", 1)
+        return select(store.query, bind(these, municipality=municipality, sections=few))
+
+    sections = {section.key: section for row in rows(SECTIONS) for section in [_light(row, name)]}
     if not sections:
         return sections
-    texts = {
-        key_of(row["section"], name): text_of(row["text"])
-        for row in select(store.query, bind(TEXTS, municipality=municipality))
-    }
+    texts = {key_of(row["section"], name): text_of(row["text"]) for row in rows(TEXTS)}
     subsections: dict[str, list[Subsection]] = defaultdict(list)
-    for row in select(store.query, bind(SUBSECTIONS, municipality=municipality)):
+    for row in rows(SUBSECTIONS):
         path = tuple(unquote(label) for label in text_of(row["part"]).partition("#subsection=")[2].split("."))
         heading = text_of(row["title"]) if "title" in row else None
         start, end = int(text_of(row["start"])), int(text_of(row["end"]))
         subsections[key_of(row["section"], name)].append(Subsection(path, start, end, heading))
     tables: dict[str, dict[int, Table]] = defaultdict(dict)
-    for row in select(store.query, bind(TABLES, municipality=municipality)):
+    for row in rows(TABLES):
         key = key_of(row["section"], name)
         number = int(text_of(row["part"]).rpartition("=")[2])
         tables[key][number] = _table(texts.get(key, ""), row)
@@ -84,9 +84,12 @@ def whole_sections(store: Store, name: str) -> dict[str, Section]:
 
 def key_of(section: Term, name: str) -> str:
     """Return the key of a section of the municipality `name`, by its IRI."""
-    return (
-        unquote(section.value.removeprefix(mint("section", name).value + "/")) if isinstance(section, NamedNode) else ""
-    )
+    return unquote(section.value.removeprefix(_sections(name))) if isinstance(section, NamedNode) else ""
+
+
+@lru_cache(maxsize=64)
+def _sections(name: str) -> str:
+    return mint("section", name).value + "/"
 
 
 def _light(row: Mapping[str, Term], name: str) -> Section:

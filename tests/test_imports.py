@@ -49,6 +49,8 @@ PIPELINE = {
     "memberships",
     "sources",
     "mentions",
+    "codes",
+    "stating",
     "findings",
     "receiving",
 }

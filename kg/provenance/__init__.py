@@ -7,7 +7,18 @@ explains, its description goes too.
 """
 
 from kg.provenance.explanation import Explanation, Source, why_iri, why_triple
-from kg.provenance.recording import Agent, Derived, RecordOrigin, RowsOf, Rule, Run, SourceFile, current, locations
+from kg.provenance.recording import (
+    Agent,
+    Derived,
+    RecordOrigin,
+    RowsOf,
+    Rule,
+    Run,
+    SourceFile,
+    current,
+    current_of,
+    locations,
+)
 from kg.provenance.rows import format_rows, parse_rows, row_of
 from kg.provenance.writing import Write
 
@@ -23,6 +34,7 @@ __all__ = [
     "SourceFile",
     "Write",
     "current",
+    "current_of",
     "format_rows",
     "locations",
     "parse_rows",

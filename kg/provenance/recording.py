@@ -373,10 +373,27 @@ SELECT ?graph ?source ?run WHERE {
   FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
 
+CURRENT_OF: Final = """
+SELECT ?graph ?source ?version WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH $prov {
+    ?graph kg:sourceSha256 ?source ; prov:wasGeneratedBy ?run . ?run prov:wasAssociatedWith ?agent .
+    ?agent schema:softwareVersion ?version
+  }
+}"""
+
 RUN_VERSIONS: Final = """
 SELECT ?run ?version WHERE {
   GRAPH $prov { ?run prov:wasAssociatedWith ?agent . ?agent schema:softwareVersion ?version }
 }"""
+
+
+def current_of(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, tuple[str, str]]:
+    """Return, for each of `graphs` that was loaded, the hash of its source and the version of what loaded it."""
+    return {
+        iri_of(row["graph"]): (text_of(row["source"]), text_of(row["version"]))
+        for row in select(store.query, bind(CURRENT_OF, prov=PROV_GRAPH, graphs=graphs))
+    }
 
 
 def current(store: Store, domain: str) -> dict[NamedNode, tuple[str, str]]:

@@ -97,12 +97,16 @@ def districts(sections: Iterable[Section]) -> Mapping[str, District]:
 
     Of places that say as much it is the one whose section has the lowest key, in whatever order the sections come.
     """
+    return best(district for section in sections for district in named_in(section))
+
+
+def best(several: Iterable[District]) -> Mapping[str, District]:
+    """Return of the places that name districts the one that says most of each, by code."""
     found: dict[str, District] = {}
-    for section in sections:
-        for district in named_in(section):
-            known = found.get(district.code)
-            if known is None or _rank(district) < _rank(known):
-                found[district.code] = district
+    for district in several:
+        known = found.get(district.code)
+        if known is None or _rank(district) < _rank(known):
+            found[district.code] = district
     return dict(sorted(found.items()))
 
 

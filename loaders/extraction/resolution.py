@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from loaders.extraction.citations import THIS, Citation, citations
@@ -12,33 +12,93 @@ from loaders.extraction.sections import Section, Subsection
 
 _SECTION: Final = "section"
 _TRAILING: Final = re.compile(r"[.\-–]+$")
+_NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*")
+_PIECES: Final = 8
 
 
 class Index:
-    """The sections of a municipality's code, by what citations call them. Sections come in document order."""
+    """The sections of a municipality's code, by what citations call them, in whatever order they come."""
 
-    def __init__(self, sections: Iterable[Section], *, codes: Iterable[str] = ()) -> None:
+    def __init__(self, sections: Iterable[Section] = (), *, codes: Iterable[str] = ()) -> None:
         """Index `sections`; `codes` are the names that the code itself is cited by, as of the law of a state.
 
         So citations of ``D.C. Official Code § 8-101`` are of the code for which that is one of the `codes`.
         """
         self.own = frozenset(codes)
-        self.sections = list(sections)
-        self.place = {section.key: place for place, section in enumerate(self.sections)}
-        self.parents = {section.key: section.parent for section in self.sections}
-        self.kinds = {section.key: section.kind for section in self.sections}
-        self._numbered: dict[str, list[str]] = defaultdict(list)
-        self._named: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for section in self.sections:
-            number = _folded(section.number)
-            if not number:
-                continue
-            if section.kind == _SECTION:
-                self._numbered[number].append(section.key)
-            self._named[section.kind, number].append(section.key)
-            last = re.split(r"[.\-]", number)[-1]
-            if section.kind != _SECTION and last != number:
-                self._named[section.kind, last].append(section.key)
+        self.sections: dict[str, Section] = {}
+        self.parents: dict[str, str | None] = {}
+        self.kinds: dict[str, str] = {}
+        self._parts: dict[str | None, tuple[str, ...]] = {}
+        self._numbered: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._order: list[str] = []
+        self._places: dict[str, int] = {}
+        """Where in the order a section is. Both are worked out when they are first asked for."""
+        parts: dict[str | None, list[str]] = defaultdict(list)
+        numbered: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for section in sections:
+            self._describe(section)
+            parts[section.parent].append(section.key)
+            for name in _names(section):
+                numbered[name].append(section.key)
+        self._parts = {key: tuple(several) for key, several in parts.items()}
+        self._numbered = {name: tuple(several) for name, several in numbered.items()}
+
+    def _describe(self, section: Section) -> None:
+        self.sections[section.key] = section
+        self.parents[section.key], self.kinds[section.key] = section.parent, section.kind
+
+    def copy(self) -> Index:
+        """Return an index of the same that can be changed apart from this one."""
+        other = Index(codes=self.own)
+        other.sections, other.parents, other.kinds = dict(self.sections), dict(self.parents), dict(self.kinds)
+        other._parts, other._numbered = dict(self._parts), dict(self._numbered)
+        return other
+
+    def put(self, section: Section) -> None:
+        """Take a section in, in the place of the one with its key."""
+        self.drop(section.key)
+        self._describe(section)
+        self._parts[section.parent] = (*self._parts.get(section.parent, ()), section.key)
+        for name in _names(section):
+            self._numbered[name] = (*self._numbered.get(name, ()), section.key)
+
+    def drop(self, key: str) -> None:
+        """Forget the section with this key, if there is one."""
+        self._places.clear()
+        section = self.sections.pop(key, None)
+        if section is None:
+            return
+        del self.parents[key], self.kinds[key]
+        self._parts[section.parent] = tuple(each for each in self._parts[section.parent] if each != key)
+        for name in _names(section):
+            self._numbered[name] = tuple(each for each in self._numbered[name] if each != key)
+
+    def below(self, key: str) -> Iterator[str]:
+        """Yield the key and those of all that is part of it, whether there is such a section or not."""
+        found, stack = {key}, [key]
+        while stack:
+            each = stack.pop()
+            yield each
+            stack += (new := [part for part in self._parts.get(each, ()) if part not in found])
+            found.update(new)
+
+    def between(self, first: str, last: str) -> Sequence[str]:
+        """Return the keys of the sections from one to another as they stand in the code; none where that is before.
+
+        The parts of each come by their order, then by key.
+        """
+        if not self._places:
+            stack = self._in_order(key for key, parent in self.parents.items() if parent not in self.parents)
+            self._order = []
+            while stack:
+                self._order.append(stack.pop())
+                stack += self._in_order(self._parts.get(self._order[-1], ()))
+            self._places = {key: place for place, key in enumerate(self._order)}
+        # Sections that are above themselves stand nowhere.
+        return self._order[self._places.get(first, 0) : self._places.get(last, -1) + 1]
+
+    def _in_order(self, keys: Iterable[str]) -> list[str]:
+        return sorted(keys, key=lambda key: (self.sections[key].order, key), reverse=True)
 
     def above(self, key: str | None) -> Sequence[str]:
         """Return the keys of a section and of all that it is part of, from the inside."""
@@ -53,8 +113,7 @@ class Index:
 
         None where that has several, or none has one. Without scopes, it is the one of the whole code.
         """
-        found = self._numbered.get(number) if kind == _SECTION else None
-        found = found or self._named.get((kind, number))
+        found = self._numbered.get((kind, number))
         if not found:
             return None
         placed = "." in number or "-" in number
@@ -109,10 +168,8 @@ def members(citation: Citation, index: Index, here: str | None = None) -> Sequen
     last = index.within(kind, _folded(citation.through), index.above(here)) or index.within(
         kind, _folded(citation.through), ()
     )
-    if last is None or index.place[last] < index.place[first]:
-        return (first,)
-    between = index.sections[index.place[first] : index.place[last] + 1]
-    return tuple(section.key for section in between if section.kind == kind)
+    between = index.between(first, last) if last is not None else ()
+    return tuple(each for each in between if index.kinds[each] == kind) or (first,)
 
 
 def subsection(citation: Citation, section: Section, at: int | None = None) -> Subsection | None:
@@ -134,6 +191,29 @@ def subsection(citation: Citation, section: Section, at: int | None = None) -> S
             if found := known.get((*outer.path[:depth], *wanted)):
                 return found
     return None
+
+
+def _names(section: Section) -> Sequence[tuple[str, str]]:
+    """The kind of a section with each number that it is cited by, as far as its number says where it stands."""
+    number = _folded(section.number)
+    last = re.split(r"[.\-]", number)[-1]
+    bare = section.kind != _SECTION and last != number
+    return [(section.kind, each) for each in ((number, last) if bare else (number,)) if number]
+
+
+def numbers_of(section: Section) -> frozenset[str]:
+    """Return the numbers that words have in them which cite a section: some of those of `numbers_in`."""
+    return frozenset(number for _, number in _names(section))
+
+
+def numbers_in(words: str) -> frozenset[str]:
+    """Return all that can be the number of a section in the words of a citation."""
+    found: set[str] = set()
+    for match in _NUMBERS.finditer(_folded(words)):
+        # A hyphen may be part of a number, or stand between two: 10-101-10-110.
+        pieces = match[0].split("-")[:_PIECES]
+        found.update("-".join(pieces[at:end]) for at in range(len(pieces)) for end in range(at + 1, len(pieces) + 1))
+    return frozenset(_folded(each) for each in found)
 
 
 def _folded(number: str) -> str:

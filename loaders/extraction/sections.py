@@ -93,6 +93,10 @@ class Section(Protocol):
         """Key of the section that it is part of."""
 
     @property
+    def order(self) -> int:
+        """Among the parts of that one."""
+
+    @property
     def text(self) -> str:
         """Its words."""
 

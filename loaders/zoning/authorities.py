@@ -64,7 +64,8 @@ def municipality_key(name: str, state: str) -> str:
 def merged(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
     """Return what a shared graph says once `said` is added: everything, but one name of each thing.
 
-    A name other than the code itself comes first, then the one that is said last.
+    A name other than the code itself comes first, then the one that is said last; of names that differ in capitals
+    alone, as those of a land use, the first in the order of characters.
     """
     quads = dict.fromkeys([*said, *stored])
     named: dict[tuple[object, NamedNode], list[Quad]] = defaultdict(list)
@@ -74,9 +75,13 @@ def merged(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
     notations = {quad.subject: _text(quad) for quad in quads if quad.predicate == SKOS.notation}
     for several in named.values():
         # What is said last comes first; the code itself is a name only where there is no other.
-        for quad in sorted(several, key=lambda quad: _text(quad) == notations.get(quad.subject))[1:]:
+        for quad in sorted(several, key=lambda quad: _preference(_text(quad), notations.get(quad.subject, "")))[1:]:
             del quads[quad]
     return list(quads)
+
+
+def _preference(name: str, notation: str) -> tuple[bool, str]:
+    return name == notation, name if name.casefold() == notation.casefold() else ""
 
 
 def _text(quad: Quad) -> str:
