@@ -34,7 +34,9 @@ _LIMITED: Final = re.compile(
     r"|\blimited uses|\bsubject to\b",
     re.IGNORECASE,
 )
-_BY_RIGHT: Final = re.compile(r"\b(?:permitted|allowed|allowable|by[- ]right|principal|primary)\b", re.IGNORECASE)
+_BY_RIGHT: Final = re.compile(
+    r"\b(?:permitted|allowed|allowable|(?:by|as[- ]of|matter[- ]of)[- ]right|principal|primary)\b", re.IGNORECASE
+)
 _USED_FOR: Final = re.compile(r"\bused only for\b", re.IGNORECASE)
 _USES: Final = re.compile(
     r"\b(?:uses?|activities|used only for|special exceptions?|conditional (?:land )?uses?)\b", re.IGNORECASE

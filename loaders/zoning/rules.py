@@ -15,13 +15,14 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import BASE, KG, OA, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, part_of, sha256, span_of
+from loaders.extraction import measures, permissions
 from loaders.zoning.authorities import Authorities
 
 LEVELS: Final = {
     "byRight": ("by right", "by-right", "byright", "permitted", "permitted by right", "allowed", "p", "yes", "y"),
     "conditional": (
         "conditional", "conditional use", "conditionally permitted", "special permit", "special use",
-        "special exception", "c", "cu", "cup", "sp", "su", "se", "public hearing",
+        "special exception", "c", "cu", "cup", "sp", "su", "sup", "se", "public hearing",
     ),
     "byRightWithConditions": (
         "by right with conditions", "byrightwithconditions", "permitted with conditions", "uses subject to conditions",
@@ -32,11 +33,20 @@ LEVELS: Final = {
         "allowed or conditional", "permitted or conditional",
     ),
     "notPermitted": (
-        "not permitted", "notpermitted", "prohibited", "not allowed", "forbidden", "n", "no", "x", "-",
-        "\u2013", "\u2014",
+        "not permitted", "notpermitted", "prohibited", "not allowed", "forbidden", "n", "no", "np", "x",
+        "-", "\u2013", "\u2014",
     ),
 }  # fmt: skip
-"""The words and letters by which sources name the levels of permission. Others stay as recorded."""
+"""The words and letters by which sources name the levels of permission."""
+
+_OF_LEVELS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a allowed approval approved as by conditional conditionally conditions exception hearing land limited not of "
+        "only permit permits permitted prohibited required right special standards subject to upon use uses with",
+    )
+)
+"""Words that say nothing but a level."""
 
 UNITS: Final = {
     "FT": ("ft", "ft.", "feet", "foot", "'"),
@@ -56,7 +66,7 @@ UNITS: Final = {
     "square-foot-per-dwelling": ("square feet per unit", "sf/unit"),
     "UNITLESS": ("ratio", "far"),
 }
-"""By local name in QUDT, or in our own list of units, the words that sources have for it."""
+"""By local name in QUDT, or in our own list of units, the words that sources have for it alone."""
 
 STANDARD_TYPES: Final = frozenset(
     (
@@ -78,13 +88,22 @@ _DIGITS: Final = 30
 
 
 def level_of(raw: str) -> str | None:
-    """Return which level of permission the words of a source mean; None for words of no level."""
-    return _LEVEL_OF.get(" ".join(raw.split()).casefold())
+    """Return which level of permission the words of a source mean: as listed, or as in text where all are of levels.
+
+    None for other words, which stay as recorded: what else they say may be a condition.
+    """
+    words = " ".join(raw.split()).casefold()
+    if (known := _LEVEL_OF.get(words)) is not None:
+        return known
+    return permissions.level_of(words) if _OF_LEVELS.issuperset(re.split(r"[ -]", words)) else None
 
 
 def unit_of(words: str) -> NamedNode | None:
-    """Return the unit that the words of a source mean, or None."""
-    code = _UNIT_OF.get(" ".join(words.split()).casefold())
+    """Return the unit that the words of a source mean, alone or as behind a number in text; None for no unit."""
+    plain = " ".join(words.split()).casefold()
+    code = _UNIT_OF.get(plain)
+    if code is None and plain and (given := measures.measure(f"1 {plain}")) is not None:
+        code = given.unit if given.value == 1 else None
     return None if code is None else unit(code)
 
 

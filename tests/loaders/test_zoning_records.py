@@ -167,6 +167,13 @@ def test_a_name_is_what_is_said_last_and_the_code_only_where_there_is_none() -> 
         ("Prohibited", "notPermitted"),
         ("Overlay", None),
         ("Allowed/Conditional", "byRightOrConditional"),
+        ("Special Use Permit required", "conditional"),
+        ("Permitted use", "byRight"),
+        ("As-of-right", "byRight"),
+        ("not allowed", "notPermitted"),
+        ("Permitted above shops", None),
+        ("Permit", None),
+        ("", None),
     ],
 )
 def test_levels_are_read_from_the_words_of_sources(words: str, level: str | None) -> None:
@@ -198,7 +205,9 @@ def test_only_what_is_a_number_and_no_more_is_one(raw: str, number: str | None) 
 def test_units_are_those_of_qudt_or_our_own() -> None:
     assert unit_of("square  feet") == NamedNode("http://qudt.org/vocab/unit/FT2")
     assert unit_of("units per acre") == mint("code", "unit", "dwelling-per-acre")
-    assert unit_of("furlongs") is None
+    assert unit_of("sq.ft.") == unit_of("gross square feet") == NamedNode("http://qudt.org/vocab/unit/FT2")
+    for words in ("furlongs", "5 feet", "feet from the road", "half", ""):
+        assert unit_of(words) is None
 
 
 def test_the_fictional_code_is_loaded_whole_and_only_once(kg: KnowledgeGraph) -> None:
