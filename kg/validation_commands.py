@@ -136,7 +136,10 @@ def validate(
         _exclude(of_files, "a data directory is validated")
         opened = _of_store(data_dir, shapes or [], suite, graph, changed_since)
     elif shapes or ontology or each or lenient or source is not None:
-        raise typer.BadParameter("there is nothing to validate: name files, or a data directory with --data-dir")
+        how = "--source says how FILES are read" if source is not None else "name files"
+        raise typer.BadParameter(
+            f"there is nothing to validate: {how}, and what is stored is validated with --data-dir DIR"
+        )
     else:
         opened = _of_bundle()
     with opened as check, _destination(output) as stream:

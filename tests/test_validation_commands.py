@@ -115,7 +115,10 @@ def test_files_are_tried_as_a_source_reads_them_with_what_lies_beside(tmp_path: 
     [found] = answer("--source", "zoning", bare, exit_code=1)["results"]
     assert "does not say of which state it is" in found["message"]
     assert "there are: climate" in refusal("--source", "nothing", bare)
-    assert "nothing to validate" in refusal("--source", "zoning")
+    refused = refusal("--source", "zoning")
+    assert "nothing to validate" in refused
+    assert "--source says how FILES are read" in refused
+    assert "--data-dir" in refused
     assert "cannot be used where a source is tried" in refusal("--source", "zoning", "--suite", "dataset", bare)
 
 

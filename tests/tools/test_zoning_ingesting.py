@@ -265,3 +265,9 @@ def test_what_is_sent_is_data_alone(kg):
     assert (found.term, found.definition_text) == (text, text)
     assert count(kg, found.evidence.graph) == 4
     assert Literal(text) in {quad.object for quad in kg.store.graph(NamedNode(found.evidence.graph))}
+
+
+def test_where_a_code_has_no_rule_that_was_found_a_note_leads_to_its_text(kg):
+    kg_ingest_code_section(kg, **FEIGN, section_id="9", title="Peace", level="chapter", raw_content="Be quiet.")
+    for found in (kg_query_permissions(kg, **FEIGN), kg_query_standards(kg, **FEIGN)):
+        assert any("none was found in the text" in note and "kg_search_by_topic" in note for note in found.notes)

@@ -351,6 +351,9 @@ def _other_name(code: str, name: str) -> str | None:
 
 def _nothing(place: Place, kind: str, any_known: bool) -> str:
     if not any_known:
-        return f"No {kind} of {place.shown} is recorded; kg load zoning or the kg_ingest tools bring some."
+        return (
+            f"No {kind} of {place.shown} is recorded: none was loaded, and none was found in the text of its code, "
+            "whose prose may still hold some; kg_search_by_topic finds the sections that speak of a topic."
+        )
     forbidden = "; that is no prohibition" if kind == "permission" else ""
     return f"No {kind} is recorded for this, which does not say that there is none{forbidden}."
