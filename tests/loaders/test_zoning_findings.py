@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from kg.provenance.promotion import PROMOTION
 from kg.validation.shapes import Shapes
 from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
 from loaders.pipeline import load
+from loaders.receiving import receive
 from loaders.stored import whole_sections
 from loaders.zoning import inputs
 from loaders.zoning.model import Cell
@@ -292,3 +294,109 @@ def test_the_rules_of_every_district_are_found_with_the_section_that_reviews_a_u
     assert per_district == {
         code: 6 if code == "C-1" else 5 for code in ("R-1", "R-2", "R2", "R-3", "C-1", "C-2", "M-1", "Q")
     }
+
+
+QUILL: dict[str, Any] = {
+    "municipality": "Lower Quill",
+    "state": "CT",
+    "sections": [
+        {"section_id": "4", "title": "Village Center", "level": "chapter", "raw_content": ""},
+        {
+            "section_id": "4.1",
+            "title": "Uses",
+            "parent_id": "4",
+            "raw_content": "Permitted uses:\n(1) duplex.\n(2) Rope Walks.",
+        },
+        {"section_id": "4.2", "title": "Heights", "raw_content": "In the VC zone, height shall not exceed 30 feet."},
+        {"section_id": "4.3", "title": "Yards", "raw_content": "In the RA zone, the front setback is 9 feet."},
+        {
+            "section_id": "4.4",
+            "title": "Zones",
+            "raw_content": "The zones are:\nRA Ropemaker District\nT Tar District",
+        },
+    ],
+}
+
+
+def towns(folder: Path) -> dict[str, str]:
+    """The fixture's table of two towns, and the codes of both."""
+    for name in ("towns.csv", "towns.toml", "upper_feign.json"):
+        (folder / name).write_bytes((FIXTURES / name).read_bytes())
+    (folder / "quill.json").write_text(json.dumps(QUILL), encoding="utf-8")
+    return {name: str(folder / name) for name in ("towns.csv", "upper_feign.json", "quill.json")}
+
+
+@pytest.mark.parametrize("order", list(permutations(("towns.csv", "upper_feign.json", "quill.json"))), ids=" ".join)
+def test_tables_and_codes_loaded_in_any_order_say_what_they_say_at_once(
+    kg: KnowledgeGraph, open_graph: Any, tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    files = towns(tmp_path)
+    load(kg, "zoning", list(files.values()))
+    other = open_graph("other")
+    for name in order:
+        load(other, "zoning", [files[name]])
+    said = content(kg)
+    found = {text_of(q.object) for q in said if q.predicate == KG.district and "/graph/ext/" in graph_of(q)}
+    assert {mint("district", "us-ct-lower-quill", code).value for code in ("VC", "RA")} <= found
+    assert content(other) == said
+
+
+def test_text_is_read_again_when_the_table_that_states_its_districts_goes(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    files = towns(tmp_path)
+    load(kg, "zoning", [files["quill.json"]])
+    before, center = content(kg), mint("district", "us-ct-lower-quill", "VC")
+    assert center not in {q.object for q in before}
+    load(kg, "zoning", [files["towns.csv"]])
+    assert center in {q.object for q in content(kg) if "/graph/ext/" in graph_of(q)}
+    Path(files["towns.csv"]).unlink()
+    Path(files["upper_feign.json"]).unlink()
+    load(kg, "zoning", [str(tmp_path)], prune=True)
+    after = content(kg)
+    landuse = "/graph/ref/landuse/"
+    assert {q for q in after if landuse not in graph_of(q)} == {q for q in before if landuse not in graph_of(q)}
+
+
+def send(kg: KnowledgeGraph, kind: Any, entries: list[dict[str, Any]]) -> None:
+    receive(kg, tool="test", municipality="Lower Quill", state="CT", kind=kind, entries=entries, sent_by="test")
+
+
+def test_what_is_sent_in_any_order_says_the_same(kg: KnowledgeGraph, open_graph: Any) -> None:
+    permissions = [
+        {"district": "VC", "use": "Duplex", "permission": "conditional"},
+        {"district": "RA", "use": "rope walks", "permission": "permitted"},
+    ]
+    standards = [{"district": "RA", "standard_type": "maximum height", "value": 30, "unit": "feet"}]
+    other = open_graph("other")
+    for section in QUILL["sections"]:
+        send(kg, "section", [section])
+    send(kg, "permission", permissions)
+    send(kg, "standard", standards)
+    send(other, "standard", standards)
+    for number, section in enumerate(QUILL["sections"]):
+        send(other, "section", [section])
+        send(other, "permission", permissions[number : number + 1])
+    assert content(other) == content(kg)
+
+
+def test_a_citation_is_read_again_when_another_section_is_called_the_same(
+    kg: KnowledgeGraph, open_graph: Any, tmp_path: Path
+) -> None:
+    def title(number: int) -> str:
+        sections = [
+            {"section_id": f"title {number}", "title": "Law", "level": "title"},
+            {"section_id": f"{number}-c", "title": "Chapter 5", "level": "chapter", "parent_id": f"title {number}"},
+            {"section_id": f"{number}.1", "title": "Rule", "parent_id": f"title {number}", "raw_content": TEXT},
+        ]
+        path = tmp_path / f"title {number}.json"
+        path.write_text(json.dumps({"municipality": "Marl", "state": "UT", "sections": sections}), encoding="utf-8")
+        return str(path)
+
+    files = [title(1), title(2)]
+    load(kg, "zoning", files)
+    other = open_graph("other")
+    for file in files[::-1]:
+        load(other, "zoning", [file])
+    assert content(other) == content(kg)
+
+
+TEXT = "Kilns are subject to chapter 5 and to sections 1.1 through 2.1."
