@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -140,6 +142,11 @@ def _word_start(words: Sequence[int | None], index: int, floor: int) -> int:
     return start if start > floor else index
 
 
+def bytes_of(text: str) -> int:
+    """Return the bytes of `text`, or of its characters taken apart where these are more: no fewer than its tokens."""
+    return max(len(text.encode()), len(unicodedata.normalize("NFKD", text).encode()))
+
+
 class LocalEmbedder:
     """A fastembed model in this process.
 
@@ -148,16 +155,21 @@ class LocalEmbedder:
     """
 
     def __init__(self, model: TextEmbedding, name: str) -> None:
-        from tokenizers import Tokenizer
-
         inner = model.model.tokenizer  # type: ignore[attr-defined]
         self._model = model
-        self._tokenizer: Tokenizer = Tokenizer.from_str(inner.to_str())
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
         reads = inner.truncation["max_length"] if inner.truncation else UNLIMITED
-        self._size = int(reads) - self._tokenizer.num_special_tokens_to_add(False)
+        self._size = int(reads) - inner.num_special_tokens_to_add(False)
         self._name = name
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        """A second one, which cuts nothing off: the model's own pads and truncates what it reads."""
+        from tokenizers import Tokenizer
+
+        whole = Tokenizer.from_str(self._model.model.tokenizer.to_str())  # type: ignore[attr-defined]
+        whole.no_padding()
+        whole.no_truncation()
+        return whole
 
     @property
     def name(self) -> str:
@@ -175,7 +187,8 @@ class LocalEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """Return the query's one vector; see Embedder."""
-        parts = [part for _, part, _ in self._cut([text])]
+        _check(text)
+        parts = [text] if bytes_of(text) < self._size else [part for _, part, _ in self._cut([text])]
         return _mean(_unit(self._model.query_embed(parts)))
 
     def _cut(self, texts: Sequence[str]) -> Iterator[tuple[int, str, int]]:

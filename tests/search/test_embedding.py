@@ -23,7 +23,16 @@ from tokenizers import Tokenizer
 
 from kg.errors import InvalidInputError, ModelError, UpstreamError
 from kg.search import embedding, models
-from kg.search.embedding import BATCH, LocalEmbedder, RemoteEmbedder, Vectors, Window, open_embedder, windows
+from kg.search.embedding import (
+    BATCH,
+    LocalEmbedder,
+    RemoteEmbedder,
+    Vectors,
+    Window,
+    bytes_of,
+    open_embedder,
+    windows,
+)
 from kg.settings import Settings, settings
 
 GEOTHERMAL = "Geothermal wells deeper than 400 metres need a licence from the Ministry of Energy."
@@ -134,6 +143,22 @@ def test_a_text_that_just_fits_is_one_window(embedder: LocalEmbedder, tokenizer:
     fits, over = ("law " * count for count in (254, 255))
     assert len(tokenizer.encode(fits).ids) == models.WINDOW
     assert [len(vectors) for vectors in embedder.embed_documents([fits, over])] == [1, 2]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+@example("\ufdfa" * 9)
+@example("İİ ﬃ ① ǆ 각 漢字")
+def test_a_text_has_no_more_tokens_than_bytes(tokenizer: Tokenizer, text: str) -> None:
+    assert len(tokenizer.encode(text, add_special_tokens=False).ids) <= bytes_of(text)
+
+
+def test_a_short_query_loads_no_second_tokenizer(embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = embedder.embed_documents([GEOTHERMAL])[0][0]
+    fresh = LocalEmbedder(embedder._model, "fresh")
+    monkeypatch.setattr(Tokenizer, "from_str", None)
+    assert cosine(fresh.embed_query(GEOTHERMAL), expected) == pytest.approx(1, abs=1e-3)
+    with pytest.raises(TypeError):
+        fresh.embed_query(GEOTHERMAL * 9)  # so the monkey is in the way of a long one
 
 
 def test_a_query_longer_than_a_window_counts_whole(embedder: LocalEmbedder) -> None:
