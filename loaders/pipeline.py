@@ -21,7 +21,8 @@ from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile, promotion
 from kg.search import healing
 from kg.search.healing import Healed, Progress, UnitFacts, index_units
 from kg.search.protocol import GraphUnits
-from kg.store.protocol import Commit
+from kg.store.difference import content_sha256
+from kg.store.protocol import Commit, GraphChange
 from kg.validation.gate import RecordGate
 from kg.validation.report import Violation
 from kg.vocabulary import DCTERMS, KG, mint
@@ -357,12 +358,23 @@ class Loading:
                 replace[graph] = derived
                 records[graph] = origin
         described = promotion.described_by(self.prov_run, self.kg.store, replace, records)
-        commit = self.kg.store.commit(replace, described)
+        commit = self.kg.store.commit(replace, lambda changes: described([*changes, *self.restated(replace, changes)]))
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
         self.report.quads_added += commit.added
         self.report.quads_removed += commit.removed
         return commit
+
+    def restated(
+        self, replace: Mapping[NamedNode, Sequence[Quad]], changes: Sequence[GraphChange]
+    ) -> list[GraphChange]:
+        """The graphs that say what they did when an earlier version made them, so that they are not made again."""
+        earlier = {graph for graph, (_, version) in self.known.items() if version != self.loader.version}
+        same = (earlier & replace.keys()) - {change.graph for change in changes}
+        return [
+            GraphChange(graph, frozenset(), frozenset(), content_sha256(self.kg.store.graph(graph)))
+            for graph in sorted(same, key=str)
+        ]
 
     def unread(self) -> set[str | None]:
         """The files that could not be read, or not all records of which are known."""

@@ -21,8 +21,10 @@ from loaders.zoning.model import Code, Section
 from loaders.zoning.records import section_record, statements_record
 
 DOMAIN: Final = "zoning"
-VERSION: Final = "1"
-"""Version of what this package makes of a section or a row; with a new one every record is made anew."""
+VERSION: Final = "2"
+"""Version of what this package makes of a section or a row, and of what is found in text; with a new one every record
+is made anew.
+"""
 
 FORMATS: Final = tuple(dict.fromkeys((*inputs.FORMATS, *tables.FORMATS)))
 

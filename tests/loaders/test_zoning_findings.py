@@ -18,10 +18,11 @@ from kg.provenance import why_triple
 from kg.provenance.promotion import PROMOTION
 from kg.validation.shapes import Shapes
 from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
+from loaders import findings
 from loaders.pipeline import load
 from loaders.receiving import receive
 from loaders.stored import whole_sections
-from loaders.zoning import inputs
+from loaders.zoning import inputs, reading
 from loaders.zoning.model import Cell
 from tests.loaders.conftest import content as content_of
 
@@ -354,6 +355,21 @@ def test_text_is_read_again_when_the_table_that_states_its_districts_goes(kg: Kn
     after = content(kg)
     landuse = "/graph/ref/landuse/"
     assert {q for q in after if landuse not in graph_of(q)} == {q for q in before if landuse not in graph_of(q)}
+
+
+def test_text_that_an_earlier_version_has_read_is_read_once_more(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [file_of(part, tmp_path) for part in ("districts", "uses")]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(reading, "VERSION", "0")
+        earlier.setattr(findings, "rules_of", lambda *_: [])
+        load(kg, "zoning", paths)
+    assert not [q for q in content(kg) if q.object == KG.UsePermission]
+    load(kg, "zoning", paths)
+    assert len([q for q in content(kg) if q.object == KG.UsePermission]) == 3
+    monkeypatch.setattr(findings, "rules_of", None)
+    assert load(kg, "zoning", paths).skipped == 4
 
 
 def send(kg: KnowledgeGraph, kind: Any, entries: list[dict[str, Any]]) -> None:
