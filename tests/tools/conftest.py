@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyoxigraph import NamedNode, Triple
@@ -13,13 +13,16 @@ from pyoxigraph import NamedNode, Triple
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
+from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import select
+from kg.store.sandbox import QueryPool
 from kg.summaries.building import build
 from kg.tools.registry import TOOLS
 from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from loaders.pipeline import load
 from loaders.receiving import receive
+from tests.loaders.conftest import MemoryIndex
 from tests.tools.made_up import Made, Passages, make_passages, open_graph
 
 
@@ -58,6 +61,16 @@ def pair(corpus: list[list[Made]]) -> KnowledgeGraph:
         text="in English",
     )
     return open_graph([[original], [translation]])
+
+
+@pytest.fixture
+def receiving(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    """An empty graph that takes in what is sent, with its store and its workers, and an index in memory."""
+    settings = Settings(  # type: ignore[call-arg]
+        data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None
+    )
+    with OxigraphStore(tmp_path) as store, QueryPool(store, settings) as pool:
+        yield KnowledgeGraph(settings, store, cast(Any, MemoryIndex()), pool, receive=receive)
 
 
 def found(kg: KnowledgeGraph, query: str) -> NamedNode:

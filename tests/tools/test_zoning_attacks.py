@@ -48,9 +48,8 @@ def opened(folder: Path) -> KnowledgeGraph:
 
 
 @pytest.fixture
-def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    with opened(tmp_path) as graph:
-        yield graph
+def kg(receiving: KnowledgeGraph) -> KnowledgeGraph:
+    return receiving
 
 
 def send(kg: KnowledgeGraph, number: str, text: str = "", **more: Any) -> Any:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from kg import bundle
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance import why_iri
-from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.zoning.definitions import kg_query_definition
@@ -28,7 +25,6 @@ from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.tools.zoning.relations import kg_find_related
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from loaders.pipeline import load
-from loaders.receiving import receive
 
 FEIGN = {"municipality": "Upper Feign", "state": "CT"}
 SENT = json.loads((bundle.folder("fixtures") / "zoning" / "upper_feign.json").read_text(encoding="utf-8"))
@@ -39,13 +35,8 @@ LAW = (
 
 
 @pytest.fixture
-def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(  # type: ignore[call-arg]
-        data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None
-    )
-    with KnowledgeGraph.open(tmp_path, settings) as opened:
-        opened.receive = receive
-        yield opened
+def kg(receiving: KnowledgeGraph) -> KnowledgeGraph:
+    return receiving
 
 
 def tool(name: str) -> Any:
