@@ -9,6 +9,9 @@ from typing import Final, Literal
 
 Bound = Literal["min", "max"]
 
+STOREY: Final = "storey"
+"""The unit of heights that are numbers of storeys."""
+
 _LENGTH: Final = frozenset({"FT", "M"})
 _AREA: Final = frozenset({"FT2", "AC", "M2"})
 
@@ -75,7 +78,7 @@ _KINDS: Final[dict[str, _Kind]] = {
     "building-height": _Kind(
         r"(?:building |structure )?heights?(?: of (?:a |the |any |all |each )?(?:principal "
         r"|main )?(?:buildings?|structures?))?",
-        _LENGTH | {"storey"},
+        _LENGTH | {STOREY},
         "max",
     ),
     "density": _Kind(
@@ -157,7 +160,7 @@ def takes(type_: str, unit: str) -> bool:
 
 def of_unit(type_: str, unit: str | None) -> str:
     """Return what a dimension is called in a unit: a height in storeys is their number."""
-    return "building-storeys" if type_ == "building-height" and unit == "storey" else type_
+    return "building-storeys" if type_ == "building-height" and unit == STOREY else type_
 
 
 def takes_percent(type_: str) -> bool:

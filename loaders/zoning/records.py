@@ -11,11 +11,12 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, part_of, sha256, subsection_of
+from loaders.extraction.dimensions import STOREY, of_unit
 from loaders.model import Origin, Property, SourceGraph, TextUnit
 from loaders.zoning.authorities import Authorities
 from loaders.zoning.headings import KINDS
 from loaders.zoning.model import HISTORY, Cell, Code, Section, Table
-from loaders.zoning.rules import Rules, level_of, number_in, type_and_bound, unit_of
+from loaders.zoning.rules import Rules, level_of, quantity_of, type_and_bound, unit
 
 _KINDS: Final = frozenset(KINDS)
 
@@ -182,13 +183,15 @@ def statements_record(
     for standard in code.standards:
         try:
             kind, bound = type_and_bound(standard.standard_type)
+            value, measure = quantity_of(standard.value, standard.unit)
+            kind = of_unit(kind, STOREY) if measure == unit(STOREY) else kind
             rules.standard(
                 shared.district(standard.district),
                 kind,
                 standard.value,
                 bound=bound,
-                value=number_in(standard.value),
-                measure=unit_of(standard.unit),
+                value=value,
+                measure=measure,
                 raw_unit=standard.unit or None,
                 section=section(standard.section_ref),
                 column=standard.standard_type,

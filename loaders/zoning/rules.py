@@ -16,6 +16,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import BASE, KG, OA, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, part_of, sha256, span_of
 from loaders.extraction import measures, permissions
+from loaders.extraction.dimensions import dimensions
 from loaders.zoning.authorities import Authorities
 
 LEVELS: Final = {
@@ -123,11 +124,26 @@ def number_in(raw: str) -> Decimal | None:
         return None
 
 
+def quantity_of(raw: str, words: str) -> tuple[Decimal | None, NamedNode | None]:
+    """Return the number that a value is, and the unit that `words` mean or that it has itself: ``35 feet``."""
+    number, measure = number_in(raw), unit_of(words)
+    given = measures.measure(raw) if number is None else None
+    if given is None or given.value is None or (words.strip() and unit(given.unit) != measure):
+        return number, measure
+    return given.value, unit(given.unit)
+
+
 def type_and_bound(words: str) -> tuple[str, str | None]:
-    """Return the code of what a standard measures, and ``min`` or ``max``: ``Minimum lot area`` is lot-area, min."""
+    """Return the code of what a standard measures, and ``min`` or ``max``: ``Minimum lot area`` is lot-area, min.
+
+    It is that of the dimension that the words name in text, where they say no more: ``Max. height`` is building-height.
+    """
+    words = re.sub(r"([a-z])([A-Z])", r"\1 \2", words)
     match = _BOUND.search(words)
-    rest = words if match is None else words[: match.start()] + " " + words[match.end() :]
-    code = "-".join(re.findall(r"[a-z0-9]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", rest).casefold()))
+    rest = " ".join((words if match is None else f"{words[: match.start()]} {words[match.end() :]}").split())
+    code = "-".join(re.findall(r"[a-z0-9]+", rest.casefold()))
+    if code not in STANDARD_TYPES:
+        code = next((each.type for each in dimensions(rest) if each.end - each.start == len(rest)), code)
     bound = None if match is None else "min" if match[1] else "max"
     return code or "-".join(re.findall(r"\w+", words.casefold())) or "unnamed", bound
 

@@ -26,7 +26,7 @@ from loaders.zoning.authorities import Authorities, merged, municipality_key
 from loaders.zoning.model import Cell, Citation, Code, Definition, Note, Section, Subsection, Table
 from loaders.zoning.reading import DOMAIN, Reading
 from loaders.zoning.records import section_record, statements_record
-from loaders.zoning.rules import level_of, number_in, type_and_bound, unit_of
+from loaders.zoning.rules import level_of, number_in, quantity_of, type_and_bound, unit_of
 from tests.loaders.conftest import MemoryIndex, values
 from tests.loaders.conftest import content as content_of
 
@@ -184,9 +184,11 @@ def test_levels_are_read_from_the_words_of_sources(words: str, level: str | None
     ("words", "code", "bound"),
     [
         ("Minimum Lot Width", "lot-width", "min"),
-        ("Max. height", "height", "max"),
-        ("lotAreaMinimum", "lot-area-minimum", None),
+        ("Max. height", "building-height", "max"),
+        ("lotAreaMinimum", "lot-area", "min"),
         ("Rear Setback", "rear-setback", None),
+        ("Front yard", "front-setback", None),
+        ("Lot area per kiln", "lot-area-per-kiln", None),
         ("%", "unnamed", None),
     ],
 )
@@ -200,6 +202,21 @@ def test_a_standard_is_told_apart_from_its_bound(words: str, code: str, bound: s
 def test_only_what_is_a_number_and_no_more_is_one(raw: str, number: str | None) -> None:
     found = number_in(raw)
     assert (None if found is None else str(found)) == number
+
+
+@pytest.mark.parametrize(
+    ("raw", "words", "value", "unit"),
+    [
+        ("35", "feet", "35", "FT"), ("35 feet", "", "35", "FT"), ("35 ft.", "feet", "35", "FT"),
+        ("40%", "", "40", "PERCENT"),
+        ("35 feet", "acres", None, "AC"), ("20 to 30 feet", "", None, None), ("35 feet from it", "", None, None),
+        ("35", "", "35", None), ("none", "", None, None),
+    ],
+)  # fmt: skip
+def test_a_value_may_have_its_unit_itself(raw: str, words: str, value: str | None, unit: str | None) -> None:
+    number, measure = quantity_of(raw, words)
+    assert (None if number is None else str(number)) == value
+    assert (None if measure is None else measure.value.rpartition("/")[2]) == unit
 
 
 def test_units_are_those_of_qudt_or_our_own() -> None:
