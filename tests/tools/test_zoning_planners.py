@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from kg.tools.registry import TOOLS, content_of
 from kg.tools.zoning.comparison import compare_zoning
 from kg.tools.zoning.definitions import kg_query_definition
 from kg.tools.zoning.ingesting import kg_ingest_code_section, kg_ingest_definitions, kg_ingest_use_permissions
+from kg.tools.zoning.names import missing
 from kg.tools.zoning.places import key_of
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.tools.zoning.relations import kg_find_related
@@ -255,3 +257,21 @@ def test_tools_take_the_arguments_of_the_specification(tool, optional):
 def test_a_relationship_type_that_there_is_not_is_told_with_those_that_there_are(kg):
     with pytest.raises(InvalidInputError, match="is none of defines, constrains"):
         kg_find_related(kg, **BEND, section_id="17.12", relationship_type="")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("kenel", "nearest of 4: Kennels, shelters, and pounds$"),
+        ("helipad", "nor the like; there are: Kennels, shelters, and pounds, Banks"),
+        ("RB", "nearest of 4: RA$"),
+    ],
+)
+def test_only_what_is_alike_is_called_near(text: str, says: str) -> None:
+    names = ["Kennels, shelters, and pounds", "Banks", "Extraction of sand, gravel, clay, or minerals", "RA"]
+    assert re.search(says, missing("use", text, names, "Bend"))
+
+
+def test_a_bank_is_a_financial_institution() -> None:
+    assert kinds("bank") == kinds("Financial Institutions")
+    assert kinds("bank") != kinds("river bank")

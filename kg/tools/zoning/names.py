@@ -32,7 +32,14 @@ SELECT ?thing ?code ?name WHERE {
   ?thing kg:jurisdiction $municipality ; skos:notation ?code ; skos:prefLabel ?name
 }"""
 
-UNRECORDED: Final = "; what is not recorded is not thereby prohibited"
+UNRECORDED: Final = (
+    "; what is not recorded is not thereby prohibited, and kg_search_by_topic finds the sections that speak of it"
+)
+LIKE: Final = 65
+"""Likeness, of 100, from which on a name is called near to another."""
+LIKE_CODE: Final = 50
+"""The same for a name of at most `CODE` characters, which may be a code."""
+CODE: Final = 4
 _DISTRICTS: Final = mint("district", "x").value[:-1]
 _USES: Final = mint("landuse", "x").value[:-1]
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
@@ -152,11 +159,17 @@ def missing(argument: str, text: str, names: Sequence[str], where: str) -> str:
     known = list(dict.fromkeys(names))
     if not known:
         return f"{argument}: {text[:100]!r} is none of {where}: nothing of the kind is recorded there"
-    like = [known[each.number] for each in Names(list(enumerate(known))).like(text, NEAREST)]
+    least = LIKE_CODE if len(text) <= CODE else LIKE
+    spelt = [known[each.number] for each in Names(list(enumerate(known))).like(text, NEAREST)]
+    like = [name for name in spelt if fuzz.partial_ratio(folded(text), folded(name)) >= least]
     if not like:
-        like = [each for each, _, _ in process.extract(text, known, scorer=fuzz.WRatio, limit=NEAREST)]
+        near = process.extract(text, known, scorer=fuzz.token_sort_ratio, limit=NEAREST, score_cutoff=least)
+        like = [each for each, _, _ in near]
+    if not like:
+        return f"{argument}: {where} has no {text[:100]!r} nor the like; there are: {listed(known)}"
     more = f" of {len(known)}" if len(known) > len(like) else ""
-    return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {', '.join(like)}"
+    separator = "; " if any("," in name for name in like) else ", "
+    return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {separator.join(like)}"
 
 
 def types_named(text: str, codes: Sequence[str], place: Place, notes: list[str]) -> tuple[set[str], str | None]:

@@ -38,6 +38,7 @@ _ALIKE: Final = {
     "fuel-station": "gas station, gasoline station, filling station, service station, fuel station, petrol station",
     "lodging": "hotel, motel, inn, lodging, lodging house",
     "storage-rental": "self storage, mini storage, self service storage, mini warehouse, storage unit",
+    "bank": "bank, financial institution, credit union, savings bank",
     "clinic": "clinic, medical clinic, medical office, doctor s office, dental office",
 }
 """By the name used here, the folded wordings in the singular."""
