@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,7 +42,25 @@ def pending(index: EdgeIndex) -> int:
     return index.status().pending_vectors
 
 
-class TestReplace:
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WordIndex]:
+    folder = tmp_path_factory.mktemp("running")
+    index = WordIndex(folder / "index", Settings(_env_file=None, model="words/32", models_dir=folder / "models"))
+    yield index
+    index.close()
+
+
+class Answers:
+    """Tests of what the process answers, not of how it starts and ends: one runs for all, emptied before each."""
+
+    @pytest.fixture
+    def index(self, running: WordIndex) -> WordIndex:
+        running.remove(running.state())
+        assert running.status().units == 0
+        return running
+
+
+class TestReplace(Answers):
     def test_units_are_searchable_by_text_on_return(self, index: WordIndex) -> None:
         index.replace(graph_units("a", "geothermal wells of the rift valley", "solar roofs"))
         best = index.rank("geothermal well", limit=1).candidates[0]
@@ -101,7 +119,7 @@ class TestReplace:
         assert index.state() == {"urn:g:a": "1"}
 
 
-class TestRank:
+class TestRank(Answers):
     def test_words_match_by_their_stem_and_without_accents(self, index: WordIndex) -> None:
         index.replace(graph_units("a", "The regulation of emissions", "Énergies renouvelables", "Klimaschutzgesetze"))
         for query, expected in [
