@@ -26,6 +26,7 @@ from kg import (
     validation_commands,
 )
 from kg.console import AsJson
+from kg.printing import line
 from kg.settings import settings_for
 
 if TYPE_CHECKING:
@@ -153,15 +154,15 @@ def load(
             options["mapping"] = mapping if graph.here else as_seen_by_a_server(mapping)
         done = graph.run("load", asked | options, advance)
         if not graph.here:  # what the load logged, it logged in the server
-            for line in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
-                console.say(f"kg: {line}")
+            for said in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
+                console.say(f"kg: {line(said)}")
     report, failure = done["report"], done["failure"]
     if as_json:
         console.put_json(report)
     else:
         console.show({name: value for name, value in report.items() if name != "rejections"})
         for each in report["rejections"]:
-            console.say(f"rejected {each['record']}: {each['reason'].removeprefix(each['record'] + ': ')}")
+            console.say(line(f"rejected {each['record']}: {each['reason'].removeprefix(each['record'] + ': ')}", 4_000))
         if report["pending_vectors"] and not failure:
             console.say(
                 "kg: passages are found by their words already, and by meaning once they have their vectors; "

@@ -17,6 +17,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import provenance
 from kg.knowledge_graph import KnowledgeGraph
+from kg.printing import line
 from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile, promotion
 from kg.search import healing
 from kg.search.healing import Healed, Progress, UnitFacts, index_units
@@ -189,7 +190,7 @@ class Loading:
             self.expected_rows = notice.expected_rows
         else:
             self.report.layouts.append(notice.text)
-            log.info("%s", notice.text)
+            log.info("%s", line(notice.text))
 
     def withdraw(self, withdrawal: Withdrawal) -> None:
         """Remove a record of which the source says that it is no more."""
@@ -412,7 +413,7 @@ class Loading:
     def tell(self) -> None:
         """Say the first warnings in the log, and how many more there are."""
         for warning in self.report.warnings[:SHOWN_WARNINGS]:
-            log.warning("%s", warning)
+            log.warning("%s", line(warning))
         if (more := len(self.report.warnings) - SHOWN_WARNINGS) > 0:
             log.warning("and %d more warnings", more)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg import console
-from kg.printing import printable
+from kg.printing import line, printable
 
 
 @given(st.text())
@@ -23,6 +23,20 @@ def test_no_control_character_is_printed_and_all_else_is(text: str) -> None:
 
 def test_an_escape_stays_readable() -> None:
     assert printable("a\x1b[2Jb\u202ec\td\n") == "a\\u001b[2Jb\\u202ec\td\n"
+
+
+@given(st.text(), st.integers(1, 9))
+def test_a_line_is_one_and_says_what_it_lacks(text: str, longest: int) -> None:
+    assert len(line(text).splitlines()) <= 1
+    assert line(text, longest).endswith(f"({len(text):,} characters)") or len(text) <= longest
+    if text.isprintable():
+        assert line(text, len(text)) == text
+
+
+def test_the_values_of_records_end_no_line_of_a_warning() -> None:
+    assert (
+        line("a district\nkg: all is well\t\x1b[2J", 30) == "a district\\nkg: all is well\\t\\u001b[2… (31 characters)"
+    )
 
 
 @pytest.mark.parametrize(("terminal", "shown"), [(True, "\\u001b[2J\n"), (False, "\x1b[2J\n")])

@@ -21,7 +21,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.search.healing import heal
 from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
 from loaders import pipeline
-from loaders.pipeline import load
+from loaders.pipeline import Loading, load
+from loaders.readers.locations import Located
 from loaders.sources import LOADERS, Source, loader
 from tests.loaders.conftest import MemoryIndex, content, values
 
@@ -384,3 +385,12 @@ def test_the_gate_takes_what_the_loader_makes_of_real_documents(
     for name in ("TESTCCLW.executive.1564.rtl_280.parquet", "TESTCCLW.executive.10409.5111_translated_en.parquet"):
         shutil.copy(flat / name, tmp_path)
     assert load(kg, "climate", [str(tmp_path)]).rejections == []
+
+
+def test_a_warning_is_logged_as_one_line_whatever_the_record_says(
+    kg: KnowledgeGraph, caplog: pytest.LogCaptureFixture
+) -> None:
+    loading = Loading(kg, "climate", Located((), ()), None)
+    loading.report.warnings.append("the value is 'a\nkg: all is well\x1b[2J'")
+    loading.tell()
+    assert caplog.messages == ["the value is 'a\\nkg: all is well\\u001b[2J'"]
