@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"errors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"interruption"}, {"printing"}, {"upstream"},
+    {"errors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"boundaries"}, {"interruption"}, {"printing"}, {"upstream"},
     {"sparql"},
     {"store"},
     {"search", "validation", "reasoning", "provenance"},
@@ -28,9 +28,12 @@ LAYERS = [
 LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}
 COMPOSITION_ROOTS = {"kg/cli.py", "kg/server/app.py", "kg/quarantine_commands.py", "kg/validation_commands.py"}
 
-LOADERS_KNOW = {"kg.interruption", "kg.errors", "kg.settings", "kg.vocabulary", "kg.bundle", "kg.upstream"}
+LOADERS_KNOW = {
+    "kg.boundaries", "kg.bundle", "kg.errors", "kg.interruption", "kg.settings", "kg.upstream", "kg.vocabulary",
+}  # fmt: skip
 PIPELINE_KNOWS = LOADERS_KNOW | {
     "kg.knowledge_graph",
+    "kg.printing",
     "kg.validation",
     "kg.provenance",
     "kg.store",

@@ -7,12 +7,10 @@ a sentence that began lines before. What is taken from it has to read as a sente
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Final
 
-import sentencex
+from kg.boundaries import sentence_ends
 
 LONGEST: Final = 700
 """Code points of a sentence that is shown beside others."""
@@ -21,8 +19,6 @@ LONGEST_ALONE: Final = 1_400
 LEFT_OUT: Final = " [...]"
 """What stands for the rest of a longer one."""
 
-_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
-_QUOTES: Final = {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
 _LABEL: Final = re.compile(r"(?:\(\w{1,5}\)|\w{1,3}[.)])\s+")
 _LABELS: Final = re.compile(rf"\s*(?:{_LABEL.pattern})+")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
@@ -68,13 +64,11 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def _pieces(line: str) -> Iterator[str]:
-    # sentencex counts in bytes: it is asked about a copy in ASCII, one character for one.
-    plain = line if line.isascii() else _BEYOND_ASCII.sub(lambda match: _ascii(match[0]), line)
-    # After a label in brackets it finds no end at all.
-    label = match.end() if (match := _LABELS.match(plain)) else 0
+    # After a label in brackets no end is found at all.
+    label = match.end() if (match := _LABELS.match(line)) else 0
     start = 0
-    for found in sentencex.get_sentence_boundaries("en", plain[label:]):
-        end = label + found["end_index"]
+    for found in sentence_ends(line[label:]):
+        end = label + found
         if line[start:end].strip():
             yield line[start:end]
         start = max(start, end)
@@ -177,15 +171,3 @@ def _unlabelled(sentence: str) -> str:
     while (label := _LABEL.match(sentence)) and label.end() < len(sentence):
         sentence = sentence[label.end() :]
     return sentence
-
-
-@lru_cache(maxsize=4096)
-def _ascii(character: str) -> str:
-    known = _QUOTES.get(ord(character))
-    if known is not None:
-        return known
-    if character.isspace():
-        return " "
-    if character.isalpha():
-        return "E" if character.isupper() else "e"
-    return "1" if unicodedata.category(character) == "Nd" else ","
