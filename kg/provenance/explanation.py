@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode
@@ -35,6 +35,8 @@ class Source:
     """The lines of the file that the thing was read from, first and last, where its graph says so."""
     sent_by: str | None = None
     """Who sent it, where it is the payload of a request."""
+    origin: tuple[Source, ...] = ()
+    """Where this is a graph: the file that it was read from itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Explanation:
     content_sha256: str | None = None
     source_sha256: str | None = None
     sources: tuple[Source, ...] = ()
+    words: tuple[str, ...] = ()
+    """The words that it was found in, where it was found in text."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON types."""
@@ -79,7 +83,9 @@ class Explanation:
             lines.append(f"  loaded      {self.loaded_at} (the run started {self.started_at})")
         if self.configuration:
             lines.append("  with        " + ", ".join(f"{key}={value}" for key, value in self.configuration.items()))
-        for source in self.sources:
+        lines += [f"  in words    {words}" for words in self.words]
+        # What was read from a graph is explained by the file that the graph was read from.
+        for source in [each for found in self.sources for each in (found, *found.origin)]:
             lines.append(f"  read from   {' = '.join(source.locations) or 'a file of unknown place'}")
             if source.row is not None:
                 lines.append(f"    row       {source.row}")
@@ -135,6 +141,14 @@ LINES: Final = """
 SELECT ?lines WHERE {
   GRAPH $graph { { $iri kg:sourceLines ?lines } UNION { $iri dcterms:isPartOf ?whole . ?whole kg:sourceLines ?lines } }
 } LIMIT 1"""
+
+LINES_OF_RECORD: Final = """
+SELECT DISTINCT ?lines WHERE { GRAPH $graph { ?thing kg:sourceLines ?lines } } LIMIT 2"""
+
+WORDS: Final = """
+SELECT DISTINCT ?words ?start WHERE {
+  GRAPH $graph { $iri kg:evidence ?span . ?span oa:exact ?words OPTIONAL { ?span kg:start ?start } }
+} ORDER BY ?start LIMIT 5"""
 
 KINDS: Final[dict[Term, str]] = {
     KG.AssertedGraph: "asserted",
@@ -211,6 +225,7 @@ def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: Na
         content_sha256=one(said, KG.contentSha256),
         source_sha256=one(said, KG.sourceSha256),
         sources=_sources(query, graph, said, subject),
+        words=tuple(text_of(row["words"]) for row in select(query, bind(WORDS, graph=graph, iri=subject))),
     )
 
 
@@ -247,9 +262,17 @@ def _sources(
             row=None if place is None else place[1],
             lines=lines if len(parts) == 1 else None,
             sent_by=", ".join(sorted(filter(None, senders))) or None,
+            origin=_origin(query, snapshot, file) if len(parts) == 1 and snapshot.value.startswith(_GRAPHS) else (),
         )
         sources.append(source)
     return tuple(sources)
+
+
+def _origin(query: Query, graph: NamedNode, said: Mapping[NamedNode, list[Term]]) -> tuple[Source, ...]:
+    """Return what `graph` was read from, with the lines of its record where it is of one."""
+    found = _sources(query, graph, said, graph)
+    lines = [text_of(row["lines"]) for row in select(query, bind(LINES_OF_RECORD, graph=graph))]
+    return tuple(replace(each, lines=lines[0]) for each in found) if len(lines) == len(found) == 1 else found
 
 
 def _hint_for_iri(query: Query, iri: NamedNode) -> str:

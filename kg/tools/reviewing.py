@@ -83,7 +83,8 @@ def review_claim(
     )
     verdicts = Verdicts.read(kg.store)
     if verdict == "accept" and node in verdicts.rejected:
-        result.notes.append(f"It was rejected in {', '.join(map(str, sorted(verdicts.rejected[node], key=str)))}.")
+        where = ", ".join(map(str, sorted(verdicts.rejected[node], key=str)))
+        result.notes.append(f"It was rejected in {where}, and that stands: a rejection is final.")
     if verdict == "reject" and result.asserted:
         result.notes.append("Another claim, or a source, says the same.")
     return reader.finish(result)

@@ -137,7 +137,7 @@ def test_what_was_decided_holds_at_the_next_load_and_a_rejection_prevails(kg: Kn
     assert not promoted(kg)
     done = review_claim(kg, claim.value, "accept")
     assert not done.asserted
-    assert done.notes == [f"It was rejected in {REVIEWS}."]
+    assert done.notes == [f"It was rejected in {REVIEWS}, and that stands: a rejection is final."]
 
 
 def test_a_review_that_comes_while_a_load_reads_counts_when_the_load_commits(kg: KnowledgeGraph) -> None:

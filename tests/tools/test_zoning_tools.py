@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyoxigraph import NamedNode
 
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import why_iri
 from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.summaries.building import build
@@ -403,3 +405,15 @@ def test_what_is_asked_never_becomes_part_of_a_query(kg, text):
     ):
         with pytest.raises((NotFoundError, InvalidInputError)):
             call()
+
+
+def test_a_rule_found_in_text_is_explained_by_its_words_and_the_lines_of_the_file(kg):
+    [first, *_] = kg_query_permissions(kg, **BEND, district="R-2", use="Church").permissions
+    [found] = why_iri(kg.store.query, NamedNode(first.evidence.id))
+    assert found.words == ("Church.",)
+    [source] = found.sources
+    [origin] = source.origin
+    assert origin.locations[0].endswith("title_17_zoning.html")
+    assert origin.lines
+    assert "title_17_zoning.html" in str(found)
+    assert "in words    Church." in str(found)
