@@ -11,6 +11,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
@@ -182,6 +183,7 @@ _ROOTS: Final[dict[str, str]] = {
 }
 
 
+@lru_cache(maxsize=8_192)
 def segment(text: str) -> str:
     """Return `text` as one path segment: NFC, then percent-encoded (RFC 3986, section 2).
 

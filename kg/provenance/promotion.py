@@ -88,7 +88,6 @@ def _reviews(graph: NamedNode, quads: Iterable[Quad], *verdicts: NamedNode) -> I
 
 def edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, asserted: Iterable[Quad]) -> list[Quad]:
     """Return what `graph` is to say of the claims in these quads; `asserted` are quads that say a triple already."""
-    said = {(quad.subject, quad.predicate, quad.object) for quad in asserted}
     found: dict[Quad, None] = {}
     for claim, (subject, predicate, value, confidence) in _claims(claims).items():
         if (
@@ -97,10 +96,13 @@ def edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, asserted
             and isinstance(value, NamedNode | Literal)
             and claim not in verdicts.rejected
             and (claim in verdicts.accepted or _confidence(confidence) >= THRESHOLD)
-            and (subject, predicate, value) not in said
         ):
             found[Quad(subject, predicate, value, graph)] = None
-    return list(found)
+    if not found:
+        return []
+    subjects = {edge.subject for edge in found}
+    said = {quad.triple for quad in asserted if quad.subject in subjects}
+    return [edge for edge in found if edge.triple not in said]
 
 
 def reviewed(store: Store, changes: Sequence[GraphChange]) -> Derived:

@@ -153,7 +153,7 @@ def _patterns(known: tuple[tuple[str, str], ...]) -> _Patterns:
 
 
 def _of_known(known: Mapping[str, District]) -> _Patterns:
-    return _patterns(tuple((code, district.name) for code, district in known.items()))
+    return _patterns(tuple([(code, district.name) for code, district in known.items()]))
 
 
 def of_section(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[str]:
