@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from loaders.extraction import districts as naming
 from loaders.extraction.citations import citations
+from loaders.extraction.dimensions import dimensions
 from loaders.extraction.districts import District
 from loaders.extraction.sections import Section
 
@@ -51,6 +52,7 @@ _REVIEWED: Final = re.compile(
     r"|\((?=§|[Ss]ec|[Cc]hap|[Aa]rt)",
     re.IGNORECASE,
 )
+_REVIEW: Final = re.compile(r"\b(?:review\w*|approv\w*|permits?|hearings?)\b", re.IGNORECASE)
 _HEAD: Final = re.compile(
     r"(?:(?:the |these |all )?(?:following )?(?:are )?(?:(?:principal|primary|main|accessory|temporary"
     r"|land|and|or|permitted|allowed"
@@ -282,9 +284,16 @@ def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> 
 
 def review_in(words: str) -> str | None:
     """Return the citation of the section by which some words say that a use is reviewed, verbatim."""
-    said = _REVIEWED.search(words)
-    cited = [each for each in citations(words[said.start() :]) if each.internal] if said else ()
-    return cited[0].raw if cited else None
+    for said in _REVIEWED.finditer(words):
+        before = words[: said.start()].rpartition(";")[2]
+        after = words[said.start() :]
+        cited = next((each for each in citations(after) if each.internal), None)
+        if cited is None:
+            return None
+        # What a measure is subject to is no review: "minimum lot area 5,000 square feet subject to section 32-60".
+        if next(dimensions(before), None) is None or _REVIEW.search(before + after[: cited.start]):
+            return cited.raw
+    return None
 
 
 def _under(given: _Heading, before: Sequence[_Heading]) -> _Heading:

@@ -242,3 +242,20 @@ def test_both_letters_in_a_cell_are_either_of_the_two() -> None:
         "byRightOrConditional",
         "P/C",
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "review"),
+    [
+        ("Duplex, provided minimum lot area is 5,000 square feet subject to section 32-60", None),
+        ("Duplex, with no setback below 20 feet, except as provided in section 32-60", None),
+        ("Duplex, provided minimum lot area is 5,000 square feet; see section 32-60", "section 32-60"),
+        ("Duplex, provided lot area is 5,000 square feet and approved under section 32-60", "section 32-60"),
+        ("Duplex, subject to section 32-60", "section 32-60"),
+        ("Duplex (see section 32-60)", "section 32-60"),
+    ],
+)
+def test_what_a_standard_is_subject_to_is_no_review_of_the_use(words: str, review: str | None) -> None:
+    for heading, expected in (("Conditional uses:", review), ("Permitted uses:", None)):
+        [found] = permissions(section(f"{heading}\n(1) {words}.", "R-1 Residential District"), KNOWN)
+        assert (found.use, found.review) == ("Duplex", expected)
