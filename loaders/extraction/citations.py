@@ -117,7 +117,11 @@ _DOCUMENT: Final = re.compile(
 )
 _ACRONYM: Final = re.compile(r"[A-Z]{3,8}\b")
 _LOWER_DOCUMENT: Final = re.compile(r"(?:(?:that|said|such) )?(?:act|constitution|charter)\b")
-_BEFORE: Final = re.compile(r"((?:[A-Z][\w.&'’-]* ){1,6}(?:Code|Act|Standards?|Regulations|Reg\.|Permit)),? $")
+_BEFORE: Final = re.compile(
+    r"((?:[A-Z][\w.&'’-]* ){1,6}(?:Code|Act|Standards?|Regulations|Reg\.|Permit|Laws?|Statutes?|Stats?\.|Ann\.)"
+    r"|(?:[A-Z]\.? ?){2,5} ?c(?:h(?:ap)?)?\. ?\d{1,4}[A-Z]{0,2}),? $"
+)
+"""The document that a section is of, before it: ``Conn. Agencies Reg. § 8``, ``M.G.L. c. 40A, § 6``."""
 _CLASS: Final = re.compile(r"Class \w{1,3}, $")
 _OWN: Final = re.compile(
     r"(?:Municipal|City|Town|Township|Village|County|Zoning|Land Use|Development) (?:[A-Z]\w+ )?(?:Code|Ordinance)"

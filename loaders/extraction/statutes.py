@@ -61,20 +61,43 @@ STATES: Final = {
 }  # fmt: skip
 """Names of the states, and the District, with their two letters."""
 
+_SHORTENED: Final = {
+    "Ala.": "Alabama", "Ariz.": "Arizona", "Ark.": "Arkansas", "Cal.": "California", "Colo.": "Colorado",
+    "Conn.": "Connecticut", "Del.": "Delaware", "D.C.": "District of Columbia", "Fla.": "Florida", "Ga.": "Georgia",
+    "Haw.": "Hawaii", "Ill.": "Illinois", "Ind.": "Indiana", "Kan.": "Kansas", "Ky.": "Kentucky", "La.": "Louisiana",
+    "Me.": "Maine", "Md.": "Maryland", "Mass.": "Massachusetts", "Mich.": "Michigan", "Minn.": "Minnesota",
+    "Miss.": "Mississippi", "Mo.": "Missouri", "Mont.": "Montana", "Neb.": "Nebraska", "Nev.": "Nevada",
+    "N.H.": "New Hampshire", "N.J.": "New Jersey", "N.M.": "New Mexico", "N.Y.": "New York", "N.C.": "North Carolina",
+    "N.D.": "North Dakota", "Okla.": "Oklahoma", "Or.": "Oregon", "Pa.": "Pennsylvania", "R.I.": "Rhode Island",
+    "S.C.": "South Carolina", "S.D.": "South Dakota", "Tenn.": "Tennessee", "Tex.": "Texas", "Vt.": "Vermont",
+    "Va.": "Virginia", "Wash.": "Washington", "W.Va.": "West Virginia", "Wis.": "Wisconsin", "Wyo.": "Wyoming",
+}  # fmt: skip
+"""How citations shorten the names of states (The Bluebook, table T10), without blanks."""
+_WORDS: Final = {
+    "Gen.": "General", "Rev.": "Revised", "Comp.": "Compiled", "Consol.": "Consolidated", "Stat.": "Statutes",
+    "Stats.": "Statutes", "Admin.": "Administrative", "Gov.": "Government", "Gov't": "Government", "Loc.": "Local",
+}  # fmt: skip
+"""What other words are short for in the names of laws."""
+
 _NAMED: Final = {
     "MCL": ("mi", "MCL", False), "MCLA": ("mi", "MCL", False), "UCA": ("ut", "Utah Code", True),
-    "RCW": ("wa", "RCW", False), "ORS": ("or", "ORS", False), "NRS": ("nv", "NRS", False),
-    "ARS": ("az", "A.R.S.", True), "CRS": ("co", "C.R.S.", True), "KSA": ("ks", "K.S.A.", False),
-    "NJSA": ("nj", "N.J.S.A.", False), "OCGA": ("ga", "O.C.G.A.", True), "NCGS": ("nc", "N.C.G.S.", True),
-    "RSA": ("nh", "RSA", False), "RSMo": ("mo", "RSMo", True), "KRS": ("ky", "KRS", False),
-    "CGS": ("ct", "C.G.S.", True), "WSA": ("wi", "Wis. Stat.", True), "DCMR": ("dc", "DCMR", True),
+    "RCW": ("wa", "RCW", False), "ORS": ("or", "Oregon Revised Statutes", True),
+    "NRS": ("nv", "Nevada Revised Statutes", True), "ARS": ("az", "Arizona Revised Statutes", True),
+    "CRS": ("co", "Colorado Revised Statutes", True), "KSA": ("ks", "Kansas Statutes", True),
+    "NJSA": ("nj", "New Jersey Statutes", True), "OCGA": ("ga", "O.C.G.A.", True),
+    "NCGS": ("nc", "North Carolina General Statutes", True), "RSA": ("nh", "New Hampshire Revised Statutes", True),
+    "RSMo": ("mo", "Missouri Revised Statutes", True), "KRS": ("ky", "Kentucky Revised Statutes", True),
+    "CGS": ("ct", "Connecticut General Statutes", True), "WSA": ("wi", "Wisconsin Statutes", True),
+    "DCMR": ("dc", "DCMR", True),
 }  # fmt: skip
 """How the codes of states are called for short: the letters, with or without their full stops."""
 
 _SHORT: Final = "|".join("".join(f"{letter}\\.?\\s?" for letter in name[:-1]) + name[-1] + "\\b\\.?" for name in _NAMED)
-_STATE: Final = "|".join(sorted((*STATES, r"D\.\s?C\."), key=len, reverse=True))
-_KIND: Final = r"(?:Code|Statutes?|Laws|Regulations)\b(?:\s+Ann(?:otated\b|\.|\b))?"
-_SUBJECTS: Final = r"(?:(?:[A-Z][a-z]+|and|&)\s+){0,4}?"
+_STATE: Final = "|".join(
+    sorted((*STATES, *(name.replace(".", r"\.\s?").removesuffix(r"\s?") for name in _SHORTENED)), key=len, reverse=True)
+)
+_KIND: Final = r"(?:(?:Code|Statutes?|Laws|Regulations)\b|Stats?\.)(?:\s+Ann(?:otated\b|\.|\b))?"
+_SUBJECTS: Final = r"(?:(?:[A-Z][a-z'’]+\.?|and|&)\s+){0,4}?"
 NAME: Final = rf"(?:State\s+of\s+)?(?:{_STATE})\s+{_SUBJECTS}{_KIND}|{_SHORT}"
 """Pattern of what a state's law is called by."""
 _NAME: Final = re.compile(rf"(?:State\s+of\s+)?(?P<state>{_STATE})\s+(?P<subject>{_SUBJECTS})(?P<kind>{_KIND})")
@@ -104,9 +127,11 @@ def body_of(name: str) -> Body | None:
         state, called, sign = _NAMED[letters]
         return Body(f"us-{state}", "regulations" if letters == "DCMR" else "code", called, sign)
     if match := _NAME.fullmatch(name):
-        state = " ".join(match["state"].split())
-        letters = STATES.get(state, "dc")
-        return _of_state(state, letters, " ".join(match["subject"].split()), match["kind"].split()[0])
+        called = " ".join(match["state"].split())
+        state = _SHORTENED.get(called.replace(". ", "."), called)
+        subject = " ".join(_WORDS.get(word.replace("’", "'"), word) for word in match["subject"].split())
+        kind = match["kind"].split()[0]
+        return _of_state(state, STATES[state], subject, _WORDS.get(kind, kind))
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -69,6 +70,35 @@ def test_each_of_the_fourteen_patterns_is_read(form: str, text: str, expected: l
 )
 def test_what_a_citation_is_of_may_stand_before_it_or_behind(text: str, expected: list[str]) -> None:
     assert keys(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "law"),
+    [
+        (
+            ("Conn. Gen. Stat. § 4-2", "C.G.S. § 4-2", "Section 4-2 of the Connecticut General Statutes",
+             "Conn. Gen. Stat. Ann. § 4-2"),
+            "Connecticut General Statutes § 4-2",
+        ),
+        (("Minn. Stat. § 46.57", "Minnesota Statutes § 46.57"), "Minnesota Statutes § 46.57"),
+        (("Colo. Rev. Stat. § 31-23-3", "C.R.S. 31-23-3"), "Colorado Revised Statutes § 31-23-3"),
+        (("W. Va. Code § 8-7-2", "West Virginia Code § 8-7-2"), "West Virginia Code § 8-7-2"),
+        (
+            ("Tex. Loc. Gov’t Code § 21.03", "Texas Local Government Code § 21.03"),
+            "Texas Local Government Code § 21.03",
+        ),
+        (("Mich. Comp. Laws § 12.31", "MCL 12.31"), "MCL 12.31"),
+    ],
+)  # fmt: skip
+def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence[str], law: str) -> None:
+    assert {key for text in texts for key in keys(f"as {text} says")} == {law}
+
+
+@pytest.mark.parametrize(
+    "text", ["M.G.L. c. 40A, § 6", "MGL ch. 40A § 6", "N.Y. Town Law § 261", "the General Statutes, § 8-2"]
+)
+def test_a_section_of_a_law_that_is_not_known_is_none_of_the_code(text: str) -> None:
+    assert [each.internal for each in citations(text)] == [False]
 
 
 @pytest.mark.parametrize(
