@@ -133,6 +133,10 @@ PREFIXES: Final[dict[str, str]] = {
 
 PROV_GRAPH: Final = NamedNode(BASE + "graph/prov")
 """The graph that says, of every other graph, where it came from."""
+SOURCED: Final = BASE + "graph/src/"
+"""What the IRIs of graphs begin with that hold what sources say."""
+EXTRACTED: Final = BASE + "graph/ext/"
+"""What the IRIs of graphs begin with that hold what programs find in texts."""
 
 Kind = Literal[
     "document", "passage", "family", "concept",
@@ -217,13 +221,18 @@ def mint(kind: Kind, *parts: str, lang: str | None = None) -> NamedNode:
             )
         version = "" if lang is None else f"&lang={segment(lang)}"
         return NamedNode(f"cpr://doc/{segment(parts[0])}#p={parts[1]}{version}")
+    version = "" if lang is None else f"#lang={segment(lang)}"
+    return NamedNode(root_of(kind) + "/".join(segment(part) for part in parts) + version)
+
+
+def root_of(kind: Kind) -> str:
+    """Return what the IRIs of things of a kind begin with; those of passages have nothing of their own."""
     root = _ROOTS.get(kind)
     if root is None:
         raise InvalidInputError(
             f"no identifiers of kind {kind!r}; the kinds are {', '.join(sorted({*_ROOTS, 'passage'}))}"
         )
-    version = "" if lang is None else f"#lang={segment(lang)}"
-    return NamedNode(root + "/".join(segment(part) for part in parts) + version)
+    return root
 
 
 def span_of(unit: NamedNode, start: int, end: int) -> NamedNode:

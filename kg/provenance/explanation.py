@@ -14,7 +14,7 @@ from kg.provenance.reading import describe, iri_of, one, text_of
 from kg.provenance.rows import format_rows, parse_rows, row_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Query, Term, select
-from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, curie
+from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SOURCED, curie
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,6 @@ class Explanation:
 
 
 _GRAPHS: Final = BASE + "graph/"
-_ASSERTED: Final = _GRAPHS + "src/"
 """What a source says of a thing comes first, then what was found and computed."""
 
 GRAPHS_ABOUT: Final = """
@@ -176,7 +175,7 @@ def why_iri(query: Query, iri: NamedNode) -> list[Explanation]:
     return [
         _explain(query, str(iri), graph, quads, iri)
         for graph, quads in sorted(
-            found.items(), key=lambda item: (not item[0].value.startswith(_ASSERTED), str(item[0]))
+            found.items(), key=lambda item: (not item[0].value.startswith(SOURCED), str(item[0]))
         )
     ]
 

@@ -23,7 +23,7 @@ from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
 from kg.store.protocol import GraphChange, Patch, Store, Term, select
-from kg.vocabulary import BASE, KG, RDF
+from kg.vocabulary import BASE, EXTRACTED, KG, RDF, SOURCED
 
 THRESHOLD: Final = Decimal("0.7")
 """The confidence from which a claim is promoted."""
@@ -38,8 +38,6 @@ SELECT DISTINCT ?g WHERE {
   VALUES ?claim { $claims } GRAPH ?g { ?claim rdf:subject ?s } FILTER(STRSTARTS(STR(?g), $prefix))
 }"""
 
-_ASSERTED: Final = BASE + "graph/src/"
-CLAIMED: Final = BASE + "graph/ext/"
 _PROMOTED: Final = BASE + "graph/der/promote/"
 _PARTS: Final = {RDF.subject: 0, RDF.predicate: 1, RDF.object: 2, KG.confidence: 3}
 
@@ -117,7 +115,7 @@ def reviewed(store: Store, changes: Sequence[GraphChange]) -> Derived:
     }
     if not claims:
         return {}
-    rows = select(store.query, bind(CLAIMED_IN, claims=sorted(claims, key=str), prefix=Literal(CLAIMED)))
+    rows = select(store.query, bind(CLAIMED_IN, claims=sorted(claims, key=str), prefix=Literal(EXTRACTED)))
     held = {graph: store.graph(graph) for row in rows for graph in [iri_of(row["g"])]}
     return _promoted(store, held, Verdicts.read(store, changes))
 
@@ -130,7 +128,7 @@ def described_by(
     """
 
     def patch(changes: Sequence[GraphChange]) -> Patch:
-        claims = {graph: quads for graph, quads in replace.items() if graph.value.startswith(CLAIMED)}
+        claims = {graph: quads for graph, quads in replace.items() if graph.value.startswith(EXTRACTED)}
         made = _promoted(store, claims, Verdicts.read(store), replace) if claims else {}
         origins = {**records, **{graph: origin for graph, (_, origin) in made.items()}}
         following = [
@@ -152,8 +150,8 @@ def _promoted(
     """Return the graphs of edges that do not hold yet what follows from these graphs of claims."""
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     for graph, quads in claims.items():
-        unit = graph.value.removeprefix(CLAIMED)
-        source, own = NamedNode(_ASSERTED + unit), NamedNode(_PROMOTED + unit)
+        unit = graph.value.removeprefix(EXTRACTED)
+        source, own = NamedNode(SOURCED + unit), NamedNode(_PROMOTED + unit)
         asserted = (replace or {}).get(source)
         found = edges(quads, own, verdicts, store.graph(source) if asserted is None else asserted)
         if set(found) != set(store.graph(own)):

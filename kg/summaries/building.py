@@ -30,18 +30,17 @@ from kg.sparql.terms import bind
 from kg.store.protocol import select
 from kg.summaries import hierarchy, vectors
 from kg.summaries.descent import standing_for
-from kg.summaries.hierarchy import Hierarchy, Summary, summary_of
+from kg.summaries.hierarchy import Hierarchy, Summary
 from kg.summaries.instructions import Source
 from kg.summaries.storing import AGENT, commit, source_of, summary_by
 from kg.summaries.writers import Chat, Mode, Summarizer, rank, writer_for
-from kg.vocabulary import BASE, sha256
+from kg.vocabulary import sha256
 
 BATCH: Final = 50
 """Sections whose texts are read at a time, and graphs that are removed in one commit."""
 ENOUGH_FAILURES: Final = 5
 """Failures of an endpoint in a row after which a build asks it no more."""
 
-_SUMMARIES: Final = BASE + "id/summary/"
 _WAIT_S: Final = 0.2
 _BUILDING: Final[defaultdict[tuple[Path, str], threading.Lock]] = defaultdict(threading.Lock)
 """By data directory and municipality."""
@@ -283,8 +282,7 @@ class _Build:
     def sweep(self) -> None:
         """Remove the summaries of what cannot have one, or not any more."""
         tree = self.tree
-        prefix = summary_of(next(iter(tree.sections))).value.removeprefix(_SUMMARIES).partition("/")[0]
-        query = bind(ALL_GRAPHS, prefix=Literal(f"{BASE}id/section/{prefix}/"))
+        query = bind(ALL_GRAPHS, prefix=Literal(next(iter(tree.sections)).rpartition("/")[0] + "/"))
         rows = [*select(self.kg.store.query, query), *select(self.kg.store.query, ORPHANS)]
         found = {iri_of(row["graph"]): iri_of(row["section"]).value for row in rows}
         gone = [graph for graph, section in found.items() if section not in tree.heights]

@@ -17,7 +17,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
 from kg.summaries.hierarchy import Hierarchy, Summary, graph_of, summary_of
 from kg.summaries.instructions import Source
-from kg.vocabulary import BASE, KG, PROV, RDF, SCHEMA
+from kg.vocabulary import KG, PROV, RDF, SCHEMA, SOURCED, root_of
 
 AGENT: Final = Agent("kg.summaries", "1")
 """What writes the graphs of summaries, whoever wrote their words."""
@@ -25,8 +25,8 @@ AGENT: Final = Agent("kg.summaries", "1")
 GRAPHS_OF: Final = """
 SELECT ?graph ?section WHERE { VALUES ?section { $sections } GRAPH ?graph { ?summary kg:summaryOf ?section } }"""
 
-_OF_SECTIONS: Final = BASE + "graph/src/zoning/"
-_SECTIONS: Final = BASE + "id/section/"
+_OF_SECTIONS: Final = SOURCED + "zoning/"
+_SECTIONS: Final = root_of("section")
 _WRITING: Final = threading.Lock()
 
 

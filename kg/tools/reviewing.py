@@ -10,14 +10,14 @@ from pyoxigraph import NamedNode, Triple
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.provenance.promotion import CLAIMED, Verdicts
+from kg.provenance.promotion import Verdicts
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
 from kg.tools.dereferencing import node_of
 from kg.tools.model import Result
 from kg.tools.reading import Reader, iri_of
 from kg.tools.user_graphs import UserGraphs
-from kg.vocabulary import KG, PROV_GRAPH
+from kg.vocabulary import EXTRACTED, KG, PROV_GRAPH
 
 REVIEWS: Final = NamedNode(CURATED + "reviews")
 
@@ -60,7 +60,7 @@ def review_claim(
     node = node_of(claim.strip().removeprefix("<").removesuffix(">"))
     reader = Reader(kg)
     rows = list(reader.rows("the claim", bind(CLAIM, claim=node)))
-    found = next((row for row in rows if iri_of(row["graph"]).startswith(CLAIMED)), None)
+    found = next((row for row in rows if iri_of(row["graph"]).startswith(EXTRACTED)), None)
     if found is None:
         own = " but what people say is no claim to be reviewed" if rows else ""
         raise NotFoundError(f"no program claims {claim[:200]}{own}; kg_find_related gives the id of each claim")

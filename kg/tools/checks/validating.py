@@ -24,7 +24,7 @@ from kg.tools.hydration import describe, origin_of
 from kg.tools.model import Result
 from kg.tools.reading import Reader, bounded, iri_of, text_of
 from kg.validation.apart import PLACES, Document, Job, Outcome, Stored, Suite, validate_apart
-from kg.vocabulary import BASE, DCTERMS, PROV_GRAPH, SCHEMA, curie
+from kg.vocabulary import DCTERMS, PROV_GRAPH, SCHEMA, SOURCED, curie
 
 UNION: Final = "union"
 """As a graph: all graphs as one."""
@@ -33,7 +33,6 @@ MAX_RESULTS: Final = 1_000
 FRAME_TOKENS: Final = 120
 """What an answer takes beside its findings."""
 
-_SOURCES: Final = BASE + "graph/src/"
 _NEAR: Final = 20_000
 _NEARNESS: Final = 70
 _PLACED: Final = 500
@@ -248,7 +247,7 @@ def _home(reader: Reader, document: NamedNode) -> NamedNode:
     """Return the graph in which a document is described: the one that a loader wrote, where there are several."""
     rows = reader.rows("where it is described", bind(HOMES, document=document, prov=PROV_GRAPH))
     homes = sorted(iri_of(row["graph"]) for row in rows)
-    loaded = [home for home in homes if home.startswith(_SOURCES)]
+    loaded = [home for home in homes if home.startswith(SOURCED)]
     if not homes:
         raise _missing(reader, "document", document.value, DOCUMENTS)
     if len(homes) > 1 and len(loaded) != 1:

@@ -16,7 +16,7 @@ from kg.tools.budget import Lean
 from kg.tools.model import Result
 from kg.tools.reading import Reader, clean_text, text_of
 from kg.tools.zoning.places import MunicipalityName, StateName, key_of, place_named
-from kg.vocabulary import BASE
+from kg.vocabulary import EXTRACTED, SOURCED
 
 MOST_ENTRIES: Final = 5_000
 SHOWN_NOTES: Final = 50
@@ -33,8 +33,6 @@ LONGEST: Final[Mapping[str, int]] = {
 }  # fmt: skip
 """Characters of the fields of an entry. What is longer than the query tools take could not be asked for again."""
 
-_SOURCES: Final = BASE + "graph/src/"
-_EXTRACTED: Final = BASE + "graph/ext/"
 _FOUND: Final = {
     "CrossReference": "cross_references",
     "Definition": "definitions",
@@ -260,7 +258,7 @@ def _result(done: Mapping[str, Any]) -> dict[str, Any]:
 
 def _found(reader: Reader, graph: str) -> dict[str, int]:
     """Return how much of each kind was found in the text of a section."""
-    extracted = NamedNode(_EXTRACTED + graph.removeprefix(_SOURCES))
+    extracted = NamedNode(EXTRACTED + graph.removeprefix(SOURCED))
     counts = dict.fromkeys(_FOUND.values(), 0)
     for row in reader.rows("what was found in its text", bind(FOUND, graph=extracted)):
         if "kind" in row:

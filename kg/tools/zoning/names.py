@@ -20,7 +20,7 @@ from kg.tools.reading import Reader, clean_text, iri_of, text_of
 from kg.tools.spelling import Names, folded
 from kg.tools.zoning.places import Place
 from kg.tools.zoning.wording import kinds
-from kg.vocabulary import mint
+from kg.vocabulary import root_of
 
 DistrictName = Annotated[str | None, Field(max_length=200, description="Code or name")]
 UseName = Annotated[str | None, Field(max_length=300, description="E.g. duplex")]
@@ -40,8 +40,8 @@ LIKE: Final = 65
 LIKE_CODE: Final = 50
 """The same for a name of at most `CODE` characters, which may be a code."""
 CODE: Final = 4
-_DISTRICTS: Final = mint("district", "x").value[:-1]
-_USES: Final = mint("landuse", "x").value[:-1]
+_DISTRICTS: Final = root_of("district")
+_USES: Final = root_of("landuse")
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
 _BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", "maximum": "max", "most": "max"}
 _SAME: Final = {

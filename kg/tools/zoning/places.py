@@ -19,7 +19,7 @@ from kg.summaries.hierarchy import Hierarchy
 from kg.tools.model import MOST_RESULTS, MOST_SKIPPED
 from kg.tools.reading import Reader, clean_text, iri_of, text_of
 from kg.tools.spelling import folded
-from kg.vocabulary import BASE, segment
+from kg.vocabulary import root_of, segment
 
 NEAR: Final = 5
 
@@ -41,7 +41,7 @@ Skipped = Annotated[int, Field(ge=0, le=MOST_SKIPPED)]
 
 _COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "county", "of", "the", "municipality"})
 """Words in the names of municipalities that seldom tell them apart."""
-_SECTIONS: Final = BASE + "id/section/"
+_SECTIONS: Final = root_of("section")
 _WORD: Final = re.compile(r"^(?:§+|(?:sections?|secs?|title|chapter|article|part|division)\b\.?)\s*", re.IGNORECASE)
 _LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\))+)$")
 

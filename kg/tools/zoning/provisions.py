@@ -27,7 +27,7 @@ from kg.tools.zoning.names import (
 )
 from kg.tools.zoning.places import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
 from kg.tools.zoning.rules import Rule, RuleEvidence, evidences, read_rules
-from kg.vocabulary import KG, Kind, mint
+from kg.vocabulary import KG, Kind, root_of
 
 SHOWN_ODDS: Final = 5
 
@@ -284,7 +284,7 @@ def _counted(reader: Reader, kind: Kind, place: Place, words: Vocabulary) -> Map
         COUNTED,
         districts=[NamedNode(iri) for iri in words.districts],
         municipality=NamedNode(place.iri),
-        kind=Literal(mint(kind, "x").value[:-1]),
+        kind=Literal(root_of(kind)),
     )
     return reader.kept(f"{kind}s by district", query, read)
 

@@ -32,7 +32,7 @@ from kg.tools.zoning.places import (
     subsection,
 )
 from kg.tools.zoning.rules import Rule, Span, origins, read_rules
-from kg.vocabulary import BASE, KG, RDF
+from kg.vocabulary import KG, RDF, SOURCED, root_of
 
 CLAIMS: Final = """
 SELECT ?claim ?graph ?citing ?cited ?type ?start WHERE {
@@ -66,8 +66,7 @@ TYPES: Final = (
 )  # fmt: skip
 """What a citation is for."""
 
-_SECTIONS: Final = BASE + "id/section/"
-_ASSERTED: Final = BASE + "graph/src/"
+_SECTIONS: Final = root_of("section")
 
 Direction = Literal["outgoing", "incoming", "both"]
 
@@ -266,7 +265,7 @@ def _citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
                 kind = code_of(iri_of(row["type"])) if "type" in row else "unknown"
                 found[claim] = _Citation(iri_of(row["citing"]), cited, kind, start, iri_of(row["graph"]), claim)
     ends = {(each.citing, each.cited) for each in found.values()}
-    rows = reader.rows("citations in the markup", bind(MARKED, section=NamedNode(iri), asserted=Text(_ASSERTED)))
+    rows = reader.rows("citations in the markup", bind(MARKED, section=NamedNode(iri), asserted=Text(SOURCED)))
     marked = {(iri_of(row["citing"]), iri_of(row["cited"]), iri_of(row["graph"])) for row in rows}
     return [
         *found.values(),

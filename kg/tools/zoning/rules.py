@@ -14,7 +14,7 @@ from kg.tools.budget import Lean
 from kg.tools.hydration import Descriptions, code_of, describe
 from kg.tools.reading import Reader, iri_of, text_of
 from kg.tools.zoning.places import key_of, statuses
-from kg.vocabulary import BASE, DCTERMS, KG, OA, PROV, QUDT
+from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, OA, PROV, QUDT
 
 # A rule by its number and not its IRI: of some hundred rows, what is said again in each takes longest.
 # One property at a time, after the lookup by subject: OPTIONAL inside GRAPH has the engine read the whole store.
@@ -28,7 +28,6 @@ SELECT ?number ?part ?property ?value WHERE {
 }"""
 
 _GRAPHS: Final = BASE + "graph/"
-_EXTRACTED: Final = _GRAPHS + "ext/"
 _NOTHING: Final[dict[str, list[str]]] = {}
 
 
@@ -183,7 +182,7 @@ def evidence_of(rule: Rule, origin: Origin, status: str | None = None) -> RuleEv
         section_iri=section,
         section_status=status,
         spans=rule.spans() or None,
-        basis="extracted" if rule.graph.startswith(_EXTRACTED) else "stated",
+        basis="extracted" if rule.graph.startswith(EXTRACTED) else "stated",
         recorded_in=rule.one(KG.recordedIn),
         method=rule.one(KG.method),
         confidence=None if confidence is None else float(confidence),
