@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import platform
 import signal
@@ -43,7 +44,7 @@ from kg.errors import (
     QueryTimeoutError,
 )
 from kg.settings import Settings
-from kg.store import sandbox
+from kg.store import dispatch, sandbox
 from kg.store.protocol import Rows, Snapshot
 from kg.store.sandbox import UNLIMITED, Cancellation, QueryPool
 from kg.store.worker import PIECE_BYTES, RowCutter, RowLimitReached, XmlCheck
@@ -224,7 +225,7 @@ def test_a_query_that_takes_too_much_memory_is_stopped(pool: QueryPool) -> None:
     # each row is long, so that memory ends well before the time does
     blow_up = f"SELECT (GROUP_CONCAT(REPLACE(STR(?b), '.', '{'x' * 2000}')) AS ?x) {{ ?a ?p ?b . ?c ?q ?d }}"
     with pytest.raises(QueryMemoryError, match=r"200 MiB .*QUADCITE_QUERY_MEMORY_MB"):
-        pool.run(blow_up)
+        pool.run(blow_up, timeout_s=UNLIMITED)
     assert pool.run("ASK {}").result is True
 
 
@@ -232,7 +233,7 @@ def test_a_finished_result_is_bounded_too(snapshots: Snapshots) -> None:
     with QueryPool(snapshots, Settings(query_workers=1, query_memory_mb=200)) as small:
         wide = f"SELECT ?a (REPLACE(STR(?o), '.', '{'x' * 2000}') AS ?long) {{ ?s ?p ?o . ?a ?b ?c }}"
         with pytest.raises(QueryMemoryError, match="larger than 200 MiB"):
-            small.run(wide)
+            small.run(wide, timeout_s=UNLIMITED)
         assert small.run("ASK {}").result is True
 
 
@@ -259,7 +260,8 @@ def test_one_runaway_costs_no_other_query_anything(pool: QueryPool) -> None:
     assert sorted((o for o in outcomes if isinstance(o, list)), key=str) == sorted(expected, key=str)
 
 
-def test_a_full_queue_refuses_and_says_so(snapshots: Snapshots) -> None:
+def test_a_full_queue_refuses_and_says_so(snapshots: Snapshots, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "SLICE_S", math.inf)  # so that the long query leaves its place to none
     with QueryPool(snapshots, Settings(query_workers=1, query_queue=1)) as small:
         with small.stream("SELECT * { ?a ?b ?c . ?d ?e ?f }", media_type=CSV, limit=UNLIMITED, timeout_s=UNLIMITED):
             with pytest.raises(QueryBusyError, match="QUADCITE_QUERY_WORKERS"):
