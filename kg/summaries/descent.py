@@ -234,8 +234,9 @@ class _Descending:
 
     def note_states(self, steps: Sequence[Step]) -> None:
         states = [candidate.state for step in steps for candidate in step.candidates]
-        for state, meaning in (("missing", "were compared without one"), ("stale", "may say what was")):
-            if count := states.count(state):  # type: ignore[arg-type]  # one of the states
+        meanings: dict[State, str] = {"missing": "were compared without one", "stale": "may say what was"}
+        for state, meaning in meanings.items():
+            if count := states.count(state):
                 self.notes.append(f"The summaries of {count} of {len(states)} candidates are {state}: these {meaning}.")
         if self.scored_by == WORDS:
             self.notes.append("No embedding model is there, so this was matched by words alone (kg models pull).")

@@ -205,7 +205,7 @@ class Code:
     """What one file, or one answer of a service, holds of a municipality's code."""
 
     municipality: str | None
-    """Its name as recorded: Spanish Fork City. None where the source does not say."""
+    """Its name as recorded: Quarry Bend City. None where the source does not say."""
     state: str | None
     """Two letters. None where the source does not say."""
     sections: Sequence[Section]
