@@ -15,10 +15,11 @@ from functools import lru_cache
 from typing import Final, Self
 
 from kg.knowledge_graph import Memory
+from kg.provenance.changes import changed, stating
 from kg.provenance.reading import text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, select
-from kg.vocabulary import PROV_GRAPH, mint
+from kg.vocabulary import BASE, PROV_GRAPH, mint
 from loaders.extraction.citations import Citation, citations
 from loaders.extraction.districts import District, best, named_in
 from loaders.extraction.resolution import Index, members, numbers_in, numbers_of
@@ -48,6 +49,7 @@ SELECT ?section WHERE { ?section kg:jurisdiction $municipality ; a kg:CodeSectio
 
 _OWN_NAMES: Final = {"us-dc": ("D.C. Code", "D.C. Official Code")}
 """By which names codes are cited as if they were the law of a state."""
+_SUMMARIES: Final = BASE + "graph/gen/"
 _RANGE: Final = re.compile(r" (?:to|through|thru) |[–—]| - |-(?=[(§])")
 _KEPT: Final = 4
 _FEW: Final = 200
@@ -181,7 +183,8 @@ class Codes:
         known: Code | None = self._memory.get(name) if self._memory is not None else None
         if known is not None and known.generation == generation:
             return known
-        code = _renewed(store, known) if known is not None else _read(store, name)
+        code = known if known is not None and _stands(store, known, generation) else None
+        code = code or (_renewed(store, known) if known is not None else _read(store, name))
         code.generation = generation
         return code if self._memory is None else self._memory.keep(name, code)
 
@@ -208,6 +211,13 @@ def _read(store: Store, name: str) -> Code:
         for key, words in _words(store, name, bind(CITED, municipality=mint("municipality", name))).items():
             code.cites(key, words)
     return code
+
+
+def _stands(store: Store, known: Code, generation: int) -> bool:
+    """Whether no commit after the code was known has changed it."""
+    graphs = changed(store.query, known.generation, generation)
+    own = stating(graphs, DOMAIN, known.name) if graphs is not None else {""}
+    return all(graph.startswith(_SUMMARIES) for graph in own)
 
 
 def _renewed(store: Store, known: Code) -> Code:

@@ -19,10 +19,11 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.provenance.changes import changed, stating
 from kg.provenance.reading import iri_of, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Query, Term, select
-from kg.vocabulary import BASE, mint, sha256
+from kg.vocabulary import BASE, mint, root_of, sha256
 
 State = Literal["current", "stale", "missing", "empty", "circular"]
 """Of the summary of a section. ``empty``: nothing below its heading can be summarized; ``circular``: it is, over its
@@ -59,9 +60,13 @@ SELECT ?section ?text WHERE { VALUES ?section { $sections } ?section schema:text
 MUNICIPALITY: Final = """
 SELECT ?municipality WHERE { $section kg:jurisdiction ?municipality ; a kg:CodeSection } LIMIT 1"""
 
-_SECTIONS: Final = BASE + "id/section/"
-_SUMMARIES: Final = BASE + "id/summary/"
+_SECTIONS: Final = root_of("section")
+_SUMMARIES: Final = root_of("summary")
 _GENERATED: Final = BASE + "graph/gen/"
+_MUNICIPALITIES: Final = BASE + "id/municipality/"
+_SOURCES: Final = BASE + "graph/src/"
+_MOST_CHANGED: Final = 300
+"""Graphs that are read again one by one."""
 _ATTEMPTS: Final = 3
 _KEPT: Final = 8
 _LOCK: Final = threading.Lock()
@@ -283,10 +288,53 @@ def kept(kg: KnowledgeGraph, municipality: str) -> Hierarchy:
     known: tuple[int, Hierarchy] | None = memory.get(municipality)
     if known is not None and known[0] == generation:
         return known[1]
-    tree = read(lambda text: kg.query(text).result, lambda: kg.store.statistics().generation, municipality)
+    tree = None if known is None else _renewed(kg.store.query, *known, municipality, generation)
+    if tree is None:
+        tree = read(lambda text: kg.query(text).result, lambda: kg.store.statistics().generation, municipality)
     if kg.store.statistics().generation == generation:
         memory.keep(municipality, (generation, tree))
     return tree
+
+
+def _renewed(query: Query, known: int, tree: Hierarchy, municipality: str, generation: int) -> Hierarchy | None:
+    """Return the tree as it is after the commits since it was `known`, by what these have changed.
+
+    None where it is to be read as a whole: where much has changed, or something that is not of the code's own graphs.
+    """
+    graphs = changed(query, known, generation)
+    if graphs is None:
+        return None
+    name = municipality.removeprefix(_MUNICIPALITIES)
+    own = stating(graphs, "zoning", name)
+    generated = {graph for graph in own if graph.startswith(_GENERATED)}
+    keys = {graph.removeprefix(_GENERATED).partition("/")[2] for graph in generated}
+    written = {_SECTIONS + key for key in keys if key.startswith(f"{name}/")}
+    stated = {graph for graph in own if graph.startswith(_SOURCES)}
+    others = own - generated - stated
+    if len(own) > _MOST_CHANGED or any(section.graph in others for section in tree.sections.values()):
+        return None
+    if others and select(query, _only(SECTIONS, "graph", others, municipality)).rows:
+        return None
+    if not stated and not written:
+        return tree
+    sections = {iri: section for iri, section in tree.sections.items() if section.graph not in stated}
+    summaries = {iri: summary for iri, summary in tree.summaries.items() if iri not in written}
+    if stated:
+        rows = select(query, _only(SECTIONS, "graph", stated, municipality))
+        for section in map(_section, rows.rows):
+            other = sections.get(section.iri, section)
+            sections[section.iri] = min(other, section, key=lambda each: (each.parent or "", each.title))
+    if written:
+        rows = select(query, _only(SUMMARIES, "section", written, municipality))
+        found = sorted((_summary(row) for row in rows.rows if row[1] is not None), key=lambda each: each.graph)
+        summaries |= {summary.section: summary for summary in found}
+    return Hierarchy(sections.values(), summaries.values()) if sections else None
+
+
+def _only(query: str, variable: str, values: Iterable[str], municipality: str) -> str:
+    """The query, asked for some values of a variable alone."""
+    some = query.replace("WHERE {", f"WHERE {{ VALUES ?{variable} {{ $values }}", 1)
+    return bind(some, values=[NamedNode(each) for each in sorted(values)], municipality=NamedNode(municipality))
 
 
 def municipality_of(query: Query, section: str) -> str:
