@@ -301,7 +301,10 @@ def review(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Accept or reject a claim that a program found in text. From then on it counts as an edge, or no longer."""
+    """Accept or reject a claim that a program found in text. From then on it counts as an edge, or no longer.
+
+    A rejection is final: no later accept undoes it. What is accepted may still be rejected.
+    """
     asked = {"claim": claim, "verdict": verdict, "by": console.user()}
     with _opened(data_dir) as graph, console.progress("reviewing") as advance:
         done = graph.run("review", asked, advance)

@@ -10,7 +10,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 from typer.testing import CliRunner
 
-from kg import bundle
+from kg import bundle, cli
 from kg.cli import app
 from kg.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, StoreError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
@@ -317,3 +317,8 @@ def test_a_claim_is_promoted_when_sure_or_accepted_and_never_when_rejected(
 def test_what_a_source_asserts_is_not_promoted_again() -> None:
     asserted = [Quad(section("1"), ELI.cites, section("2"), CLAIMS)]
     assert edges(parts(0, "0.9", ELI.cites), EDGES, Verdicts(), asserted) == []
+
+
+def test_whoever_asks_for_help_reads_that_a_rejection_is_final() -> None:
+    for said in (review_claim.__doc__, cli.review.__doc__):
+        assert "A rejection is final" in (said or "")
