@@ -61,6 +61,9 @@ FOLDER: Final = Path(__file__).parent.parent / "mappings"
 _CODE: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME: Final = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
 _BOUNDS: Final = ("min", "max")
+_TABLE_KEYS: Final = frozenset(("column", "state_column", "name", "levels", "use", "standard", "key_column"))
+"""Keys by which a file beside a source that it is meant to say how to read a table."""
+_NO_DISTRICT: Final = 'there is no [district], which a table needs: code = "..." is its column of districts'
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +134,11 @@ class _Table:
 
     place: str
     entries: dict[str, Any]
+    known: dict[str, None] = field(default_factory=dict)
+    """What was looked for, so what can be here."""
 
     def text(self, name: str) -> str | None:
-        value = self.entries.pop(name, None)
+        value = self._take(name, None)
         if value is not None and (not isinstance(value, str) or not value.strip()):
             raise InvalidInputError(f"{self.place}: {name} is {value!r}; it is text")
         return value
@@ -149,19 +154,19 @@ class _Table:
         return value
 
     def columns(self, name: str) -> Sequence[str]:
-        value = self.entries.pop(name, [])
+        value = self._take(name, [])
         if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
             raise InvalidInputError(f"{self.place}: {name} is {value!r}; it is a list of texts")
         return [each.strip() for each in value]
 
     def table(self, name: str) -> _Table:
-        value = self.entries.pop(name, {})
+        value = self._take(name, {})
         if not isinstance(value, dict):
             raise InvalidInputError(f"{self.place}: {name} is {value!r}; it is a table: [{name}]")
         return _Table(f"{self.place}, [{name}]", value)
 
     def tables(self, name: str) -> Iterator[_Table]:
-        value = self.entries.pop(name, [])
+        value = self._take(name, [])
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
             raise InvalidInputError(f"{self.place}: {name} is no list of tables: [[{name}]]")
         for number, each in enumerate(value, 1):
@@ -169,9 +174,17 @@ class _Table:
             yield with_rest
             with_rest.end()
 
-    def end(self) -> None:
+    def _take(self, name: str, default: object) -> Any:
+        self.known[name] = None
+        return self.entries.pop(name, default)
+
+    def end(self, hint: str = "") -> None:
+        """Raise InvalidInputError for what is left; `hint` is added to what it says."""
         if self.entries:
-            raise InvalidInputError(f"{self.place}: {', '.join(map(repr, self.entries))} means nothing here")
+            left = ", ".join(map(repr, self.entries))
+            verb = "means" if len(self.entries) == 1 else "mean"
+            valid = ", ".join(self.known)
+            raise InvalidInputError(f"{self.place}: {left} {verb} nothing here; there can be {valid}{hint}")
 
 
 def read(path: Path) -> TableMapping:
@@ -192,6 +205,8 @@ def _mapping(top: _Table) -> TableMapping:
     name = top.text("name") or Path(top.place).stem
     if _NAME.fullmatch(name) is None:
         raise InvalidInputError(f"{top.place}: name is {name!r}; it is of letters and digits, and - or _ between them")
+    if "district" not in top.entries:
+        raise InvalidInputError(f"{top.place}: {_NO_DISTRICT}")
     where, district, levels = top.table("jurisdiction"), top.table("district"), top.table("levels")
     found = TableMapping(
         name,
@@ -272,8 +287,10 @@ def beside(path: Path) -> Beside:
             where = top.table("jurisdiction")
             name, state = where.text("name"), where.text("state")
             _valid_state(state, where.place)
-            where.end()
-            top.end()
+            table_key = not _TABLE_KEYS.isdisjoint((*where.entries, *top.entries))
+            hint = f"; {_NO_DISTRICT}" if table_key else ""
+            where.end(hint)
+            top.end(hint)
         found = Beside(found.municipality or name, found.state or state, found.mapping or table, (*found.places, place))
     return found
 

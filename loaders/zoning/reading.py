@@ -119,13 +119,8 @@ class Reading:
     def _records(self, one: Read, yielded: dict[NamedNode, SourceGraph]) -> Iterator[Item]:
         code, source = one.code, one.file.snapshot.source
         yield Notice(f"{source}: a code of {one.shared.name}, {len(code.sections):,} sections")
-        name, state = self.municipality or one.shared.name, self.state or one.shared.state
-        if municipality_key(name, state) != one.shared.key:
-            yield Notice(
-                f"{source}: says itself that it is of {one.shared.key}; "
-                "--municipality and --state are for what does not",
-                warning=True,
-            )
+        if (contradicted := self._contradicted(code, one.shared)) is not None:
+            yield Notice(f"{source}: {contradicted}", warning=True)
         for warning in code.warnings:
             yield Notice(warning, warning=True)
         if not code.sections and not (code.permissions or code.standards or code.definitions):
@@ -148,6 +143,15 @@ class Reading:
         )
         if stated is not None:
             yield stated
+
+    def _contradicted(self, code: Code, taken: Authorities) -> str | None:
+        """Return what to tell of options whose place the file itself has taken; None where it agrees with them."""
+        key, told = taken.key, list[str]()
+        if code.municipality and self.municipality and municipality_key(self.municipality, taken.state) != key:
+            told.append(f"municipality is {code.municipality!r}, not --municipality {self.municipality!r}")
+        if code.state and self.state and state_code(code.state) != self.state:
+            told.append(f"state is {taken.state}, not --state {self.state}")
+        return f"says itself that its {' and its '.join(told)}; it is loaded as of {key}" if told else None
 
     def _table(self, file: File) -> Iterator[Item]:
         if file.path.suffix.lower() not in tables.FORMATS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,9 +69,19 @@ def test_what_is_given_goes_before_what_lies_beside_and_not_before_the_source(
     assert municipalities(kg) == {"us-vt-lathe", "us-ct-upper-feign"}
     [warning] = report.warnings
     assert warning.endswith(
-        "upper_feign.json: says itself that it is of us-ct-upper-feign; "
-        "--municipality and --state are for what does not"
+        "upper_feign.json: says itself that its state is CT, not --state VT; it is loaded as of us-ct-upper-feign"
     )
+
+
+def test_a_flag_is_contradicted_only_by_what_the_file_says_of_the_same(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    code = {"municipality": "Lathe City", "sections": [{"section_id": "1", "title": "Name", "text": "It is the code."}]}
+    (tmp_path / "one.json").write_text(json.dumps(code))
+    [warning] = load(kg, "zoning", [str(tmp_path)], municipality="Lathe", state="OH").warnings
+    assert warning.endswith(
+        "says itself that its municipality is 'Lathe City', not --municipality 'Lathe'; "
+        "it is loaded as of us-oh-lathe-city"
+    )
+    assert load(kg, "zoning", [str(tmp_path)], municipality="lathe  city", state="OH").warnings == []
 
 
 def test_a_mapping_that_is_given_goes_before_the_one_beside(kg: KnowledgeGraph, tmp_path: Path) -> None:
@@ -102,7 +113,9 @@ def test_a_row_that_was_kept_out_is_tried_again_by_what_lies_beside_its_table(
     [
         ("[jurisdiction", "not TOML"),
         ('[jurisdiction]\nstate = "Nowhere"\n', "no state of the United States"),
-        ('[jurisdiction]\nplace = "X"\n', "means nothing here"),
+        ('[jurisdiction]\nplace = "X"\n', "'place' means nothing here; there can be name, state"),
+        ('[jurisdiction]\ncolumn = "Town"\n', "there can be name, state; there is no [district], which a table needs"),
+        ('[[use]]\ncolumn = "Kiln"\n', "'use' means nothing here; there can be jurisdiction; there is no [district]"),
         ("[jurisdiction]\nname = 3\n", "it is text"),
         ('other = "X"\n', "means nothing here"),
     ],
