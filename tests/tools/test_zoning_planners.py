@@ -17,8 +17,8 @@ from kg.tools.registry import TOOLS, content_of
 from kg.tools.zoning.comparison import compare_zoning
 from kg.tools.zoning.definitions import kg_query_definition
 from kg.tools.zoning.ingesting import kg_ingest_code_section, kg_ingest_definitions, kg_ingest_use_permissions
-from kg.tools.zoning.names import missing
-from kg.tools.zoning.places import key_of
+from kg.tools.zoning.names import missing, types_named
+from kg.tools.zoning.places import Place, key_of
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.tools.zoning.relations import kg_find_related
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
@@ -71,6 +71,19 @@ def test_uses_that_the_law_tells_apart_are_never_one():
         "single-family dwelling, duplex, accessory dwelling unit, townhouses, apartments, mobile home, boarding house"
     )
     assert len({kinds(use) for use in uses.split(", ")}) == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "types", "bound"),
+    [
+        ("yards", {"front-setback", "rear-setback"}, None), ("Front yard setbacks", {"front-setback"}, None),
+        ("minimum lot size", {"lot-area"}, "min"), ("max. height of buildings", {"building-height"}, "max"),
+        ("number of stories", {"building-storeys"}, None), ("FAR limit", {"floor-area-ratio"}, None),
+    ],
+)  # fmt: skip
+def test_a_kind_of_standards_is_known_by_other_words(words, types, bound):
+    codes = ["front-setback", "rear-setback", "lot-area", "building-height", "building-storeys", "floor-area-ratio"]
+    assert types_named(words, codes, Place("", "Quarry Bend", ("UT",)), []) == (types, bound)
 
 
 @pytest.mark.parametrize("words", ["R-1", "r-1", "R-1 zone", "the R-1 district", "One-Family Residential District"])

@@ -45,10 +45,11 @@ _USES: Final = root_of("landuse")
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
 _BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", "maximum": "max", "most": "max"}
 _SAME: Final = {
-    "size": "area", "acreage": "area", "story": "storeys", "stories": "storeys", "storey": "storeys",
-    "yard": "setback", "yards": "setback", "setbacks": "setback", "far": "floor area ratio", "heights": "height",
+    "size": "area", "acreage": "area", "story": "storey", "yard": "setback", "far": "floor area ratio",
 }  # fmt: skip
-"""Words for kinds of standards, by that of the list."""
+"""Words for kinds of standards, in the singular, by that of the list."""
+_FILLERS: Final = frozenset(re.findall(r"\w+", "a an allowed for limit number of required requirement the"))
+"""Words that tell no kinds of standards apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,4 +193,5 @@ def types_named(text: str, codes: Sequence[str], place: Place, notes: list[str])
 
 
 def _standard_words(words: Sequence[str]) -> set[str]:
-    return {singular(part) for word in words for part in _SAME.get(word, word).split()}
+    single = [singular(word) for word in words]
+    return {part for word in single if word not in _FILLERS for part in _SAME.get(word, word).split()}
