@@ -333,7 +333,8 @@ def _renewed(query: Query, known: int, tree: Hierarchy, municipality: str, gener
 
 def _only(query: str, variable: str, values: Iterable[str], municipality: str) -> str:
     """The query, asked for some values of a variable alone."""
-    some = query.replace("WHERE {", f"WHERE {{ VALUES ?{variable} {{ $values }}", 1)
+    # Beside the patterns themselves: outside of GRAPH, the store would look for everything first.
+    some = query.replace("GRAPH ?graph {", f"GRAPH ?graph {{ VALUES ?{variable} {{ $values }}", 1)
     return bind(some, values=[NamedNode(each) for each in sorted(values)], municipality=NamedNode(municipality))
 
 
