@@ -9,6 +9,7 @@ reading that the parser could take, for those who must not miss one.
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
@@ -37,11 +38,30 @@ _BASE: Final = (
 _CHARS: Final = _BASE + "_0-9\u00b7\u0300-\u036f\u203f-\u2040"
 _ESCAPE: Final = r"""\\[tbnrf\\"']|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"""
 _LOCAL: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+
+
+def _any_of(characters: str) -> str:
+    """Return the class of these characters and ranges (a hyphen itself comes last), written as what it leaves out.
+
+    It says the same, and `re`, which looks at each character that a class names, compiles it in a third of the time.
+    """
+    places = ((match[1], match[2] or match[1]) for match in re.finditer(r"(.)(?:-(.))?", characters, re.DOTALL))
+    others, end = [], 0
+    for first, last in sorted((ord(first), ord(last)) for first, last in places):
+        if first > end:
+            others.append(rf"\U{end:08x}-\U{first - 1:08x}")
+        end = max(end, last + 1)
+    if end <= sys.maxunicode:
+        others.append(rf"\U{end:08x}-\U{sys.maxunicode:08x}")
+    return f"[^{''.join(others)}]"
+
+
 _NAME: Final = (
-    rf"(?:[{_BASE}][{_CHARS}.\-]*+(?<!\.))?:"
-    rf"(?:(?:[{_BASE}_:0-9]|{_LOCAL})(?:(?:[{_CHARS}.:\-]|{_LOCAL})*(?:[{_CHARS}:\-]|{_LOCAL}))?)?"
+    rf"(?:{_any_of(_BASE)}{_any_of(_CHARS + '.-')}*+(?<!\.))?:"
+    rf"(?:(?:{_any_of(_BASE + '_:0-9')}|{_LOCAL})"
+    rf"(?:(?:{_any_of(_CHARS + '.:-')}|{_LOCAL})*(?:{_any_of(_CHARS + ':-')}|{_LOCAL}))?)?"
 )
-_RUN: Final = re.compile(rf"[{_CHARS}.\-]*+")
+_RUN: Final = re.compile(rf"{_any_of(_CHARS + '.-')}*+")
 """What a prefix is made of: whatever begins within a run that no colon ends is no prefixed name."""
 _NO_NAME: Final = r"(?!)"
 
@@ -52,8 +72,8 @@ _TOKEN_PATTERN: Final = rf"""
     | (?P<string>\"\"\"(?:\"{{0,2}}(?:[^"\\]|{_ESCAPE}))*\"\"\" | '''(?:'{{0,2}}(?:[^'\\]|{_ESCAPE}))*'''
                | "(?:[^"\\\r\n]|{_ESCAPE})*" | '(?:[^'\\\r\n]|{_ESCAPE})*')
     | (?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--(?:ltr|rtl))?)
-    | (?P<variable>[?$][{_BASE}_0-9][{_CHARS}]*)
-    | (?P<blank>_:[{_BASE}_0-9](?:[{_CHARS}.\-]*[{_CHARS}\-])?)
+    | (?P<variable>[?$]{_any_of(_BASE + "_0-9")}{_any_of(_CHARS)}*)
+    | (?P<blank>_:{_any_of(_BASE + "_0-9")}(?:{_any_of(_CHARS + ".-")}*{_any_of(_CHARS + "-")})?)
     | (?P<name>NAME)
     | (?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     | (?P<word>[A-Za-z_][A-Za-z_0-9]*)

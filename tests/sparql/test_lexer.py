@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import sys
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kg.errors import InvalidInputError, QuerySyntaxError
+from kg.sparql import lexer
 from kg.sparql.guard import check_query, check_update, names_dataset
 from kg.sparql.lexer import MAX_AMBIGUOUS, readings, tokens
 from kg.sparql.service import clauses, prologue_of
@@ -98,3 +101,14 @@ def test_no_text_takes_more_than_linear_time(piece: str) -> None:
     small = min(seconds(piece * size + "#\n" * 2_000) for _ in range(2))
     large = seconds(piece * 4 * size + "#\n" * 8_000)
     assert large < 8 * small + 0.05
+
+
+@given(st.lists(st.tuples(st.characters(exclude_characters="-"), st.integers(0, 40)), min_size=1, max_size=6))
+@example([("\U0010fff0", 40), ("\0", 0)])
+def test_a_class_of_characters_is_that_which_names_them(ranges: list[tuple[str, int]]) -> None:
+    pairs = [(ord(first), min(ord(first) + more, sys.maxunicode)) for first, more in ranges]
+    found = re.compile(lexer._any_of("".join(f"{chr(first)}-{chr(last)}" for first, last in pairs) + "-"))
+    near = {at for first, last in pairs for at in (first - 1, first, last, last + 1, ord("-"), 0, sys.maxunicode)}
+    for at in near & set(range(sys.maxunicode + 1)):
+        held = at == ord("-") or any(first <= at <= last for first, last in pairs)
+        assert (found.fullmatch(chr(at)) is not None) == held, hex(at)
