@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -431,6 +431,7 @@ def _origin(document: SourceDocument | SourceGraph, *, rows: bool = True) -> Rec
     )
 
 
+@lru_cache(maxsize=1_024)
 def _source_file(snapshot: Snapshot) -> SourceFile:
     return SourceFile(snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by)
 
