@@ -13,11 +13,12 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-
-from starlette.requests import Request
+from typing import TYPE_CHECKING, Final
 
 from kg.errors import ForbiddenError, StoreError, UnauthorizedError
+
+if TYPE_CHECKING:  # commands read the token too, and start faster without
+    from starlette.requests import Request
 
 READ: Final = "read"
 WRITE: Final = "write"

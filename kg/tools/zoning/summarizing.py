@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.healing import Progress
 from kg.summaries import hierarchy
-from kg.summaries.building import ORPHANS, build
-from kg.summaries.writers import Mode
 from kg.tools.reading import Reader, iri_of, text_of
 from kg.tools.zoning.places import key_of, place_named, section
+
+if TYPE_CHECKING:  # what writes summaries takes long to import, and every command knows this module
+    from kg.summaries.writers import Mode
 
 CODES: Final = """
 SELECT DISTINCT ?municipality ?name WHERE {
@@ -33,6 +34,8 @@ def summaries_build(
     anew: bool = False,
 ) -> dict[str, Any]:
     """Build the summaries of a code as ``kg summaries build`` does: those at and below the section `root`, or all."""
+    from kg.summaries.building import build
+
     if mode not in ("extractive", "chat"):
         raise InvalidInputError(f"mode: {mode!r:.40} is none; the modes are extractive and chat")
     place = place_named(Reader(kg), municipality, state)
@@ -52,6 +55,8 @@ def summaries_status(
     kg: KnowledgeGraph, on_progress: Progress, *, municipality: str | None = None, state: str | None = None
 ) -> dict[str, Any]:
     """Count the summaries of one code, or of all, by how they stand and by what wrote them; orphans are of no code."""
+    from kg.summaries.building import ORPHANS
+
     reader = Reader(kg)
     if municipality is not None:
         place = place_named(reader, municipality, state or "")
