@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
+from itertools import chain
 from urllib.parse import quote, unquote
 
 import pytest
@@ -23,7 +24,8 @@ from kg.server import pages
 from kg.server.negotiation import GRAPH_TYPES
 from kg.server.pages import href_of
 from kg.server.start import EXAMPLE
-from kg.tools.dereferencing import COUNTED, PAGE, QUADS, short_name, worded_name
+from kg.tools import dereferencing
+from kg.tools.dereferencing import COUNTED, PAGE, QUADS, Dereferenced, dereference, short_name, worded_name
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, mint
 from tests.tools.made_up import Made
 from tests.tools.made_up_speeches import day, quads_of
@@ -205,7 +207,11 @@ def test_the_queries_behind_a_page_are_linked_and_give_the_same(kg, client, made
 # Caps and pages.
 
 
-def test_references_are_paged_and_none_is_lost(client):
+def referring(found: Dereferenced) -> list[str]:
+    return [quad.subject.value for quad in found.references if isinstance(quad.subject, NamedNode)]
+
+
+def test_references_are_paged_in_order_and_none_is_lost(kg, client):
     seen: list[str] = []
     for number in (1, 2, 3):
         answer = client.get(f"{href_of(CROWD.value)}&page={number}", headers={"Accept": "application/n-triples"})
@@ -213,9 +219,20 @@ def test_references_are_paged_and_none_is_lost(client):
         assert answer.headers["quadcite-truncated"] == ("true" if number < 3 else "false")
         assert ('rel="next"' in answer.headers.get("link", "")) == (number < 3)
     assert sorted(seen) == sorted(f"d{n}" for n in range(PAGE * 2 + 3))
+    in_order = [referring(dereference(kg, CROWD.value, number)) for number in (1, 2, 3)]
+    assert list(chain(*in_order)) == sorted(f"cpr://doc/d{n}" for n in range(PAGE * 2 + 3))
     found = page(client, href_of(CROWD.value))
     assert f"{PAGE} of {PAGE * 2 + 3} on this page" in found.text
     assert f"{href_of(CROWD.value)}&page=2" in found.links
+
+
+def test_references_are_paged_by_blocks_where_they_are_too_many_to_be_put_in_order(kg, client, monkeypatch):
+    monkeypatch.setattr(dereferencing, "COUNTED", PAGE)
+    pages_of = [dereference(kg, CROWD.value, number) for number in (1, 2, 3)]
+    subjects = [referring(found) for found in pages_of]
+    assert all(each == sorted(each) for each in subjects)
+    assert len(set(chain(*subjects))) == PAGE * 2 + 3
+    assert [found.more for found in pages_of] == [True, True, False]
 
 
 def test_a_cut_is_announced(client):
