@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
@@ -16,20 +18,28 @@ from kg.settings import Settings
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.zoning.comparison import compare_zoning
 from kg.tools.zoning.definitions import kg_query_definition
-from kg.tools.zoning.ingesting import kg_ingest_code_section, kg_ingest_definitions, kg_ingest_use_permissions
+from kg.tools.zoning.ingesting import (
+    kg_ingest_code_section,
+    kg_ingest_definitions,
+    kg_ingest_dimensional_standards,
+    kg_ingest_use_permissions,
+)
 from kg.tools.zoning.names import missing, types_named
 from kg.tools.zoning.places import Place, key_of
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.tools.zoning.relations import kg_find_related
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
+from kg.tools.zoning.units import converted, kind_of
 from kg.tools.zoning.wording import kinds
 from loaders.pipeline import load
 from loaders.receiving import receive
+from loaders.zoning.rules import UNITS
 
 FIXTURES = bundle.folder("fixtures") / "zoning"
 BEND = {"municipality": "Quarry Bend", "state": "UT"}
 QUILL = {"municipality": "Lower Quill", "state": "CT"}
 NEW = {"municipality": "Old Kiln", "state": "UT"}
+AREAS = ("AC", "FT2", "HA", "M2", "MI2")
 
 
 @pytest.fixture(scope="module")
@@ -288,3 +298,74 @@ def test_only_what_is_alike_is_called_near(text: str, says: str) -> None:
 def test_a_bank_is_a_financial_institution() -> None:
     assert kinds("bank") == kinds("Financial Institutions")
     assert kinds("bank") != kinds("river bank")
+
+
+# Terms
+
+
+def test_a_term_that_is_defined_goes_before_one_that_has_its_words(kg):
+    ford = {"municipality": "Glaze Ford", "state": "UT"}
+    terms = ["Dwelling, Row", "Dwelling, Multi-Family", "Cottage dwelling", "Dwelling hall", "Family", "Family (large)"]
+    kg_ingest_definitions(
+        kg, **ford, definitions=[{"term": term, "definition_text": f"What it is: {term}."} for term in terms]
+    )
+
+    def looked_up(term: str) -> tuple[list[str], list[str]]:
+        found = kg_query_definition(kg, **ford, term=term)
+        return [each.term for each in found.definitions], found.notes
+
+    assert looked_up("Family") == (["Family"], [])
+    assert looked_up("families") == (["Family"], ["term: 'families' was taken for Family."])
+    heads, [note] = looked_up("dwellings")
+    assert heads == ["Cottage dwelling", "Dwelling, Multi-Family", "Dwelling, Row"]
+    assert "Glaze Ford, Utah defines no 'dwellings'; it was taken for Cottage dwelling; Dwelling, Multi-Family;" in note
+    words, [note] = looked_up("row")
+    assert words == ["Dwelling, Row"]
+    assert note.startswith("term: Glaze Ford, Utah defines no 'row'; it was taken for Dwelling, Row")
+    with pytest.raises(NotFoundError, match="nearest of 6: Cottage dwelling"):
+        looked_up("cottge dwellng")
+
+
+# Units
+
+
+def test_a_standard_is_compared_in_one_unit_and_what_is_recorded_stays(kg):
+    standard = {"standard_type": "lot-area"}
+    for place, values in (
+        ("Acre Hill", [("A", "40", "acres"), ("B", "0.23", "AC")]),
+        ("Foot Hill", [("R-1", "80,000", "sq ft"), ("R-2", "6,000", "sq ft"), ("R-3", "20", "percent")]),
+        ("Yard Hill", [("R-1", "7,000", "square feet"), ("R-2", "as the board sees fit", "")]),
+    ):
+        sent = [standard | {"district": code, "value": value, "unit": unit} for code, value, unit in values]
+        assert kg_ingest_dimensional_standards(kg, place, "UT", standards=sent).rejected == 0
+    found = compare_zoning(kg, ["Acre Hill, UT", "Foot Hill, UT", "Yard Hill, UT"], standard_type="lot-area")
+    area, percent = sorted(found.standards, key=lambda row: row.unit or "")
+    acres, feet, yards = area.places
+    assert (area.unit, percent.unit) == ("FT2", "PERCENT")
+    assert (acres.lowest, acres.lowest_recorded, acres.highest, acres.highest_recorded, acres.highest_in) == (
+        10018.8, "0.23 AC", 1742400.0, "40 AC", "A",
+    )  # fmt: skip
+    assert (feet.lowest, feet.highest, feet.highest_recorded, feet.districts) == (6000, 80000, None, 2)
+    assert yards.not_numbers == ["R-2: as the board sees fit"]
+    assert [cell.highest for cell in percent.places] == [None, 20, None]
+    assert found.notes == [
+        "Converted, to compare in one unit: AC to FT2; *_recorded has what is recorded.",
+        "In units that do not convert into each other, a row for each: lot-area (FT2, PERCENT).",
+    ]
+
+
+@given(st.decimals(0, 10**6, places=4), st.sampled_from(AREAS), st.sampled_from(AREAS))
+def test_a_number_that_is_converted_and_back_is_itself(number, unit, other):
+    there = converted(float(number), unit, other)
+    assert converted(there, other, unit) == pytest.approx(float(number))
+    assert converted(float(number), unit, unit) == float(number)
+
+
+def test_units_of_loaders_convert_as_far_as_they_measure_the_same():
+    kinds: dict[str, set[str]] = {}
+    for unit in UNITS:
+        kinds.setdefault(kind_of(unit), set()).add(unit)
+    assert {frozenset(each) for each in kinds.values() if len(each) > 1} == {
+        frozenset({"FT", "IN", "YD", "MI", "M"}), frozenset({"FT2", "AC"}),
+    }  # fmt: skip
+    assert (converted(1, "AC", "FT2"), converted(1, "MI", "FT"), converted(1, "MI2", "AC")) == (43560, 5280, 640)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Final
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import Literal, NamedNode
@@ -31,6 +31,7 @@ from kg.tools.zoning.names import (
     vocabulary,
 )
 from kg.tools.zoning.places import PageSize, Place, Skipped, place_named
+from kg.tools.zoning.units import commonest, converted, kind_of
 
 MOST_PLACES: Final = 10
 SHOWN_DISTRICTS: Final = 60
@@ -71,13 +72,15 @@ class UseRow(Lean):
 
 
 class StandardCell(Lean):
-    """A standard in one municipality: the lowest and highest value of its districts."""
+    """A standard in one municipality: the lowest and highest value of its districts, in the unit of the row."""
 
     municipality: str
     lowest: float | None = None
+    lowest_recorded: str | None = Field(None, description="Number and unit, where recorded in another")
     lowest_in: str | None = None
     median: float | None = None
     highest: float | None = None
+    highest_recorded: str | None = None
     highest_in: str | None = None
     districts: int
     not_numbers: list[str] | None = None
@@ -85,7 +88,7 @@ class StandardCell(Lean):
 
 
 class StandardRow(Lean):
-    """A standard in all the municipalities."""
+    """A standard in all the municipalities, in the unit that most of its values have."""
 
     standard_type: str
     bound: str | None = None
@@ -112,7 +115,7 @@ def compare_zoning(
     """Put municipalities side by side: where each permits a use, and how high its standards are.
 
     Use to compare places; uses are the same by name only. Returns uses with the districts by level, standards with
-    lowest, median and highest value, and the IRIs of rules.
+    lowest, median and highest value in one unit, and the IRIs of rules.
     Example: compare_zoning(municipalities=["Quarry Bend, UT", "Lower Quill, CT"], use="duplex",
     standard_type="height").
     Next: `kg_query_permissions`, `kg_query_standards` for the evidence.
@@ -206,32 +209,40 @@ def _labels(choices: Iterable[Choice]) -> list[str]:
     return sorted({choice.label for choice in choices})
 
 
-_Value = tuple[float | None, str, str, str]
-"""Number, words, district, rule."""
+class _Value(NamedTuple):
+    """A value of a standard; its number is in the unit of its row."""
+
+    number: float | None
+    recorded: str
+    """Its words; of a number those in another unit, else nothing."""
+    district: str
+    rule: str
 
 
 def _standards(
     reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], asked: str | None, notes: list[str]
 ) -> list[StandardRow]:
-    cells: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
-    units: dict[tuple[str, str], set[str]] = defaultdict(set)
-    words_only: list[tuple[str, str, str, _Value]] = []
+    found: list[tuple[Place, tuple[str, str], float | None, str, _Value]] = []
+    units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for place, words in zip(places, known, strict=True):
         for row in _rows(reader, f"standards in {place.name}", STANDARDS, words):
-            kind = code_of(iri_of(row["type"]))
-            bound = code_of(iri_of(row["bound"])) if "bound" in row else ""
-            number = float(text_of(row["number"])) if "number" in row else None
+            key = code_of(iri_of(row["type"])), code_of(iri_of(row["bound"])) if "bound" in row else ""
             code = words.districts[iri_of(row["district"])].code
-            value = (number, text_of(row["raw"]), code, iri_of(row["rule"]))
-            if number is None:
-                words_only.append((kind, bound, place.iri, value))
+            value = _Value(None, text_of(row["raw"]), code, iri_of(row["rule"]))
+            if "number" not in row:
+                found.append((place, key, None, "", value))
                 continue
             unit = code_of(iri_of(row["unit"]))
-            units[kind, bound].add(unit)
-            cells[kind, bound, unit][place.iri].append(value)
-    for kind, bound, place_iri, value in words_only:
-        unit = min(units[kind, bound], default="")
-        cells[kind, bound, unit][place_iri].append(value)
+            units[key][kind_of(unit)][unit] += 1
+            found.append((place, key, float(text_of(row["number"])), unit, value))
+    cells: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
+    for place, key, number, unit, value in found:
+        alike = units[key][kind_of(unit)] if unit else sum(units[key].values(), Counter[str]())
+        common = commonest(alike)
+        if number is not None:
+            said = "" if unit == common else f"{number:.15g} {unit}"
+            value = value._replace(number=converted(number, unit, common), recorded=said)
+        cells[*key, common][place.iri].append(value)
     if asked is not None:
         kinds = sorted({kind for kind, _, _ in cells})
         where = Place("", " and ".join(place.shown for place in places), ())
@@ -245,6 +256,7 @@ def _standards(
             },
         )
     order = sorted(cells, key=lambda key: (-len(cells[key]), key))
+    notes.extend(_told(order, units))
     return [
         StandardRow(
             standard_type=kind,
@@ -256,25 +268,49 @@ def _standards(
     ]
 
 
+def _told(
+    order: Sequence[tuple[str, str, str]], units: Mapping[tuple[str, str], Mapping[str, Counter[str]]]
+) -> Iterator[str]:
+    """Yield what was converted, and what could not be and so has several rows."""
+    converted_into = {
+        f"{unit} to {common}"
+        for kind, bound, common in order
+        if common
+        for unit in units[kind, bound][kind_of(common)]
+        if unit != common
+    }
+    if converted_into:
+        yield f"Converted, to compare in one unit: {listed(sorted(converted_into))}; *_recorded has what is recorded."
+    apart: dict[str, list[str]] = defaultdict(list)
+    for kind, bound, unit in order:
+        if unit:
+            apart[f"{bound} {kind}".strip()].append(unit)
+    several = [f"{name} ({', '.join(sorted(found))})" for name, found in sorted(apart.items()) if len(found) > 1]
+    if several:
+        yield f"In units that do not convert into each other, a row for each: {listed(several)}."
+
+
 def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:
-    numbers = sorted((number, natural(code), code, rule) for number, _, code, rule in values if number is not None)
-    words = sorted({f"{code}: {raw}"[:120] for number, raw, code, _ in values if number is None}, key=natural)
-    districts = len({code for _, _, code, _ in values})
+    numbers = sorted((each.number, natural(each.district), each) for each in values if each.number is not None)
+    words = sorted({f"{each.district}: {each.recorded}"[:120] for each in values if each.number is None}, key=natural)
+    districts = len({each.district for each in values})
     if not numbers:
-        rules = sorted(rule for _, _, _, rule in values)[:2]
+        rules = sorted(each.rule for each in values)[:2]
         return StandardCell(municipality=place.shown, districts=districts, not_numbers=words[:5] or None, rules=rules)
-    low, high, middle = numbers[0], numbers[-1], len(numbers) // 2
+    low, high, middle = numbers[0][2], numbers[-1][2], len(numbers) // 2
     median = numbers[middle][0] if len(numbers) % 2 else (numbers[middle - 1][0] + numbers[middle][0]) / 2
     return StandardCell(
         municipality=place.shown,
-        lowest=low[0],
-        lowest_in=low[2],
+        lowest=low.number,
+        lowest_recorded=low.recorded or None,
+        lowest_in=low.district,
         median=median,
-        highest=high[0],
-        highest_in=high[2],
+        highest=high.number,
+        highest_recorded=high.recorded or None,
+        highest_in=high.district,
         districts=districts,
         not_numbers=words[:5] or None,
-        rules=list(dict.fromkeys((low[3], high[3]))),
+        rules=list(dict.fromkeys((low.rule, high.rule))),
     )
 
 

@@ -14,10 +14,10 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.budget import Lean
 from kg.tools.model import Result
-from kg.tools.names import Choice
+from kg.tools.names import NEAREST, Choice
 from kg.tools.reading import Reader, bounded_page, clean_text, iri_of, page_of, text_of
-from kg.tools.zoning.names import matching, missing, natural, taken_for
-from kg.tools.zoning.places import MunicipalityName, PageSize, Skipped, StateName, place_named
+from kg.tools.zoning.names import having_words, headed, in_line, missing, natural, nearest, spelt, taken_for
+from kg.tools.zoning.places import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
 from kg.tools.zoning.provisions import Found, read_all
 from kg.tools.zoning.rules import RuleEvidence
 from kg.vocabulary import KG, SKOS
@@ -70,12 +70,14 @@ def kg_query_definition(
 
     reader.ran.clear()
     known = reader.kept("terms that are defined", bind(DEFINITIONS, municipality=NamedNode(place.iri)), read)
-    choices = [Choice(NamedNode(iri), name, (name,)) for iri, _, name in known]
-    chosen = matching(wanted, choices)
-    if not chosen:
-        raise NotFoundError(missing("term", wanted, [name for _, _, name in known], place.shown))
-    chosen.sort(key=lambda choice: (natural(choice.label), choice.term.value))
-    if (note := taken_for("term", wanted, chosen)) is not None:
+    in_order = sorted(known, key=lambda each: (natural(each[2]), each[0]))
+    choices = [Choice(NamedNode(iri), name, (name,)) for iri, _, name in in_order]
+    chosen = spelt(wanted, choices)
+    if not chosen and (chosen := headed(wanted, choices) or having_words(wanted, choices)):
+        notes.append(_not_defined(wanted, choices, chosen, place))
+    elif not chosen:
+        raise NotFoundError(missing("term", wanted, _labels(choices), place.shown))
+    elif (note := taken_for("term", wanted, chosen)) is not None:
         notes.append(note)
     graphs = {iri: graph for iri, graph, _ in known}
     found = [Found(choice.term.value, graphs[choice.term.value], None, choice.label) for choice in chosen]
@@ -95,3 +97,16 @@ def kg_query_definition(
         total=len(found),
         next_offset=page_of(found, offset, limit),
     )
+
+
+def _not_defined(wanted: str, choices: Sequence[Choice], chosen: Sequence[Choice], place: Place) -> str:
+    """Return what to tell where the code defines only other terms than the one that is wanted."""
+    taken = list(dict.fromkeys(choice.label for choice in chosen))
+    others = [name for name in nearest(wanted, _labels(choices)) if name not in taken]
+    rest = f" and {len(taken) - NEAREST} more" if len(taken) > NEAREST else ""
+    near = f"; near are also: {in_line(others)}" if others else ""
+    return f"term: {place.shown} defines no {wanted[:100]!r}; it was taken for {in_line(taken[:NEAREST])}{rest}{near}."
+
+
+def _labels(choices: Sequence[Choice]) -> list[str]:
+    return list(dict.fromkeys(choice.label for choice in choices))

@@ -117,16 +117,45 @@ def named(argument: str, text: str, things: Mapping[str, Named], place: Place, n
 
 def matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Return those that `text` names: exactly, or else by ever looser likeness, all that are as like."""
+    found = spelt(text, choices) or _keyed(_meant, text, choices)
+    return found or having_words(text, choices)
+
+
+def spelt(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return those whose IRI or name is `text`, as it is, else but for case, blanks, plural and order of words."""
     whole = text.strip("<>")
-    rules: Sequence[Callable[[str], object]] = (str.strip, str.casefold, _squeezed, _plain, _meant)
     found = [choice for choice in choices if choice.term.value == whole]
-    for rule in rules:
-        if found:
-            return found
-        key = rule(text)
-        found = [choice for choice in choices if key and any(rule(name) == key for name in choice.names)]
+    for rule in (str.strip, str.casefold, _squeezed, _plain):
+        found = found or _keyed(rule, text, choices)
+    return found
+
+
+def headed(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return those whose head is `text`, or means the same: of ``Dwelling, Row`` and ``Row dwelling`` a dwelling."""
+    words = _in_order(text)
+    found = [choice for choice in choices if words and any(_head(name, len(words)) == words for name in choice.names)]
+    alike = _keyed(_meant, text, choices)
+    return [*alike, *(choice for choice in found if choice not in alike)]
+
+
+def having_words(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return those whose name has all words of `text`."""
     words = set(_plain(text))
-    return found or [choice for choice in choices if words and any(words <= set(_plain(name)) for name in choice.names)]
+    return [choice for choice in choices if words and any(words <= set(_plain(name)) for name in choice.names)]
+
+
+def _keyed(rule: Callable[[str], object], text: str, choices: Sequence[Choice]) -> list[Choice]:
+    key = rule(text)
+    return [choice for choice in choices if key and any(rule(name) == key for name in choice.names)]
+
+
+def _head(name: str, length: int) -> tuple[str, ...]:
+    """Return the last words of what stands before the first comma or bracket."""
+    return _in_order(re.split(r"[,;:(\[]", name, maxsplit=1)[0])[-length:]
+
+
+def _in_order(text: str) -> tuple[str, ...]:
+    return tuple(singular(word) for word in folded(text).split())
 
 
 def taken_for(argument: str, text: str, found: Sequence[Choice]) -> str | None:
@@ -160,17 +189,28 @@ def missing(argument: str, text: str, names: Sequence[str], where: str) -> str:
     known = list(dict.fromkeys(names))
     if not known:
         return f"{argument}: {text[:100]!r} is none of {where}: nothing of the kind is recorded there"
-    least = LIKE_CODE if len(text) <= CODE else LIKE
-    spelt = [known[each.number] for each in Names(list(enumerate(known))).like(text, NEAREST)]
-    like = [name for name in spelt if fuzz.partial_ratio(folded(text), folded(name)) >= least]
-    if not like:
-        near = process.extract(text, known, scorer=fuzz.token_sort_ratio, limit=NEAREST, score_cutoff=least)
-        like = [each for each, _, _ in near]
+    like = nearest(text, known)
     if not like:
         return f"{argument}: {where} has no {text[:100]!r} nor the like; there are: {listed(known)}"
     more = f" of {len(known)}" if len(known) > len(like) else ""
-    separator = "; " if any("," in name for name in like) else ", "
-    return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {separator.join(like)}"
+    return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {in_line(like)}"
+
+
+def nearest(text: str, known: Sequence[str]) -> list[str]:
+    """Return the names that are like `text`, the nearest first."""
+    least = LIKE_CODE if len(text) <= CODE else LIKE
+    near = [known[each.number] for each in Names(list(enumerate(known))).like(text, NEAREST)]
+    if like := [name for name in near if fuzz.partial_ratio(folded(text), folded(name)) >= least]:
+        return like
+    return [
+        name
+        for name, _, _ in process.extract(text, known, scorer=fuzz.token_sort_ratio, limit=NEAREST, score_cutoff=least)
+    ]
+
+
+def in_line(names: Sequence[str]) -> str:
+    """Return names in one line, by semicolons where one of them has a comma."""
+    return ("; " if any("," in name for name in names) else ", ").join(names)
 
 
 def types_named(text: str, codes: Sequence[str], place: Place, notes: list[str]) -> tuple[set[str], str | None]:
