@@ -137,6 +137,10 @@ SOURCED: Final = BASE + "graph/src/"
 """What the IRIs of graphs begin with that hold what sources say."""
 EXTRACTED: Final = BASE + "graph/ext/"
 """What the IRIs of graphs begin with that hold what programs find in texts."""
+DERIVED: Final = BASE + "graph/der/"
+"""What the IRIs of graphs begin with that hold what follows from other graphs."""
+GENERATED: Final = BASE + "graph/gen/"
+"""What the IRIs of graphs begin with that hold what models write."""
 
 Kind = Literal[
     "document", "passage", "family", "concept",

@@ -19,7 +19,7 @@ from kg.provenance.changes import changed, stating
 from kg.provenance.reading import text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, select
-from kg.vocabulary import BASE, PROV_GRAPH, mint
+from kg.vocabulary import GENERATED, PROV_GRAPH, mint
 from loaders.extraction.citations import Citation, citations
 from loaders.extraction.districts import District, best, named_in
 from loaders.extraction.resolution import Index, members, numbers_in, numbers_of
@@ -49,7 +49,6 @@ SELECT ?section WHERE { ?section kg:jurisdiction $municipality ; a kg:CodeSectio
 
 _OWN_NAMES: Final = {"us-dc": ("D.C. Code", "D.C. Official Code")}
 """By which names codes are cited as if they were the law of a state."""
-_SUMMARIES: Final = BASE + "graph/gen/"
 _RANGE: Final = re.compile(r" (?:to|through|thru) |[–—]| - |-(?=[(§])")
 _KEPT: Final = 4
 _FEW: Final = 200
@@ -217,7 +216,7 @@ def _stands(store: Store, known: Code, generation: int) -> bool:
     """Whether no commit after the code was known has changed it."""
     graphs = changed(store.query, known.generation, generation)
     own = stating(graphs, DOMAIN, known.name) if graphs is not None else {""}
-    return all(graph.startswith(_SUMMARIES) for graph in own)
+    return all(graph.startswith(GENERATED) for graph in own)
 
 
 def _renewed(store: Store, known: Code) -> Code:

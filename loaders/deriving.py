@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.provenance import Derived, RecordOrigin, Rule
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, OWL
+from kg.vocabulary import DERIVED, OWL, SOURCED
 from loaders.wikibase.instances import Instance
 from loaders.wikibase.skos import circles, view
 
@@ -29,8 +29,8 @@ SELECT ?below ?above WHERE {
 
 VIEW: Final = Rule("skos", "1", "the SKOS view of an item, from its labels and its best-ranked statements")
 
-_SOURCES: Final = BASE + "graph/src/wikibase/"
-_VIEWS: Final = BASE + "graph/der/skos/"
+_SOURCES: Final = SOURCED + "wikibase/"
+_VIEWS: Final = DERIVED + "skos/"
 
 
 class Views:

@@ -21,7 +21,7 @@ from kg.provenance import Derived, RecordOrigin
 from kg.provenance.reading import text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, select
-from kg.vocabulary import BASE, KG, SKOS, mint
+from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
 from loaders.codes import Code, Codes, has_sections, state_of
 from loaders.extraction.districts import District, plain_name
 from loaders.stating import Stated, stated_in, stated_of
@@ -33,8 +33,8 @@ from loaders.zoning.reading import DOMAIN, Reading
 NAME: Final = """
 SELECT ?name WHERE { $municipality skos:prefLabel ?name }"""
 
-_SOURCES: Final = f"{BASE}graph/src/{DOMAIN}/"
-_EXTRACTED: Final = f"{BASE}graph/ext/{DOMAIN}/"
+_SOURCES: Final = f"{SOURCED}{DOMAIN}/"
+_EXTRACTED: Final = f"{EXTRACTED}{DOMAIN}/"
 
 
 @dataclass(slots=True)

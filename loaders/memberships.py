@@ -18,7 +18,7 @@ from kg.provenance import Derived, RecordOrigin, Rule
 from kg.provenance.reading import iri_of, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, DCTERMS, KG, ORG, PROV, RDF, XSD, mint
+from kg.vocabulary import BASE, DCTERMS, KG, ORG, PROV, RDF, SOURCED, XSD, mint
 
 MEMBERSHIP: Final = Rule("membership", "1", "who spoke in which chamber and for which party, first and last")
 
@@ -61,7 +61,7 @@ class Memberships:
     """The memberships that speeches below ``graph/src/{domain}/`` show."""
 
     def __init__(self, domain: str) -> None:
-        self.sources: Final = f"{BASE}graph/src/{domain}/"
+        self.sources: Final = f"{SOURCED}{domain}/"
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
         """Return the graphs of memberships that go with a commit of speeches, one a person, each with its sources."""

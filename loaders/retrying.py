@@ -16,7 +16,7 @@ from kg.provenance import parse_rows
 from kg.search.healing import Progress
 from kg.settings import settings
 from kg.validation.report import Violation
-from kg.vocabulary import BASE, mint
+from kg.vocabulary import SOURCED, mint
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph
 from loaders.pipeline import LOADERS, Loader, Loading, LoadReport
 from loaders.quarantine import CORRECTION, Entry, Quarantine, named, short_ids
@@ -251,7 +251,7 @@ def _read(loader: Loader, files: Sequence[File]) -> Iterator[SourceDocument | So
 
 def _options(entry: Entry) -> Options:
     """What was said of its files; of an entity the name of its Wikibase, which its graph says."""
-    start = BASE + "graph/src/wikibase/"
+    start = SOURCED + "wikibase/"
     graph = entry.graph or ""
     return {"base": unquote(graph[len(start) :].partition("/")[0])} if graph.startswith(start) else entry.options
 

@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.provenance.reading import iri_of, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, SKOS, mint
+from kg.vocabulary import BASE, SKOS, SOURCED, mint
 from loaders.extraction.districts import District
 from loaders.zoning.reading import DOMAIN
 
@@ -24,7 +24,7 @@ SELECT DISTINCT ?graph ?code ?name WHERE {
   FILTER(STRSTARTS(STR(?graph), $sources))
 }"""
 
-_SOURCES: Final = f"{BASE}graph/src/{DOMAIN}/"
+_SOURCES: Final = f"{SOURCED}{DOMAIN}/"
 _DISTRICTS: Final = f"{BASE}id/district/"
 _KNOWN_BY_TABLES: Final = 1.0
 

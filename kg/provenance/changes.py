@@ -9,7 +9,7 @@ from kg.provenance.reading import iri_of
 from kg.sparql.terms import bind
 from kg.store.commits import commit_of
 from kg.store.protocol import Query, select
-from kg.vocabulary import BASE, PROV_GRAPH
+from kg.vocabulary import BASE, PROV_GRAPH, SOURCED
 
 TOUCHED: Final = """
 SELECT ?commit ?graph WHERE { VALUES ?commit { $commits } GRAPH $prov { ?commit kg:touched ?graph } }"""
@@ -35,5 +35,5 @@ def stating(graphs: Iterable[str], domain: str, record: str) -> frozenset[str]:
     """Return those of `graphs` in which anybody may state something of what ``graph/src/{domain}/{record}/...`` is
     about: neither what programs found or derived, nor the sources of anything else.
     """
-    own = f"{BASE}graph/src/{domain}/{record}/"
+    own = f"{SOURCED}{domain}/{record}/"
     return frozenset(graph for graph in graphs if graph.startswith(own) or not graph.startswith(_ELSEWHERE))

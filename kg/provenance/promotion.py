@@ -23,7 +23,7 @@ from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
 from kg.store.protocol import GraphChange, Patch, Store, Term, select
-from kg.vocabulary import BASE, EXTRACTED, KG, RDF, SOURCED
+from kg.vocabulary import DERIVED, EXTRACTED, KG, RDF, SOURCED
 
 THRESHOLD: Final = Decimal("0.7")
 """The confidence from which a claim is promoted."""
@@ -38,7 +38,7 @@ SELECT DISTINCT ?g WHERE {
   VALUES ?claim { $claims } GRAPH ?g { ?claim rdf:subject ?s } FILTER(STRSTARTS(STR(?g), $prefix))
 }"""
 
-_PROMOTED: Final = BASE + "graph/der/promote/"
+_PROMOTED: Final = DERIVED + "promote/"
 _PARTS: Final = {RDF.subject: 0, RDF.predicate: 1, RDF.object: 2, KG.confidence: 3}
 
 

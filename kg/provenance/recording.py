@@ -15,7 +15,7 @@ from kg.provenance.reading import DESCRIPTIONS, iri_of, text_of
 from kg.provenance.rows import format_rows
 from kg.sparql.terms import bind
 from kg.store.protocol import GraphChange, Patch, Store, Term, select
-from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint, sha256
+from kg.vocabulary import BASE, EXTRACTED, GENERATED, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint, sha256
 
 
 def _now() -> datetime:
@@ -146,7 +146,7 @@ def described(rule: Rule) -> set[Quad]:
 
 
 _GRAPHS: Final = BASE + "graph/"
-_COMPUTED: Final = {BASE + "graph/ext/": KG.ExtractedGraph, BASE + "graph/gen/": KG.GeneratedGraph}
+_COMPUTED: Final = {EXTRACTED: KG.ExtractedGraph, GENERATED: KG.GeneratedGraph}
 _RULES: Final = BASE + "id/rule/"
 
 EXPLAINED_BY: Final = """

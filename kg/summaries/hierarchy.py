@@ -23,7 +23,7 @@ from kg.provenance.changes import changed, stating
 from kg.provenance.reading import iri_of, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Query, Term, select
-from kg.vocabulary import BASE, mint, root_of, sha256
+from kg.vocabulary import GENERATED, SOURCED, mint, root_of, sha256
 
 State = Literal["current", "stale", "missing", "empty", "circular"]
 """Of the summary of a section. ``empty``: nothing below its heading can be summarized; ``circular``: it is, over its
@@ -62,9 +62,7 @@ SELECT ?municipality WHERE { $section kg:jurisdiction ?municipality ; a kg:CodeS
 
 _SECTIONS: Final = root_of("section")
 _SUMMARIES: Final = root_of("summary")
-_GENERATED: Final = BASE + "graph/gen/"
-_MUNICIPALITIES: Final = BASE + "id/municipality/"
-_SOURCES: Final = BASE + "graph/src/"
+_MUNICIPALITIES: Final = root_of("municipality")
 _MOST_CHANGED: Final = 300
 """Graphs that are read again one by one."""
 _ATTEMPTS: Final = 3
@@ -108,7 +106,7 @@ class Summary:
     @property
     def model(self) -> str:
         """What wrote it: ``extractive/...``, ``chat/...`` or ``agent/...``."""
-        return unquote(self.graph.removeprefix(_GENERATED).partition("/")[0])
+        return unquote(self.graph.removeprefix(GENERATED).partition("/")[0])
 
     @property
     def method(self) -> str:
@@ -306,10 +304,10 @@ def _renewed(query: Query, known: int, tree: Hierarchy, municipality: str, gener
         return None
     name = municipality.removeprefix(_MUNICIPALITIES)
     own = stating(graphs, "zoning", name)
-    generated = {graph for graph in own if graph.startswith(_GENERATED)}
-    keys = {graph.removeprefix(_GENERATED).partition("/")[2] for graph in generated}
+    generated = {graph for graph in own if graph.startswith(GENERATED)}
+    keys = {graph.removeprefix(GENERATED).partition("/")[2] for graph in generated}
     written = {_SECTIONS + key for key in keys if key.startswith(f"{name}/")}
-    stated = {graph for graph in own if graph.startswith(_SOURCES)}
+    stated = {graph for graph in own if graph.startswith(SOURCED)}
     others = own - generated - stated
     if len(own) > _MOST_CHANGED or any(section.graph in others for section in tree.sections.values()):
         return None

@@ -18,7 +18,7 @@ from kg.validation.gate import RecordGate
 from kg.validation.releases import release_faults
 from kg.validation.report import Report, Violation
 from kg.validation.shapes import Shapes
-from kg.vocabulary import BASE, KGS, SH
+from kg.vocabulary import KGS, SH, SOURCED
 
 Check = Callable[[Sequence[Quad]], list[Violation]]
 
@@ -153,6 +153,6 @@ def _cases(folder: Path) -> list[dict[str, str]]:
 def _by_graph(quads: Iterable[Quad]) -> dict[NamedNode, list[Quad]]:
     graphs: dict[NamedNode, list[Quad]] = defaultdict(list)
     for quad in quads:
-        graph = quad.graph_name if isinstance(quad.graph_name, NamedNode) else NamedNode(BASE + "graph/src/fixture")
+        graph = quad.graph_name if isinstance(quad.graph_name, NamedNode) else NamedNode(SOURCED + "fixture")
         graphs[graph].append(Quad(quad.subject, quad.predicate, quad.object, graph))
     return graphs

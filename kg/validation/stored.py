@@ -10,9 +10,9 @@ from pyoxigraph import NamedNode, Quad, Store
 from kg.validation.gate import BATCH_QUADS, RecordGate
 from kg.validation.incremental import touched_since
 from kg.validation.report import Violation
-from kg.vocabulary import BASE
+from kg.vocabulary import BASE, SOURCED
 
-SOURCE_GRAPHS: Final = (BASE + "graph/src/", BASE + "graph/ref/")
+SOURCE_GRAPHS: Final = (SOURCED, BASE + "graph/ref/")
 """Where the records stand that record shapes are for."""
 
 

@@ -18,7 +18,7 @@ from kg.provenance.reading import iri_of
 from kg.search.healing import Progress
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, KG, OA, PROV_GRAPH, XSD, mention_of
+from kg.vocabulary import BASE, EXTRACTED, KG, OA, PROV_GRAPH, XSD, mention_of
 from loaders.extraction.labels import Label, primary, unfit
 from loaders.extraction.matching import Match, Matcher, possible
 from loaders.mentions.ledger import Known, Ledger
@@ -47,7 +47,7 @@ _FEW: Final = 4
 """
 _SHOWN: Final = 20
 _ROOT: Final = BASE + "graph/"
-_EXTRACTED: Final = BASE + "graph/ext/mentions/"
+_EXTRACTED: Final = EXTRACTED + "mentions/"
 
 
 @dataclass(slots=True)
@@ -119,13 +119,13 @@ def quads(graph: NamedNode, unit: NamedNode, found: Sequence[Match]) -> list[Qua
     return result
 
 
-EXTRACTED: Final = """
+SEARCHED: Final = """
 SELECT ?graph WHERE { GRAPH $prov { ?graph a kg:ExtractedGraph } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
 
 
 def _extracted(store: Store) -> list[NamedNode]:
     """Return the graphs of mentions that the store has."""
-    found = select(store.query, bind(EXTRACTED, prov=PROV_GRAPH, prefix=Literal(_EXTRACTED)))
+    found = select(store.query, bind(SEARCHED, prov=PROV_GRAPH, prefix=Literal(_EXTRACTED)))
     return [iri_of(row["graph"]) for row in found]
 
 

@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, select
-from kg.vocabulary import BASE, KG, PROV_GRAPH, SKOS
+from kg.vocabulary import BASE, EXTRACTED, KG, PROV_GRAPH, SKOS
 from loaders.extraction.inflection import AND
 from loaders.extraction.labels import Kind, Label, patterns, primary, unfit
 from loaders.extraction.words import fold
@@ -60,7 +60,6 @@ _PROPERTIES: Final[dict[Saying, NamedNode]] = {
 }
 _MANY: Final = 1_000
 """When more graphs, or more nodes, than these have changed, everything is read anew."""
-_EXTRACTED: Final = BASE + "graph/ext/"
 _CODE_LISTS: Final = BASE + "vocab/"
 """The code lists of Quadcite itself are concepts too, but none that a text speaks of."""
 
@@ -200,7 +199,7 @@ def _changed_since(store: Store, since: int) -> set[NamedNode] | None:
     for number, graph in select(store.query, bind(COMMITS, prov=PROV_GRAPH, since=since)).rows:
         if isinstance(number, RdfLiteral) and isinstance(graph, NamedNode):
             generations.add(int(number.value))
-            if not graph.value.startswith(_EXTRACTED):
+            if not graph.value.startswith(EXTRACTED):
                 graphs.add(graph)
     if len(generations) != store.statistics().generation - since or len(graphs) > _MANY:
         return None
