@@ -34,5 +34,6 @@ def arguments_in(body: bytes) -> dict[str, Any]:
     except RecursionError:
         raise InvalidInputError("the body is nested too deeply") from None
     if not isinstance(arguments, dict):
-        raise InvalidInputError(f"the body is a JSON {type(arguments).__name__}, not an object of arguments")
+        kind = "array" if isinstance(arguments, list) else json.dumps(arguments)[:40]
+        raise InvalidInputError(f'the body is JSON, but {kind}; it is an object of arguments, as in {{"limit": 5}}')
     return arguments

@@ -90,7 +90,8 @@ def open_chat(
     """Return the chat endpoint of the settings. InvalidInputError where they name none."""
     if settings.chat_url is None or not has_chat(settings):
         raise InvalidInputError(
-            "no chat endpoint is configured: set QUADCITE_CHAT_URL and QUADCITE_CHAT_MODEL, or use mode 'extractive'"
+            "no chat endpoint is configured: set QUADCITE_CHAT_URL and QUADCITE_CHAT_MODEL, or do without: "
+            "mode 'extractive' of summaries, scorer 'embeddings' of a search"
         )
     url = settings.chat_url
     if url.username or url.password or url.query is not None or url.fragment is not None:

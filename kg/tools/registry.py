@@ -101,12 +101,19 @@ def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
     for problem in error.errors(include_url=False)[:5]:
         where = ".".join(str(step) for step in problem["loc"])[:100]
         said = problem["msg"]
-        if problem["type"] == "list_type" and isinstance(problem["input"], str):
+        if problem["type"] == "list_type" and _lists_objects(arguments, str(problem["loc"][0])):
+            said += ' of objects, as in [{"...": "..."}]'
+        elif problem["type"] == "list_type" and isinstance(problem["input"], str):
             said += f", as in [{json.dumps(problem['input'][:40], ensure_ascii=False)}]"
         if problem["type"] == "extra_forbidden" and problem["loc"][0] == "filters":
             valid = f"filters: {', '.join(SearchFilters.model_fields)}"
         parts.append(f"{where}: {said}")
     return f"{'; '.join(parts)} ({valid})".encode(errors="replace").decode()  # a lone surrogate has no UTF-8
+
+
+def _lists_objects(arguments: type[BaseModel], name: str) -> bool:
+    schema = arguments.model_json_schema()["properties"].get(name, {})
+    return any(kind.get("items", {}).get("type") == "object" for kind in (schema, *schema.get("anyOf", ())))
 
 
 def content_of(result: Result) -> dict[str, Any]:

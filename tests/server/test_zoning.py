@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,23 @@ def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
     with KnowledgeGraph.open(tmp_path, settings) as opened:
         opened.receive = receive
         yield opened
+
+
+HOSTILE = [
+    "", "\x00", "\ud800", "\u202e", "(?:a+)+$", "9" * 5_000, "?x } UNION { ?s ?p ?o", "<http://x/>", None, -1, 10**30,
+    1.5, True, [], {}, [[]], {"a": 1}, ["a"], [None], "17.20", "extractive", "auto",
+]  # fmt: skip
+FUZZED: dict[str, dict[str, Any]] = {
+    "kg_ingest_use_permissions": {"permissions": [{"district": "R", "use": "Kiln", "permission": "P"}]},
+    "kg_build_summaries": {"root_section": "4", "mode": "extractive", "limit": 5},
+    "kg_rebuild_summary": {
+        "section_id": "4",
+        "summary": "It is about kilns.",
+        "inputs_sha256": "",
+        "mode": "extractive",
+    },
+    "kg_search_by_topic": {"query": "kiln", "top_k": 3, "scorer": "auto"},
+}
 
 
 async def use_all(client: Client) -> None:
@@ -109,3 +128,46 @@ def test_writing_takes_the_scope_of_it(kg: KnowledgeGraph, name: str) -> None:
         assert said["isError"]
         assert "scope 'write'" in said["content"][0]["text"]
     assert kg.store.statistics().quads == 0
+
+
+def test_hostile_calls_are_answered_or_refused_with_a_reason(kg: KnowledgeGraph) -> None:
+    """Never a 500: each of the tools that store what is sent or summarize it, with up to three hostile arguments."""
+    chosen = random.Random(7)
+    answers = []
+    with TestClient(
+        as_ada(kg, frozenset({READ, WRITE})), base_url="http://127.0.0.1", raise_server_exceptions=False
+    ) as client:
+        kiln = {**FEIGN, "section_id": "4", "title": "Kilns", "level": 1, "raw_content": "A kiln is fired by day."}
+        assert client.post("/tools/kg_ingest_code_section", json=kiln).status_code == 200
+        for number in range(240):
+            name, own = chosen.choice(list(FUZZED.items()))
+            given: dict[str, Any] = {**FEIGN, **own}
+            for _ in range(chosen.randrange(1, 4)):
+                given[chosen.choice(list(own if number % 3 else given))] = chosen.choice(HOSTILE)
+            if name == "kg_ingest_use_permissions" and number % 4:
+                entry = {"district": "R", "use": "Kiln", "permission": "P", "conditions": [], "section_ref": None}
+                wrong = entry | {chosen.choice(list(entry)): chosen.choice(HOSTILE)}
+                given["permissions"] = [wrong, chosen.choice(HOSTILE)]
+            # With the escapes of JSON, so that a lone surrogate arrives.
+            answers.append((given, client.post(f"/tools/{name}", content=json.dumps(given))))
+    assert {answer.status_code for _, answer in answers} == {200, 400, 404, 409}
+    for given, answer in answers:
+        said = answer.json()
+        assert answer.status_code == 200 or len(said["detail"]) > 15, given
+        assert all(each["reason"] for each in said.get("entries", ()) if each["outcome"] == "rejected"), given
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("null", "the body is JSON, but null; it is an object of arguments"),
+        ("[1]", "the body is JSON, but array; it is"),
+        ('{"municipality": "a", "state": "UT", "permissions": "by right"}', 'a valid list of objects, as in [{"..."'),
+        ('{"municipality": "a", "state": "UT", "permissions": [], "x": 1}', "x: Extra inputs are not permitted"),
+    ],
+)
+def test_a_body_that_is_wrong_is_told_with_what_is_right(kg: KnowledgeGraph, body: str, says: str) -> None:
+    with TestClient(as_ada(kg, frozenset({READ, WRITE})), base_url="http://127.0.0.1") as client:
+        answer = client.post("/tools/kg_ingest_use_permissions", content=body)
+    assert answer.status_code == 400
+    assert says in answer.json()["detail"]
