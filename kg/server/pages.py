@@ -39,7 +39,7 @@ from kg.tools.dereferencing import (
     worded_name,
 )
 from kg.tools.model import Provenance
-from kg.tools.zoning.naming import Table
+from kg.tools.zoning.tables import Table
 from kg.vocabulary import BASE, DCTERMS, KG, OA, RDF, RDFS, SCHEMA, SKOS, XSD, curie
 
 TEXT_CHARACTERS: Final = 50_000

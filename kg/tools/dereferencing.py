@@ -21,7 +21,8 @@ from kg.tools.model import Provenance, Statement
 from kg.tools.parliament.voices import Chunk, voices_of
 from kg.tools.reading import Reader, iri_of, text_of
 from kg.tools.schema.ontology import declared_terms, ontology
-from kg.tools.zoning.naming import Table, code_names, code_tops, section_tables
+from kg.tools.zoning.labels import code_names, code_tops
+from kg.tools.zoning.tables import Table, section_tables
 from kg.vocabulary import (
     BASE,
     DCTERMS,
