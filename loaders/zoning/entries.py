@@ -102,7 +102,7 @@ def _words(entry: Mapping[str, Any], name: str) -> str:
 def _maybe(entry: Mapping[str, Any], name: str) -> str | None:
     value = entry.get(name)
     if isinstance(value, dict | list):
-        raise RecordError(f"its {name!r} is no text but {type(value).__name__}")
+        raise RecordError(f"its {name!r} is no text but {'a list' if isinstance(value, list) else 'an object'}")
     text = text_of_cell(value)
     if text is not None and (found := surrogate_in(text)) is not None:
         raise RecordError(f"its {name!r} has the lone surrogate {found}, which is not a character")

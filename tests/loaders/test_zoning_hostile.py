@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kg.errors import SourceError
+from kg.errors import RecordError, SourceError
 from loaders.zoning import dc, entries, history, html, inputs, municode, plain, tables
 from loaders.zoning.drafts import LONGEST_KEY
 from loaders.zoning.model import LARGEST_GRID, Cell, Code, Table
@@ -224,3 +224,11 @@ def test_columns_of_one_name_and_tables_without_rows_are_told(tmp_path: Path) ->
     path = tmp_path / "t.json"
     path.write_text('[{"Town": "Elm", "District": NaN}]')
     assert tables.rows_of(path).rows == [(1, {"Town": "Elm", "District": None}, None)]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [(["R-1"], "is no text but a list"), ({"code": "R-1"}, "is no text but an object")]
+)
+def test_what_is_no_text_is_named_in_the_words_of_json(given: object, said: str) -> None:
+    with pytest.raises(RecordError, match=said):
+        entries.permission_of({"district": given, "use": "Kennel", "permission": "permitted"})
