@@ -55,6 +55,9 @@ _NOWHERE: Final = re.compile(
 _EVERYWHERE: Final = re.compile(
     r"\b(?:in|within|for) (?:all|any|every|each) (?:other )?(?:zoning )?(?:districts?|zones?)\b", re.IGNORECASE
 )
+_BY_NAME: Final = re.compile(
+    r"(?:[Ii]n|[Ww]ithin) (?:the|any|all|each|every) (?P<name>[^.;:]{2,60} (?i:districts?|zones?))"
+)
 _REST_OF_HEADING: Final = re.compile(r"(?: [A-Za-z&/,'’-]+){0,9}? ?(?:districts?|zones?|overlay)?[.:]?", re.IGNORECASE)
 _PLACE_AND_COLON: Final = re.compile(r"[^.:;\d]{0,40}\b(?:districts?|zones?)\b[^.;\d]{0,60}:", re.IGNORECASE)
 _ENUMERATED: Final = re.compile(
@@ -158,14 +161,15 @@ def _of_known(known: Mapping[str, District]) -> _Patterns:
 
 def of_section(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[str]:
     """Return the codes of the districts that a section is about: by its heading, its first lines, or those above it."""
-    if codes := _of_title(section.title, known):
+    if codes := of_title(section.title, known):
         return codes
     if codes := list(dict.fromkeys(code for _, _, codes in starts(section.text) for code in codes if code in known)):
         return codes
-    return next((codes for each in above if (codes := _of_title(each.title, known))), ())
+    return next((codes for each in above if (codes := of_title(each.title, known))), ())
 
 
-def _of_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
+def of_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
+    """Return the codes of the districts that a heading is of."""
     if not title or not known:
         return ()
     patterns = _of_known(known)
@@ -206,6 +210,21 @@ def placed(text: str, start: int, end: int, known: Mapping[str, District]) -> Se
     if found:
         return list(dict.fromkeys(found))
     return () if _EVERYWHERE.search(text, start, end) else None
+
+
+def place(words: str, known: Mapping[str, District]) -> Sequence[str]:
+    """Return the districts that some words are the place of: ``in the R-1 and R-2 districts``, and nothing else.
+
+    They are named by their codes, or one by the name that no other has.
+    """
+    if not known:
+        return ()
+    patterns = _of_known(known)
+    if match := patterns.placed.fullmatch(words):
+        return _each(match["codes"], known)
+    named_one = _BY_NAME.fullmatch(words)
+    code = patterns.names.get(plain_name(named_one["name"])) if named_one else None
+    return () if code is None else [code]
 
 
 def leading(words: str, known: Mapping[str, District]) -> tuple[Sequence[str], int]:

@@ -21,7 +21,7 @@ from loaders.extraction.dimensions import (
 )
 from loaders.extraction.districts import District
 from loaders.extraction.leads import FOR, LONGEST, Lead
-from loaders.extraction.measures import Measure, measures, ratios
+from loaders.extraction.measures import NUMBER, Measure, measures, number, ratios
 from loaders.extraction.sections import Section
 from loaders.extraction.subjects import building, of_building, structure, thing, trigger, unrelated
 
@@ -35,7 +35,7 @@ _CONDITION: Final = re.compile(
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(
-    r"\b(?:within|every|per|above|below|between|by|beyond|spaced|measured|than every|radius of|distance of"
+    r"\b(?:within|every|for each|per|above|below|between|by|beyond|spaced|measured|than every|radius of|distance of"
     r"|(?:clusters?|groups?|rows?|series) of) (?:an? |the )?$|= ?$"
     r"|\b(?:that|which|who) (?:are|is|has|have) [^,]{0,30}$"
     r"|\b(?:provided|if|when|unless|except(?! that)|whichever|so long as)\b[^,;]*$",
@@ -63,6 +63,12 @@ _BEHIND: Final = re.compile(r"[ -](?:minimum|maximum|min|max|or (?:less|more|gre
 """Words right behind a measure that say of it alone what it is."""
 _SHARE_OF: Final = re.compile(r"(?:\)| \(\d+%\))? of [^.,;:()\n]{2,60}?(?=[.,;:()\n]|$| shall| or | and )")
 """``10 percent of the depth of the lot``: without it the percentage says nothing."""
+_RATE_OF: Final = re.compile(
+    rf"\)?(?: (?:shall be|is|are|must be))?(?: (?:required|provided))? (?:per|for each|for every) (?P<count>{NUMBER})"
+    r" ?[^.,;:()\n]{2,60}?(?= shall\b| is\b| are\b| must\b| may\b|[.,;:()\n]|$)",
+    re.IGNORECASE,
+)
+"""``one space is required for every three homes``: without it the number of spaces says nothing."""
 _PAUSE: Final = re.compile(r"[,;]")
 _OF_WHAT: Final = re.compile(
     r" of (?:an? |any |the |all |each )?(?P<what>[a-z][a-z -]{2,40}?)(?= is\b| shall\b| are\b| must\b"
@@ -328,6 +334,8 @@ def _dimensions(sentence: _Sentence, place: int) -> Sequence[Dimension]:
 def _standard(sentence: _Sentence, place: int, type_: str, raw_type: str, reading: _Reading) -> Standard:
     text, each = sentence.text, sentence.measures[place]
     stop, value = each.end, each.value
+    if each.unit == "space" and (rate := _RATE_OF.match(text, each.end, sentence.end)) and number(rate["count"]) != 1:
+        stop, value = rate.end(), None
     if each.unit == "PERCENT" and not takes_percent(type_):
         share = _SHARE_OF.match(text, each.end, sentence.end)
         stop, value = share.end() if share else each.end, None

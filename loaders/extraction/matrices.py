@@ -9,7 +9,8 @@ from typing import Final
 
 from loaders.extraction import districts as naming
 from loaders.extraction.districts import District
-from loaders.extraction.permissions import Level, UsePermission, label_end, level_of, review_in
+from loaders.extraction.levels import Level, level_of, review_in
+from loaders.extraction.permissions import UsePermission, label_end
 from loaders.extraction.sections import Cell, Section, Table
 
 _USUAL: Final[Mapping[str, Level]] = {

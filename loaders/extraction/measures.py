@@ -67,7 +67,7 @@ _DIGITS: Final = (
 )
 _WORD: Final = "|".join([*_PARTS, *sorted((*_SMALL, *_TENS, *_LARGE), key=len, reverse=True)])
 _WORDS: Final = rf"(?:(?:{_WORD})(?:(?:[ -]|,? and (?:a )?)(?:{_WORD})){{0,8}})\b"
-_NUMBER: Final = rf"(?:{_WORDS}(?: ?\({_DIGITS}%?\))?|{_DIGITS}(?: ?\({_DIGITS}\))?)"
+NUMBER: Final = rf"(?:{_WORDS}(?: ?\({_DIGITS}%?\))?|{_DIGITS}(?: ?\({_DIGITS}\))?)"
 _UNITS: Final = (
     ("dwelling-per-acre", r"(?:(?:dwelling|residential|housing|living)[ -])?(?:units?|dwellings?|homes) ?(?:per|/"
         r"|an) ?(?:gross |net )?(?:acre|ac\b)|du ?/ ?ac(?:re)?\b"),
@@ -87,8 +87,8 @@ _UNITS: Final = (
 )  # fmt: skip
 _UNIT: Final = "|".join(f"(?P<u{place}>{pattern})" for place, (_, pattern) in enumerate(_UNITS))
 _MEASURE: Final = re.compile(
-    rf"(?<![\w.,/§$-])(?P<first>{_NUMBER})(?:(?P<to> ?[-–—] ?| to "
-    rf"| through )(?P<last>{_NUMBER}))?(?: ?\)|[ -])?(?:{_UNIT})",
+    rf"(?<![\w.,/§$-])(?P<first>{NUMBER})(?:(?P<to> ?[-–—] ?| to "
+    rf"| through )(?P<last>{NUMBER}))?(?: ?\)|[ -])?(?:{_UNIT})",
     re.IGNORECASE,
 )
 _HINTS: Final = (
@@ -96,10 +96,10 @@ _HINTS: Final = (
     "unit", "dwelling", "mile", "sf", "s.f", "sq", "met", "m2", "m²", "degree", "°", "'", "’", "′", "″", "home", "du",
 )  # fmt: skip
 """What each unit has in it: text without any of these is not looked at more closely."""
-_NUMBER_ONLY: Final = re.compile(rf"(?P<first>{_NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{_NUMBER}))?", re.IGNORECASE)
+_NUMBER_ONLY: Final = re.compile(rf"(?P<first>{NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{NUMBER}))?", re.IGNORECASE)
 _UNIT_ONLY: Final = re.compile(_UNIT, re.IGNORECASE)
 _BEGINS: Final = re.compile(rf"(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)", re.IGNORECASE)
-_MORE: Final = re.compile(rf",? ?(?:and )?{_NUMBER} ?(?:inch(?:es)?\b|″)", re.IGNORECASE)
+_MORE: Final = re.compile(rf",? ?(?:and )?{NUMBER} ?(?:inch(?:es)?\b|″)", re.IGNORECASE)
 
 _RATIO: Final = re.compile(
     r"(?<![\w.,/:§-])(?<!section )(?P<number>\d{0,2}\.\d{1,3}|\d{1,2})(?P<one> ?: ?1(?:\.0)?)?"

@@ -6,37 +6,19 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 from loaders.extraction import districts as naming
-from loaders.extraction.citations import citations
-from loaders.extraction.dimensions import dimensions
+from loaders.extraction.developments import condition_of, conditional
 from loaders.extraction.districts import District
+from loaders.extraction.enumerated import alternatives, items
+from loaders.extraction.levels import NOT, Level, level_of, review_in
 from loaders.extraction.sections import Section
-
-Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]
+from loaders.extraction.statements import statements, stripped
 
 _LABEL: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
     r"|[A-Za-z0-9]{1,3}[.)]|[•*·–-]) ?){1,3}(?=\S)"
-)
-_NOT: Final = re.compile(
-    r"\bprohibited|\bnot (?:be )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
-    re.IGNORECASE,
-)
-_CONDITIONAL: Final = re.compile(
-    r"\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"
-    r"|\b(?:uses? )?(?:by|requiring a) special"
-    r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)|\buse permits?\b|\bspecial approval\b",
-    re.IGNORECASE,
-)
-_LIMITED: Final = re.compile(
-    r"\b(?:subject to|with|under) (?:\w+ ){0,2}(?:conditions?|standards|limitations|restrictions|requirements)\b"
-    r"|\blimited uses|\bsubject to\b",
-    re.IGNORECASE,
-)
-_BY_RIGHT: Final = re.compile(
-    r"\b(?:permitted|allowed|allowable|(?:by|as[- ]of|matter[- ]of)[- ]right|principal|primary)\b", re.IGNORECASE
 )
 _USED_FOR: Final = re.compile(r"\bused only for\b", re.IGNORECASE)
 _USES: Final = re.compile(
@@ -45,14 +27,6 @@ _USES: Final = re.compile(
 _SAYS: Final = re.compile(
     r"\b(?:is|are|was|were|be|has|have|shall|must|may|will|can|does|do|means?|includes?)\b", re.IGNORECASE
 )
-_REVIEWED: Final = re.compile(
-    r"\b(?:subject to|pursuant to|under|in accordance with|as (?:provided|set forth|required|specified"
-    r"|described) (?:in|by)"
-    r"|according to|in compliance with|conform\w* to|reviewed|approved|approval|\(?see|\(?per)\b"
-    r"|\((?=§|[Ss]ec|[Cc]hap|[Aa]rt)",
-    re.IGNORECASE,
-)
-_REVIEW: Final = re.compile(r"\b(?:review\w*|approv\w*|permits?|hearings?)\b", re.IGNORECASE)
 _HEAD: Final = re.compile(
     r"(?:(?:the |these |all )?(?:following )?(?:are )?(?:(?:principal|primary|main|accessory|temporary"
     r"|land|and|or|permitted|allowed"
@@ -63,6 +37,17 @@ _HEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _INSIDE: Final = re.compile(r"[.;] (?=(?:Permitted|Conditional|Prohibited|Allowed) Uses?\b[^\n]{0,300}:$)")
+_HEADING_CONDITION: Final = re.compile(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", re.IGNORECASE)
+_ANNOUNCES: Final = re.compile(r"\b(?:follow\w*|is|are|be|if|when|where|subject|provided)\b", re.IGNORECASE)
+"""What follows the heading of a list in its own line where the list is below it."""
+_FOLLOWING: Final = re.compile(r" ?(?:the|these|all|any) ", re.IGNORECASE)
+_HEAD_IN: Final = re.compile(
+    r"(?:(?:conditionally |principally )?(?:permitted|allowed|prohibited)|not (?:permitted|allowed))"
+    r"(?: (?:by right|as of right|by (?:special|conditional|use)(?: use)? permit))?"
+    r" in (?:the )?(?P<where>[^:.;]{1,80})",
+    re.IGNORECASE,
+)
+"""``Permitted in R-1 and R-2``, above a list or before it in the same line."""
 _BARE_HEADS: Final = frozenset(("permitted", "prohibited", "conditional"))
 _ENDING: Final = frozenset(
     [
@@ -112,17 +97,7 @@ _ONLY: Final = re.compile(
     r" (?:zones?|districts?)(?P<only> only)?",
     re.IGNORECASE,
 )
-_SENTENCE: Final = re.compile(
-    r"(?P<use>[A-Z][^.;:\n]{2,80}?) (?:is|are|will be|shall be) (?P<level>(?:not (?:be )?|expressly |hereby |only )?"
-    r"(?:permitted|allowed|prohibited))(?P<how> (?:uses?|with conditions|as (?:a )?(?:conditional|special) uses?))?"
-    r"(?P<where> (?:in|within) (?:this|the|all|any|every) [^.;:\n]{0,60}?(?i:zones?|districts?)\b)?"
-    r"(?P<conditions> (?:\(|if |provided |when |with |subject )(?:[^.;:\n]|\.(?=\S)){0,200})?(?:\.(?= |\n|$)|$)",
-    re.MULTILINE,
-)
 _LEVELS: Final = re.compile(r"\b(?:permitted|allowed|prohibited|conditional|special|right|subject)\b", re.IGNORECASE)
-_NO_USE: Final = re.compile(
-    r"\b(?:shall|which|that|when|where|parking spaces?|height|setbacks?|distance|exceptions?|this)\b", re.I
-)
 _WHERE_FIRST: Final = re.compile(
     r"(?:In|Within) (?:the|all|any|each|every) [^,:;.]{1,80}(?i:districts?|zones?)[^,:;.]{0,20}, ?"
 )
@@ -199,7 +174,16 @@ def permissions(
             heading = None
         words = text[body:end].rstrip()
         given = _heading(text, body, end, known)
-        if given is not None:
+        listed = _inline(text, body, end, given, known)
+        if given is not None and listed:
+            codes_of = given.districts or place or tuple(codes) or around
+            given = replace(given, conditions=() if given.level == "conditional" else _heading_conditions(given.raw))
+            for first, last in listed:
+                found += _item(text, first, last, given, codes_of, known)
+            heading = heading if heading is titled else None
+        elif given is not None and _is_complete(words):
+            heading = heading if heading is titled else None
+        elif given is not None:
             heading = _under(replace(given, label=label), headings)
             headings.append(heading)
         elif not codes and (headed := naming.headed(words, known)):
@@ -210,12 +194,42 @@ def permissions(
         elif _is_end(words) or (heading is titled and not _may_be_item(words, label)):
             heading = heading if heading is titled else None
         elif heading is not None and end - body <= _LONGEST_USE:
+            said = list(_sentences(text, body, end, (), known))
+            if said:
+                found += said
+                continue
             item = label
-            found += _item(text, body, end, heading, heading.districts or place or around, known)
+            several = [(body + first, body + last) for first, last in alternatives(words)]
+            for first, last in several or [(body, end)]:
+                found += _item(text, first, last, heading, heading.districts or place or around, known)
             continue
         if given is None:
             found += _sentences(text, body, end, tuple(codes) or place or around, known)
-    return found
+    kind = condition_of(section, known, above) if found else None
+    return found if kind is None else [_conditional(each, kind, known) for each in found]
+
+
+def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) -> UsePermission:
+    """A permission with the condition that the use is part of a `kind` of development."""
+    conditions = conditional(each.conditions, kind, each.district, known)
+    limited = each.level == "byRight" and conditions is not each.conditions
+    return replace(each, level="byRightWithConditions" if limited else each.level, conditions=conditions)
+
+
+def _inline(
+    text: str, start: int, end: int, given: _Heading | None, known: Mapping[str, District]
+) -> Sequence[tuple[int, int]]:
+    """Where the uses stand that follow the heading of a list in its own line: ``Permitted uses: parks; schools.``"""
+    colon = text.find(":", start, end) + 1
+    if given is None or not colon or _FOLLOWING.match(text, colon, end):
+        return []
+    return [(colon + first, colon + last) for first, last in items(text[colon:end])]
+
+
+def _is_complete(words: str) -> bool:
+    """Whether the line of a heading says all itself: ``Prohibited uses: none.``"""
+    rest = words.partition(":")[2].strip()
+    return bool(rest) and not rest.endswith(":") and not _ANNOUNCES.search(rest)
 
 
 def _may_be_item(words: str, label: str) -> bool:
@@ -251,23 +265,22 @@ def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> 
     named, colon, rest = line.partition(":")
     aside = re.search(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b", named)
     words = (named[: aside.start()] if aside else named).rstrip(". ")
+    if colon and (placed := _HEAD_IN.fullmatch(words)) and (of := naming.named(placed["where"], known)):
+        level = level_of(words)
+        return None if level is None else _Heading(level, words, districts=tuple(of))
     where = _WHERE_FIRST.match(words)
     head = _HEAD.match(words, where.end() if where else 0)
     if head is None or not (_USES.search(words) or words.casefold() in _BARE_HEADS):
         return None
     if len(words.split()) > (60 if colon else 10) or not (_LEVELS.search(words) or _USES.search(words)):
         return None
-    level = "byRight" if _USED_FOR.search(words) and not _NOT.search(words) else level_of(words)
+    level = "byRight" if _USED_FOR.search(words) and not NOT.search(words) else level_of(words)
     if level is None or (not colon and rest) or (colon and rest.strip() and not line.endswith(":") and len(rest) > 300):
         return None
     if not colon and (". " in named.rstrip(". ") or _SAYS.search(words)):
         return None
     said = words if not rest.strip() else f"{words}:{rest}"
-    conditions = tuple(
-        match[0].strip(" :.")
-        for match in re.finditer(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", said, re.IGNORECASE)
-        if not _USED_FOR.search(words)
-    )[:1]
+    conditions = () if _USED_FOR.search(words) else _heading_conditions(said)
     conditional = level == "conditional"
     return _Heading(
         level,
@@ -282,18 +295,8 @@ def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> 
     )
 
 
-def review_in(words: str) -> str | None:
-    """Return the citation of the section by which some words say that a use is reviewed, verbatim."""
-    for said in _REVIEWED.finditer(words):
-        before = words[: said.start()].rpartition(";")[2]
-        after = words[said.start() :]
-        cited = next((each for each in citations(after) if each.internal), None)
-        if cited is None:
-            return None
-        # What a measure is subject to is no review: "minimum lot area 5,000 square feet subject to section 32-60".
-        if next(dimensions(before), None) is None or _REVIEW.search(before + after[: cited.start]):
-            return cited.raw
-    return None
+def _heading_conditions(said: str) -> tuple[str, ...]:
+    return tuple(match[0].strip(" :.") for match in _HEADING_CONDITION.finditer(said))[:1]
 
 
 def _under(given: _Heading, before: Sequence[_Heading]) -> _Heading:
@@ -301,17 +304,6 @@ def _under(given: _Heading, before: Sequence[_Heading]) -> _Heading:
     if before and given.raw.casefold().startswith("the following") and before[-1].level == given.level:
         return replace(given, raw=before[-1].raw, districts=given.districts or before[-1].districts)
     return given
-
-
-def level_of(words: str) -> Level | None:
-    """Return the level that some words are about: ``Uses subject to conditional use permit`` is conditional."""
-    if _NOT.search(words):
-        return "notPermitted"
-    if _CONDITIONAL.search(words):
-        return "conditional"
-    if _LIMITED.search(words):
-        return "byRightWithConditions"
-    return "byRight" if _BY_RIGHT.search(words) else None
 
 
 def _is_end(line: str) -> bool:
@@ -347,7 +339,7 @@ def _item(
         use, rest = line[: only.start()].strip(" .;,("), line[only.start() :]
     elif only and use.endswith(only[0].strip()):
         use = use[: -len(only[0].strip())].strip(" .;,(")
-    conditions = [each for each in (_stripped(rest), *heading.conditions) if each]
+    conditions = [each for each in (stripped(rest), *heading.conditions) if each]
     review = (review_in(rest) if rest and heading.level == "conditional" else None) or heading.review
     for code in codes:
         yield UsePermission(
@@ -355,39 +347,21 @@ def _item(
         )
 
 
-def _stripped(words: str) -> str:
-    words = words.strip().rstrip(".;, ")
-    depth = 0
-    for place, character in enumerate(words):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return words[1:-1] if place and place == len(words) - 1 else words
-    return words
-
-
 def _sentences(
     text: str, start: int, end: int, around: Sequence[str], known: Mapping[str, District]
 ) -> Iterator[UsePermission]:
     """Uses that sentences of the line permit or prohibit: ``Residential uses are not allowed in this district.``"""
-    for sentence in _split(text, start, end):
-        match = _SENTENCE.match(text, *sentence)
-        if match is None or _NO_USE.search(match["use"]):
-            continue
-        said = " ".join(each for each in (match["level"], (match["how"] or "").strip()) if each)
-        where = match["where"] or ""
-        codes = naming.named(where, known) or ([] if re.search(r"\ball\b", where) else around)
-        conditions = [_stripped(match["conditions"])] if match["conditions"] else []
-        level = "notPermitted" if re.search(r"\bnot\b|prohibited", said) else level_of(f"{said} uses")
-        if level == "byRight" and conditions and "condition" in said:
-            level = "byRightWithConditions"
-        for code in codes:
-            if level is not None:
-                yield UsePermission(code, match["use"], level, said, conditions, None, *match.span(), 0.7, "sentence")
-
-
-def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    at = start
-    for stop in re.finditer(r"\. (?=[A-Z])", text[start:end]):
-        yield at, start + stop.start() + 1
-        at = start + stop.end()
-    yield at, end
+    for said in statements(text, start, end, known):
+        for code in around if said.districts is None else said.districts:
+            yield UsePermission(
+                code,
+                said.use,
+                said.level,
+                said.raw,
+                said.conditions,
+                said.review,
+                said.start,
+                said.end,
+                0.7,
+                "sentence",
+            )

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from loaders.extraction import districts as naming
+from loaders.extraction import parking
+from loaders.extraction.developments import of_kind
 from loaders.extraction.dimensions import bound_of, of_header, of_unit, takes, takes_percent, usual_bound
 from loaders.extraction.districts import District
 from loaders.extraction.limits import Standard
@@ -40,7 +42,8 @@ def schedules(section: Section, known: Mapping[str, District], above: Sequence[S
     district is meant where a table has uses for rows.
     """
     around = tuple(naming.of_section(section, known, above))
-    return [found for table in section.tables for found in _schedule(section, table, known, around)]
+    found = [each for table in section.tables for each in _schedule(section, table, known, around)]
+    return of_kind(found, section, known, above)
 
 
 def _schedule(
@@ -112,7 +115,9 @@ def _columns(section: Section, grid: Grid, header: int, groups: Mapping[int, str
         if group and (type_ is None or type_ in ("side-setback", "front-setback", "rear-setback")):
             words = f"{group} {words}"
             type_ = of_header(words)
-        if type_ is not None:
+        if type_ is None and parking.is_column(section, words):
+            type_ = "parking"
+        if type_ is not None and not (type_ == "parking" and parking.is_other(words)):
             found[place] = (words, type_)
     return found
 
@@ -150,9 +155,11 @@ def _cell(
     if given is None and not several and _REFERS.search(raw):
         return
     value, unit = (given.value, given.unit) if given else (None, None)
+    if type_ == "parking" and given is None:
+        value, unit = parking.of_cell(raw)
     if unit == "PERCENT" and not takes_percent(type_):
         value = None
-    if several and not any(takes(type_, each.unit) for each in several):
+    if several and type_ != "parking" and not any(takes(type_, each.unit) for each in several):
         return
     bound = bound_of(words) or bound_of(caption) or usual_bound(type_)
     start = section.text.find(raw, cell.start, cell.end)

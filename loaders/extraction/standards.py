@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from loaders.extraction import districts as naming
+from loaders.extraction.developments import of_kind
 from loaders.extraction.dimensions import Dimension
 from loaders.extraction.districts import District
 from loaders.extraction.leads import Lead, clauses, has_verb, head, lead
 from loaders.extraction.limits import Standard, limits
 from loaders.extraction.measures import measures
+from loaders.extraction.parking import Schedule, is_about
 from loaders.extraction.permissions import follows, label_end
 from loaders.extraction.sections import Section
 
@@ -38,6 +40,7 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
     listed: Lead | None = None
     titled = lead(f"{section.title}:", 0, len(section.title) + 1, "", "")
     place, place_label = None, ""
+    parking = Schedule(section, known) if is_about(section) else None
     for line in re.finditer(r"[^\n]+", text):
         start, end = line.span()
         if any(first <= start < last for first, last in tables):
@@ -56,6 +59,9 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
             if words[stop : stop + 1] in (":", ",", ".", " ") and any(len(code) > 1 for code in first):
                 codes = tuple(first)
         codes = codes or place or around
+        if parking is not None and (row := parking.line(start, end, codes)) is not None:
+            found.append(row)
+            continue
         heads = words.endswith(":") or (
             len(words.split()) <= _SHORT and not has_verb(words) and not any(measures(text, start, end))
         )
@@ -71,8 +77,10 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
             listed = lead(text, start, end, label, section.title)
         elif not read:
             listed = None
+        if parking is not None and parking.is_other(words):
+            read = [each for each in read if each.type != "parking"]
         found += read
-    return found
+    return of_kind(found, section, known, above)
 
 
 def _goes_on(last: Standard, about: str) -> Lead:

@@ -15,7 +15,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import BASE, KG, OA, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, part_of, sha256, span_of
-from loaders.extraction import measures, permissions
+from loaders.extraction import levels, measures
 from loaders.extraction.dimensions import dimensions
 from loaders.zoning.authorities import Authorities
 
@@ -96,7 +96,7 @@ def level_of(raw: str) -> str | None:
     words = " ".join(raw.split()).casefold()
     if (known := _LEVEL_OF.get(words)) is not None:
         return known
-    return permissions.level_of(words) if _OF_LEVELS.issuperset(re.split(r"[ -]", words)) else None
+    return levels.level_of(words) if _OF_LEVELS.issuperset(re.split(r"[ -]", words)) else None
 
 
 def unit_of(words: str) -> NamedNode | None:
