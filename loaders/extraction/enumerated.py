@@ -15,7 +15,8 @@ _SAYS: Final = re.compile(
 _NO_ITEM: Final = re.compile(
     r"(?:(?:all|any|other)(?: other| such)?(?: permitted)? uses?(?: (?:permitted|allowed|listed)\b|$)"
     r"|same|those|these|this|that|such|see|as|uses?|none|no|not|the|only|provided|subject|if|when|where|except"
-    r"|unless|but|and provided|minimum|maximum|including|must|up to|for|in|with|each|one|at least)\b|[^A-Za-z]",
+    r"|unless|but|and provided|minimum|maximum|including|must|up to|for|in|with|each|one|at least"
+    r"|sections?|chapters?|articles?|tables?)\b|[^A-Za-z]|[A-Za-z]{1,4}-?\d|.{0,2}$|[^:=]*[:=]",
     re.IGNORECASE,
 )
 """With what a use does not begin, but a condition or a reference to other uses."""

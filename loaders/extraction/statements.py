@@ -17,7 +17,7 @@ from loaders.extraction.levels import CONDITIONAL, Level, level_of, review_in
 
 _SAYS: Final = re.compile(r"\b(?:permitted|allowed|authorized|prohibited|forbidden)\b")
 _KIND: Final = r"(?i:districts?|zones?)\b"
-_FIRST: Final = re.compile(rf"(?P<where>(?:In|Within) (?:the|all|any|each|every|this) [^;:.]{{1,120}}?{_KIND}), ?")
+_FIRST: Final = re.compile(rf"(?P<where>(?:In|Within) (?:(?:the|all|any|each|every|this) )?[^;:.]{{1,120}}?{_KIND}), ?")
 _STATEMENT: Final = re.compile(
     r"(?:(?P<no>[Nn]o) |(?:[Aa]n?|[Tt]he|[Aa]ny|[Ee]ach|[Ee]very) )?(?P<use>[A-Za-z][^.;:\n]{2,80}?)"
     r" (?P<verb>(?P<modal>is|are|may|shall|will|must)(?: also)?(?: not)?(?: only)?(?: be)?"
@@ -51,7 +51,7 @@ _NO_USE: Final = re.compile(
     r"|nothing|anything|what|he|she|you|we|no|not|person|persons|people|owner|owners|applicant|applicants"
     r"|is|are|was|were|be|been|has|have|had|shall|must|may|will|can|does|do|means?|includes?|if|when|where|unless"
     r"|except|however|therefore|more|less|fewer|than|however|also|otherwise|furthermore|additionally"
-    r"|notwithstanding|provided|approved|above|below|hereby|herein|to)\b|\d",
+    r"|notwithstanding|provided|approved|permitted|allowed|authorized|prohibited|listed|required|nonconforming|above|below|hereby|herein|to)\b|\d",
     re.IGNORECASE,
 )
 """What no noun phrase has that is a use: pronouns, verbs, people, numbers."""
@@ -83,10 +83,20 @@ _NO_HEAD: Final = frozenset(
         "water sewer person persons delivery deliveries solicitation advertising dumping feeding hunting "
         "reconstruction restoration repair repairs replacement conversion conversions maintenance demolition "
         "enlargement relocation renovation remodeling rebuilding continuation resumption division deck decks "
-        "porch porches balcony balconies patio patios stairs eaves smoking camping entry",
+        "porch porches balcony balconies patio patios stairs eaves smoking camping entry wire metal concrete "
+        "block blocks brick vinyl glass stucco plastic wood link lane lanes speaker speakers loudspeakers "
+        "music sound neon paint graffiti mulch gravel asphalt pavement paving splits gate gates bonus bonuses "
+        "coverage story stories floor floors",
     )
 )
 """Last words of noun phrases that are no uses of land: parts of a site, acts, papers."""
+_VAGUE: Final = re.compile(
+    r"(?:(?:additional|similar|comparable|related|compatible|new|various|specific|conditional|special"
+    r"|unlisted|all|land) )*"
+    r"uses?",
+    re.IGNORECASE,
+)
+"""Noun phrases that name no use, but some of them."""
 _DWELLING: Final = re.compile(r"\b(?:dwelling|living) (?:units?|buildings?)$", re.IGNORECASE)
 _JOINED: Final = re.compile(r" (?:of|for|in|on|with|from|at|by|within|along|without|serving|containing|under) ")
 _MODAL: Final = re.compile(r"(?:is|are|may|shall|will|must)(?: also)?(?: only)? (?:be )?|(?<=not )be ")
@@ -128,7 +138,7 @@ def _said(match: re.Match[str], where: str, start: int, known: Mapping[str, Dist
             how, tail = found["how"], tail[found.end() :]
         if not where and (found := _WHERE.match(tail)):
             where, tail = found["where"], tail[found.end() :]
-    if tail.strip():
+    if tail.strip() not in ("", "only"):
         if not _CONDITIONS.match(tail):
             return
         conditions = tail.strip(" ,")
@@ -190,7 +200,7 @@ def _is_use(words: str) -> bool:
         and not _NO_USE.search(words.replace(" the same ", " "))
         and not _NO_FIRST.match(words)
         and (names[-1].casefold() not in _NO_HEAD or _DWELLING.search(noun) is not None)
-        and words.casefold() not in ("uses", "all uses", "land uses")
+        and not _VAGUE.fullmatch(noun)
     )
 
 
