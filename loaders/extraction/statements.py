@@ -90,6 +90,7 @@ _NO_HEAD: Final = frozenset(
     )
 )
 """Last words of noun phrases that are no uses of land: parts of a site, acts, papers."""
+_ONLY: Final = re.compile(r"\bonly\b")
 _VAGUE: Final = re.compile(
     r"(?:(?:additional|similar|comparable|related|compatible|new|various|specific|conditional|special"
     r"|unlisted|all|land) )*"
@@ -144,6 +145,8 @@ def _said(match: re.Match[str], where: str, start: int, known: Mapping[str, Dist
         conditions = tail.strip(" ,")
     verb = match["verb"]
     level = _level(match, how, conditions)
+    if level == "byRight" and not how and _ONLY.search(f"{verb} {where} {tail}"):
+        return  # it says where such a use may be at all, not how it is permitted there
     codes = _places(where, known) if where else None
     if level is None or (codes is not None and not codes):
         return

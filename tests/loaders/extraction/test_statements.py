@@ -44,7 +44,7 @@ def uses(text: str, title: str = "R-1 Residential District") -> list[tuple[str, 
     [
         ("A duplex may be allowed by special permit.", [("R-1", "duplex", "conditional")]),
         ("In R-2 districts, duplexes are permitted.", [("R-2", "duplexes", "byRight")]),
-        ("Inns are permitted in the C-2 district only.", [("C-2", "Inns", "byRight")]),
+        ("Inns are permitted by right in the C-2 district only.", [("C-2", "Inns", "byRight")]),
         ("Duplexes are permitted in the R-2 district.", [("R-2", "Duplexes", "byRight")]),
         ("Duplexes are permitted in the General Commercial District.", [("C-2", "Duplexes", "byRight")]),
         (
@@ -97,6 +97,8 @@ def test_the_subject_of_a_sentence_is_the_use(sentence: str, expected: list[tupl
         "No use other than a farm shall be permitted in the R-1 district.",
         "Dwellings shall not be permitted on the ground floor in the C-1 district.",
         "Uses not listed are prohibited in this district.",
+        "Inns are permitted only in the C-2 district.",
+        "Inns are permitted in the C-2 district only.",
         "Reconstruction is permitted by right.",
         "All uses permitted in the R-1 district are permitted in the R-2 district.",
         "The use of barbed wire is prohibited in the R-1 district.",
