@@ -1,12 +1,16 @@
-"""Tables of districts, with the uses and dimensions of each, as records: one for each municipality and table."""
+"""Tables of districts, with the uses and dimensions of each, as records: one for each municipality and table.
+
+The rows of a municipality may stand anywhere in a table. They are brought together on disk before they are read, so
+that a load needs as much memory as the largest municipality takes, however long the table is.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +19,9 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import RecordError, SourceError
 from kg.vocabulary import KG, mint
 from loaders.model import Notice, Origin, Rejection, SourceGraph
-from loaders.readers.formats import open_sheet, surrogate_in, text_of_cell
+from loaders.readers.formats import Row, Sheet, open_sheet, surrogate_in, text_of_cell
 from loaders.readers.locations import File
-from loaders.zoning.authorities import Authorities
+from loaders.zoning.authorities import Authorities, municipality_key
 from loaders.zoning.mapping import TableMapping, fitting, shipped
 from loaders.zoning.markup import decoded
 from loaders.zoning.rules import Rules, number_in, unit
@@ -28,6 +32,8 @@ _SHOWN: Final = 8
 
 Item = SourceGraph | Rejection | Notice
 Cells = Mapping[str, str | None]
+Numbered = tuple[int, Cells, str | None]
+"""Number of a row, its cells, and why it cannot be trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +41,8 @@ class Rows:
     """A table: its columns, and its rows with their numbers, by column. `keyed`: its rows have keys."""
 
     columns: Sequence[str]
-    rows: Sequence[tuple[int, Cells, str | None]]
-    """Number, cells, and why the row cannot be trusted."""
+    rows: Iterable[Numbered]
+    """Each time anew from the file where that is read as a stream."""
     keyed: bool = False
     warnings: Sequence[str] = ()
 
@@ -47,7 +53,6 @@ class _Municipality:
     rules: Rules
     rows: list[int] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
     digest: Any = field(default_factory=hashlib.sha256)
     """Of all that was read."""
 
@@ -80,28 +85,54 @@ def read(
         yield Notice(warning, warning=True)
     if absent := [name for name in chosen.columns if name not in table.columns]:
         yield Notice(f"{file.snapshot.source}: there is no column {_some(absent)}", warning=True)
-    if not table.rows:
-        yield Notice(f"{file.snapshot.source}: the table has no rows", warning=True)
-    taking = _Taking(domain, chosen, municipality, state)
-    for number, cells, problem in table.rows:
-        row = file.rows[number - 1] if file.rows is not None and number <= len(file.rows) else number
-        try:
-            if problem is not None:
-                raise RecordError(problem)
-            taking.take(row, cells)
-        except RecordError as error:
-            yield Rejection(f"row {row}", f"row {row}: {error}", (Origin(file.snapshot, (row,)),))
-    for one in taking.found.values():
-        yield SourceGraph(
-            domain,
-            (one.shared.key, "table", chosen.name),
-            one.rules.graph,
-            one.rules.quads,
-            (Origin(file.snapshot, tuple(one.rows)),),
-            one.digest.hexdigest(),
-            one.shared.graphs,
-            one.warnings,
-        )
+    yield from _records(file, table.rows, _Taking(domain, chosen, municipality, state))
+
+
+def _records(file: File, rows: Iterable[Numbered], taking: _Taking) -> Iterator[Item]:
+    from loaders.readers.tables import Columns, Tables  # and DuckDB, which takes long
+
+    columns, refused = taking.mapping.columns, list[Rejection]()
+
+    def refusal(row: int, error: RecordError) -> Rejection:
+        return Rejection(f"row {row}", f"row {row}: {error}", (Origin(file.snapshot, (row,)),))
+
+    def keyed(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
+        for number, cells, problem in rows:
+            row = file.rows[number - 1] if file.rows is not None and number <= len(file.rows) else number
+            try:
+                if problem is not None:
+                    raise RecordError(problem)
+                key = taking.key(cells)
+            except RecordError as error:
+                refused.append(refusal(row, error))
+            else:
+                yield Row(row, (key, json.dumps([cells.get(column) for column in columns])))
+
+    with Tables(("key",), ("cells",)) as staged:
+        layout = Columns("key", "", "cells", {"key": ["key"]}, {"cells": ["cells"]})
+        staged.add(replace(file, rows=None), taking.mapping.name, layout, Sheet(["key", "cells"], keyed))
+        if not staged.rows and not refused:
+            yield Notice(f"{file.snapshot.source}: the table has no rows", warning=True)
+        yield from refused
+        for group in staged.groups():
+            one: _Municipality | None = None
+            for each in sorted(group.rows, key=lambda row: row.row):
+                cells = dict(zip(columns, json.loads(each.values[0] or "[]"), strict=True))
+                one = one or taking.municipality(cells)
+                try:
+                    taking.take(one, each.row, cells)
+                except RecordError as error:
+                    yield refusal(each.row, error)
+            if one is not None:
+                yield SourceGraph(
+                    taking.domain,
+                    (one.shared.key, "table", taking.mapping.name),
+                    one.rules.graph,
+                    one.rules.quads,
+                    (Origin(file.snapshot, tuple(one.rows)),),
+                    one.digest.hexdigest(),
+                    one.shared.graphs,
+                )
 
 
 class _Taking:
@@ -110,43 +141,52 @@ class _Taking:
     def __init__(self, domain: str, mapping: TableMapping, municipality: str | None, state: str | None) -> None:
         self.domain: Final = domain
         self.mapping: Final = mapping
-        self.municipality: Final = municipality
-        self.state: Final = state
-        self.found: dict[str, _Municipality] = {}
-        self._by_name: dict[tuple[str, str], _Municipality] = {}
+        self._given: Final = municipality or mapping.municipality, state or mapping.state
+        self._keys: dict[tuple[str, str], str] = {}
         self._read_by: Final = repr(mapping).encode()
 
-    def take(self, row: int, cells: Cells) -> None:
-        """Take one row. Raises RecordError for one that does not say where it belongs."""
-        mapping = self.mapping
+    def key(self, cells: Cells) -> str:
+        """Return the key of a row's municipality. Raises RecordError for one that does not say where it belongs."""
         if any(surrogate_in(cell) for cell in cells.values() if cell):
             raise RecordError("it holds a lone surrogate, which is not a character")
-        name = _cell(cells, mapping.jurisdiction) or self.municipality or mapping.municipality
-        state = _cell(cells, mapping.state_column) or self.state or mapping.state
+        name, state = where = self._where(cells)
         if name is None or state is None:
             what = "municipality" if name is None else "state"
             raise RecordError(f"no {what} is given, by a column, by the mapping or by --{what}")
-        code = _cell(cells, mapping.district)
-        if code is None:
-            raise RecordError(f"the column {mapping.district!r} is empty, so no district is named")
-        one = self._by_name.get((name, state)) or self._municipality(name, state)
+        if _cell(cells, self.mapping.district) is None:
+            raise RecordError(f"the column {self.mapping.district!r} is empty, so no district is named")
+        if where not in self._keys:
+            self._keys[name, state] = municipality_key(name, state)
+        return self._keys[name, state]
+
+    def municipality(self, cells: Cells) -> _Municipality:
+        """Return what is known of the municipality whose first row this is: what it is called."""
+        name, state = self._where(cells)
+        shared = Authorities(name or "", state or "")
+        graph = mint("graph", "src", self.domain, shared.key, "table", self.mapping.name)
+        one = _Municipality(shared, Rules(graph, shared))
+        one.digest.update(self._read_by + repr(shared.name).encode())
+        return one
+
+    def take(self, one: _Municipality, row: int, cells: Cells) -> None:
+        """Take one row. Raises RecordError for a district that another has said all of."""
+        mapping = self.mapping
+        code = _cell(cells, mapping.district) or ""
         if code in one.seen:
-            raise RecordError(f"district {code!r} of {name} stands in row {one.seen[code]} already, and that one holds")
+            raise RecordError(
+                f"district {code!r} of {self._where(cells)[0]} stands in row {one.seen[code]} already, and that one "
+                "holds"
+            )
         one.seen[code] = row
         one.rows.append(row)
         one.digest.update(repr([cells.get(column) for column in mapping.columns]).encode())
         district = one.shared.district(code, _cell(cells, mapping.district_name), _cell(cells, mapping.category))
         _say(one, district, cells, mapping)
 
-    def _municipality(self, name: str, state: str) -> _Municipality:
-        shared = Authorities(name, state)
-        one = self.found.get(shared.key)
-        if one is None:
-            graph = mint("graph", "src", self.domain, shared.key, "table", self.mapping.name)
-            one = self.found[shared.key] = _Municipality(shared, Rules(graph, shared))
-            one.digest.update(self._read_by + repr(shared.name).encode())
-        self._by_name[name, state] = one
-        return one
+    def _where(self, cells: Cells) -> tuple[str | None, str | None]:
+        """The municipality and the state, by the row's own columns first."""
+        name, state = self._given
+        return _cell(cells, self.mapping.jurisdiction) or name, _cell(cells, self.mapping.state_column) or state
 
 
 def _say(one: _Municipality, district: NamedNode, cells: Cells, mapping: TableMapping) -> None:
@@ -205,14 +245,23 @@ def rows_of(path: Path, key_column: str | None = None) -> Rows:
         return _json(path, key_column)
     sheet = open_sheet(path)
     columns = list(sheet.columns)
-    # Of columns of one name the first holds, as dict has the last.
-    rows = [
-        (row.number, dict(zip(columns[::-1], _filled(row.cells, len(columns))[::-1], strict=True)), row.problem)
-        for row in sheet.rows(columns, columns[0] if columns else "")
-    ]
     twice = [name for name, count in Counter(columns).items() if count > 1]
     told = [f"{path.name}: the column {_some(twice)} stands there more than once; the first is read"] if twice else []
-    return Rows(list(dict.fromkeys(columns)), rows, warnings=[*sheet.warnings, *told])
+    return Rows(list(dict.fromkeys(columns)), _Streamed(sheet), warnings=[*sheet.warnings, *told])
+
+
+@dataclass(frozen=True, slots=True)
+class _Streamed:
+    """The rows of a sheet, each time anew from its file."""
+
+    sheet: Sheet
+
+    def __iter__(self) -> Iterator[Numbered]:
+        columns = list(self.sheet.columns)
+        for row in self.sheet.rows(columns, columns[0] if columns else ""):
+            # Of columns of one name the first holds, as dict has the last.
+            cells = dict(zip(columns[::-1], _filled(row.cells, len(columns))[::-1], strict=True))
+            yield row.number, cells, row.problem
 
 
 def _filled(cells: Sequence[str | None], count: int) -> Sequence[str | None]:

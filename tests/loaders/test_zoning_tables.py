@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import weakref
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
@@ -19,7 +22,8 @@ from loaders.pipeline import load
 from loaders.readers.locations import File
 from loaders.zoning import mapping
 from loaders.zoning.reading import Reading
-from loaders.zoning.tables import rows_of
+from loaders.zoning.rules import Rules
+from loaders.zoning.tables import read, rows_of
 from tests.loaders.conftest import content as content_of
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "zoning"
@@ -219,3 +223,87 @@ def test_the_lots_of_detroit_are_read(kg: KnowledgeGraph, shared: Path) -> None:
     }
     assert stated(kg) == wanted
     assert mint("district", "us-mi-detroit", "R1") in {q.subject for q in content(kg)}
+
+
+def long_table(path: Path, towns: int, *, apart: bool) -> tuple[File, mapping.TableMapping]:
+    """Write a table of towns of 20 districts each, the rows of a town one after another or as far `apart` as can be."""
+    rows = [(town, district) for town in range(towns) for district in range(20)]
+    rows.sort(key=lambda row: row[1] if apart else 0)
+    lines = [f"Town {town},CT,R-{district},Allowed,{district}" for town, district in rows]
+    path.write_text("\n".join(["Town,State,District,House,Min. Lot (acres)", *lines]) + "\n")
+    return File(path, Snapshot("0" * 64, str(path)), named=True), mapping.read(MAPPING)
+
+
+def records(given: tuple[File, mapping.TableMapping]) -> Iterator[SourceGraph]:
+    return (item for item in read("zoning", *given, None, None) if isinstance(item, SourceGraph))
+
+
+def test_rows_of_a_town_that_stand_apart_make_the_same_record(tmp_path: Path) -> None:
+    together, apart = (
+        {each.key: set(each.quads) for each in records(long_table(tmp_path / "t.csv", 5, apart=apart))}
+        for apart in (False, True)
+    )
+    assert len(together) == 5
+    assert together == apart
+    for each in records(long_table(tmp_path / "t.csv", 5, apart=True)):
+        [origin] = each.origins
+        assert list(origin.rows) == sorted(origin.rows)
+        assert len(origin.rows) == 20
+
+
+def test_no_more_than_the_records_at_hand_are_held_however_long_the_table(tmp_path: Path) -> None:
+    def held(towns: int) -> int:
+        """The most records that there were at a time."""
+        made: list[weakref.ref[Rules]] = []
+        most = 0
+
+        class Counted(Rules):
+            """Rules that can be counted while they live."""
+
+            __slots__ = ("__weakref__",)
+
+            def __init__(self, *given: Any) -> None:
+                super().__init__(*given)
+                made.append(weakref.ref(self))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("loaders.zoning.tables.Rules", Counted)
+            for _ in records(long_table(tmp_path / "t.csv", towns, apart=True)):
+                most = max(most, sum(each() is not None for each in made))
+        return most
+
+    assert held(40) == held(5) <= 2
+
+
+def test_the_work_of_a_load_grows_with_its_rows_alone(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loaders.pipeline.BATCH_QUADS", 2_000)
+
+    def asked(towns: int) -> Counter[str]:
+        """How often a load asked what of the store, and how much it was told."""
+        kg = open_graph(f"data{towns}")
+        counted: Counter[str] = Counter()
+
+        class Counting:
+            def __getattr__(self, name: str) -> Any:
+                found = getattr(kg.store, name)
+
+                def call(*given: Any, **named: Any) -> Any:
+                    answer = found(*given, **named)
+                    counted[f"calls of {name}"] += 1
+                    counted[f"answers of {name}"] += len(getattr(answer, "rows", answer if name == "graph" else ()))
+                    return answer
+
+                return call if callable(found) else found
+
+        file, own = long_table(tmp_path / f"{towns}.csv", towns, apart=True)
+        counting = replace(kg, store=cast(Any, Counting()))
+        report = load(counting, "zoning", [str(file.path)], mapping=str(MAPPING))
+        assert (report.loaded, report.rejections, own.name) == (towns, [], "towns")
+        return counted
+
+    few, many = asked(8), asked(24)
+    assert few["calls of commit"] > 1
+    for name, times in many.items():
+        assert times <= 3.3 * few[name] + 4, f"{name}: {few[name]} for 8 towns and {times} for 24"
