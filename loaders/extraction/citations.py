@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from loaders.extraction import statutes
+from loaders.extraction import documents, statutes
 from loaders.extraction.enumerations import (
     LETTER,
     LEVEL_NUMBER,
@@ -79,10 +79,15 @@ _RANKS: Final = {
     "subpart": 7, "section": 8,
 }  # fmt: skip
 _LEVEL: Final = r"(?:(?:sub)?(?:title|chapter|part)|article|division)"
+_SHORTENED: Final = {
+    "ch": "chapter", "chap": "chapter", "subch": "subchapter", "art": "article", "div": "division", "tit": "title",
+    "pt": "part", "§": "section",
+}  # fmt: skip
+_SHORT_LEVEL: Final = r"(?:(?:[Ss]ub)?[Cc]h(?:ap)?|[Aa]rt|[Dd]iv|[Tt]it|[Pp]t)s?\. ?(?=[\dIVXL])"
 _RELATIVE: Final = r"(?:(?:sub)?(?:section|paragraph|clause)|subdivision)"
 _WORDS: Final = "|".join(
     (
-        rf"(?=\d)(?:(?P<reporter>(?P<in_title>\d{{1,2}}) "
+        rf"(?=\d)(?:(?P<reporter>(?P<in_title>\d{{1,2}}(?:-?[A-Z])?) "
         rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b))"
         r"|(?P<number>(?<![.\-–$/:\n])(?=\d{1,4}[A-Za-z]?\.\d{1,6}[A-Za-z]{0,2}\.\d)))",
         rf"(?=[ADP\d])(?P<numbered>{statutes.ACTS})",
@@ -90,43 +95,42 @@ _WORDS: Final = "|".join(
         rf"(?=[tT])(?P<this>[Tt]his (?P<this_kind>(?i:{_LEVEL}|(?:sub)?section))\b)",
         rf"(?=[spcSPC])(?P<relative>(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.])))",
         r"(?=[sS])(?P<section>(?i:(?:sub)?sections?|secs?\.) ?(?=\d))",
-        rf"(?=[stcpadSTCPAD])(?P<level>(?i:(?P<level_kind>{_LEVEL})(?P<plural>s?)):? (?=[\dA-Z]))",
+        rf"(?=[stcpadSTCPAD])(?P<level>(?:(?i:{_LEVEL}s?):? |{_SHORT_LEVEL})(?=[\dA-Z]))",
+        r"(?=[uU])(?P<unit>(?i:unit) (?=[\dA-Z]{1,4} of (?i:(?:sub)?(?:chapter|title)) ))",
     )
 )
-_ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpst])(?:{_WORDS})|(?P<sign>§(?: ?§)? ?(?=\d))")
+_ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpstu])(?:{_WORDS})|(?P<sign>§(?: ?§)? ?(?=\d))")
 _DATE: Final = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d\d|(?:19|20)\d\d)$")
 _SKIPPED: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?| \[[a-z ]{1,20}\]")
 """What may stand between a number and what it is of: et seq., [repealed]."""
 _LAW: Final = re.compile(
-    rf",? (?:of (?:the )?)?\(?(?:(?P<title>\d{{1,2}}) )?(?P<name>{statutes.NAME}"
+    rf",? (?:of (?:the )?)?\(?(?:(?P<title>\d{{1,2}}(?:-?[A-Z])?) )?(?P<name>{statutes.NAME}"
     rf"|{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b)"
 )
 _OF: Final = re.compile(r",? (?:of|in|under|from) (?:the |said )?")
 _THIS: Final = re.compile(rf"(?:this|that|such) (?P<kind>(?i:{_LEVEL}|{_RELATIVE}))\b", re.IGNORECASE)
-_OF_LEVEL: Final = re.compile(rf"(?P<kind>(?i:{_LEVEL}|unit)) (?=[\dA-Z])")
+_OF_LEVEL: Final = re.compile(rf"(?P<kind>(?i:{_LEVEL}|unit) |{_SHORT_LEVEL})(?=[\dA-Z])")
 _OF_RELATIVE: Final = re.compile(rf" of (?:(?:this|that|such) )?(?i:{_RELATIVE}) ?(?=\()")
-_CHAIN: Final = re.compile(rf",? (?P<kind>(?i:{_LEVEL}|section))s?:? (?=[\dA-Z])")
-_UP: Final = re.compile(rf", (?P<kind>(?i:{_LEVEL})) (?=[\dA-Z])")
+_CHAIN: Final = re.compile(rf",? (?P<kind>(?i:{_LEVEL}|section)s?:? |§ ?|{_SHORT_LEVEL})(?=[\dA-Z])")
+_UP: Final = re.compile(rf", (?P<kind>(?i:{_LEVEL}) |{_SHORT_LEVEL})(?=[\dA-Z])")
+_AGAIN: Final = re.compile(rf"(?:, (?:and |or )?| and | or )(?P<kind>(?i:{_LEVEL}) |{_SHORT_LEVEL})(?=[\dA-Z])")
+_PROGRAM: Final = re.compile(
+    r" (?:[a-z]+ )?(?:permits?|programs?|schools?|fund(?:s|ing)?|sources?|facilit(?:y|ies)|services|benefits)\b"
+)
+"""What titles of acts of Congress are known for: a ``Title V permit`` is under that of the Clean Air Act."""
+_ROMAN: Final = re.compile(r"[IVXL]+")
 _ACT_NAME: Final = re.compile(r", ((?:[A-Z][\w&'’-]* (?:(?:and|of|for) )?){1,7}Act)\b")
-_IN_BRACKETS: Final = re.compile(r",? \((?:1953|as amended|1953,? as amended)[^()]{0,40}\)|, 1953,? as amended")
-_TITLE_WORD: Final = re.compile(r"(?:[A-Z][\w.&'’-]*|(?:of|and|for|the|to|on|in|a|an)\b|\d{4}\b),? ?")
-_DOCUMENT: Final = re.compile(
-    r"(?:Acts?|Codes?|Laws?|Ordinances?|Constitution|Regulations?|Rules|Standards?|Permit|Charter"
-    r"|Statutes?|Manual|Plan"
-    r"|Agreement|Lease|Contract|Compact|Resolution)\b"
+_IN_BRACKETS: Final = re.compile(
+    r",? \((?:(?:19|20)\d\d(?:,? as amended)?|as amended)[^()]{0,40}\)"
+    r"|, (?:19|20)\d\d,? as amended| (?:19|20)\d\d(?=, )"
 )
-_ACRONYM: Final = re.compile(r"[A-Z]{3,8}\b")
-_LOWER_DOCUMENT: Final = re.compile(r"(?:(?:that|said|such) )?(?:act|constitution|charter)\b")
-_BEFORE: Final = re.compile(
-    r"((?:[A-Z][\w.&'’-]* ){1,6}(?:Code|Act|Standards?|Regulations|Reg\.|Permit|Laws?|Statutes?|Stats?\.|Ann\.)"
-    r"|(?:[A-Z]\.? ?){2,5} ?c(?:h(?:ap)?)?\. ?\d{1,4}[A-Z]{0,2}),? $"
-)
-"""The document that a section is of, before it: ``Conn. Agencies Reg. § 8``, ``M.G.L. c. 40A, § 6``."""
+_WITHIN_PART: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?P<part>\d{1,4})(?=\.\d))")
+"""A section after its part: ``40 CFR Part 60, § 60.2``."""
+_PLACED: Final = re.compile(r"\w+(?:[.:-]\w+){2}")
+"""A number of which another after it is seen to be one more: ``RCW 36.70A.070 and 36.70A.080``."""
+_REACH: Final = 24
+_SEVERAL: Final = re.compile(rf"(?i:{_LEVEL})s:? (?P<number>[\w.-]+)$")
 _CLASS: Final = re.compile(r"Class \w{1,3}, $")
-_OWN: Final = re.compile(
-    r"(?:Municipal|City|Town|Township|Village|County|Zoning|Land Use|Development) (?:[A-Z]\w+ )?(?:Code|Ordinance)"
-    r"|Code of Ordinances|Ordinance Code|^(?:Code|Ordinance|Title|Codes? and)$"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +178,16 @@ def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) ->
     if amended := _IN_BRACKETS.match(text, at):
         at = amended.end()
     chain, after = _chain(text, at, "")
-    if chain and chain[-1][0] != "section":
+    if chain and chain[0][0] != "section":
         if chain[-1][0] == "part" and body is statutes.CFR:
             chain_start = text.rindex(chain[-1][1], at, after)
             members, end = numbers(text, chain_start, chain_start, plural=True)
             found = _parts(members)
             laws = [body.part(f"Part {member.number}", title) for member in found]
+            if (within := _WITHIN_PART.match(text, end)) and within["part"] == found[-1].number:
+                further, end = numbers(text, within.start("part"), within.start("sign"), plural=True)
+                found += further
+                laws += [body.section(member.number, title) for member in further]
         else:
             found, end = [Member(anchor.start(), after, "")], after
             laws = [body.part(", ".join(f"{kind.capitalize()} {number}" for kind, number in chain), title)]
@@ -188,11 +196,11 @@ def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) ->
         at = lead.end() if lead else at
         sign = SIGN.match(text, at)
         at = sign.end() if sign else at
-        plural = sign is not None and ("s" in sign[0] or sign[0].count("§") > 1)
+        plural = ("s" in sign[0] or sign[0].count("§") > 1) if sign else bool(_PLACED.match(text, at))
         members, end = numbers(text, at, at, plural=plural or body is statutes.CFR)
         if not members or (not sign and title is None and not shape(members[0].number)):
             return (), anchor.end()
-        found = members
+        found = _parts(members) if body.name == "DCMR" else members
         laws = [
             body.part(f"Part {member.number}", title)
             if body is statutes.CFR and not shape(member.number) and not sign
@@ -208,14 +216,14 @@ def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) ->
 
 
 def _parts(members: Sequence[Member]) -> list[Member]:
-    """Parts of regulations, whose numbers have no hyphen: ``405-471`` is a range."""
+    """Those of regulations, whose numbers have no hyphen: ``405-471`` is a range."""
     found: list[Member] = []
     for member in members:
         first, hyphen, last = member.number.partition("-")
-        if hyphen and last.isdigit():
+        if hyphen and last.replace(".", "").isdigit():
             middle = member.start + len(first)
             found.append(Member(member.start, middle, first, through=last))
-            found.append(Member(middle + 1, member.end, last))
+            found.append(Member(middle + 1, member.end, last, member.labels))
         else:
             found.append(member)
     return found
@@ -292,13 +300,13 @@ def _section(text: str, anchor: re.Match[str], state: str | None) -> tuple[Seque
     if word.startswith("sub") and not shape(members[0].number):
         members = [replace(m, number=THIS, labels=(m.number, *m.labels)) for m in members]
     tail = _tail(text, end, acronyms=not shape(members[0].number))
-    before = _BEFORE.search(text, max(0, anchor.start() - 80), anchor.start())
-    of = tail.of
+    of, bare = tail.of, not shape(members[0].number)
     if of is not None and of.endswith("Act") and shape(members[0].number) == "-":
         # The act that a part of the code was made by, which is not numbered so.
         of = None
-    elif of is None and before and not _OWN.search(before[1]):
-        of = before[1]
+    elif of is None and tail.body is None:
+        of = documents.named_before(text, anchor.start())
+        of = of or (documents.enacted_before(text, anchor.start(), end) if bare else None)
     return _found(text, anchor, members, replace(tail, of=of), "section"), max(end, tail.after)
 
 
@@ -332,52 +340,70 @@ def _found(text: str, anchor: re.Match[str], members: Sequence[Member], tail: _T
 
 def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     """A title, chapter, article or part: ``subchapter I of Chapter 5 of Title 2``, ``Title 59, Chapter 2, Part 5``."""
-    kind, plural = anchor["level_kind"].lower(), bool(anchor["plural"])
-    if anchor["level_kind"].isupper() and (anchor.start() == 0 or text[anchor.start() - 1] == "\n"):
+    kind, plural = _kind(anchor[0]), anchor[0].rstrip(" :.").lower().endswith("s")
+    if anchor[0].rstrip(" :").isupper() and (anchor.start() == 0 or text[anchor.start() - 1] == "\n"):
         # A heading within the text.
         return (), anchor.end()
     if kind == "division" and _CLASS.search(text, max(0, anchor.start() - 12), anchor.start()):
         # Dangerous goods: Class 1, Division 1.1.
         return (), anchor.end()
     members, end = numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural, level=True)
-    if not members:
+    if not members or (kind == "title" and _ROMAN.fullmatch(members[0].number) and _PROGRAM.match(text, end)):
         return (), anchor.end()
+    while (again := _AGAIN.match(text, end)) and _kind(again["kind"]) == kind:
+        further, after = numbers(text, again.end(), again.start("kind"), plural=False, level=True)
+        if not further:
+            break
+        members, end = [*members, *further], after
     chain: tuple[tuple[str, str], ...] = ()
+    below: list[Member] = []
     if len(members) == 1:
         chain, end = _chain(text, end, kind)
+        if chain and (several := _SEVERAL.search(text, max(anchor.start(), end - _REACH), end)):
+            below, end = numbers(text, several.start("number"), anchor.start(), plural=True, level=True)
+            members = [replace(each, number=members[0].number) for each in below]
     tail = _tail(text, end, kind)
     end = max(end, tail.end)
     named = _ACT_NAME.match(text, end)
     members[-1] = replace(members[-1], end=end)
     raw = text[anchor.start() : end]
+    enacted = documents.enacted_before(text, anchor.start(), end) if kind in ("chapter", "title") else None
     found = []
-    for member in members:
+    for at, member in enumerate(members):
         levels = (*tail.levels, (kind, member.number), *chain)
-        law, of = None, tail.of or (named[1] if named else None)
+        if below:
+            levels = (*levels[:-1], (levels[-1][0], below[at].number))
+        law, of = None, tail.of or (named[1] if named else None) or enacted
         if tail.body:
-            words = ", ".join(f"{each.capitalize()} {number}" for each, number in levels)
-            law, levels = tail.body.part(words), ()
+            first = levels[0] if len(levels) > 1 and tail.body.titled and levels[0][0] == "title" else None
+            words = ", ".join(f"{each.capitalize()} {number}" for each, number in levels[first is not None :])
+            law = tail.body.part(words, tail.title or (first[1] if first else None))
         form = _form(tail.body) or levels[-1][0]
-        found.append(
-            Citation(member.start, member.end, raw, form, levels, (), member.through, law, None if law else of)
-        )
+        own, of = ((), None) if law else (levels, of)
+        found.append(Citation(member.start, member.end, raw, form, own, (), member.through, law, of))
     return found, max(end, tail.after)
 
 
 _READERS: Final = {
     "reporter": _reporter, "numbered": _act, "code": _code, "this": _this, "relative": _relative, "section": _section,
-    "sign": _section, "level": _level, "number": _number,
+    "sign": _section, "level": _level, "unit": _level, "number": _number,
 }  # fmt: skip
+
+
+def _kind(word: str) -> str:
+    """The kind of level that a word is for, which may be shortened or plural: ``Chs.`` is chapter."""
+    bare = word.strip(" :.").lower().removesuffix("s")
+    return _SHORTENED.get(bare, bare)
 
 
 def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], int]:
     """The levels below one, in order: ``Title 59`` is followed by ``, Chapter 2, Part 5``."""
     found: list[tuple[str, str]] = []
     rank = _RANKS.get(kind, -1)
-    while (link := _CHAIN.match(text, at)) and _RANKS[link["kind"].lower()] > rank:
-        below = link["kind"].lower()
+    while (link := _CHAIN.match(text, at)) and _RANKS[_kind(link["kind"])] > rank:
+        below = _kind(link["kind"])
         match = (NUMBER if below == "section" else LEVEL_NUMBER).match(text, link.end())
-        if match is None or (below == "section" and kind and shape(match[0])):
+        if match is None or (below == "section" and (kind or found) and shape(match[0])):
             break
         found.append((below, plain(match[0])))
         rank, at = _RANKS[below], match.end()
@@ -395,12 +421,12 @@ def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -
             return _Tail(law.end(), law.end(), levels, statutes.body_of(law["name"]), title=law["title"])
         of = _OF.match(text, at)
         above = _OF_LEVEL.match(text, of.end()) if of else _UP.match(text, at)
-        if above is None or (of is None and _RANKS[above["kind"].lower()] >= _RANKS[kind]):
+        if above is None or (of is None and _RANKS[_kind(above["kind"])] >= _RANKS[kind]):
             break
         match = LEVEL_NUMBER.match(text, above.end())
         if match is None:
             break
-        kind = above["kind"].lower()
+        kind = _kind(above["kind"])
         levels = ((kind, plain(match[0])), *levels)
         at = end = match.end()
     of = _OF.match(text, at)
@@ -411,27 +437,7 @@ def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -
         if kind in _RANKS:
             return _Tail(this.end(), this.end(), ((kind, THIS), *levels))
         return _Tail(end, this.end(), levels)
-    return _Tail(end, end, levels, None, _document(text, of.end(), acronyms))
-
-
-def _document(text: str, at: int, acronyms: bool) -> str | None:
-    """The name of the document at `at`, if there is one and it is not the code itself."""
-    if lower := _LOWER_DOCUMENT.match(text, at):
-        return lower[0]
-    end, place = None, at
-    for _ in range(16):
-        keyword = _DOCUMENT.match(text, place) or (_ACRONYM.match(text, place) if acronyms else None)
-        if keyword is not None:
-            end = keyword.end()
-            if not text.startswith(" of ", end):
-                break
-        word = _TITLE_WORD.match(text, place)
-        if word is None:
-            break
-        place = word.end()
-    if end is None or _OWN.search(text[at:end]):
-        return None
-    return text[at:end]
+    return _Tail(end, end, levels, None, documents.named_at(text, of.end(), acronyms=acronyms))
 
 
 def _form(body: Body | None) -> str | None:

@@ -6,9 +6,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-NUMBER: Final = re.compile(r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?![A-Za-z0-9])")
+NUMBER: Final = re.compile(
+    r"(?:\d{1,4}[A-Z]?:(?=\d)(?!\d\d? ?[ap]\.?m\b))?"
+    r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?![A-Za-z0-9])"
+)
+"""Of a section: ``15.3.24.090``, ``10-113``, and with a title or chapter before a colon ``40:55D-70``, ``674:33``."""
 LEVEL_NUMBER: Final = re.compile(
-    r"(?:\d{1,4}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,6}|[A-Z]\d{1,4}|[IVXLC]{1,7}(?:-?[A-Z])?|[A-Z])"
+    r"(?:\d{1,4}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,6}(?:-[A-Z])?|[A-Z]\d{1,4}|[IVXLC]{1,7}(?:-?[A-Z])?|[A-Z])"
     r"(?![A-Za-z0-9'’])"
 )
 _LABEL: Final = r"\((?:[A-Za-z]{1,2}|[ivxl]{1,6}|[IVXL]{1,6}|\d{1,3}[A-Za-z]{0,2})(?:-\d{1,2}[A-Za-z]?)?\)"
@@ -19,6 +23,9 @@ LETTER: Final = re.compile(r"[A-Z](?![\w'’])")
 _JOINT: Final = re.compile(r"(?: \[[a-z ]{1,20}\])?(?:, (?:(?:and/or|and|or) )?|;? (?:and/or|and|or|&) |, ?(?=\d))")
 _RANGE: Final = re.compile(r",? (?:to|through|thru) | ?[–—] ?| - |-(?=[(§])")
 SIGN: Final = re.compile(r"(?:§(?: ?§)?|[Ss]ections?\b|['’](?=\d)) ?")
+_PLURAL_SIGN: Final = re.compile(r"§ ?§|[Ss]ections ")
+_BARE_LAST: Final = re.compile(rf"(?:{_LABEL}){{0,8}},? of (?:the|this|that|said|[A-Z])")
+"""After the last of two bare numbers, which what they are of tells from any number: ``section 3 or 4 of this act``."""
 _ORDINAL: Final = re.compile(r"\d+(?:st|nd|rd|th)")
 UNIT: Final = re.compile(
     r"[ -]?(?:%|percent|feet|foot|ft|inch|square|sq|acres?\b|(?:calendar |business )?days?\b"
@@ -54,13 +61,18 @@ def numbers(text: str, at: int, start: int, *, plural: bool, level: bool = False
         number = plain(match[0])
         if members and shape(members[-1].number) and number.isdigit():
             # "§§ 4-41a-601 through 603": the last part alone.
-            head = re.match(r".*[.-]", members[-1].number)
+            head = re.match(r".*[.:-]", members[-1].number)
             number = (head[0] if head else "") + number
+        elif members and ":" in members[-1].number and ":" not in number:
+            # "§§ 28:12-203 to 12-207": what is before the colon once.
+            number = members[-1].number.partition(":")[0] + ":" + number
         labels, end = ((), match.end()) if level else labels_at(text, match.end())
         members.append(Member(start, end, number, labels))
         if labels:
             end = further_labels(text, members, end)
         match, start = _following(text, end, members, plural, pattern)
+        # "§ 2-1(b), and §§ 4-9, 4-11, and 4-12": a list within the list.
+        plural = plural or (match is not None and _PLURAL_SIGN.match(text, start) is not None)
     return members, end
 
 
@@ -73,20 +85,23 @@ def _following(
     joint = ranged or _JOINT.match(text, end)
     if joint is None:
         return None, end
-    sign = SIGN.match(text, joint.end())
+    # The section after a chapter is no other chapter: "Chapter 4, § 6".
+    sign = SIGN.match(text, joint.end()) if pattern is NUMBER else None
     match = pattern.match(text, sign.end() if sign else joint.end())
     if match is None or _ORDINAL.fullmatch(match[0]):
         return None, end
     alike = shape(plain(match[0])) == shape(last)
-    shortened = match[0].isdigit() and bool(shape(last)) and (plural or ranged is not None) and len(match[0]) < 4
+    shortened = not sign and match[0].isdigit() and bool(shape(last)) and len(match[0]) < 4
+    shortened = shortened and (plural or ranged is not None)
     if not (alike or shortened) or (not sign and UNIT.match(text, match.end())):
         return None, end
-    if not (plural or sign or (ranged and shape(last))):
+    listed = plural or sign or (_BARE_LAST.match(text, match.end()) if not ranged else shape(last))
+    if not listed:
         return None, end
     if ranged:
         number = plain(match[0])
         if shortened:
-            number = last[: max(last.rfind("-"), last.rfind(".")) + 1] + number
+            number = last[: max(map(last.rfind, "-.:")) + 1] + number
         members[-1] = replace(members[-1], through=number)
     return match, sign.start() if sign else match.start()
 
@@ -132,5 +147,5 @@ def plain(number: str) -> str:
 
 
 def shape(number: str) -> str:
-    """Return what separates the components of a number: a hyphen, a full stop, or nothing."""
-    return "-" if "-" in number or "–" in number else "." if "." in number else ""
+    """Return what separates the components of a number: a hyphen, a full stop, a colon, or nothing."""
+    return "-" if "-" in number or "–" in number else "." if "." in number else ":" if ":" in number else ""

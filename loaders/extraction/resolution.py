@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from loaders.extraction.citations import THIS, Citation, citations
+from loaders.extraction.enumerations import shape
 from loaders.extraction.sections import Section, Subsection
 
 _SECTION: Final = "section"
 _TRAILING: Final = re.compile(r"[.\-–]+$")
-_NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*")
+_NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*(?::(?=\d)\w+(?:[.-]\w+)*)?")
 _PIECES: Final = 8
 
 
@@ -116,7 +117,7 @@ class Index:
         found = self._numbered.get((kind, number))
         if not found:
             return None
-        placed = "." in number or "-" in number
+        placed = bool(shape(number))
         if len(found) == 1 and (placed or not scopes or scopes[-1] in self.above(found[0])):
             return found[0]
         for scope in scopes:
@@ -210,9 +211,16 @@ def numbers_in(words: str) -> frozenset[str]:
     """Return all that can be the number of a section in the words of a citation."""
     found: set[str] = set()
     for match in _NUMBERS.finditer(_folded(words)):
-        # A hyphen may be part of a number, or stand between two: 10-101-10-110.
-        pieces = match[0].split("-")[:_PIECES]
-        found.update("-".join(pieces[at:end]) for at in range(len(pieces)) for end in range(at + 1, len(pieces) + 1))
+        # A colon may be part of a number, or of the words before it.
+        for whole in {match[0], *match[0].split(":")}:
+            # A hyphen may be part of a number, or stand between two: 10-101-10-110.
+            pieces = whole.split("-")[:_PIECES]
+            found.update(
+                "-".join(pieces[at:end]) for at in range(len(pieces)) for end in range(at + 1, len(pieces) + 1)
+            )
+    # Of a list what is before the colon may be said once.
+    before = {each.partition(":")[0] for each in found if ":" in each}
+    found.update([f"{title}:{each}" for title in before for each in found if ":" not in each])
     return frozenset(_folded(each) for each in found)
 
 

@@ -34,6 +34,11 @@ class Body:
     sign: bool = True
     """Whether its sections have the sign: ``MCL 125.3101`` has not."""
 
+    @property
+    def titled(self) -> bool:
+        """Whether its chapters, parts and sections count within its titles: ``33 U.S.C. § 1251``."""
+        return self.scheme in ("usc", "cfr") or self.name == "DCMR"
+
     def section(self, number: str, title: str | None = None) -> Law:
         """Return one of its sections; `title` goes before it where sections count within a title."""
         name = f"{title} {self.name}" if title else self.name
@@ -88,7 +93,8 @@ _NAMED: Final = {
     "NCGS": ("nc", "North Carolina General Statutes", True), "RSA": ("nh", "New Hampshire Revised Statutes", True),
     "RSMo": ("mo", "Missouri Revised Statutes", True), "KRS": ("ky", "Kentucky Revised Statutes", True),
     "CGS": ("ct", "Connecticut General Statutes", True), "WSA": ("wi", "Wisconsin Statutes", True),
-    "DCMR": ("dc", "DCMR", True),
+    "DCMR": ("dc", "DCMR", True), "ORC": ("oh", "Ohio Code", True), "TCA": ("tn", "Tennessee Code", True),
+    "NMSA": ("nm", "New Mexico Statutes", True), "RIGL": ("ri", "Rhode Island General Laws", True),
 }  # fmt: skip
 """How the codes of states are called for short: the letters, with or without their full stops."""
 
@@ -98,9 +104,17 @@ _STATE: Final = "|".join(
 )
 _KIND: Final = r"(?:(?:Code|Statutes?|Laws|Regulations)\b|Stats?\.)(?:\s+Ann(?:otated\b|\.|\b))?"
 _SUBJECTS: Final = r"(?:(?:[A-Z][a-z'’]+\.?|and|&)\s+){0,4}?"
-NAME: Final = rf"(?:State\s+of\s+)?(?:{_STATE})\s+{_SUBJECTS}{_KIND}|{_SHORT}"
+_OF: Final = rf"{_KIND}\s+of\s+(?:the\s+)?(?:State\s+of\s+)?"
+_OF_STATE: Final = rf"(?:(?:[A-Z][a-z]+\.?|and|&)\s+){{0,4}}?{_OF}(?:{_STATE})\b(?:,?\s+Annotated)?"
+_LETTERS_AFTER: Final = r"\s+\([A-Z.]{2,8}\)"
+NAME: Final = rf"(?:(?:State\s+of\s+)?(?:{_STATE})\s+{_SUBJECTS}{_KIND}|{_OF_STATE}|{_SHORT})(?:{_LETTERS_AFTER})?"
 """Pattern of what a state's law is called by."""
 _NAME: Final = re.compile(rf"(?:State\s+of\s+)?(?P<state>{_STATE})\s+(?P<subject>{_SUBJECTS})(?P<kind>{_KIND})")
+_NAME_OF: Final = re.compile(
+    rf"(?P<subject>.*?)(?=(?P<kind>[A-Z]\w+\.?\s)){_OF}(?P<state>{_STATE})(?:,?\s+Annotated)?", re.DOTALL
+)
+_CALLED: Final = {"Washington Code": "RCW", "Georgia Code": "OCGA"}
+"""Of the codes that are also called by their letters, what those are."""
 _PLAIN: Final = frozenset({"", "Official", "Revised", "General", "Compiled", "Consolidated"})
 FEDERAL: Final = r"(?:United\s+States|U\.\s?S\.)\s+Code|U\.\s?S\.\s?C\.(?:\s?A\.)?|USCA?\b"
 FEDERAL_REGULATIONS: Final = r"C\.\s?F\.\s?R\b\.?|CFR\b|Code\s+of\s+Federal\s+Regulations(?:\s+\(CFR\))?"
@@ -122,17 +136,22 @@ def body_of(name: str) -> Body | None:
         return USC
     if re.fullmatch(FEDERAL_REGULATIONS, name):
         return CFR
+    name = re.sub(rf"{_LETTERS_AFTER}$", "", name)
     letters = re.sub(r"[.\s]", "", name)
     if letters in _NAMED:
-        state, called, sign = _NAMED[letters]
-        return Body(f"us-{state}", "regulations" if letters == "DCMR" else "code", called, sign)
-    if match := _NAME.fullmatch(name):
+        return _by_letters(letters)
+    if match := _NAME.fullmatch(name) or _NAME_OF.fullmatch(name):
         called = " ".join(match["state"].split())
         state = _SHORTENED.get(called.replace(". ", "."), called)
         subject = " ".join(_WORDS.get(word.replace("’", "'"), word) for word in match["subject"].split())
         kind = match["kind"].split()[0]
         return _of_state(state, STATES[state], subject, _WORDS.get(kind, kind))
     return None
+
+
+def _by_letters(letters: str) -> Body:
+    state, called, sign = _NAMED[letters]
+    return Body(f"us-{state}", "regulations" if letters == "DCMR" else "code", called, sign)
 
 
 def _of_state(state: str, letters: str, subject: str, kind: str) -> Body:
@@ -146,7 +165,8 @@ def _of_state(state: str, letters: str, subject: str, kind: str) -> Body:
     scheme = "regulations" if kind == "Regulations" or "Admin" in subject else "code"
     # Annotated or not, it is the same code; "Compiled" and the like tell no two codes of a state apart either.
     words = [state, *([subject] if subject and (subject not in _PLAIN or kind != "Code") else []), kind]
-    return Body(jurisdiction, scheme, " ".join(words))
+    called = " ".join(words)
+    return _by_letters(_CALLED[called]) if called in _CALLED else Body(jurisdiction, scheme, called)
 
 
 def act_of(match: re.Match[str], state: str | None) -> tuple[str, Law]:

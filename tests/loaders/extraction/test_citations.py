@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders.extraction.citations import Citation, citations
-from loaders.extraction.resolution import Index, members, resolve, subsection
+from loaders.extraction.resolution import Index, members, numbers_in, numbers_of, resolve, subsection
 from loaders.zoning.model import Section, Subsection
 
 
@@ -66,6 +66,25 @@ def test_each_of_the_fourteen_patterns_is_read(form: str, text: str, expected: l
         ("paragraph (2) of § 8-101(a)", ["section 8-101(a)(2)"]),
         ("Act 207 of the Public Acts of 1921", ["Public Act 207 of 1921"]),
         ("20 DCMR 700.1 et seq.", ["20 DCMR § 700.1"]),
+        ("6-B DCMR §§ 809-810", ["6-B DCMR § 809", "6-B DCMR § 810"]),
+        ("16 DCMR Ch. 1", ["16 DCMR Chapter 1"]),
+        ("40 CFR Part 60, § 60.2", ["40 C.F.R. Part 60", "40 C.F.R. § 60.2"]),
+        ("see ch. 4, § 6", ["chapter 4|section 6"]),
+        ("§ 6 of ch. 4; § 6, Ch. 4", ["chapter 4|section 6", "chapter 4|section 6"]),
+        ("Tit. 5, ch. 3, art. II", ["title 5|chapter 3|article II"]),
+        ("Title 5, Chapters 3 and 4", ["title 5|chapter 3", "title 5|chapter 4"]),
+        ("Unit A of Chapter 14 of Title 2", ["title 2|chapter 14|unit A"]),
+        ("Chapter 5 or Chapter 6 of Title 20 DCMR", ["20 DCMR Chapter 5", "20 DCMR Chapter 6"]),
+        ("section 5 or 6 of the Clean Air Act", ["section 5 of Clean Air Act", "section 6 of Clean Air Act"]),
+        (
+            "§ 2-1(b), and §§ 4-9(1), 4-11, and 4-12",
+            ["section 2-1(b)", "section 4-9(1)", "section 4-11", "section 4-12"],
+        ),
+        ("§§ 28:2A-103(a) to 2A-107", ["section 28:2A-103(a)", "section 28:2A-107"]),
+        ("Public Law 97-377, § 155", ["Pub. L. 97-377", "section 155 of Public Law 97-377"]),
+        ("the Act of May 3, 1890, Chapter 12", ["chapter 12 of Act of May 3, 1890"]),
+        ("(ch. 7, 26 Stat. 492)", ["chapter 7 of 26 Stat. 492"]),
+        ("Article II of the amended compact", ["article II of amended compact"]),
     ],
 )
 def test_what_a_citation_is_of_may_stand_before_it_or_behind(text: str, expected: list[str]) -> None:
@@ -88,6 +107,15 @@ def test_what_a_citation_is_of_may_stand_before_it_or_behind(text: str, expected
             "Texas Local Government Code § 21.03",
         ),
         (("Mich. Comp. Laws § 12.31", "MCL 12.31"), "MCL 12.31"),
+        (("N.J.S.A. 40:55D-1 et seq.", "N.J. Stat. Ann. § 40:55D-1"), "New Jersey Statutes § 40:55D-1"),
+        (("RSA 674:33", "N.H. Rev. Stat. Ann. § 674:33"), "New Hampshire Revised Statutes § 674:33"),
+        (
+            ("RCW 36.70A.070", "Revised Code of Washington 36.70A.070", "Revised Code of Washington (RCW) 36.70A.070",
+             "Wash. Rev. Code § 36.70A.070", "Section 36.70A.070 of the Revised Code of Washington"),
+            "RCW 36.70A.070",
+        ),
+        (("Va. Code Ann. § 15.2-2286", "Code of Virginia, § 15.2-2286"), "Virginia Code § 15.2-2286"),
+        (("O.C.G.A. § 36-66-4", "Official Code of Georgia Annotated § 36-66-4"), "O.C.G.A. § 36-66-4"),
     ],
 )  # fmt: skip
 def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence[str], law: str) -> None:
@@ -95,7 +123,8 @@ def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence
 
 
 @pytest.mark.parametrize(
-    "text", ["M.G.L. c. 40A, § 6", "MGL ch. 40A § 6", "N.Y. Town Law § 261", "the General Statutes, § 8-2"]
+    "text",
+    ["M.G.L. c. 40A, § 6", "MGL ch. 40A § 6", "M.G.L. ch. 40A", "N.Y. Town Law § 261", "the General Statutes, § 8-2"],
 )
 def test_a_section_of_a_law_that_is_not_known_is_none_of_the_code(text: str) -> None:
     assert [each.internal for each in citations(text)] == [False]
@@ -111,6 +140,8 @@ def test_a_section_of_a_law_that_is_not_known_is_none_of_the_code(text: str) -> 
         "version 3.2 of $10.5.3 million",
         "Section and article without numbers",
         "sections 2nd and 3rd",
+        "the source has a Title V operating permit",
+        "Unit 5 of the building, at pt. and art. fairs",
     ],
 )
 def test_what_is_no_citation_is_none(text: str) -> None:
@@ -158,6 +189,8 @@ DISTRICT = Index(
         section("8-201", "8|2|I"),
         section("8|3", "8", "chapter"),
         section("8|3|I", "8|3", "subchapter"),
+        section("8|3|A", "8|3", "unit"),
+        section("8:2A-301", "8|3|A"),
         section("8-301", "8|3|I"),
     ],
     codes=["D.C. Official Code"],
@@ -179,6 +212,8 @@ DISTRICT = Index(
         (DISTRICT, "subchapter I of this chapter", "8-301", "8|3|I"),
         (DISTRICT, "Chapter 2 of this title", "8-301", "8|2"),
         (DISTRICT, "subchapter I", "8-201", "8|2|I"),
+        (DISTRICT, "Unit A of Chapter 3 of Title 8", "8-201", "8|3|A"),
+        (DISTRICT, "§ 8:2A-301(a)", "8-201", "8:2A-301"),
         (DISTRICT, "D.C. Official Code § 8-201", None, "8-201"),
         (DISTRICT, "Utah Code § 8-201", None, None),
     ],
@@ -204,6 +239,12 @@ def test_labels_name_a_subsection_from_where_the_citation_stands() -> None:
     assert subsection(citations("paragraph (1) of this subsection")[0], own, 60) is None
 
 
+@pytest.mark.parametrize("words", ["see:8-301", "§ 8:2A-301", "§§ 8:2A-299 to 2A-301", "§§ 8-201-8-301"])
+def test_the_numbers_in_words_are_those_of_the_sections_they_cite(words: str) -> None:
+    key = "8:2A-301" if "2A" in words else "8-301"
+    assert numbers_of(DISTRICT.sections[key]) <= numbers_in(words)
+
+
 PIECES = st.sampled_from(
     [
         "§",
@@ -212,6 +253,8 @@ PIECES = st.sampled_from(
         "sections ",
         "3",
         "10-113",
+        "28:2A-1",
+        "ch. ",
         "15.1.04.010",
         "(a)",
         "(1)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -113,17 +113,19 @@ def target_of(path: str) -> Target:
     return ("§", path[1:].split("|")[0]) if path.startswith("§") else tuple(path.split("|"))
 
 
-def targets(found: Sequence[Citation], key: str, index: Index) -> Iterator[tuple[Citation, Target]]:
+def targets(text: str, key: str, index: Index) -> Iterator[tuple[Citation, Target]]:
     """What the citations that the markup also marks are of: sections and levels of the D.C. Code, and D.C. laws.
 
     Of a section whose number has been cited, the markup does not mark more subsections: ``§ 8-807(b) and (c)``.
+    It marks few of ``this chapter``, which are left out.
     """
-    before: Citation | None = None
+    found: list[Citation] = []
+    for each in citations(text, "DC"):
+        if found and (each.raw, each.levels) == (found[-1].raw, found[-1].levels) and text[each.start] == "(":
+            found[-1] = replace(found[-1], end=each.end)
+        else:
+            found.append(each)
     for each in found:
-        again = before is not None and each.levels == before.levels and each.start - before.end < len(", and § ")
-        before = each
-        if again and each.levels and each.levels[-1][0] == "section":
-            continue
         if each.form == "dc law" and each.law is not None:
             yield each, ("law", each.law.citation)
         elif each.law is not None and each.law.citation.startswith("D.C. Official Code § "):
@@ -134,6 +136,8 @@ def targets(found: Sequence[Citation], key: str, index: Index) -> Iterator[tuple
 
 def levels(citation: Citation, key: str, index: Index) -> Target:
     found: list[str] = []
+    if citation.levels[0][0] != "title" and (resolved := resolve(citation, index, key)):
+        return tuple(resolved.split("|"))
     for kind, number in citation.levels:
         if number == THIS:
             found = next((above.split("|") for above in index.above(key) if index.kinds[above] == kind), [])
@@ -150,7 +154,7 @@ def test_citations_agree_with_the_markup_of_the_dc_code(shared: Path) -> None:
     marked = hit = made = right = 0
     misses: dict[str, list[str]] = defaultdict(list)
     for section in sections:
-        ours = list(targets(citations(section.text, "DC"), section.key, index))
+        ours = list(targets(section.text, section.key, index))
         gold = [
             (each, target_of(each.path) if each.path else ("law", each.document or "")) for each in section.citations
         ]
