@@ -7,6 +7,7 @@ the summary of a part is stale or missing; so whatever changes makes the summari
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -118,7 +119,7 @@ class Hierarchy:
     """The tree of one municipality; `put` keeps it in step with the summaries that are written."""
 
     def __init__(self, sections: Iterable[Section], summaries: Iterable[Summary]) -> None:
-        listed = sorted(sections, key=lambda section: (section.position, section.number, section.iri))
+        listed = sorted(sections, key=lambda section: (section.position, _natural(section.number), section.iri))
         self.sections = {section.iri: section for section in listed}
         self.children: dict[str, list[str]] = defaultdict(list)
         self.roots: list[str] = []
@@ -267,6 +268,12 @@ def _summary(row: Sequence[Term | None]) -> Summary:
         text_of(prompt),
         frozenset(text_of(inputs).split()),
     )
+
+
+def _natural(number: str) -> list[tuple[bool, int, str]]:
+    """Return what numbers are ordered by so that 9 comes before 10."""
+    parts = re.findall(r"\d+|\D+", number)
+    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def _number(term: Term | None) -> int:

@@ -249,8 +249,9 @@ def _reading(sentence: _Sentence, place: int) -> _Reading:
     found = _named_with(sentence, place)
     reading = _Reading([(one.type, text[one.start : one.end]) for one in found])
     if lead is not None:
-        side = next((one.type for one in (*found, *sentence.dimensions) if one.type.endswith("-setback")), None)
-        if lead.type.type == "setback" and side is not None:
+        sides = (one.type for one in (*found, *sentence.dimensions) if one.type.endswith("-setback"))
+        side = next(sides, None) if lead.type.type == "setback" else None
+        if side is not None:
             words = text[sentence.start : each.start].strip(" ,")
             reading = _Reading([(side, f"{lead.raw} {words}")], listed=True)
         elif (not found or not sentence.says) and takes(lead.type.type, each.unit):

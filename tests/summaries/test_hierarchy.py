@@ -80,6 +80,13 @@ def test_a_tree_that_is_kept_is_the_one_that_is_stored(kg: KnowledgeGraph, monke
     assert own.value in agree(again=True).sections
 
 
+def test_sections_of_one_place_are_in_the_order_of_their_numbers() -> None:
+    numbers = ["13", "5", "100A", "5A", "14"]
+    sections = [hierarchy.Section(f"urn:{each}", "urn:g", each, "", 1, None, 0, None) for each in numbers]
+    tree = hierarchy.Hierarchy(sections, ())
+    assert [tree.sections[root].number for root in tree.roots] == ["5", "5A", "13", "14", "100A"]
+
+
 def test_what_commits_have_changed_is_told_as_far_as_they_are_recorded(kg: KnowledgeGraph) -> None:
     first, note = kg.store.statistics().generation, NamedNode(f"{BASE}graph/user/note")
     for number in range(2):

@@ -76,6 +76,13 @@ def test_a_use_is_found_by_other_words_for_it_and_the_answer_says_so(kg, words, 
     assert found.notes == [f"use: {words!r} was taken for {use}."]
 
 
+def test_capitals_and_hyphens_alone_are_not_told_as_other_words(kg):
+    assert kg_query_permissions(kg, **BEND, use="dUPLEX").notes == kg_query_permissions(kg, **BEND, use="Duplex").notes
+    told = list[str]()
+    types_named("lot area", ["lot-area"], Place("", "There", ()), told)
+    assert told == []
+
+
 def test_uses_that_the_law_tells_apart_are_never_one():
     uses = (
         "single-family dwelling, duplex, accessory dwelling unit, townhouses, apartments, mobile home, boarding house"
@@ -122,6 +129,28 @@ def test_a_comparison_shows_each_name_that_a_use_has_and_says_that_they_may_mean
         compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="brewery")
 
 
+def test_a_comparison_for_one_use_has_no_standards_that_are_for_others(kg):
+    both = [{"municipality": "Upper Lot", "state": "UT"}, {"municipality": "Nether Lot", "state": "UT"}]
+    for place, acres in zip(both, (1, 2), strict=True):
+        uses = [{"district": "R", "use": use, "permission": "P"} for use in ("Duplex", "Mansion")]
+        kg_ingest_use_permissions(kg, **place, permissions=uses)
+        for number, use in enumerate(("duplexes", "Mansion", "corner lots")):
+            content = f"In the R district, the minimum lot area for {use} is {acres + 4 * number} acres."
+            section = {"section_id": str(number), "title": "R District", "level": 1}
+            kg_ingest_code_section(kg, **place, **section, raw_content=content)
+    names = ["Upper Lot, UT", "Nether Lot, UT"]
+
+    def bounds(use: str | None) -> list[tuple[float | None, str | None, float | None, str | None]]:
+        (row,) = compare_zoning(kg, names, use=use, standard_type="lot area").standards
+        return [(cell.lowest, cell.lowest_for, cell.highest, cell.highest_for) for cell in row.places]
+
+    assert bounds(None) == [(1, "duplexes", 9, "corner lots"), (2, "duplexes", 10, "corner lots")]
+    assert bounds("Mansion") == [(5, "Mansion", 9, "corner lots"), (6, "Mansion", 10, "corner lots")]
+    assert bounds("two-family house") == [(1, "duplexes", 9, "corner lots"), (2, "duplexes", 10, "corner lots")]
+    notes = compare_zoning(kg, names, use="Duplex", standard_type="lot area").notes
+    assert notes == ["Standards for other uses are left out: Mansion."]
+
+
 # What is not recorded
 
 
@@ -130,6 +159,7 @@ def test_a_use_that_is_not_recorded_is_not_told_to_be_prohibited(kg):
         kg_query_permissions(kg, **BEND, use="brewery")
     found = kg_query_permissions(kg, **BEND, district="R-1", use="stable")
     assert (found.permissions, found.meta.total) == ([], 0)
+    assert found.notes[-2] == "In other districts something is recorded of it: R2."
     assert found.notes[-1] == (
         "No permission is recorded for this, which does not say that there is none; that is no prohibition."
     )

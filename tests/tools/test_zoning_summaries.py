@@ -189,11 +189,9 @@ def test_a_build_takes_sentences_of_the_law_even_where_a_chat_endpoint_is_config
 def test_what_an_answer_names_can_be_asked_for_again_by_key_or_iri(town):
     kg_build_summaries(town, **HERE)
     found = kg_search_by_topic(town, **HERE, query="fences of wood")
-    named = [
-        *found.results,
-        *found.plain_search_otherwise,
-        *(each for step in found.reasoning for each in step.candidates),
-    ]
+    for each in (each for step in found.reasoning for each in step.candidates):
+        assert kg_rebuild_summary(town, **HERE, section_id=each.section_id).section_id == each.section_id
+    named = [*found.results, *found.plain_search_otherwise]
     assert named
     for each in named:
         assert each.iri == iri(each.section_id)
@@ -282,3 +280,5 @@ def test_an_agent_may_write_what_is_above_before_what_is_below_and_it_is_stale_t
     assert early.notes[0].startswith("the summary of 7.1.1 Height is missing")
     pending = kg_build_summaries(town, **HERE, mode="agent", limit=20).pending
     assert {each.section_id: (each.state, each.ready) for each in pending}["7.1"] == ("stale", False)
+    for each in pending:  # what is not ready cannot be summarized yet: its parts are not there to be read
+        assert [each.instructions is None, each.source is None, each.inputs_sha256 is None] == [not each.ready] * 3

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
@@ -27,6 +28,7 @@ from kg.tools.zoning.names import (
     matching,
     missing,
     natural,
+    spelt,
     types_named,
     vocabulary,
 )
@@ -44,9 +46,10 @@ SELECT ?rule ?district ?use ?level ?raw WHERE {
 }"""
 
 STANDARDS: Final = """
-SELECT ?rule ?district ?type ?bound ?number ?unit ?raw WHERE {
+SELECT ?rule ?district ?type ?bound ?number ?unit ?raw ?applies WHERE {
   VALUES ?district { $districts } ?rule kg:district ?district ; kg:standardType ?type ; kg:rawValue ?raw
   OPTIONAL { ?rule kg:bound ?bound }
+  OPTIONAL { ?rule kg:appliesTo ?applies }
   OPTIONAL { ?rule kg:quantity ?quantity . ?quantity qudt:numericValue ?number ; qudt:hasUnit ?unit }
 }"""
 
@@ -78,10 +81,12 @@ class StandardCell(Lean):
     lowest: float | None = None
     lowest_recorded: str | None = Field(None, description="Number and unit, where recorded in another")
     lowest_in: str | None = None
+    lowest_for: str | None = Field(None, description="What it applies to, where it is not for all")
     median: float | None = None
     highest: float | None = None
     highest_recorded: str | None = None
     highest_in: str | None = None
+    highest_for: str | None = None
     districts: int
     not_numbers: list[str] | None = None
     rules: list[str]
@@ -115,7 +120,7 @@ def compare_zoning(
     """Put municipalities side by side: where each permits a use, and how high its standards are.
 
     Use to compare places; uses are the same by name only. Returns uses with the districts by level, standards with
-    lowest, median and highest value in one unit, and the IRIs of rules.
+    lowest, median and highest value in one unit, and the IRIs of rules. With `use`, standards for other uses are out.
     Example: compare_zoning(municipalities=["Quarry Bend, UT", "Lower Quill, CT"], use="duplex",
     standard_type="height").
     Next: `kg_query_permissions`, `kg_query_standards` for the evidence.
@@ -131,7 +136,9 @@ def compare_zoning(
     reader.ran.clear()
     uses = [] if use is None and standard_type is not None else _uses(reader, places, known, use, notes)
     standards = (
-        [] if standard_type is None and use is not None else _standards(reader, places, known, standard_type, notes)
+        []
+        if standard_type is None and use is not None
+        else _standards(reader, places, known, standard_type, use, notes)
     )
     for place, words in zip(places, known, strict=True):
         if not words.districts:
@@ -217,18 +224,44 @@ class _Value(NamedTuple):
     """Its words; of a number those in another unit, else nothing."""
     district: str
     rule: str
+    applies_to: str | None
+
+
+def _other_uses(places: Sequence[Place], known: Sequence[Vocabulary], use: str | None) -> Callable[[str], bool]:
+    """Return what tells whether a standard that applies to so and so is for another use than `use`."""
+    if use is None:
+        return lambda applies_to: False
+    wanted = _wanted_uses(clean_text("use", use, 300), places, known)
+    uses = [each.choice for words in known for each in words.uses.values()]
+
+    @cache
+    def other(applies_to: str) -> bool:
+        named = {folded(choice.label) for choice in spelt(applies_to, uses)}
+        return bool(named) and not named & wanted
+
+    return other
 
 
 def _standards(
-    reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], asked: str | None, notes: list[str]
+    reader: Reader,
+    places: Sequence[Place],
+    known: Sequence[Vocabulary],
+    asked: str | None,
+    use: str | None,
+    notes: list[str],
 ) -> list[StandardRow]:
+    for_another, left_out = _other_uses(places, known, use), set[str]()
     found: list[tuple[Place, tuple[str, str], float | None, str, _Value]] = []
     units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for place, words in zip(places, known, strict=True):
         for row in _rows(reader, f"standards in {place.name}", STANDARDS, words):
+            applies_to = text_of(row["applies"]) if "applies" in row else None
+            if applies_to is not None and for_another(applies_to):
+                left_out.add(applies_to)
+                continue
             key = code_of(iri_of(row["type"])), code_of(iri_of(row["bound"])) if "bound" in row else ""
             code = words.districts[iri_of(row["district"])].code
-            value = _Value(None, text_of(row["raw"]), code, iri_of(row["rule"]))
+            value = _Value(None, text_of(row["raw"]), code, iri_of(row["rule"]), applies_to)
             if "number" not in row:
                 found.append((place, key, None, "", value))
                 continue
@@ -257,6 +290,8 @@ def _standards(
         )
     order = sorted(cells, key=lambda key: (-len(cells[key]), key))
     notes.extend(_told(order, units))
+    if left_out:
+        notes.append(f"Standards for other uses are left out: {listed(sorted(left_out, key=natural))}.")
     return [
         StandardRow(
             standard_type=kind,
@@ -304,10 +339,12 @@ def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:
         lowest=low.number,
         lowest_recorded=low.recorded or None,
         lowest_in=low.district,
+        lowest_for=low.applies_to,
         median=median,
         highest=high.number,
         highest_recorded=high.recorded or None,
         highest_in=high.district,
+        highest_for=high.applies_to,
         districts=districts,
         not_numbers=words[:5] or None,
         rules=list(dict.fromkeys((low.rule, high.rule))),

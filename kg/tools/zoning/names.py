@@ -167,6 +167,8 @@ def taken_for(argument: str, text: str, found: Sequence[Choice]) -> str | None:
     names = list(dict.fromkeys(names))
     if all(text in choice.names for choice in found):
         return None
+    if len(found) == 1 and text.casefold() in map(str.casefold, found[0].names):
+        return None
     return f"{argument}: {text!r} was taken for {listed(names)}."
 
 
@@ -227,7 +229,7 @@ def types_named(text: str, codes: Sequence[str], place: Place, notes: list[str])
     found = {code for code in codes if words and words <= _standard_words(folded(code).split())}
     if not found:
         raise NotFoundError(missing("standard_type", wanted, sorted(codes), place.shown))
-    if found != {wanted}:
+    if {folded(code) for code in found} != {folded(wanted)}:
         notes.append(f"standard_type: {wanted!r} was taken for {', '.join(sorted(found))}.")
     return found, bound
 

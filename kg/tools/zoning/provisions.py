@@ -15,6 +15,7 @@ from kg.store.protocol import Term
 from kg.tools.budget import Lean
 from kg.tools.hydration import code_of
 from kg.tools.model import Result
+from kg.tools.names import listed
 from kg.tools.reading import Reader, bounded_page, iri_of, page_of, text_of
 from kg.tools.zoning.names import (
     DistrictName,
@@ -169,6 +170,8 @@ def kg_query_permissions(
         for each in permissions
     )
     if not total:
+        if use is not None and district is not None:
+            notes += _in_other_districts(reader, words, uses)
         notes.append(_nothing(place, "permission", bool(words.uses)))
     return reader.finish(
         PermissionResult(municipality=place.name, state=place.short_state, permissions=permissions, notes=notes),
@@ -343,6 +346,15 @@ def _at_odds(said: Iterable[tuple[Sequence[str | None], str, RuleEvidence]]) -> 
     return (
         [f"What is recorded differs by its source ({'; '.join(odd[:SHOWN_ODDS])}{more}); see evidence."] if odd else []
     )
+
+
+def _in_other_districts(reader: Reader, words: Vocabulary, uses: Mapping[str, object]) -> list[str]:
+    """Return what to tell of uses of which nothing is recorded in the districts that were asked for."""
+    found = {
+        each.district for each in _found(reader, "permissions", PERMISSIONS, words.districts) if each.about in uses
+    }
+    codes = [known.code for iri, known in words.districts.items() if iri in found]
+    return [f"In other districts something is recorded of it: {listed(codes)}."] if codes else []
 
 
 def _other_name(code: str, name: str) -> str | None:

@@ -217,7 +217,8 @@ def kg_query_section(
         result.notes.append(f"The text goes on: pass text_from={start + len(shown_text)}.")
     result.notes += _standing(tree, iri, result.status)
     if children and not include_children and not text:
-        result.notes.append(f"It only groups {len(children)} parts: include_children=true lists them.")
+        grouped = f"{len(children)} parts" if len(children) > 1 else "one part"
+        result.notes.append(f"It only groups {grouped}: include_children=true lists them.")
     following = page_of(children, offset, limit) if include_children else None
     return reader.finish(result, total=len(children) if include_children else 1, next_offset=following)
 

@@ -86,6 +86,8 @@ def test_the_lines_of_a_list_are_what_its_heading_says() -> None:
         ("floor-area", "Twin home"),
         ("floor-area", "Townhome"),
     ]
+    text = "Minimum living space shall be provided as follows:\nDuplex, 900 square feet, each side."
+    assert [(each.type, each.applies_to) for each in standards(section(text), KNOWN)] == [("floor-area", "Duplex")]
 
 
 def test_what_says_where_a_limit_holds_is_no_limit() -> None:
