@@ -34,6 +34,9 @@ UNIT: Final = re.compile(
     r"|spaces?\b|times\b|gallons?\b|pounds?\b|miles?\b)",
     re.IGNORECASE,
 )
+_WORD_AFTER: Final = re.compile(r" (?!(?:of|and|or)\b)\w")
+_WHOLE: Final = 4
+"""Digits from which a number after others is not what is last in one: ``§§ 900.10, 1000`` but ``§§ 4-601, 603``."""
 _MEMBERS: Final = 200
 """Members of one list that are read: no law cites more together."""
 
@@ -59,7 +62,7 @@ def numbers(text: str, at: int, start: int, *, plural: bool, level: bool = False
     end = at
     while match is not None and len(members) < _MEMBERS:
         number = plain(match[0])
-        if members and shape(members[-1].number) and number.isdigit():
+        if members and shape(members[-1].number) and number.isdigit() and len(number) < _WHOLE:
             # "§§ 4-41a-601 through 603": the last part alone.
             head = re.match(r".*[.:-]", members[-1].number)
             number = (head[0] if head else "") + number
@@ -91,7 +94,11 @@ def _following(
     if match is None or _ORDINAL.fullmatch(match[0]):
         return None, end
     alike = shape(plain(match[0])) == shape(last)
-    shortened = not sign and match[0].isdigit() and bool(shape(last)) and len(match[0]) < 4
+    if plural and not ranged and {shape(match[0]), shape(last)} == {"", "."}:
+        # Of regulations whole chapters are listed with sections: "§§ 108, 900.7, and 1000 of 18 DCMR".
+        least = 3 if last.isdigit() else _WHOLE
+        alike = len(last if last.isdigit() else match[0]) >= least and not _WORD_AFTER.match(text, match.end())
+    shortened = not sign and match[0].isdigit() and bool(shape(last)) and len(match[0]) < _WHOLE
     shortened = shortened and (plural or ranged is not None)
     if not (alike or shortened) or (not sign and UNIT.match(text, match.end())):
         return None, end

@@ -121,6 +121,7 @@ FEDERAL_REGULATIONS: Final = r"C\.\s?F\.\s?R\b\.?|CFR\b|Code\s+of\s+Federal\s+Re
 
 ACTS: Final = (
     r"(?P<public_law>(?:Pub(?:lic\s+|\.\s?)L(?:aw\b|\.)|P\.\s?L\.)\s?(?:No\.\s?)?(?P<pl>\d{1,3}[-\u2013]\d{1,4}))"
+    r"|(?P<il>(?P<il_number>\d{1,3}\s+ILCS\s+\d{1,4}/\d[\w.-]*\w))"
     r"|(?P<dc>D\.\s?C\.\s+(?P<dc_kind>Law|Act)\s+(?P<dc_number>\d{1,3}[A-Z]?-\d{1,4}))"
     r"|(?P<public_act>(?:Public\s+Act|P\.\s?A\.|PA)\s+(?:No\.\s?)?(?P<pa>\d{1,4})\s+of\s+(?P<pa_year>\d{4})"
     r"|(?P<year_first>\d{4})\s+(?:Public\s+Act|P\.\s?A\.|PA)\s+(?:No\.\s?)?(?P<number_last>\d{1,4})"
@@ -173,6 +174,8 @@ def act_of(match: re.Match[str], state: str | None) -> tuple[str, Law]:
     """Return the form and the law of a match of `ACTS`, cited in a code of a municipality of `state`."""
     if match["public_law"]:
         return "public law", Law("us", "public-law", f"Pub. L. {match['pl'].replace(chr(0x2013), '-')}")
+    if match["il"]:
+        return "state code", Law("us-il", "code", " ".join(match["il_number"].split()))
     if match["dc"]:
         return "dc law", Law("us-dc", match["dc_kind"].lower(), f"D.C. {match['dc_kind']} {match['dc_number']}")
     jurisdiction = f"us-{state.lower()}" if state else "us"
