@@ -175,6 +175,8 @@ class _Descending:
         layout = self.layout()
         found = {each.iri: each for each in self.searched(len(self.units))}
         texts = [found.get(section) for section in layout]
+        if found and not any(each.bm25 for each in found.values()):
+            self.notes.append("No section has a word of the query: these are the nearest in meaning, however far.")
         self.scored_by, scores = by_evidence(self.kg, self.municipality, self.question, list(layout.values()), texts)
         best = {section: (score, section) for section, score in zip(layout, scores, strict=True)}
         for section in reversed(layout):

@@ -69,6 +69,12 @@ _RATE_OF: Final = re.compile(
     re.IGNORECASE,
 )
 """``one space is required for every three homes``: without it the number of spaces says nothing."""
+_PER: Final = re.compile(
+    r"\)?(?: (?:shall be|is|are|must be))?(?: (?:required|provided))? per (?P<what>[a-z][a-z -]{2,40}?)"
+    r"(?= shall\b| is\b| are\b| must\b| may\b| within\b| in\b| at\b| and\b| plus\b|[.,;:()\n]|$)",
+    re.IGNORECASE,
+)
+"""``two spaces per dwelling unit``: without it they would be for all of them together."""
 _PAUSE: Final = re.compile(r"[,;]")
 _OF_WHAT: Final = re.compile(
     r" of (?:an? |any |the |all |each )?(?P<what>[a-z][a-z -]{2,40}?)(?= is\b| shall\b| are\b| must\b"
@@ -381,6 +387,8 @@ def _applies_to(sentence: _Sentence, place: int, stop: int, raw_type: str, liste
     text, at, after = sentence.text, sentence.measures[place].start, max(stop, sentence.after(place))
     pause = _PAUSE.search(text, stop, after)
     said = FOR.search(text, stop, pause.start() if pause else after)
+    if said is None and sentence.measures[place].unit == "space":
+        said = _PER.match(text, sentence.measures[place].end, sentence.end)
     if said is None and not listed:
         said = FOR.search(text, sentence.start, at)
     if said and not _NO_USE.match(said["what"]) and not naming.named(said["what"], sentence.known):

@@ -31,6 +31,13 @@ def test_a_question_leads_to_the_section_that_answers_it(town: KnowledgeGraph) -
     assert (found.agreeing, found.otherwise, found.notes) == (1, [], [])
 
 
+def test_a_question_whose_words_stand_nowhere_is_told_to_be_far(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    assert descend(town, TOWN, "zeppelin", 1).notes == [
+        "No section has a word of the query: these are the nearest in meaning, however far."
+    ]
+
+
 def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGraph) -> None:
     build(town, TOWN)
     steps = descend(town, TOWN, "how many hives of bees", 1).steps

@@ -76,6 +76,20 @@ def test_several_in_one_sentence_are_each_their_own() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "applies_to"),
+    [
+        ("Two parking spaces per dwelling unit shall be provided.", "dwelling unit"),
+        ("A minimum of two parking spaces shall be provided per unit within the project.", "unit"),
+        ("A garage and two (2) parking spaces per home are required.", "home"),
+        ("A minimum of two parking spaces is required.", None),
+    ],
+)
+def test_spaces_are_for_each_of_what_they_are_given_per(text: str, applies_to: str | None) -> None:
+    [found] = standards(section(text), KNOWN)
+    assert (found.type, found.value, found.applies_to) == ("parking", 2, applies_to)
+
+
 def test_the_lines_of_a_list_are_what_its_heading_says() -> None:
     text = "Setbacks shall be as follows for main buildings:\nFront yard, 20 feet.\nSide yard, 10 feet."
     found = standards(section(text), KNOWN)
