@@ -357,8 +357,11 @@ def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequenc
         members, end = [*members, *further], after
     chain: tuple[tuple[str, str], ...] = ()
     below: list[Member] = []
+    labels: tuple[str, ...] = ()
     if len(members) == 1:
         chain, end = _chain(text, end, kind)
+        if chain and chain[-1][0] == "section":
+            labels, end = labels_at(text, end)
         if chain and (several := _SEVERAL.search(text, max(anchor.start(), end - _REACH), end)):
             below, end = numbers(text, several.start("number"), anchor.start(), plural=True, level=True)
             members = [replace(each, number=members[0].number) for each in below]
@@ -380,7 +383,7 @@ def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequenc
             law = tail.body.part(words, tail.title or (first[1] if first else None))
         form = _form(tail.body) or levels[-1][0]
         own, of = ((), None) if law else (levels, of)
-        found.append(Citation(member.start, member.end, raw, form, own, (), member.through, law, of))
+        found.append(Citation(member.start, member.end, raw, form, own, labels, member.through, law, of))
     return found, max(end, tail.after)
 
 

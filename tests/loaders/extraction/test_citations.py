@@ -75,6 +75,8 @@ def test_each_of_the_fourteen_patterns_is_read(form: str, text: str, expected: l
         ("see ch. 4, § 6", ["chapter 4|section 6"]),
         ("§ 6 of ch. 4; § 6, Ch. 4", ["chapter 4|section 6", "chapter 4|section 6"]),
         ("Tit. 5, ch. 3, art. II", ["title 5|chapter 3|article II"]),
+        ("Title 5, Chapter 3, Section 12(a)(1)", ["title 5|chapter 3|section 12(a)(1)"]),
+        ("Title I, Part B, section 3(3) of the Pension Act", ["title I|part B|section 3(3) of Pension Act"]),
         ("Title 5, Chapters 3 and 4", ["title 5|chapter 3", "title 5|chapter 4"]),
         ("Unit A of Chapter 14 of Title 2", ["title 2|chapter 14|unit A"]),
         ("Chapter 5 or Chapter 6 of Title 20 DCMR", ["20 DCMR Chapter 5", "20 DCMR Chapter 6"]),
