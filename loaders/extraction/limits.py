@@ -30,7 +30,8 @@ _SAYS: Final = re.compile(
     re.IGNORECASE,
 )
 _CONDITION: Final = re.compile(
-    r"\b(?:except|unless|if|when|where|whichever|provided|so long as|measured)\b[^.;\n]+"
+    r"\b(?:except|unless|if|when|where|whichever|(?<!\bbe )(?<!\bis )(?<!\bare )(?<!\bas )provided|so long as"
+    r"|measured)\b[^.;\n]+"
     r"|\b(?:from|to|within|adjacent to|abutting|between) [^.,;\n]+",
     re.IGNORECASE,
 )

@@ -90,6 +90,13 @@ def test_spaces_are_for_each_of_what_they_are_given_per(text: str, applies_to: s
     assert (found.type, found.value, found.applies_to) == ("parking", 2, applies_to)
 
 
+def test_what_is_to_be_provided_is_no_proviso() -> None:
+    [found] = standards(section("Two parking spaces shall be provided for each home."), KNOWN)
+    assert (found.applies_to, found.conditions) == ("home", [])
+    [found] = standards(section("Two parking spaces are required for each home, provided that one is covered."), KNOWN)
+    assert found.conditions == ["provided that one is covered"]
+
+
 def test_the_lines_of_a_list_are_what_its_heading_says() -> None:
     text = "Setbacks shall be as follows for main buildings:\nFront yard, 20 feet.\nSide yard, 10 feet."
     found = standards(section(text), KNOWN)
