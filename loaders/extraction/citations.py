@@ -15,6 +15,7 @@ from loaders.extraction import documents, statutes
 from loaders.extraction.enumerations import (
     LETTER,
     LEVEL_NUMBER,
+    MEMBERS,
     NUMBER,
     SIGN,
     UNIT,
@@ -350,7 +351,7 @@ def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequenc
     members, end = numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural, level=True)
     if not members or (kind == "title" and _ROMAN.fullmatch(members[0].number) and _PROGRAM.match(text, end)):
         return (), anchor.end()
-    while (again := _AGAIN.match(text, end)) and _kind(again["kind"]) == kind:
+    while len(members) < MEMBERS and (again := _AGAIN.match(text, end)) and _kind(again["kind"]) == kind:
         further, after = numbers(text, again.end(), again.start("kind"), plural=False, level=True)
         if not further:
             break

@@ -37,7 +37,7 @@ UNIT: Final = re.compile(
 _WORD_AFTER: Final = re.compile(r" (?!(?:of|and|or)\b)\w")
 _WHOLE: Final = 4
 """Digits from which a number after others is not what is last in one: ``§§ 900.10, 1000`` but ``§§ 4-601, 603``."""
-_MEMBERS: Final = 200
+MEMBERS: Final = 200
 """Members of one list that are read: no law cites more together."""
 
 
@@ -60,7 +60,7 @@ def numbers(text: str, at: int, start: int, *, plural: bool, level: bool = False
     if match is None or _ORDINAL.fullmatch(match[0]) or (not shape(match[0]) and UNIT.match(text, match.end())):
         return members, at
     end = at
-    while match is not None and len(members) < _MEMBERS:
+    while match is not None and len(members) < MEMBERS:
         number = plain(match[0])
         if members and shape(members[-1].number) and number.isdigit() and len(number) < _WHOLE:
             # "§§ 4-41a-601 through 603": the last part alone.
@@ -115,7 +115,7 @@ def _following(
 
 def further_labels(text: str, members: list[Member], end: int) -> int:
     """Add the further labels that follow those of the last member: ``(a)(1), (3), and (4)``; return where they end."""
-    while len(members) < _MEMBERS:
+    while len(members) < MEMBERS:
         ranged = _RANGE.match(text, end)
         joint = ranged or _JOINT.match(text, end)
         match = _LABELS.match(text, joint.end()) if joint else None

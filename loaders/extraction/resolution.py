@@ -210,17 +210,16 @@ def numbers_of(section: Section) -> frozenset[str]:
 def numbers_in(words: str) -> frozenset[str]:
     """Return all that can be the number of a section in the words of a citation."""
     found: set[str] = set()
+    title = ""
     for match in _NUMBERS.finditer(_folded(words)):
-        # A colon may be part of a number, or of the words before it.
-        for whole in {match[0], *match[0].split(":")}:
+        before, colon, _ = match[0].rpartition(":")
+        title = before + colon or title
+        # A colon may be part of a number, or of the words before it; of a list what is before it may be said once.
+        for whole in {match[0], *match[0].split(":"), title + match[0]}:
             # A hyphen may be part of a number, or stand between two: 10-101-10-110.
             pieces = whole.split("-")[:_PIECES]
-            found.update(
-                "-".join(pieces[at:end]) for at in range(len(pieces)) for end in range(at + 1, len(pieces) + 1)
-            )
-    # Of a list what is before the colon may be said once.
-    before = {each.partition(":")[0] for each in found if ":" in each}
-    found.update([f"{title}:{each}" for title in before for each in found if ":" not in each])
+            places = range(len(pieces))
+            found.update("-".join(pieces[at : end + 1]) for at in places for end in places[at:])
     return frozenset(_folded(each) for each in found)
 
 
