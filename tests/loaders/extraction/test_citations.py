@@ -314,6 +314,8 @@ def seconds(text: str) -> float:
         "Title 5, Chapter ",
         '[[(((“"',
         "12 U.S.C. § 1 to ",
+        "ch. 1 or ",
+        "Aa Code of Washington ",
     ],
 )
 def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
