@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from contextlib import suppress
 
@@ -9,8 +10,10 @@ import pytest
 
 from kg.errors import GoneError, NotFoundError, QueryForbiddenError, QuerySyntaxError, QueryTimeoutError
 from kg.tools.budget import tokens_of
+from kg.tools.queries import querying
 from kg.tools.queries.querying import sparql
 from kg.tools.registry import content_of
+from kg.tools.schema.measuring import measured
 
 
 def test_columns_have_types_and_rows_are_complete(fixtures):
@@ -95,6 +98,16 @@ def test_what_looks_wrong_is_said_beside_the_rows(fixtures):
     answer = sparql(fixtures, "SELECT ?p ?x { ?p a kg:Passage OPTIONAL { ?p kg:pageNumbr ?x } } LIMIT 2")
     assert answer.rows
     assert [(hint.suggestions or [""])[0] for hint in answer.hints or []] == ["kg:pageNumber"]
+
+
+def test_hints_that_go_by_an_older_graph_say_so(fixtures, monkeypatch):
+    query = "SELECT ?x { ?p kg:pageNumbr ?x }"
+    schema = measured(fixtures)
+    assert not any("measured anew" in note for note in sparql(fixtures, query).notes)
+    older = dataclasses.replace(schema, generation=schema.generation - 1)
+    monkeypatch.setattr(querying, "measured", lambda _: older)
+    assert any(f"generation {older.generation}, and it has changed" in note for note in sparql(fixtures, query).notes)
+    assert not any("measured anew" in note for note in sparql(fixtures, "SELECT ?p { ?p a kg:Passage } LIMIT 1").notes)
 
 
 def test_no_rows_come_with_the_patterns_that_have_none(fixtures):

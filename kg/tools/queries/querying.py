@@ -92,7 +92,8 @@ def sparql(
     bounded("max_tokens", max_tokens, 200, 50_000)
     if timeout is not None and not timeout > 0:
         raise InvalidInputError(f"timeout is {timeout}; it must be more than 0 seconds")
-    hints = [_line(hint) for hint in check(query, measured(kg))]
+    schema = measured(kg)
+    hints = [_line(hint) for hint in check(query, schema)]
     try:
         form, answered = _ask(kg, query, max_rows, timeout, snapshot)
     except QuadciteError as error:
@@ -106,6 +107,11 @@ def sparql(
     )
     if answered.why is None and is_empty(query, answered.result):
         _explain_emptiness(kg, query, result)
+    if result.hints and schema.generation < answered.generation:
+        result.notes.append(
+            f"The hints go by the graph as it was at generation {schema.generation}, and it has changed since; it is "
+            "being measured anew."
+        )
     spare = int((max_tokens - FRAME_TOKENS) * CHARACTERS_PER_TOKEN) - len(result.model_dump_json(exclude_none=True))
     _fill(result, answered.result, max(spare, 300))
     _say_why(result, max_rows)
