@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -65,6 +66,25 @@ class Fetched:
     revision: str
     """How that was then, or when."""
     warnings: Sequence[str] = ()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a file beside `path` to write what was fetched to; if it is there in the end, it takes the place of `path`.
+
+    Raises SourceError where it cannot be written; `path` is as it was then.
+    """
+    partial = path.with_suffix(".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        if partial.exists():
+            partial.replace(path)
+    except OSError as error:
+        raise SourceError(f"{path}: what was fetched cannot be written ({error.strerror})") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 Fetch = Callable[[str, Settings, Path], Fetched]

@@ -11,7 +11,6 @@ import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +22,7 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.settings import Settings
 from kg.upstream.sparql import Answer, Endpoint
 from kg.vocabulary import CC, OWL, RDF, RDFS, SCHEMA, SKOS, WIKIBASE, XSD, segment, sha256
-from loaders.readers.locations import Fetched
+from loaders.readers.locations import Fetched, replacing
 from loaders.wikibase.entities import FORMAT_VERSION
 from loaders.wikibase.instances import Instance, with_base
 from loaders.wikibase.languages import UNDETERMINED, tagged
@@ -117,18 +116,11 @@ def _write(path: Path, lines: Iterator[str]) -> bool:
 
     Raises SourceError when it cannot be written.
     """
-    partial = path.with_suffix(".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as stream:
             size = sum(stream.write(line) for line in lines)
-        if size:
-            partial.replace(path)
-    except OSError as error:
-        raise SourceError(f"{path}: what was fetched cannot be written ({error.strerror})") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+        if not size:
+            partial.unlink()
     return size > 0
 
 

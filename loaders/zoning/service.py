@@ -23,7 +23,7 @@ from kg.upstream.answers import Answers, Kept
 from kg.upstream.http import Reply, TooLargeError, address_of, exchange, insist
 from kg.upstream.sparql import pace_of
 from kg.vocabulary import segment, sha256
-from loaders.readers.locations import Fetched
+from loaders.readers.locations import Fetched, replacing
 
 SCHEME: Final = "municode"
 TIMEOUT_S: Final = 60.0
@@ -69,7 +69,8 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
         raise SourceError(f"{location}: this client has no code{below}")
     files = {source: folder / f"{sha256(source)[:32]}.json" for source in fetched}
     for source, data in fetched.items():
-        _write(files[source], data)
+        with replacing(files[source]) as partial:
+            partial.write_bytes(data)
     return Fetched(files, scope, "; ".join(revisions), service.warnings)
 
 
@@ -80,19 +81,6 @@ def _is_within(own: str, node: str | None) -> bool:
 
 def _leads(own: str, node: str | None) -> bool:
     return _is_within(own, node) or (node is not None and node.startswith(f"{own}_"))
-
-
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_suffix(".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError as error:
-        raise SourceError(f"{path}: what was fetched cannot be written ({error.strerror})") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
 
 
 def product_id(product: Mapping[str, Any]) -> object:
