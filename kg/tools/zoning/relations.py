@@ -171,9 +171,7 @@ def kg_find_related(
         title=tree.sections[iri].title,
         status=standing.get(iri),
         related=[
-            _link(names, each, known.of(each.graph).source)
-            if each.claim is None
-            else _related(claims[each.claim], names, known.of(each.graph).source, promoted)
+            _related(each, claims[each.claim] if each.claim else None, names, known.of(each.graph).source, promoted)
             for each in page
         ],
     )
@@ -194,12 +192,16 @@ def _type(text: str) -> str:
     return found[0]
 
 
-def _related(claim: Rule, names: _Names, source: str | None, promoted: set[tuple[str, str, str]]) -> Related:
-    citing, cited = claim.one(RDF.subject) or "", claim.one(RDF.object)
-    predicate, confidence = claim.one(RDF.predicate) or "", claim.one(KG.confidence)
+def _related(
+    found: _Citation, claim: Rule | None, names: _Names, source: str | None, promoted: set[tuple[str, str, str]]
+) -> Related:
+    """Return a citation as an answer has it; of one without a claim, which markup makes, no words are known."""
+    citing, cited = found.citing, found.cited
+    if claim is not None:  # by its own graph: another may say otherwise of it
+        citing, cited = claim.one(RDF.subject) or "", claim.one(RDF.object)
     called, heading = (None, None) if cited is None else names.of(cited)
     own, title = names.of(citing)
-    return Related(
+    result = Related(
         citing=own,
         citing_iri=citing,
         citing_title=title,
@@ -209,41 +211,25 @@ def _related(claim: Rule, names: _Names, source: str | None, promoted: set[tuple
         cited_title=heading,
         cited_status=names.statuses.get(cited or ""),
         law_type=names.laws.get(cited or "", (None, None))[1],
-        relationship_type=claim.code(KG.relationshipType) or "unknown",
-        reads=_local(predicate),
-        raw_citation=claim.one(KG.rawCitation),
-        context=claim.one(KG.contextSentence),
-        asserted=cited is not None and (citing, predicate, cited) in promoted,
-        confidence=None if confidence is None else float(confidence),
-        method=claim.one(KG.method) or "",
-        spans=claim.spans() or None,
-        id=claim.iri,
-        graph=claim.graph,
-        source=source,
-    )
-
-
-def _link(names: _Names, found: _Citation, source: str | None) -> Related:
-    """Return a citation that the source's markup makes, of which no words are known."""
-    called, heading = (None, None) if found.cited is None else names.of(found.cited)
-    own, title = names.of(found.citing)
-    return Related(
-        citing=own,
-        citing_iri=found.citing,
-        citing_title=title,
-        citing_status=names.statuses.get(found.citing),
-        cited=called,
-        cited_iri=found.cited,
-        cited_title=heading,
-        cited_status=names.statuses.get(found.cited or ""),
-        law_type=names.laws.get(found.cited or "", (None, None))[1],
         relationship_type="unknown",
         reads="cites",
         asserted=True,
         method="markup of the source",
-        graph=found.graph,
+        graph=found.graph if claim is None else claim.graph,
         source=source,
     )
+    if claim is not None:
+        predicate, confidence = claim.one(RDF.predicate) or "", claim.one(KG.confidence)
+        result.relationship_type = claim.code(KG.relationshipType) or "unknown"
+        result.reads = _local(predicate)
+        result.raw_citation = claim.one(KG.rawCitation)
+        result.context = claim.one(KG.contextSentence)
+        result.asserted = cited is not None and (citing, predicate, cited) in promoted
+        result.confidence = None if confidence is None else float(confidence)
+        result.method = claim.one(KG.method) or ""
+        result.spans = claim.spans() or None
+        result.id = claim.iri
+    return result
 
 
 def _local(iri: str) -> str:
