@@ -27,8 +27,8 @@ from kg.store.protocol import Commit, GraphChange
 from kg.validation.gate import RecordGate
 from kg.validation.report import Violation
 from kg.vocabulary import DCTERMS, KG, mint
-from loaders import mentions
 from loaders.identity import Identities, named, standing
+from loaders.mentions.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal
 from loaders.quarantine import Quarantine
 from loaders.rdf import graph_of, quads
@@ -168,7 +168,7 @@ class Loading:
         if self.index:
             self.align()
             report.pending_vectors = self.kg.search.status().pending_vectors
-            report.mentions = mentions.refresh(self.kg, on_progress=self.on_progress).mentions
+            report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
         if self.loader.afterwards is not None and report.run is not None:
             report.warnings += self.loader.afterwards(self.kg.store)
         report.seconds = time.perf_counter() - self.started

@@ -50,7 +50,7 @@ from kg.tools.queries.search_service import expand
 from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
 from kg.tools.user_graphs import UserGraphs
 from kg.vocabulary import KG
-from loaders import mentions
+from loaders.mentions.refresh import refresh as refresh_mentions
 from loaders.pipeline import heal, load
 from loaders.retrying import QUARANTINE
 
@@ -117,7 +117,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     endpoint = endpoint_of(kg, pool, token, checks)
     routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: what is asked most first
     routes += [Route(path, StopsWithClient(app, endpoint.actor)) for path, app in apps.items()]
-    routes += [health.route(kg, threads), *queries.routes(endpoint)]
+    routes += [health.route(kg, threads), *queries.running_query_routes(endpoint)]
     routes += [*graph_store.routes(endpoint), *commands.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads, endpoint.actor), *check.routes(kg, threads)]
     routes += shacl.routes(kg, endpoint, threads)
@@ -180,7 +180,7 @@ def serve(
             _local_token(data_dir) as token,
         ):
             kg.load = load
-            kg.mention = mentions.refresh
+            kg.mention = refresh_mentions
             kg.receive = _receive
             kg.quarantine = QUARANTINE
             kg.raw = raw

@@ -12,7 +12,7 @@ from kg.server.endpoint import Endpoint
 from kg.server.problems import answering
 
 
-def routes(endpoint: Endpoint) -> list[Route]:
+def running_query_routes(endpoint: Endpoint) -> list[Route]:
     """Return the routes over the pool of `endpoint`.
 
     The list has for each query that runs or waits, the oldest first: ``id``, ``client``, ``age_s``, ``sha256`` (of its

@@ -115,7 +115,7 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
     for use in shown:
         term = schema.terms.get(use.iri)
         name = names.get(use.example) or short_name(use.example) if use.example else ""
-        example = {"href": href_of(use.example), "text": _brief(name)} if use.example else None
+        example = {"href": href_of(use.example), "text": _shortened(name)} if use.example else None
         label = term.label if term else short_name(use.iri)
         rows.append({"href": href_of(use.iri), "label": label, "count": f"{use.entities:,}", "example": example})
     context = {
@@ -139,5 +139,5 @@ def _example(kg: KnowledgeGraph) -> str:
     return next((query for name, query in EXAMPLES if name in there), EXAMPLE)
 
 
-def _brief(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= EXAMPLE_CHARACTERS else text[:EXAMPLE_CHARACTERS] + "…"

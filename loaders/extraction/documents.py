@@ -26,7 +26,7 @@ _ENACTED: Final = re.compile(
     r"(?: \([^()]{0,40}\))?[,;]? $"
 )
 _STATUTES: Final = re.compile(r"[,;] (\d{1,3}A? Stat\. \d{1,4})\b")
-_REACH: Final = 80
+_DOCUMENT_REACH: Final = 80
 """Code points before a citation in which the name of its document is looked for."""
 _OWN: Final = re.compile(
     r"(?:Municipal|City|Town|Township|Village|County|Zoning|Land Use|Development) (?:[A-Z]\w+ )?(?:Code|Ordinance)"
@@ -56,7 +56,7 @@ def named_at(text: str, at: int, *, acronyms: bool) -> str | None:
 
 def named_before(text: str, start: int) -> str | None:
     """Return what a section cited at `start` is of, by the words before: ``Conn. Agencies Reg. § 8``."""
-    before = _BEFORE.search(text, max(0, start - _REACH), start)
+    before = _BEFORE.search(text, max(0, start - _DOCUMENT_REACH), start)
     return before[1] if before and not _OWN.search(before[1]) else None
 
 
@@ -66,5 +66,5 @@ def enacted_before(text: str, start: int, end: int) -> str | None:
     ``Public Law 97-377, § 155``, ``Act of May 3, 1890, Chapter 7``, ``26 Stat. 49, ch. 7`` and the other way round,
     ``M.G.L. ch. 40A``.
     """
-    law = _ENACTED.search(text, max(0, start - _REACH), start) or _STATUTES.match(text, end)
+    law = _ENACTED.search(text, max(0, start - _DOCUMENT_REACH), start) or _STATUTES.match(text, end)
     return law[1].strip() if law else None

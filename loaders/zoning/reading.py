@@ -15,7 +15,8 @@ from kg.vocabulary import mint
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers import excerpts
 from loaders.readers.locations import File
-from loaders.zoning import inputs, mapping, tables
+from loaders.zoning import inputs, tables
+from loaders.zoning import mapping as table_mapping
 from loaders.zoning.authorities import Authorities, municipality_key, state_code
 from loaders.zoning.model import Code, Section
 from loaders.zoning.records import section_record, statements_record
@@ -48,7 +49,7 @@ class Reading:
 
     municipality: str | None = None
     state: str | None = None
-    mapping: mapping.TableMapping | None = None
+    mapping: table_mapping.TableMapping | None = None
     sections: dict[str, dict[str, Section]] = field(default_factory=dict)
     """Of the codes read last, the sections by municipality and key."""
     municipalities: dict[str, Authorities] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class Reading:
             except RecordError as error:
                 raise InvalidInputError(f"--municipality: {error}") from error
         given = options.get("mapping")
-        return cls(name, state, mapping.read(Path(given)) if given is not None else None)
+        return cls(name, state, table_mapping.read(Path(given)) if given is not None else None)
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield the records of `files`, and what is to be said of them.
@@ -166,11 +167,13 @@ class Reading:
             yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
 
 
-def _beside(file: File) -> mapping.Beside:
+def _beside(file: File) -> table_mapping.Beside:
     """Return what lies beside a file, or beside that of which it is an excerpt. Raises RecordError if it is wrong."""
     try:
         places = dict.fromkeys((file.path, Path(file.snapshot.source)))
-        return next((found for place in places if (found := mapping.beside(place)).places), mapping.Beside())
+        return next(
+            (found for place in places if (found := table_mapping.beside(place)).places), table_mapping.Beside()
+        )
     except InvalidInputError as error:
         raise RecordError(str(error)) from error
 

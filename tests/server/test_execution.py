@@ -55,7 +55,7 @@ class Served:
 
     @contextmanager
     def running(self) -> Iterator[httpx.Client]:
-        app = Starlette(routes=[*sparql_protocol.routes(self.endpoint), *queries.routes(self.endpoint)])
+        app = Starlette(routes=[*sparql_protocol.routes(self.endpoint), *queries.running_query_routes(self.endpoint)])
         listening = listen("127.0.0.1", 0)
         config = uvicorn.Config(app, log_config=None, lifespan="off", http=ArrivalProtocol)
         server = uvicorn.Server(config)
