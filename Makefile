@@ -36,10 +36,10 @@ serve: setup  ## serve the data directory on loopback
 	$(BIN)/kg serve
 
 readme: $(STAMP)  ## renew the tables of README.md from the code
-	$(BIN)/python -m tests.readme
+	$(BIN)/python -m tests.generated_docs
 
 released: $(STAMP)  ## at a release: keep what the terms of the ontology mean, so that none is lost after it
-	$(BIN)/python -m tests.released
+	$(BIN)/python -m tests.ontology_release
 
 lock: $(STAMP)  ## renew the lock files from pyproject.toml
 	$(BIN)/pip install --quiet uv

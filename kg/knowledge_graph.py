@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from kg.search.edge import EdgeIndex
+from kg.queries.pool import Answer, Cancellation, QueryPool
+from kg.search.index_client import EdgeIndex
 from kg.search.protocol import SearchIndex
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Store
-from kg.store.sandbox import Answer, Cancellation, QueryPool
 
 T = TypeVar("T")
 

@@ -15,26 +15,134 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg import provenance
 from kg.knowledge_graph import KnowledgeGraph
-from kg.printing import line
-from kg.provenance import RecordOrigin, RowsOf, Run, SourceFile, promotion
-from kg.search import healing
-from kg.search.healing import Healed, Progress, UnitFacts, index_units
+from kg.provenance import load_records, promotion
+from kg.provenance.load_records import RecordOrigin, RowsOf, Run, SourceFile, format_rows
+from kg.search import index_sync
+from kg.search.index_sync import Healed, Progress, UnitFacts, index_units
 from kg.search.protocol import GraphUnits
+from kg.shacl.gate import RecordGate
+from kg.shacl.report import Violation
+from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
-from kg.store.protocol import Commit, GraphChange
-from kg.validation.gate import RecordGate
-from kg.validation.report import Violation
-from kg.vocabulary import DCTERMS, KG, mint
-from loaders.identity import Identities, named, standing
-from loaders.mentions.refresh import refresh as refresh_mentions
-from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal
-from loaders.quarantine import Quarantine
-from loaders.rdf import graph_of, quads
+from kg.store.protocol import Commit, GraphChange, Store, select
+from kg.text import line
+from kg.vocabulary import BASE, DCTERMS, KG, mint
+from loaders.mentions.graph.refresh import refresh as refresh_mentions
+from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_of, quads
+from loaders.quarantine import CORRECTION, Quarantine
 from loaders.readers.locations import Located, find
-from loaders.reports import LoadReport
 from loaders.sources import LOADERS, Loader, loader
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What a load did. `run` is the IRI of its run in ``graph/prov``, None when nothing had to be committed."""
+
+    source: str
+    run: str | None = None
+    loaded: int = 0
+    skipped: int = 0
+    removed: int = 0
+    text_units: int = 0
+    """Text units of the records loaded."""
+    mentions: int = 0
+    """Mentions of concepts in the texts that were searched: those that are new, or hold a new name."""
+    quads_added: int = 0
+    quads_removed: int = 0
+    pending_vectors: int = 0
+    seconds: float = 0.0
+    rejections: list[Rejection] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What was unusual, in words; of very many the first."""
+    layouts: list[str] = field(default_factory=list)
+    """Of each file read, its layout, in words."""
+
+    @property
+    def rejected(self) -> int:
+        """Records (and files) that could not be loaded."""
+        return len(self.rejections)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``kg load --json`` prints."""
+        return {
+            "source": self.source,
+            "run": self.run,
+            "loaded": self.loaded,
+            "skipped": self.skipped,
+            "rejected": self.rejected,
+            "removed": self.removed,
+            "text_units": self.text_units,
+            "mentions": self.mentions,
+            "quads_added": self.quads_added,
+            "quads_removed": self.quads_removed,
+            "pending_vectors": self.pending_vectors,
+            "seconds": round(self.seconds, 3),
+            "rejections": [{"record": each.record, "reason": each.reason} for each in self.rejections],
+        }
+
+
+HOMES: Final = """
+SELECT DISTINCT ?thing ?graph WHERE { VALUES ?thing { $things } GRAPH ?graph { ?thing a ?class } }"""
+
+
+class Identities:
+    """Knows where the things are described that a load would describe: in the store, or in a record of this load."""
+
+    def __init__(self, store: Store, known: Mapping[NamedNode, tuple[str, str]]) -> None:
+        self.store: Final = store
+        self.known: Final = known
+        self.described: dict[NamedNode, tuple[NamedNode, str]] = {}
+        """Of the documents of this load, the graph of each and where it was read."""
+
+    def refusal(self, document: SourceDocument | SourceGraph) -> str | None:
+        """Return why a record that says something new is kept out, None where it is not."""
+        graph = graph_of(document)
+        if (other := self._other_source(graph, document)) is not None:
+            return (
+                f"{other} has a record with the same identifier {document.iri.value} that says something else, and it "
+                f"stays; to have this one instead, remove that from there and load it with --prune"
+            )
+        parents = [unit.parent for unit in document.units if unit.parent is not None]
+        things = dict.fromkeys([document.iri, *parents])
+        for thing, home, place in self._homes([*things]):
+            if home != graph:
+                return f"{thing.value} is part of another record already, {home.value}, read from {place}"
+        where = standing(document)
+        self.described |= dict.fromkeys(things, (graph, where))
+        return None
+
+    def _other_source(self, graph: NamedNode, document: SourceDocument | SourceGraph) -> str | None:
+        if graph not in self.known or self.known[graph][0] == document.source_sha256:
+            return None
+        ours = {origin.snapshot.source for origin in document.origins}
+        theirs = load_records.locations(self.store, [graph]).get(graph, set())
+        # A person's correction of a record gives way to the source, once that has it right.
+        corrected = any(f"{CORRECTION}{place} rows" in each for each in theirs for place in ours)
+        return None if ours & theirs or corrected else ", ".join(sorted(theirs)) or "what was loaded before"
+
+    def _homes(self, things: list[NamedNode]) -> list[tuple[NamedNode, NamedNode, str]]:
+        found = [(thing, *self.described[thing]) for thing in things if thing in self.described]
+        for thing, graph in select(self.store.query, bind(HOMES, things=things)).rows:
+            if isinstance(thing, NamedNode) and isinstance(graph, NamedNode):
+                places = load_records.locations(self.store, [graph]).get(graph, set()) if graph in self.known else set()
+                found.append((thing, graph, ", ".join(sorted(places)) or "elsewhere"))
+        return found
+
+
+def named(document: SourceDocument | SourceGraph) -> str:
+    """Return what a record is called where it is spoken of."""
+    return document.iri.value.removeprefix("cpr://doc/").removeprefix(BASE + "id/")
+
+
+def standing(document: SourceDocument | SourceGraph) -> str:
+    """Return where a record stands, in words."""
+    places = [
+        (f"row {format_rows(sorted(set(origin.rows)))} of " if origin.rows else "") + origin.snapshot.source
+        for origin in document.origins
+    ]
+    return " and ".join(places)
+
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +189,8 @@ def heal(
     stop: threading.Event | None = None,
     on_progress: Progress | None = None,
 ) -> Healed:
-    """Bring the search index in line with the store; see `kg.search.healing.heal`."""
-    return healing.heal(kg.store, kg.search, full=full, stop=stop, on_progress=on_progress)
+    """Bring the search index in line with the store; see `kg.search.index_sync.heal`."""
+    return index_sync.heal(kg.store, kg.search, full=full, stop=stop, on_progress=on_progress)
 
 
 @dataclass(slots=True)
@@ -126,9 +234,9 @@ class Loading:
         )
         self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain, self.loader.cut)
         self.known = (
-            provenance.current(kg.store, self.loader.domain)
+            load_records.current(kg.store, self.loader.domain)
             if graphs is None
-            else provenance.current_of(kg.store, graphs)
+            else load_records.current_of(kg.store, graphs)
         )
         self.identities: Final = Identities(kg.store, self.known)
         self.seen: dict[NamedNode, tuple[str, str]] = {}
@@ -180,7 +288,7 @@ class Loading:
 
     def align(self) -> None:
         """Bring the index in line with the store."""
-        healing.heal(self.kg.store, self.kg.search)
+        index_sync.heal(self.kg.store, self.kg.search)
 
     def note(self, notice: Notice) -> None:
         """Take down what the loader has to say."""
@@ -388,7 +496,7 @@ class Loading:
         gone = [graph for graph in self.known if graph not in self.seen]
         for start in range(0, len(gone), 500):
             part = gone[start : start + 500]
-            locations = provenance.locations(self.kg.store, part)
+            locations = load_records.locations(self.kg.store, part)
             removed = [
                 graph
                 for graph in part

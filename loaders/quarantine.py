@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError, RecordError, SourceError, StoreError
-from kg.provenance import Run, format_rows, parse_rows
-from kg.validation.report import Violation
-from kg.validation.writing import written
+from kg.provenance.load_records import Run, format_rows, parse_rows
+from kg.shacl.report import Violation
+from kg.shacl.report_writers import written
 from kg.vocabulary import sha256
 from loaders.model import Rejection, Snapshot
 from loaders.readers import excerpts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError
-from kg.provenance import Agent, Derived
+from kg.provenance.load_records import Agent, Derived
 from kg.settings import Settings
 from kg.store.protocol import Store
 from loaders.model import Notice, Rejection, SourceDocument, SourceGraph, Withdrawal
@@ -20,7 +20,7 @@ from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File
 
 if TYPE_CHECKING:
-    from loaders.zoning import reading as zoning
+    from loaders.zoning import loader as zoning
 
 Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Options = Mapping[str, str]
@@ -75,15 +75,15 @@ class Source:
 
 
 def _climate(given: Settings, options: Options) -> Loader:
-    from loaders.climate_policy import documents as climate_policy
+    from loaders.climate import documents as climate_policy
 
     return Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read)
 
 
 def _wikibase(given: Settings, options: Options) -> Loader:
-    from loaders.deriving import Views
-    from loaders.wikibase import reading as wikibase
-    from loaders.wikibase import remote
+    from loaders.wikibase import live_endpoint
+    from loaders.wikibase import loader as wikibase
+    from loaders.wikibase.graph.skos_views import Views
 
     reading = wikibase.Reading.of(given, options.get("base"))
     views = Views(reading.known)
@@ -95,15 +95,15 @@ def _wikibase(given: Settings, options: Options) -> Loader:
         reading.config,
         views.derive,
         views.cycles,
-        {remote.SCHEME: remote.fetch},
+        {live_endpoint.SCHEME: live_endpoint.fetch},
         reading.cut,
     )
 
 
 def _hansard(given: Settings, options: Options) -> Loader:
-    from loaders.hansard import reading as hansard
+    from loaders.hansard import loader as hansard
     from loaders.hansard.authorities import merged
-    from loaders.memberships import Memberships
+    from loaders.hansard.graph.memberships import Memberships
 
     return Loader(
         hansard.DOMAIN,
@@ -120,18 +120,18 @@ def _hansard(given: Settings, options: Options) -> Loader:
 
 
 def _zoning(given: Settings, options: Options) -> Loader:
-    from loaders.zoning import reading as zoning
+    from loaders.zoning import loader as zoning
 
     return zoning_loader(zoning.Reading.of(options), options)
 
 
 def zoning_loader(reading: zoning.Reading, options: Options) -> Loader:
     """Return what loads codes of municipalities, and finds in them what `reading` has read."""
-    from kg.summaries.storing import withdrawn
-    from loaders.findings import Findings
-    from loaders.zoning import reading as zoning
-    from loaders.zoning import service
-    from loaders.zoning.authorities import merged
+    from kg.zoning_summaries.stored_summaries import withdrawn
+    from loaders.zoning import loader as zoning
+    from loaders.zoning.graph.authorities import merged
+    from loaders.zoning.graph.derive import Findings
+    from loaders.zoning.readers import municode_service
 
     found = Findings(reading)
 
@@ -146,7 +146,7 @@ def zoning_loader(reading: zoning.Reading, options: Options) -> Loader:
         zoning.FORMATS,
         config=options,
         derive=derive,
-        fetches={service.SCHEME: service.fetch},
+        fetches={municode_service.SCHEME: municode_service.fetch},
         cut=zoning.cut,
         said=options,
         merge=merged,

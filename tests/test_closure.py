@@ -10,7 +10,7 @@ from pyoxigraph import Quad, Triple, parse
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.validation.reference import rdflib_graph
+from kg.shacl.pyshacl_engine import rdflib_graph
 from kg.vocabulary import KG, OWL, RDF, RDFS, mint
 
 ONTOLOGY = [quad for path in sorted(bundle.folder("ontology").glob("*.ttl")) for quad in parse(path=path)]

@@ -12,11 +12,11 @@ import pyoxigraph
 import pytest
 import typer
 
-from kg.cli import app
+from kg.cli.main import app
 from kg.errors import QuadciteError
 from kg.sparql.service import clauses, replace
 from kg.vocabulary import PREFIXES
-from tests import readme
+from tests import generated_docs
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
@@ -28,11 +28,11 @@ def lines_of(language: str) -> list[str]:
 
 
 def test_the_tables_are_what_the_code_says_now() -> None:
-    assert readme.renewed(TEXT) == TEXT, "run `make readme`"
+    assert generated_docs.renewed(TEXT) == TEXT, "run `make readme`"
 
 
 def test_every_table_is_there() -> None:
-    assert {name for _, name, _, _ in readme.SECTION.findall(TEXT)} == {
+    assert {name for _, name, _, _ in generated_docs.SECTION.findall(TEXT)} == {
         "tools",
         "commands",
         "settings",
@@ -42,17 +42,17 @@ def test_every_table_is_there() -> None:
 
 
 def test_every_error_has_a_code_and_a_meaning_of_its_own() -> None:
-    raised = list(readme.raised())
+    raised = list(generated_docs.raised())
     assert len({item.code for item in raised}) == len(raised) > 10
     assert all(item.__doc__ != QuadciteError.__doc__ for item in raised)
 
 
 def test_every_setting_says_what_it_is() -> None:
-    assert [name for name, _, text in readme.settings() if not text.endswith(".")] == []
+    assert [name for name, _, text in generated_docs.settings() if not text.endswith(".")] == []
 
 
 def test_every_command_says_what_it_does() -> None:
-    assert [usage for usage, text in readme.commands() if not text.endswith(".")] == []
+    assert [usage for usage, text in generated_docs.commands() if not text.endswith(".")] == []
 
 
 @pytest.mark.parametrize("line", [line for line in lines_of("sh") if re.match(r"(\S*/)?kg ", line)])
@@ -104,7 +104,7 @@ def test_every_file_that_is_named_is_there(name: str) -> None:
 
 
 def test_the_exit_codes_are_those_of_the_command_line() -> None:
-    from kg import console
+    from kg.cli import output
 
-    for code, word in ((console.FAILURE, "failure"), (console.USAGE, "usage"), (console.SOME_REJECTED, "loaded, but")):
+    for code, word in ((output.FAILURE, "failure"), (output.USAGE, "usage"), (output.SOME_REJECTED, "loaded, but")):
         assert f"{code} {word}" in TEXT

@@ -1,9 +1,10 @@
-"""The import rule: who may know whom. It is what lets a part be read, tested and replaced alone."""
+"""The import rule: which package may import which. It keeps each package readable, testable and replaceable alone."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from pathlib import Path
 
@@ -13,54 +14,44 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"errors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"boundaries"}, {"interruption"}, {"printing"}, {"upstream"},
+    {"errors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"text"}, {"interruption"}, {"remote"},
     {"sparql"},
+    {"ontology"},
+    {"processes"},
     {"store"},
-    {"search", "validation", "reasoning", "provenance"},
+    {"queries"},
+    {"search", "shacl", "provenance"},
     {"knowledge_graph"},
-    {"summaries"},
+    {"user_graphs"},
+    {"retrieval"},
+    {"zoning_summaries"},
     {"tools"},
     {"server"},
-    {"access"},
-    {"cli", "answers", "console", "demo", "model_commands", "quarantine_commands", "summaries_commands",
-     "validation_commands"},
+    {"cli"},
 ]  # fmt: skip
 LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}
-COMPOSITION_ROOTS = {"kg/cli.py", "kg/server/app.py", "kg/quarantine_commands.py", "kg/validation_commands.py"}
+COMPOSITION_ROOTS = {"kg/cli/main.py", "kg/cli/quarantine.py", "kg/cli/validate.py", "kg/server/app.py"}
+"""The only modules of kg that import loaders."""
 
 LOADERS_KNOW = {
-    "kg.boundaries", "kg.bundle", "kg.errors", "kg.interruption", "kg.settings", "kg.upstream", "kg.vocabulary",
+    "kg.bundle", "kg.errors", "kg.interruption", "kg.remote", "kg.settings", "kg.text", "kg.vocabulary",
 }  # fmt: skip
-PIPELINE_KNOWS = LOADERS_KNOW | {
+STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.knowledge_graph",
-    "kg.printing",
-    "kg.validation",
     "kg.provenance",
-    "kg.store",
     "kg.search",
+    "kg.shacl",
     "kg.sparql",
-    "kg.summaries",
+    "kg.store",
+    "kg.zoning_summaries",
 }
-PIPELINE = {
-    "pipeline",
-    "reports",
-    "stored",
-    "identity",
-    "quarantine",
-    "retrying",
-    "deriving",
-    "memberships",
-    "sources",
-    "mentions",
-    "codes",
-    "stating",
-    "findings",
-    "receiving",
-}
-READ_BY_SOURCES = {"model", "readers", "chunking", "extraction"}
-NOT_SOURCES = READ_BY_SOURCES | {"rdf", "__init__"} | PIPELINE
+PIPELINE = {"model", "pipeline", "quarantine", "quarantine_retry", "sources"}
+"""The root modules of loaders; `sources` is the one that imports the domains."""
+SHARED_BY_DOMAINS = {"model", "readers"}
 
-RDFLIB_FOLDERS = ("kg/validation/", "kg/reasoning/")
+MAX_LINES = 800
+
+RDFLIB_FOLDERS = ("kg/shacl/",)
 RDFLIB_FILES = ("kg/sparql/algebra.py",)
 
 
@@ -70,12 +61,12 @@ def name_of(path: Path) -> str:
 
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """All of a file's syntax tree."""
+    """Return all nodes of a file's syntax tree."""
     return tuple(ast.walk(ast.parse(path.read_text())))
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Every module that `path` imports, at any depth, as a dotted name; `from a import b` gives ``a.b``."""
+    """Yield every module that `path` imports, at any depth, as a dotted name; `from a import b` gives ``a.b``."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -86,56 +77,58 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
-def part_of(dotted: str) -> str:
-    """The part of `kg` that a dotted name belongs to: ``kg.store.protocol.Store`` is of ``store``."""
-    return dotted.split(".")[1]
+def may_read_the_store(here: tuple[str, ...]) -> bool:
+    """Whether a module of loaders may import the store: root modules, and ``graph`` packages within a domain."""
+    return here[1] in PIPELINE or "graph" in here[2:-1]
 
 
 def offences(path: Path) -> list[str]:
     here = path.relative_to(ROOT).with_suffix("").parts
     found = []
     for target in imports(path):
-        top = target.split(".")[0]
-        if here[0] == "kg" and top == "loaders" and name_of(path) not in COMPOSITION_ROOTS:
-            found.append(f"kg knows no loaders: {target}")
-        elif here[0] == "kg" and top == "kg" and len(here) > 1 and here[1] != "__init__":
-            theirs = part_of(target) if target != "kg" else "__version__"
-            if theirs == here[1] or theirs == "__version__":
+        parts = target.split(".")
+        if parts[0] not in ("kg", "loaders") or target in ("kg", "kg.__version__", "loaders"):
+            continue
+        theirs = parts[1]
+        if here[0] == "kg" and parts[0] == "loaders":
+            if name_of(path) not in COMPOSITION_ROOTS:
+                found.append(f"kg may not import loaders: {target}")
+        elif here[0] == "kg":
+            if theirs == here[1] or here[1] == "__init__":
                 continue
             if theirs not in LAYER:
                 found.append(f"{target} has no layer")
-            elif LAYER[theirs] >= LAYER[here[1]] and LAYER[here[1]] != len(LAYERS) - 1:
+            elif LAYER[theirs] >= LAYER[here[1]]:
                 found.append(f"{here[1]} may not import {theirs}")
-        elif here[0] == "loaders" and top == "kg":
-            known = PIPELINE_KNOWS if here[1] in PIPELINE else LOADERS_KNOW
-            if ".".join(target.split(".")[:2]) not in known and target != "kg.__version__":
-                found.append(f"{here[1]} may not import {target}")
-        elif here[0] == "loaders" and top == "loaders" and here[1] not in PIPELINE:
-            theirs = target.split(".")[1]
-            allowed = {"model"} if here[1] in NOT_SOURCES else READ_BY_SOURCES
-            if theirs not in allowed | {here[1]}:
-                found.append(f"{here[1]} may not import {target}")
+        elif parts[0] == "kg":
+            known = STORE_READERS_KNOW if may_read_the_store(here) else LOADERS_KNOW
+            if f"kg.{theirs}" not in known:
+                found.append(f"{name_of(path)} may not import {target}")
+        elif theirs != here[1] and here[1] != "sources":
+            allowed = PIPELINE | {"readers", "mentions"} if may_read_the_store(here) else SHARED_BY_DOMAINS
+            if theirs not in allowed:
+                found.append(f"{name_of(path)} may not import {target}")
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_imports_only_what_stands_to_its_left(path: Path) -> None:
-    assert offences(path) == []
+def test_modules_import_only_from_lower_layers() -> None:
+    assert [offence for path in MODULES for offence in offences(path)] == []
 
 
 @pytest.mark.parametrize(
     ("module", "line"),
     [
         ("kg/store/x.py", "from kg.search import protocol"),
-        ("kg/search/x.py", "import kg.validation"),
+        ("kg/search/x.py", "import kg.shacl"),
         ("kg/tools/x.py", "from loaders.pipeline import load"),
         ("kg/errors.py", "from kg.vocabulary import mint"),
-        ("loaders/zoning.py", "from kg.store.oxigraph import OxigraphStore"),
-        ("loaders/zoning.py", "from loaders.hansard import read"),
-        ("loaders/model.py", "def f():\n    from loaders import rdf"),
+        ("loaders/zoning/readers/x.py", "from kg.store.oxigraph import OxigraphStore"),
+        ("loaders/zoning/graph/x.py", "from kg.tools.registry import TOOLS"),
+        ("loaders/zoning/x.py", "from loaders.hansard import parties"),
+        ("loaders/readers/x.py", "def f():\n    from loaders import sources"),
     ],
 )
-def test_the_rule_catches_what_breaks_it(
+def test_the_rule_rejects_what_breaks_it(
     module: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / module
@@ -143,6 +136,62 @@ def test_the_rule_catches_what_breaks_it(
     path.write_text(line)
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     assert len(offences(path)) == 1
+
+
+def package_of(module: str, modules: Mapping[str, Path]) -> str:
+    """Return the package of a module: its folder, or the module itself at the root of kg or loaders."""
+    folder = modules[module].parent.relative_to(ROOT).as_posix().replace("/", ".")
+    return module if folder in ("kg", "loaders") else folder
+
+
+def dependencies_of_packages() -> dict[str, set[str]]:
+    modules = {name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in MODULES}
+    found: dict[str, set[str]] = defaultdict(set)
+    for module, path in modules.items():
+        for target in imports(path):
+            while target and target not in modules:
+                target = target.rpartition(".")[0]
+            if target and package_of(target, modules) != package_of(module, modules):
+                found[package_of(module, modules)].add(package_of(target, modules))
+    return found
+
+
+def circles(graph: Mapping[str, Set[str]]) -> list[list[str]]:
+    """Return the strongly connected components of more than one node (Tarjan 1972)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(node: str) -> None:
+        number[node] = lowest[node] = len(number)
+        stack.append(node)
+        for target in graph.get(node, ()):
+            if target not in number:
+                visit(target)
+                lowest[node] = min(lowest[node], lowest[target])
+            elif target in stack:
+                lowest[node] = min(lowest[node], number[target])
+        if lowest[node] == number[node]:
+            start = stack.index(node)
+            component = stack[start:]
+            del stack[start:]
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for node in list(graph):
+        if node not in number:
+            visit(node)
+    return found
+
+
+@pytest.mark.xfail(strict=True, reason="the packages below kg.tools and loaders still import each other")
+def test_no_packages_import_each_other() -> None:
+    assert circles(dependencies_of_packages()) == []
+
+
+def test_a_circle_of_packages_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
 
 
 def test_only_the_server_is_asynchronous() -> None:
@@ -154,10 +203,10 @@ def test_only_the_server_is_asynchronous() -> None:
         )
         and not name_of(path).startswith("kg/server/")
     ]
-    assert asynchronous == []
+    assert asynchronous == ["kg/cli/demo.py"]  # an MCP client, whose library is asynchronous
 
 
-def test_rdflib_and_pyshacl_stay_where_they_are_the_reference() -> None:
+def test_rdflib_and_pyshacl_are_imported_only_where_they_are_the_reference() -> None:
     strays = [
         (name_of(path), target)
         for path in MODULES
@@ -170,7 +219,7 @@ def test_rdflib_and_pyshacl_stay_where_they_are_the_reference() -> None:
 
 
 def test_only_settings_reads_the_environment() -> None:
-    """Handing the environment on to a child process (`os.environ` as the start of `env=`) is reading it too."""
+    """Passing the environment on to a child process (`os.environ` as the start of `env=`) is reading it too."""
     readers = [
         name_of(path)
         for path in MODULES
@@ -184,6 +233,6 @@ def test_only_settings_reads_the_environment() -> None:
     assert readers == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_no_module_outgrows_a_readers_patience(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 500
+def test_no_module_is_longer_than_the_limit() -> None:
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}

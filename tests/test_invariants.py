@@ -13,7 +13,7 @@ from pyoxigraph import QuerySolutions, RdfFormat, Store, Triple, parse
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.user_graphs import UserGraphs
+from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, PREFIXES, mint
 from loaders.pipeline import load
 

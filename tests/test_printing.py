@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kg import console
-from kg.printing import line, printable
+from kg.cli import output
+from kg.text import line, printable
 
 
 @given(st.text())
@@ -44,5 +44,5 @@ def test_only_a_terminal_is_spared(
     terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
-    console.put("\x1b[2J")
+    output.put("\x1b[2J")
     assert capsys.readouterr().out == shown

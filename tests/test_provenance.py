@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.provenance import (
+from kg.provenance.explanation import why_iri, why_triple
+from kg.provenance.load_records import (
     Agent,
     RecordOrigin,
     RowsOf,
@@ -22,8 +23,6 @@ from kg.provenance import (
     format_rows,
     parse_rows,
     row_of,
-    why_iri,
-    why_triple,
 )
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Commit, Rows

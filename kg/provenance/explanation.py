@@ -10,8 +10,8 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
-from kg.provenance.reading import describe, iri_of, one, text_of
-from kg.provenance.rows import format_rows, parse_rows, row_of
+from kg.provenance.load_records import format_rows, parse_rows, row_of
+from kg.provenance.reader import describe, iri_of, one, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Query, Term, select
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SOURCED, curie

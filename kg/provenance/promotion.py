@@ -17,8 +17,8 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance.reading import iri_of
-from kg.provenance.recording import Derived, RecordOrigin, Rule, Run
+from kg.provenance.load_records import Derived, RecordOrigin, Rule, Run
+from kg.provenance.reader import iri_of
 from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED

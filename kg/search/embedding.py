@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kg.errors import InvalidInputError, UpstreamError
+from kg.remote.http import Reply, insist
 from kg.search import models
-from kg.search.model_sources import BUILT_IN
+from kg.search.models import BUILT_IN
 from kg.settings import Settings
-from kg.upstream.http import Reply, insist
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -213,7 +213,7 @@ class LocalEmbedder:
 class RemoteEmbedder:
     """An OpenAI-compatible endpoint: ``POST {url}`` with ``{"model", "input"}`` answers ``{"data": [{"embedding"}]}``.
 
-    Every failure raises UpstreamError: no answer after several tries (`kg.upstream.http.insist`), a refusal, or an
+    Every failure raises UpstreamError: no answer after several tries (`kg.remote.http.insist`), a refusal, or an
     answer that is not one finite vector of the same length per input.
     """
 

@@ -22,37 +22,36 @@ from starlette.routing import BaseRoute, Route
 from kg import __version__, interruption
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.queries.pool import QueryPool
 from kg.server import (
-    check,
     commands,
-    description,
     graph_store,
     health,
     pages,
-    queries,
-    shacl,
+    service_description,
+    shacl_endpoint,
+    sparql_check,
     sparql_protocol,
     tool_routes,
 )
-from kg.server.arrival import ArrivalProtocol
-from kg.server.auth import EVERYONE, LocalToken
+from kg.server import sparql_protocol as queries
+from kg.server.auth import EVERYONE, HostGuard, LocalToken
 from kg.server.endpoint import Endpoint
-from kg.server.hosts import HostGuard
-from kg.server.listening import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
+from kg.server.http_server import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
 from kg.server.mcp import ALL_INSTRUCTIONS, StopsWithClient, Threads, build_mcp
-from kg.server.problems import HANDLERS
+from kg.server.problem_details import HANDLERS
+from kg.server.request_limits import ArrivalProtocol
 from kg.server.writing import CivicGraphs
 from kg.settings import Settings
 from kg.store.lock import holder
-from kg.store.sandbox import QueryPool
-from kg.tools.checks.dataset_checks import DatasetChecks
-from kg.tools.queries.search_service import expand
 from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
-from kg.tools.user_graphs import UserGraphs
+from kg.tools.shacl.background_checks import DatasetChecks
+from kg.tools.sparql.local_services import expand
+from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG
-from loaders.mentions.refresh import refresh as refresh_mentions
+from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.pipeline import heal, load
-from loaders.retrying import QUARANTINE
+from loaders.quarantine_retry import QUARANTINE
 
 log = logging.getLogger(__name__)
 
@@ -119,9 +118,9 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     routes += [Route(path, StopsWithClient(app, endpoint.actor)) for path, app in apps.items()]
     routes += [health.route(kg, threads), *queries.running_query_routes(endpoint)]
     routes += [*graph_store.routes(endpoint), *commands.routes(kg, endpoint)]
-    routes += [*tool_routes.routes(kg, threads, endpoint.actor), *check.routes(kg, threads)]
-    routes += shacl.routes(kg, endpoint, threads)
-    routes += [*description.routes(kg, endpoint), *pages.routes(kg)]
+    routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
+    routes += shacl_endpoint.routes(kg, endpoint, threads)
+    routes += [*service_description.routes(kg, endpoint), *pages.routes(kg)]
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
@@ -209,7 +208,7 @@ def serve(
 
 def _receive(kg: KnowledgeGraph, **given: Any) -> dict[str, Any]:
     """Take in what an agent sends of a code; what reads codes takes long to import, and most servers are sent none."""
-    from loaders.receiving import receive
+    from loaders.zoning.graph.ingest import receive
 
     return receive(kg, **given)
 

@@ -27,13 +27,13 @@ from starlette.types import Receive, Scope, Send
 
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
-from kg.server import bodies
+from kg.queries.pool import UNLIMITED, Cancellation
+from kg.server import request_bodies
 from kg.server.auth import ADMIN
 from kg.server.endpoint import Endpoint
-from kg.server.execution import execute
-from kg.server.problems import fault
+from kg.server.problem_details import fault
+from kg.server.query_execution import execute
 from kg.store.protocol import Snapshot, Store
-from kg.store.sandbox import UNLIMITED, Cancellation
 from kg.tools.operations import OPERATIONS
 
 AT_ONCE: Final = 8
@@ -57,7 +57,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
             if name not in (_QUERY, _SNAPSHOT) and name not in OPERATIONS:
                 known = ", ".join(sorted([*OPERATIONS, _QUERY, _SNAPSHOT]))
                 raise NotFoundError(f"there is no command {name!r}; there are {known}")
-            arguments = bodies.arguments_in(await request.body())
+            arguments = request_bodies.arguments_in(await request.body())
             if name == _QUERY:
                 return await _query(endpoint, request, arguments)
             if name == _SNAPSHOT:

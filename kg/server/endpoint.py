@@ -9,10 +9,10 @@ from typing import Protocol
 from pyoxigraph import NamedNode, Triple
 from starlette.requests import Request
 
+from kg.queries.pool import QueryPool
 from kg.server.auth import Actor
-from kg.server.turns import Turns
+from kg.server.fair_limiter import Turns
 from kg.settings import Settings
-from kg.store.sandbox import QueryPool
 
 
 @dataclass(frozen=True, slots=True)

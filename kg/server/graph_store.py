@@ -24,20 +24,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
 from kg.errors import InvalidInputError, NotFoundError, ShapesViolatedError
-from kg.server import bodies
+from kg.processes.confinement import Limits
+from kg.queries.pool import UNLIMITED
+from kg.server import request_bodies
 from kg.server.auth import READ, WRITE, Actor
 from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
-from kg.server.execution import execute
 from kg.server.negotiation import GRAPH_TYPES, negotiate
-from kg.server.payloads import TAKEN, Payload
-from kg.server.problems import HttpError, answering, method_not_allowed
+from kg.server.problem_details import HttpError, answering, method_not_allowed
+from kg.server.query_execution import execute
+from kg.server.rdf_payloads import TAKEN, Payload
 from kg.server.resources import rdf
+from kg.shacl.report import report_triples
 from kg.sparql.terms import bind
-from kg.store.confinement import Limits
 from kg.store.protocol import Rows
-from kg.store.sandbox import UNLIMITED
-from kg.validation.report import report_triples
 from kg.vocabulary import BASE
 
 PATH: Final = "/graphs"
@@ -223,7 +223,7 @@ async def _payload(request: Request, max_bytes: int) -> Payload:
     if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
         message = f"the body is sent as it is, not compressed (Content-Encoding: {coding})"
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
-    body = await bodies.read(request, max_bytes, "QUADCITE_MAX_GRAPH_BYTES")
+    body = await request_bodies.read(request, max_bytes, "QUADCITE_MAX_GRAPH_BYTES")
     return Payload(body, request.headers.get("content-type", ""))
 
 

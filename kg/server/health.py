@@ -11,7 +11,7 @@ from starlette.routing import Route
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.mcp import Threads
-from kg.tools.overview import health
+from kg.tools.catalog.overview import health
 from kg.tools.registry import content_of
 
 

@@ -27,12 +27,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kg import __version__
 from kg.errors import QuadciteError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
+from kg.queries.pool import Cancellation
+from kg.retrieval.reader import Reader
 from kg.server.auth import ACTOR, EVERYONE, READ, Actor
-from kg.server.problems import fault
-from kg.server.turns import Turns
-from kg.store.sandbox import Cancellation
-from kg.tools import overview
-from kg.tools.reading import Reader
+from kg.server.fair_limiter import Turns
+from kg.server.problem_details import fault
+from kg.tools.catalog import overview
 from kg.tools.registry import PARLIAMENT, RESEARCH, TOOLS, ZONING, Kind, Tool, content_of
 
 T = TypeVar("T")

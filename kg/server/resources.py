@@ -16,7 +16,7 @@ from starlette.routing import Route, request_response
 from kg.errors import InvalidInputError
 from kg.server.compression import Compression
 from kg.server.negotiation import GRAPH_TYPES, SHORTHANDS, negotiate, shorthand
-from kg.server.problems import HttpError, answering, method_not_allowed
+from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.vocabulary import PREFIXES
 
 HTML: Final = "text/html"

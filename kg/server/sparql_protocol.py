@@ -31,16 +31,16 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 from pyoxigraph import NamedNode
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
-from kg.errors import InvalidInputError, QueryForbiddenError, QueryTimeoutError
-from kg.server import bodies
-from kg.server.auth import ADMIN, READ
+from kg.errors import InvalidInputError, NotFoundError, QueryForbiddenError, QueryTimeoutError
+from kg.queries import text_check
+from kg.server import request_bodies
+from kg.server.auth import ADMIN, READ, WRITE
 from kg.server.compression import Compression
-from kg.server.description import service_description
 from kg.server.endpoint import Endpoint, UpdateRequest
-from kg.server.execution import client_of, execute
+from kg.server.fair_limiter import Turns
 from kg.server.negotiation import (
     GRAPH_TYPES,
     RESULT_TYPES,
@@ -49,11 +49,48 @@ from kg.server.negotiation import (
     negotiate,
     shorthand,
 )
-from kg.server.problems import HttpError, answering, method_not_allowed
+from kg.server.problem_details import HttpError, answering, method_not_allowed
+from kg.server.query_execution import client_of, execute
 from kg.server.resources import rdf, representation, shown_to
-from kg.server.turns import Turns
+from kg.server.service_description import service_description
 from kg.sparql.guard import is_plain, query_form
-from kg.store import apart
+
+
+def running_query_routes(endpoint: Endpoint) -> list[Route]:
+    """Return the routes over the pool of `endpoint`.
+
+    The list has for each query that runs or waits, the oldest first: ``id``, ``client``, ``age_s``, ``sha256`` (of its
+    text), ``lane`` (``fast`` or ``long``) and ``state`` (``running`` or ``waiting``). Stopping one takes the scope
+    `WRITE`; whoever asked it is told that it was cancelled.
+    """
+
+    async def listed(request: Request) -> Response:
+        endpoint.actor(request).require(READ, "the list of queries")
+        queries = [
+            {
+                "id": query.id,
+                "client": query.client,
+                "age_s": round(query.age_s, 3),
+                "sha256": query.sha256,
+                "lane": query.lane,
+                "state": query.state,
+            }
+            for query in endpoint.pool.running()
+        ]
+        return JSONResponse({"queries": queries}, headers={"Cache-Control": "no-store"})
+
+    async def cancelled(request: Request) -> Response:
+        endpoint.actor(request).require(WRITE, "stopping a query")
+        number = request.path_params["number"]
+        if not endpoint.pool.cancel(number):
+            raise NotFoundError(f"no query {number} runs or waits; GET /sparql/queries lists those that do")
+        return Response(status_code=204)
+
+    return [
+        Route("/sparql/queries", answering(listed), methods=["GET"], name="queries"),
+        Route("/sparql/queries/{number:int}", answering(cancelled), methods=["DELETE"], name="query"),
+    ]
+
 
 FORM: Final = "application/x-www-form-urlencoded"
 QUERY: Final = "application/sparql-query"
@@ -157,7 +194,7 @@ class _Sparql:
         if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
             message = f"the body is sent as it is, not compressed (Content-Encoding: {coding})"
             raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
-        body = await bodies.read(request, self._endpoint.settings.max_body_bytes)
+        body = await request_bodies.read(request, self._endpoint.settings.max_body_bytes)
         if content_type == FORM:
             return _parameters(body, len(body))
         try:
@@ -241,7 +278,7 @@ class _Sparql:
 
 async def _media_type(request: Request, query: str, parameters: Parameters, read: Read) -> str:
     """Return what to answer `query` with, by a parameter if it has one, else by the Accept headers."""
-    form = query_form(query) if is_plain(query) else await read(partial(apart.form_of, query))
+    form = query_form(query) if is_plain(query) else await read(partial(text_check.form_of, query))
     offered: Sequence[str] = _OFFERED.get(form or "", (*RESULT_TYPES, *GRAPH_TYPES))
     wanted = next((values[0] for name in _FORMATS if (values := parameters.get(name))), None)
     if wanted is None:

@@ -17,10 +17,10 @@ from starlette.routing import Route, request_response
 
 from kg.errors import NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server import bodies
+from kg.server import request_bodies
 from kg.server.auth import EVERYONE, Actor
 from kg.server.mcp import StopsWithClient, Threads, output_schema, permit, schema_of
-from kg.server.problems import HttpError, answering, fault, method_not_allowed
+from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
 from kg.tools.registry import TOOLS, Tool, content_of
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def routes(
             raise method_not_allowed(request, "POST")
         tool = _named(request)
         permit(tool)
-        arguments = bodies.arguments_in(await bodies.read(request, kg.settings.max_body_bytes))
+        arguments = request_bodies.arguments_in(await request_bodies.read(request, kg.settings.max_body_bytes))
         try:
             result = await threads.run(partial(tool.call, kg, arguments), kind=tool.kind)
         except QuadciteError:

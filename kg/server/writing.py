@@ -9,7 +9,7 @@ from pyoxigraph import NamedNode, Triple
 
 from kg.server.auth import ADMIN, WRITE, Actor
 from kg.server.endpoint import UpdateRequest
-from kg.tools.user_graphs import UserGraphs
+from kg.user_graphs import UserGraphs
 
 
 @dataclass(frozen=True, slots=True)

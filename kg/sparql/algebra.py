@@ -1,6 +1,6 @@
 """What a query asks, in parts that can be checked one by one: patterns, filters and groups, each with its position.
 
-Read by `kg.sparql.reader` over `kg.sparql.lexer` and not by rdflib's parser: that one gives no positions, does not know
+Read by `kg.sparql.parser` over `kg.sparql.lexer` and not by rdflib's parser: that one gives no positions, does not know
 what SPARQL 1.2 and Oxigraph add (triple terms, LATERAL), and its time on nested groups is not bounded. This one looks
 at each token once, and gives up (`parse` returns None) on what is too large, too deep or not understood: what is read
 is for hints alone, and the engine's parser decides what is SPARQL.

@@ -16,7 +16,7 @@ from kg.errors import InvalidInputError
 from kg.sparql.algebra import variable_of
 from kg.sparql.guard import position
 from kg.sparql.lexer import Token, tokens
-from kg.sparql.reader import parse
+from kg.sparql.parser import parse
 from kg.sparql.service import Clause, Prologue
 from kg.vocabulary import RDFS, SCHEMA, WIKIBASE
 

@@ -10,15 +10,15 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kg.sparql import usage, values
+from kg.sparql import lint_patterns, lint_values
 from kg.sparql.algebra import Element, Node, Query
 from kg.sparql.guard import position
 from kg.sparql.label_service import asks_for_labels
-from kg.sparql.lexicon import Lexicon, lexicon_of, local_name, namespace_of
+from kg.sparql.lint_patterns import Finding
+from kg.sparql.measured_schema import Schema
+from kg.sparql.parser import in_turn, parse
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix, undeclared
-from kg.sparql.reader import in_turn, parse
-from kg.sparql.schema import Schema
-from kg.sparql.usage import Finding
+from kg.sparql.schema_index import Lexicon, lexicon_of, local_name, namespace_of
 from kg.vocabulary import BASE, KG, PREFIXES, RDF, curie
 
 _TYPE = RDF.type.value
@@ -54,7 +54,7 @@ def check(query: str, schema: Schema) -> list[Hint]:
     lexicon = lexicon_of(schema)
     names = _Names(parsed, lexicon)
     findings = [*names.findings, *_unbound(parsed), *_early(parsed.where, frozenset())]
-    findings += [*usage.check(parsed, lexicon, names.wrong), *values.check(parsed, lexicon)]
+    findings += [*lint_patterns.check(parsed, lexicon, names.wrong), *lint_values.check(parsed, lexicon)]
     findings.sort(key=lambda finding: finding.start)
     seen: set[tuple[str, str]] = set()
     hints: list[Hint] = []

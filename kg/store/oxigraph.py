@@ -29,14 +29,13 @@ import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
 
 from kg.errors import ForbiddenError, InvalidInputError, QueryBusyError, QuerySyntaxError, StoreError
+from kg.processes.confinement import Limits
 from kg.sparql.guard import syntax_error
 from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, commit_record, effective
-from kg.store.confinement import Limits
 from kg.store.difference import Delta, canonicalize, content_sha256
 from kg.store.lock import DirectoryLock, sync_folder
-from kg.store.orphans import orphaned_graphs, provenance_of
-from kg.store.ownership import Yielding
+from kg.store.ownership import Yielding, orphaned_graphs, provenance_of
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update

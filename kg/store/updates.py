@@ -13,14 +13,14 @@ import pyoxigraph
 from pyoxigraph import NamedNode, Quad, RdfFormat, Store
 
 from kg.errors import InvalidInputError
+from kg.processes.confinement import Limits, confined
+from kg.sparql.dataset_clauses import with_dataset
 from kg.sparql.guard import check_update
-from kg.sparql.using import with_dataset
 from kg.store import difference
-from kg.store.confinement import Limits, confined
 from kg.store.difference import Delta
 from kg.store.protocol import Snapshot
-from kg.store.reach import graphs_within_reach, reads_any_graph, refuse_empty_default_graph
 from kg.store.skolem import skolemize
+from kg.store.update_scope import graphs_within_reach, reads_any_graph, refuse_empty_default_graph
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, mint
 
 _WHAT: Final = "the update"

@@ -18,17 +18,18 @@ from typing import Any, Final
 import pyoxigraph
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
 
-from kg import __version__, provenance
+from kg import __version__
 from kg.errors import InvalidInputError, ModelError, QuadciteError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.search.healing import Healed, Progress, heal, text_units
-from kg.tools.dereferencing import node_of
-from kg.tools.model import DatasetCheck, SearchFilters
-from kg.tools.overview import health
-from kg.tools.passages import search as search_passages
-from kg.tools.queries.querying import sparql
-from kg.tools.reviewing import Verdict, review_claim
-from kg.tools.zoning.summarizing import summaries_build, summaries_status
+from kg.provenance.explanation import why_iri, why_triple
+from kg.retrieval.results import DatasetCheck, SearchFilters
+from kg.search.index_sync import Healed, Progress, heal, text_units
+from kg.tools.catalog.overview import health
+from kg.tools.claims.review import Verdict, review_claim
+from kg.tools.entities.dereference import node_of
+from kg.tools.search.passages import search as search_passages
+from kg.tools.sparql.query import sparql
+from kg.tools.zoning.summary_commands import summaries_build, summaries_status
 
 Operation = Callable[..., dict[str, Any]]
 
@@ -94,9 +95,9 @@ def why(
 
     if triple is not None:
         subject, predicate, value = _terms(triple)
-        found = provenance.why_triple(ask, subject, predicate, value)
+        found = why_triple(ask, subject, predicate, value)
     elif iri is not None:
-        found = provenance.why_iri(ask, node_of(iri))
+        found = why_iri(ask, node_of(iri))
     else:
         raise InvalidInputError("why takes an iri or a triple")
     return {"explanations": [each.to_dict() for each in found], "text": "\n\n".join(map(str, found))}

@@ -13,20 +13,23 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools import jurisdictions, lineage, overview, passages, research, reviewing
-from kg.tools.checks import validating
-from kg.tools.concepts import finding as concepts
-from kg.tools.concepts import mentions, neighborhood
-from kg.tools.model import Result, SearchFilters
-from kg.tools.parliament import ingesting, speakers, speeches
+from kg.retrieval.results import Result, SearchFilters
+from kg.tools.catalog import overview
+from kg.tools.claims import review
+from kg.tools.climate import jurisdictions, lineage
+from kg.tools.concepts import find as concepts
+from kg.tools.concepts import mentions, neighbors
+from kg.tools.parliament import ingest, speakers, speeches
 from kg.tools.parliament import search as speech_search
-from kg.tools.queries import querying
-from kg.tools.schema import examples, finding
-from kg.tools.schema import levels as schema_levels
-from kg.tools.zoning import comparison as zoning_comparison
+from kg.tools.schema import describe as schema_levels
+from kg.tools.schema import examples, find_terms
+from kg.tools.search import passages, research
+from kg.tools.shacl import validate
+from kg.tools.sparql import query
+from kg.tools.zoning import citations as zoning_relations
+from kg.tools.zoning import compare as zoning_comparison
 from kg.tools.zoning import definitions, provisions
-from kg.tools.zoning import ingesting as zoning_ingesting
-from kg.tools.zoning import relations as zoning_relations
+from kg.tools.zoning import ingest as zoning_ingesting
 from kg.tools.zoning import sections as zoning_sections
 from kg.tools.zoning import summaries as zoning_summaries
 
@@ -133,7 +136,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE})),
     Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE, PARLIAMENT})),
     Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE})),
-    Tool(neighborhood.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
+    Tool(neighbors.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
     Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),
     Tool(mentions.concept_mentions, "Mentions of concepts", frozenset({CORE, CLIMATE})),
     Tool(overview.family_overview, "Policy families", frozenset({CORE, CLIMATE})),
@@ -145,7 +148,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(speakers.list_speakers, "Speakers", frozenset({PARLIAMENT})),
     Tool(speakers.speech_stats, "Speech statistics", frozenset({PARLIAMENT})),
     Tool(
-        ingesting.ingest_speech,
+        ingest.ingest_speech,
         "Ingest speeches",
         frozenset({PARLIAMENT, "ingestion", "admin", "stable"}),
         scope="write",
@@ -162,15 +165,15 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(definitions.kg_query_definition, "Defined terms", frozenset({ZONING})),
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
     Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
-    Tool(reviewing.review_claim, "Review a claim", frozenset({ZONING}), scope="write"),
+    Tool(review.review_claim, "Review a claim", frozenset({ZONING}), scope="write"),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
     Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE})),
-    Tool(finding.find_terms, "Find terms", frozenset({CORE})),
+    Tool(find_terms.find_terms, "Find terms", frozenset({CORE})),
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE})),
-    Tool(querying.sparql, "SPARQL", frozenset({CORE}), kind="raw"),
-    Tool(validating.validate, "Validate with SHACL", frozenset({CORE}), kind="raw"),
+    Tool(query.sparql, "SPARQL", frozenset({CORE}), kind="raw"),
+    Tool(validate.validate, "Validate with SHACL", frozenset({CORE}), kind="raw"),
     Tool(overview.health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH})),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH})),

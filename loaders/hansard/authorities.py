@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SKOS, mint, sha256
 from loaders.hansard import parties
-from loaders.hansard.model import Talker
+from loaders.hansard.sitting_model import Talker
 from loaders.readers.cells import shown, slug_from
 
 AUSTRALIA: Final = mint("place", "AUS")

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from loaders.extraction.sentences import sentences
+from loaders.readers.sentences import sentences
 
 SIZE: Final = 800
 """Code points that a chunk has at most."""

@@ -8,8 +8,8 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from loaders.hansard.model import Division, Vote, VoteValue
 from loaders.hansard.paragraphs import clock, one_line, paragraphs
+from loaders.hansard.sitting_model import Division, Vote, VoteValue
 from loaders.readers.cells import digits
 
 _SIDES: Final[dict[str, VoteValue]] = {"ayes": "aye", "noes": "no", "pairs": "pair"}

@@ -18,7 +18,7 @@ from lxml import etree
 from lxml.etree import _Element
 
 from kg.errors import SourceError
-from loaders.hansard.modern import modernize
+from loaders.hansard.sgml_conversion import modernize
 
 _NAME: Final = re.compile(r"[a-z][\w.-]*")
 _UNKNOWN: Final = re.compile(r"&[A-Za-z]\w*;")

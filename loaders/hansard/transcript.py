@@ -13,12 +13,12 @@ from typing import Final, cast
 
 from lxml.etree import _Element
 
-from loaders.hansard import body
+from loaders.hansard import schema_2_2
+from loaders.hansard.debate_headings import heading_of, info_of
 from loaders.hansard.divisions import division_of
-from loaders.hansard.headings import heading_of, info_of
-from loaders.hansard.model import Debate, Division, Procedure, Speech, SpeechKind, Talker, UtteranceKind
 from loaders.hansard.paragraphs import clock, one_line, paragraphs, squeezed
-from loaders.hansard.turns import Talk, Turn, talk_of
+from loaders.hansard.sitting_model import Debate, Division, Procedure, Speech, SpeechKind, Talker, UtteranceKind
+from loaders.hansard.turn_builder import Talk, Turn, talk_of
 
 _TURNS: Final[dict[str, tuple[SpeechKind, SpeechKind]]] = {
     "speech": ("speech", "speech"),
@@ -177,7 +177,7 @@ class Transcript:
     def _headings(self, element: _Element, path: tuple[int, ...]) -> None:
         """Read the text under a heading of schema 2.2, which begins with the heading itself."""
         title = _plain(self._titles.get(path, ""))
-        for block in body.blocks(element.iterchildren()):
+        for block in schema_2_2.blocks(element.iterchildren()):
             texts = paragraphs(block)
             if _HEADING.fullmatch(block.get("class") or ""):
                 texts = [text for text in texts if _plain(text) not in title]
@@ -196,7 +196,7 @@ class Transcript:
         self._flush(path)
         turn, after = Turn(talk), []
         if next(element.iterchildren("talk.text"), None) is not None:
-            after = body.fill(turn, element, self._senate, self._openings, self.warnings.append)
+            after = schema_2_2.fill(turn, element, self._senate, self._openings, self.warnings.append)
             inner = [
                 child for child in element if child.tag not in ("talk.start", "talk.text", "interjection", "continue")
             ]
@@ -285,7 +285,7 @@ class Transcript:
         if element is start:
             _speak(turn, start)
         elif next(element.iterchildren("talk.text"), None) is not None:
-            after = body.fill(turn, element, self._senate, self._openings, self.warnings.append)
+            after = schema_2_2.fill(turn, element, self._senate, self._openings, self.warnings.append)
         else:
             later = self._within(turn, element, start)
         self._speech(turn, "interjection", path, element)

@@ -23,14 +23,14 @@ import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.concept_index import concepts_of
 from kg.settings import Settings
 from kg.sparql.terms import bind
-from kg.tools.concepts.finding import concept_find, concept_properties
+from kg.tools.catalog.overview import family_overview
+from kg.tools.climate.jurisdictions import compare_jurisdictions, jurisdiction_overview
+from kg.tools.concepts.find import concept_find, concept_properties
 from kg.tools.concepts.mentions import concept_mentions
-from kg.tools.concepts.names import concepts_of
-from kg.tools.concepts.neighborhood import concept_neighbors
-from kg.tools.jurisdictions import compare_jurisdictions, jurisdiction_overview
-from kg.tools.overview import family_overview
+from kg.tools.concepts.neighbors import concept_neighbors
 from kg.vocabulary import DCTERMS, ELI, KG, OA, PREFIXES, RDF, SCHEMA, SKOS, WIKIBASE, mention_of, mint
 from tests.benchmarks.comparison import Comparison
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader
 from kg.settings import Settings
 from kg.sparql.terms import bind
-from kg.tools.reading import Reader
-from kg.tools.zoning.places import Place, known_places
+from kg.tools.zoning.municipalities import Place, known_places
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from loaders.pipeline import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed

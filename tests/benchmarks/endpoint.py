@@ -27,10 +27,10 @@ from pathlib import Path
 from pyoxigraph import Literal, NamedNode, Quad
 from rich.console import Console
 
+from kg.queries.pool import QueryPool
 from kg.server.app import serve
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.store.sandbox import QueryPool
 from tests.benchmarks.comparison import Comparison
 from tests.benchmarks.load import connect, throughput
 
@@ -351,8 +351,8 @@ def _run(app: Callable[..., object]) -> None:
     """Run an application as ours runs, on a free port."""
     import uvicorn
 
-    from kg.server.arrival import ArrivalProtocol
-    from kg.server.listening import LOGGING, address_of, listen
+    from kg.server.http_server import LOGGING, address_of, listen
+    from kg.server.request_limits import ArrivalProtocol
 
     listening = listen("127.0.0.1", 0)
     print(address_of(listening), flush=True)

@@ -27,8 +27,8 @@ from lxml import etree
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from loaders import rdf
-from loaders.hansard.reading import FORMATS, Reading
+from loaders import model
+from loaders.hansard.loader import FORMATS, Reading
 from loaders.model import SourceGraph
 from loaders.pipeline import load
 from loaders.readers.locations import find
@@ -99,7 +99,7 @@ def timed(action: Callable[[], object]) -> tuple[float, float]:
 def raw(files: Sequence[Path], folder: Path) -> dict[str, Any]:
     located = find([str(path) for path in files], Settings(), FORMATS).files
     batches = [
-        rdf.quads(item) + [quad for quads in item.shared.values() for quad in quads]
+        model.quads(item) + [quad for quads in item.shared.values() for quad in quads]
         for item in Reading().read(located)
         if isinstance(item, SourceGraph)
     ]

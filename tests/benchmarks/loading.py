@@ -26,8 +26,8 @@ import pyoxigraph
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from loaders import rdf
-from loaders.climate_policy import documents
+from loaders import model
+from loaders.climate import documents
 from loaders.model import SourceDocument
 from loaders.pipeline import BATCH_QUADS, load
 from loaders.readers.locations import find
@@ -142,7 +142,7 @@ def extend_raw(source: Path, data_dir: Path) -> tuple[float, int]:
 
     for item in documents.read(find([str(source)], Settings()).files):
         if isinstance(item, SourceDocument):
-            batch += rdf.quads(item)
+            batch += model.quads(item)
             batch += [quad for quads in item.shared.values() for quad in quads]
             if len(batch) >= BATCH_QUADS:
                 extend()

@@ -25,9 +25,9 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, SKOS, mint, sha256
-from loaders.extraction.labels import Label
-from loaders.extraction.matching import Matcher
-from loaders.mentions import refresh
+from loaders.mentions.graph.refresh import refresh
+from loaders.mentions.label_variants import Label
+from loaders.mentions.matcher import Matcher
 from tests.benchmarks.comparison import Comparison
 
 PASSAGES = 200_000

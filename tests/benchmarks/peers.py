@@ -73,7 +73,7 @@ def _python_3_13() -> str | None:
 def ours(shapes: Path, data: Path) -> Callable[[], tuple[Times, int]]:
     import pyoxigraph
 
-    from kg.validation.shapes import Shapes
+    from kg.shacl.shapes import Shapes
 
     def work() -> tuple[Times, int]:
         clock = Clock()
@@ -88,8 +88,8 @@ def ours(shapes: Path, data: Path) -> Callable[[], tuple[Times, int]]:
 def ours_stored(shapes: Path, data: Path) -> Callable[[], tuple[Times, int]]:
     import pyoxigraph
 
-    from kg.validation.data import Data
-    from kg.validation.shapes import Shapes
+    from kg.shacl.data_graph import Data
+    from kg.shacl.shapes import Shapes
 
     store = pyoxigraph.Store()
     store.bulk_load(path=data)
@@ -158,9 +158,9 @@ def many_results(data: Path, report: Path) -> Callable[[], tuple[Times, int, flo
     """Make data in which everything is wrong, to write a report on it; the memory is what that takes beside them."""
     import pyoxigraph
 
-    from kg.validation.data import Data
-    from kg.validation.shapes import Shapes
-    from kg.validation.writing import write
+    from kg.shacl.data_graph import Data
+    from kg.shacl.report_writers import write
+    from kg.shacl.shapes import Shapes
     from kg.vocabulary import KG, RDF
 
     passages = (pyoxigraph.NamedNode(f"https://example.org/{number}") for number in range(MANY_PASSAGES))

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from platformdirs import user_cache_path
 from rich.progress import track
 
-from kg.search.edge import EdgeIndex
+from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Candidate, GraphUnits, IndexedUnit
 from kg.search.ranking import BM25_WEIGHT, COSINE_WEIGHT, Fusion
 from kg.settings import Settings

@@ -29,9 +29,9 @@ from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.lint import check
-from kg.sparql.schema import PropertyUse, Schema
-from kg.tools.queries.diagnosis import diagnose, is_empty
-from kg.tools.schema.measuring import measure
+from kg.sparql.measured_schema import PropertyUse, Schema
+from kg.tools.schema.measurement import measure
+from kg.tools.sparql.empty_results import diagnose, is_empty
 from kg.vocabulary import BASE, PREFIXES, RDF, XSD, curie
 from loaders.pipeline import load
 from tests.benchmarks.comparison import Comparison

@@ -33,14 +33,14 @@ from numpy.typing import NDArray
 from platformdirs import user_cache_path
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance import Agent, RecordOrigin, RowsOf, Run, SourceFile
-from kg.search import edge_process
-from kg.search.edge import EdgeIndex
-from kg.search.healing import heal
+from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile
+from kg.retrieval.hybrid_search import FIRST_BLOCK
+from kg.search import index_process
+from kg.search.index_client import EdgeIndex
+from kg.search.index_sync import heal
 from kg.server.app import serve
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.tools.retrieval import FIRST_BLOCK
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, RDF, SCHEMA, SKOS, mint, sha256
 from tests.benchmarks.comparison import Comparison, median, p95
 
@@ -296,7 +296,7 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "index":
-        edge_process.main([], lambda settings: RandomEmbedder())
+        index_process.main([], lambda settings: RandomEmbedder())
     elif sys.argv[1] == "serve":
         EdgeIndex.command = (*SCRIPT, "index")
         data = Path(sys.argv[2])

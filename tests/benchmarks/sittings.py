@@ -16,13 +16,13 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import text_of
 from kg.search.protocol import Mode
 from kg.settings import Settings
 from kg.store.protocol import Rows
-from kg.tools.reading import text_of
 from loaders.pipeline import load
 from tests.benchmarks.comparison import Comparison
-from tests.tools.speech_queries import by_index, by_tool, measured, queries
+from tests.tools.parliament.speech_queries import by_index, by_tool, measured, queries
 
 ROOT = Path(__file__).parent.parent.parent
 REAL = Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data" / "hansard"

@@ -19,16 +19,16 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.edge import EdgeIndex
+from kg.retrieval.reader import text_of
+from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Mode
 from kg.settings import Settings
 from kg.store.protocol import Rows
-from kg.tools.reading import text_of
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, part_of, sha256, span_of
 from loaders.pipeline import load
 from tests.benchmarks.comparison import Comparison, median, p95
 from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, plainly, words
-from tests.tools.speech_queries import GOLDEN, by_index, by_tool, measured, queries
+from tests.tools.parliament.speech_queries import GOLDEN, by_index, by_tool, measured, queries
 
 SPEECHES_A_DAY = 120
 CHUNKS_A_SPEECH = 6

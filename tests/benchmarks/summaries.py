@@ -15,16 +15,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search import healing
+from kg.search import index_sync
 from kg.settings import settings
-from kg.summaries import hierarchy
-from kg.summaries.building import build
-from kg.summaries.descent import descend
-from kg.summaries.hierarchy import latest
+from kg.zoning_summaries import code_tree
+from kg.zoning_summaries.build import build
+from kg.zoning_summaries.code_tree import latest
+from kg.zoning_summaries.topic_search import descend
 from loaders.pipeline import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed
-from tests.summaries.made_up_code import PLACES, THINGS, TOWN, enact, large_code
-from tests.summaries.topics import ask, municipality_in, topics
+from tests.zoning_summaries.made_up_code import PLACES, THINGS, TOWN, enact, large_code
+from tests.zoning_summaries.topics import ask, municipality_in, topics
 
 ROOT = Path(__file__).parent.parent.parent
 TOP_K = 5
@@ -61,7 +61,7 @@ def fast(sections: int) -> Iterator[Comparison]:
     laws = large_code(4, 10, sections // 40)
     with tempfile.TemporaryDirectory() as folder, KnowledgeGraph.open(Path(folder), settings()) as kg:
         enact(kg.store, laws)  # type: ignore[arg-type]  # what `open` opens
-        healing.heal(kg.store, kg.search)
+        index_sync.heal(kg.store, kg.search)
         kg.search.wait()
         began = time.perf_counter()
         report = build(kg, TOWN)
@@ -92,5 +92,5 @@ def fast(sections: int) -> Iterator[Comparison]:
         yield Comparison("first descent after a commit", stale[0], None, "ms")
         reading = timed(lambda _: latest(kg, TOWN), questions[:5])
         yield Comparison("reading the tree of all sections", median(reading), None, "ms")
-        kept = timed(lambda _: hierarchy.kept(kg, TOWN), questions[:5])
+        kept = timed(lambda _: code_tree.kept(kg, TOWN), questions[:5])
         yield Comparison("reading it again, nothing changed", median(kept), None, "ms")

@@ -23,17 +23,16 @@ import pyoxigraph as ox
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.validation.data import Data
-from kg.validation.gate import RecordGate
-from kg.validation.incremental import affected, changed_since
-from kg.validation.shapes import Shapes
-from kg.validation.stored import record_graphs, record_results
+from kg.shacl.data_graph import Data
+from kg.shacl.gate import RecordGate, record_graphs, record_results
+from kg.shacl.incremental import affected, changed_since
+from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, RDF, SCHEMA, XSD
 from loaders.pipeline import load
 from tests.benchmarks import peers
 from tests.benchmarks.comparison import Comparison
 from tests.benchmarks.loading import PASSAGES_A_DOCUMENT, write_passages
-from tests.validation.made_up import record
+from tests.shacl.made_up import record
 
 TRIPLES = (100_000, 1_000_000)
 SLOW_TRIPLES = 100_000

@@ -29,7 +29,7 @@ from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import PROV_GRAPH
 from loaders.pipeline import load
 from loaders.sources import loader
-from loaders.zoning import inputs
+from loaders.zoning.readers import input_files
 from tests.benchmarks.comparison import Comparison
 from tests.benchmarks.hansard import NoIndex, timed
 
@@ -99,7 +99,7 @@ def raw(files: Sequence[Path], folder: Path) -> dict[str, Any]:
         store.extend(batch)
         store.flush()
 
-    reading = timed(lambda: [each.read("Quarry Bend", "UT") for each in inputs.find(list(files)).inputs])
+    reading = timed(lambda: [each.read("Quarry Bend", "UT") for each in input_files.find(list(files)).inputs])
     parsing = timed(
         lambda: [etree.parse(path, etree.HTMLParser() if path.suffix == ".html" else None) for path in files]
     )

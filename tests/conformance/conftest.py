@@ -14,11 +14,11 @@ import pytest
 import uvicorn
 from pydantic import HttpUrl
 
-from kg.server.listening import address_of, listen
-from kg.server.plain import create_plain_app
+from kg.server.http_server import address_of, listen
 from kg.settings import Settings
-from kg.store.plain import PlainStore
 from tests.conformance.endpoint import BASE_IRI, Served
+from tests.conformance.plain_server import create_plain_app
+from tests.conformance.plain_store import PlainStore
 from tests.conformance.stand_ins import StandIns, stand_ins
 
 MEMORY = "/dev/shm"

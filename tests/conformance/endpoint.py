@@ -11,9 +11,9 @@ import httpx
 import pyoxigraph
 from pyoxigraph import Quad, QueryBoolean, QueryResultsFormat, QuerySolutions, parse
 
-from kg.store.plain import PlainStore
 from tests.conformance import results
 from tests.conformance.manifest import FORMATS, Data, Test, has_relative_iri, text_of
+from tests.conformance.plain_store import PlainStore
 from tests.conformance.results import Outcome
 
 ENGINE_ERRORS = (SyntaxError, ValueError, RuntimeError, OSError)

@@ -1,7 +1,7 @@
 """How many tests of each suite pass, kept in a file: the README's table needs it where the suites are not.
 
-`python -m tests.readme` renews the file where they are; a test compares it with the suites and the expected failures,
-which the run holds to be strict.
+`python -m tests.generated_docs` renews the file where they are; a test compares it with the suites and the expected
+failures, which the run holds to be strict.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def renew() -> None:
 
 
 def _written(suites: list[Suite]) -> Iterator[str]:
-    yield "# Written by `python -m tests.readme` from the W3C's suites and expected_failures.toml.\n"
+    yield "# Written by `python -m tests.generated_docs` from the W3C's suites and expected_failures.toml.\n"
     for suite in suites:
         failures = ", ".join(f"{json.dumps(reason)} = {count}" for reason, count in suite.failures.items())
         yield f"\n[[suite]]\nname = {json.dumps(suite.name)}\ntests = {suite.tests}\nfailures = {{{failures}}}\n"

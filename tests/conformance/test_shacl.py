@@ -6,9 +6,9 @@ import pytest
 from pyoxigraph import BlankNode, NamedNode
 
 from kg.errors import InvalidInputError
-from kg.validation.paths import InversePath, SequencePath
-from kg.validation.report import Violation, report_triples
-from kg.validation.shapes import Shapes
+from kg.shacl.property_paths import InversePath, SequencePath
+from kg.shacl.report import Violation, report_triples
+from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, SH
 from tests.conformance.shacl import EXPECTED, ShaclTest, all_tests, same_report
 

@@ -13,10 +13,10 @@ from kg.settings import Settings
 from loaders.sources import LOADERS, loader
 
 READS = {
-    "climate": "loaders.climate_policy.documents",
-    "wikibase": "loaders.wikibase.reading",
-    "hansard": "loaders.hansard.reading",
-    "zoning": "loaders.zoning.reading",
+    "climate": "loaders.climate.documents",
+    "wikibase": "loaders.wikibase.loader",
+    "hansard": "loaders.hansard.loader",
+    "zoning": "loaders.zoning.loader",
 }
 ONLY_SOME_NEED = {"lxml", "duckdb", "numpy", "sentencex", "fastmcp", "rdflib", "pyshacl"}
 FINDS_MENTIONS = {f"loaders.extraction.{name}" for name in ("inflection", "labels", "matching", "words")}

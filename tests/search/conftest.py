@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kg.search.edge import EdgeIndex
+from kg.search.index_client import EdgeIndex
 from kg.search.protocol import GraphUnits, IndexedUnit
 from kg.settings import Settings
 

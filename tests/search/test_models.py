@@ -26,7 +26,8 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers import models as tokenizer_models
 
 from kg.errors import ModelError
-from kg.search import bert, model_sources, models
+from kg.search import bert_onnx, models
+from kg.search import models as model_sources
 from kg.settings import Settings, settings
 
 HIDDEN, LAYERS, HEADS, INNER = 64, 2, 4, 128
@@ -218,7 +219,7 @@ def left_in(folder: Path) -> list[str]:
 def test_the_graph_computes_what_the_paper_says(files: Path, tmp_path: Path) -> None:
     import onnxruntime
 
-    bert.write_encoder(files / "model.safetensors", CONFIG, tmp_path / "model.onnx")
+    bert_onnx.write_encoder(files / "model.safetensors", CONFIG, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     texts = [[2, 9, 12, 40, 33, 3], [2, 70, 3], [2, *range(5, 60), 3]]
     longest = max(map(len, texts))
@@ -501,7 +502,7 @@ def test_another_model_of_fastembed_is_pulled_and_opens_offline(
     (ready / "model.safetensors").rename(ready / "unwanted.safetensors")
     (ready / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 128, "pad_token": "[PAD]"}))
     (ready / "onnx").mkdir()
-    bert.write_encoder(files / "model.safetensors", CONFIG, ready / "onnx" / "model.onnx")
+    bert_onnx.write_encoder(files / "model.safetensors", CONFIG, ready / "onnx" / "model.onnx")
     serve_hub(server, "Snowflake/snowflake-arctic-embed-xs", "1" * 40, ready, monkeypatch)
     place = "hub" if source == "hub" else str(ready)
     wanted = chosen.model_copy(update={"model": name, "model_source": place})

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kg.errors import ModelError
-from kg.search import edge_process
+from kg.search import index_process
 from kg.settings import Settings
 
 WINDOW_WORDS = 8
@@ -62,4 +62,4 @@ def open_word_embedder(settings: Settings) -> WordEmbedder:
 if __name__ == "__main__":
     if "QUADCITE_TEST_DIE" in os.environ:
         os._exit(3)
-    edge_process.main(sys.argv[1:], open_word_embedder)
+    index_process.main(sys.argv[1:], open_word_embedder)

@@ -10,10 +10,10 @@ import pytest
 from pyoxigraph import Quad
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.queries.pool import QueryPool
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
-from kg.store.sandbox import QueryPool
 from kg.vocabulary import PROV_GRAPH
 from tests.tools.made_up import Made, WordIndex, concept_quads, make_passages, quads_of
 

@@ -20,9 +20,9 @@ import uvicorn
 from fastmcp.utilities.tests import ASGIServer
 
 from kg.errors import IndexUnavailableError, InvalidInputError
+from kg.queries.dispatcher import Ticket
 from kg.server.app import create_app
-from kg.server.listening import address_of, listen
-from kg.store.dispatch import Ticket
+from kg.server.http_server import address_of, listen
 from kg.store.protocol import Rows
 
 

@@ -32,13 +32,13 @@ from SPARQLWrapper import (
 from SPARQLWrapper.SPARQLExceptions import QueryBadFormed, Unauthorized
 from starlette.applications import Starlette
 
+from kg.queries.pool import QueryPool
 from kg.server.auth import LocalToken
 from kg.server.endpoint import Endpoint, UpdateRequest
-from kg.server.plain import PlainGraphs
 from kg.server.sparql_protocol import routes
 from kg.settings import Settings
-from kg.store.plain import PlainStore
-from kg.store.sandbox import QueryPool
+from tests.conformance.plain_server import PlainGraphs
+from tests.conformance.plain_store import PlainStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")  # by SPARQLWrapper
 

@@ -15,10 +15,10 @@ import uvicorn
 
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.healing import Progress
+from kg.search.index_sync import Progress
 from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
-from kg.server.listening import address_of, listen
+from kg.server.http_server import address_of, listen
 from kg.tools import operations
 
 

@@ -22,10 +22,9 @@ from starlette.testclient import TestClient
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
 from kg.server.negotiation import GRAPH_TYPES
-from kg.server.pages import href_of
-from kg.server.start import EXAMPLE
-from kg.tools import dereferencing
-from kg.tools.dereferencing import COUNTED, PAGE, QUADS, Dereferenced, dereference, short_name, worded_name
+from kg.server.pages import EXAMPLE, href_of
+from kg.tools.entities import dereference as dereferencing
+from kg.tools.entities.dereference import COUNTED, PAGE, QUADS, Dereferenced, dereference, short_name, worded_name
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, mint
 from tests.tools.made_up import Made
 from tests.tools.made_up_speeches import day, quads_of

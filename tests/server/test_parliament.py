@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.edge import EdgeIndex
+from kg.search.index_client import EdgeIndex
 from kg.server.app import create_app
 from kg.server.auth import READ, TOKEN_FILE, Actor, LocalToken
 from kg.server.mcp import build_mcp
@@ -30,7 +30,7 @@ QUERY = {"query": "budget surplus", "party": "Labor", "date_from": "2024-01-01",
 SERVE = """
 import sys
 from pathlib import Path
-from kg.search.edge import EdgeIndex
+from kg.search.index_client import EdgeIndex
 from kg.server.app import serve
 from kg.settings import Settings
 from tests.search import word_embedder

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import endpoint_of
 from kg.server.sparql_protocol import routes
-from kg.tools.queries.search_service import expand
+from kg.tools.sparql.local_services import expand
 from tests.tools.made_up import Made
 
 

@@ -26,15 +26,15 @@ from kg.errors import (
     QueryTimeoutError,
     UpstreamError,
 )
+from kg.queries.pool import QueryPool
 from kg.server.auth import EVERYONE, HOLDER, Actor, LocalToken
 from kg.server.endpoint import Endpoint, UpdateRequest
 from kg.server.negotiation import GRAPH_TYPES, RESULT_TYPES
-from kg.server.plain import PlainGraphs, create_plain_app
 from kg.server.sparql_protocol import routes
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.store.plain import PlainStore
-from kg.store.sandbox import QueryPool
+from tests.conformance.plain_server import PlainGraphs, create_plain_app
+from tests.conformance.plain_store import PlainStore
 
 MAX_ROWS = 5_000
 CROSS_JOIN = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f . ?g ?h ?i }"

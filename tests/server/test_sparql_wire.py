@@ -18,14 +18,14 @@ import uvicorn
 from pyoxigraph import Literal, NamedNode, Quad
 from starlette.applications import Starlette
 
+from kg.queries.pool import QueryPool
 from kg.server.auth import EVERYONE
 from kg.server.endpoint import Endpoint
-from kg.server.plain import PlainGraphs
 from kg.server.sparql_protocol import routes
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.store.plain import PlainStore
-from kg.store.sandbox import QueryPool
+from tests.conformance.plain_server import PlainGraphs
+from tests.conformance.plain_store import PlainStore
 
 CROSS_JOIN = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f . ?g ?h ?i }"
 STEADY = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"

@@ -18,7 +18,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
 from kg.server.auth import READ, WRITE, Actor
 from kg.settings import Settings
-from loaders.receiving import receive
+from loaders.zoning.graph.ingest import receive
 
 FEIGN = {"municipality": "Upper Feign", "state": "CT"}
 WRITING = [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.sparql.algebra import Query
-from kg.sparql.reader import MAX_CHARS, parse
+from kg.sparql.parser import MAX_CHARS, parse
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD
 
 

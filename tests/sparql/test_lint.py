@@ -11,11 +11,11 @@ import pytest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.lint import check
+from kg.sparql.measured_schema import Schema
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix
-from kg.sparql.schema import Schema
-from kg.summaries.agents import pending, record
-from kg.tools.schema.measuring import measure
+from kg.tools.schema.measurement import measure
 from kg.vocabulary import BASE, PREFIXES, mint
+from kg.zoning_summaries.agent_tasks import pending, record
 from loaders.pipeline import load
 from tests.benchmarks.repair import Mistakes, names_repair
 

@@ -242,7 +242,7 @@ from pathlib import Path
 from pyoxigraph import Literal, NamedNode, Quad
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.store.sandbox import QueryPool
+from kg.queries.pool import QueryPool
 resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
 name = NamedNode("http://example.org/g")
 def rows(n):

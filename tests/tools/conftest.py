@@ -12,16 +12,16 @@ from pyoxigraph import NamedNode, Triple
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
+from kg.queries.pool import QueryPool
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import select
-from kg.store.sandbox import QueryPool
-from kg.summaries.building import build
 from kg.tools.registry import TOOLS
-from kg.tools.user_graphs import UserGraphs
+from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
+from kg.zoning_summaries.build import build
 from loaders.pipeline import load
-from loaders.receiving import receive
+from loaders.zoning.graph.ingest import receive
 from tests.loaders.conftest import MemoryIndex
 from tests.tools.made_up import Made, Passages, make_passages, open_graph
 

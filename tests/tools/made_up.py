@@ -17,10 +17,10 @@ from typing import IO, Any
 from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, RdfFormat, Store
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.queries.pool import Answer, Cancellation
 from kg.search.protocol import Candidate, GraphUnits, IndexStatus, Ranking
 from kg.settings import Settings
 from kg.store.protocol import Commit, GraphChange, Patch, Rows, Snapshot, Statistics
-from kg.store.sandbox import Answer, Cancellation
 from kg.vocabulary import (
     DCTERMS,
     ELI,

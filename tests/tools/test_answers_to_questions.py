@@ -11,8 +11,8 @@ import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import Rows
-from kg.tools.queries.search_service import expand
 from kg.tools.schema.examples import examples
+from kg.tools.sparql.local_services import expand
 
 ANSWERS = tomllib.loads((Path(__file__).parent / "answers.toml").read_text(encoding="utf-8"))["answer"]
 QUERIES = {example.iri.partition("/examples/")[2]: example.query for example in examples()}

@@ -13,9 +13,9 @@ from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.registry import CLIMATE, CORE, RESEARCH, TOOLS, ZONING, Tool, content_of
-from kg.tools.zoning.relations import kg_find_related
+from kg.tools.zoning.citations import kg_find_related
 from loaders.pipeline import load
-from loaders.receiving import receive
+from loaders.zoning.graph.ingest import receive
 
 LISTS = (
     "results",

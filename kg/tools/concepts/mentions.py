@@ -13,15 +13,15 @@ from pydantic import Field
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.concept_index import chosen
+from kg.retrieval.concept_mentions import NARROWER_READ, narrower_of
+from kg.retrieval.evidence import evidence_of, read_units
+from kg.retrieval.filters import Scope, scope_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.results import Evidence, Identifier, Iso3, Language, Limit, Name, Offset, Result, SearchFilters
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.concepts.matches import NARROWER_READ, narrower_of
-from kg.tools.concepts.names import chosen
-from kg.tools.filters import Scope, scope_of
-from kg.tools.hydration import evidence_of, read_units
-from kg.tools.model import Evidence, Identifier, Iso3, Language, Limit, Name, Offset, Result, SearchFilters
-from kg.tools.passages import Explain
-from kg.tools.reading import Reader, bounded_page, iri_of, page_of, text_of
+from kg.tools.search.passages import Explain
 
 CONSIDERED: Final = 10_000
 """Passages that are put in order at most, those with most mentions; the cut is announced."""

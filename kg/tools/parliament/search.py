@@ -10,11 +10,13 @@ from pydantic import BaseModel, Field
 
 from kg.errors import StoreDamagedError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools.budget import Lean
-from kg.tools.excerpts import densest, on_words, window
-from kg.tools.hydration import describe, origin_of
-from kg.tools.model import Provenance, Result
-from kg.tools.parliament.filters import (
+from kg.retrieval.evidence import describe, origin_of
+from kg.retrieval.excerpts import densest, on_words, window
+from kg.retrieval.hybrid_search import best_of_each
+from kg.retrieval.reader import Reader, bounded, clean_text
+from kg.retrieval.results import Provenance, Result
+from kg.retrieval.token_budget import Lean
+from kg.tools.parliament.speech_filters import (
     ChamberName,
     DateFrom,
     DateTo,
@@ -26,7 +28,7 @@ from kg.tools.parliament.filters import (
     known_speeches,
     speech_scope,
 )
-from kg.tools.parliament.records import (
+from kg.tools.parliament.speech_records import (
     Span,
     Speech,
     Utterance,
@@ -36,9 +38,7 @@ from kg.tools.parliament.records import (
     texts_of,
     utterances_of,
 )
-from kg.tools.passages import QUERY_CHARACTERS, Query
-from kg.tools.reading import Reader, bounded, clean_text
-from kg.tools.retrieval import best_of_each
+from kg.tools.search.passages import QUERY_CHARACTERS, Query
 from kg.vocabulary import KG
 
 EXCERPT_CHARACTERS: Final = 500

@@ -11,14 +11,15 @@ from pydantic import BaseModel, Field
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.concept_index import concepts_of
+from kg.retrieval.evidence import code_of
+from kg.retrieval.filters import Scope
+from kg.retrieval.fuzzy_names import people_named
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.retrieval.results import Limit, Offset, Result
+from kg.retrieval.token_budget import Lean
 from kg.store.protocol import Term
-from kg.tools.budget import Lean
-from kg.tools.concepts.names import concepts_of
-from kg.tools.filters import Scope
-from kg.tools.hydration import code_of
-from kg.tools.model import Limit, Offset, Result
-from kg.tools.names import people_named
-from kg.tools.parliament.filters import (
+from kg.tools.parliament.speech_filters import (
     ChamberName,
     DateFrom,
     DateTo,
@@ -31,8 +32,7 @@ from kg.tools.parliament.filters import (
     speakers,
     speech_scope,
 )
-from kg.tools.parliament.records import INTERJECTION, labels_of
-from kg.tools.reading import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.tools.parliament.speech_records import INTERJECTION, labels_of
 from kg.vocabulary import SKOS
 
 NOBODY: Final = "not recorded"

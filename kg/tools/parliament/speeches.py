@@ -13,13 +13,22 @@ from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.evidence import code_of, describe, origin_of
+from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
+from kg.retrieval.results import Provenance, Result
+from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
-from kg.tools.budget import Lean
-from kg.tools.hydration import code_of, describe, origin_of
-from kg.tools.model import Provenance, Result
-from kg.tools.parliament.records import Span, Speech, Utterance, laid, read_speeches, spans_of, texts_of, utterances_of
-from kg.tools.reading import Reader, clean_text, iri_of, text_of
+from kg.tools.parliament.speech_records import (
+    Span,
+    Speech,
+    Utterance,
+    laid,
+    read_speeches,
+    spans_of,
+    texts_of,
+    utterances_of,
+)
 from kg.vocabulary import BASE, DCTERMS, KG, SCHEMA, mint, sha256
 
 CONTEXT_CHARACTERS: Final = 2_000

@@ -14,10 +14,10 @@ from pyoxigraph import Literal, NamedNode, parse
 from kg import bundle
 from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader, bounded, clean_text
+from kg.retrieval.results import Result
 from kg.store.protocol import Term
-from kg.tools.model import Result
-from kg.tools.reading import Reader, bounded, clean_text
-from kg.tools.schema.meaning import WITHOUT_MODEL, closeness, overlap
+from kg.tools.schema.similarity import WITHOUT_MODEL, closeness, overlap
 from kg.vocabulary import BASE, RDF, RDFS, SCHEMA, SH
 
 QUESTION_CHARACTERS: Final = 1_000

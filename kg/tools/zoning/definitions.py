@@ -10,16 +10,16 @@ from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.fuzzy_names import NEAREST, Choice
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.retrieval.results import Result
+from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.budget import Lean
-from kg.tools.model import Result
-from kg.tools.names import NEAREST, Choice
-from kg.tools.reading import Reader, bounded_page, clean_text, iri_of, page_of, text_of
-from kg.tools.zoning.names import having_words, headed, in_line, missing, natural, nearest, spelt, taken_for
-from kg.tools.zoning.places import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
+from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
 from kg.tools.zoning.provisions import Found, read_all
-from kg.tools.zoning.rules import RuleEvidence
+from kg.tools.zoning.rule_rows import RuleEvidence
+from kg.tools.zoning.term_lookup import having_words, headed, in_line, missing, natural, nearest, spelt, taken_for
 from kg.vocabulary import KG, SKOS
 
 DEFINITIONS: Final = """

@@ -7,12 +7,12 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
+from kg.ontology import declared_terms
+from kg.retrieval.evidence import code_of
+from kg.retrieval.reader import Reader, iri_of, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.hydration import code_of
-from kg.tools.reading import Reader, iri_of, text_of
-from kg.tools.schema.ontology import declared_terms
-from kg.tools.zoning.names import natural
+from kg.tools.zoning.term_lookup import natural
 from kg.vocabulary import KG
 
 NAMED: Final = """

@@ -10,24 +10,16 @@ from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.evidence import code_of
+from kg.retrieval.fuzzy_names import listed
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.results import Result
+from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.budget import Lean
-from kg.tools.hydration import code_of
-from kg.tools.model import Result
-from kg.tools.names import listed
-from kg.tools.reading import Reader, bounded_page, iri_of, page_of, text_of
-from kg.tools.zoning.names import (
-    DistrictName,
-    StandardType,
-    UseName,
-    Vocabulary,
-    named,
-    types_named,
-    vocabulary,
-)
-from kg.tools.zoning.places import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
-from kg.tools.zoning.rules import Rule, RuleEvidence, evidences, read_rules
+from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
+from kg.tools.zoning.rule_rows import Rule, RuleEvidence, evidences, read_rules
+from kg.tools.zoning.term_lookup import DistrictName, StandardType, UseName, Vocabulary, named, types_named, vocabulary
 from kg.vocabulary import KG, Kind, root_of
 
 SHOWN_ODDS: Final = 5

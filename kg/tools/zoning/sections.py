@@ -11,15 +11,13 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.evidence import code_of
+from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.results import Result
+from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.summaries import hierarchy
-from kg.summaries.hierarchy import Hierarchy
-from kg.tools.budget import Lean
-from kg.tools.hydration import code_of
-from kg.tools.model import Result
-from kg.tools.reading import Reader, bounded, bounded_page, iri_of, page_of, text_of
-from kg.tools.zoning.places import (
+from kg.tools.zoning.municipalities import (
     MunicipalityName,
     PageSize,
     SectionId,
@@ -31,8 +29,10 @@ from kg.tools.zoning.places import (
     statuses,
     subsection,
 )
-from kg.tools.zoning.rules import origins
+from kg.tools.zoning.rule_rows import origins
 from kg.vocabulary import DCTERMS, ELI, KG, PROV_GRAPH, SCHEMA
+from kg.zoning_summaries import code_tree
+from kg.zoning_summaries.code_tree import Hierarchy
 
 CHARACTERS: Final = 30_000
 """Characters of a section's text that an answer has at most; the rest is asked for by text_from."""
@@ -163,7 +163,7 @@ def kg_query_section(
     bounded_page(limit, offset)
     reader = Reader(kg)
     place = place_named(reader, municipality, state)
-    tree = hierarchy.kept(kg, place.iri)
+    tree = code_tree.kept(kg, place.iri)
     iri, labels = subsection(tree, section_id)
     known = tree.sections[iri]
     reader.ran.clear()
@@ -244,7 +244,7 @@ def kg_traverse_hierarchy(
     bounded("depth", depth, 1, 20)
     reader = Reader(kg)
     place = place_named(reader, municipality, state)
-    tree = hierarchy.kept(kg, place.iri)
+    tree = code_tree.kept(kg, place.iri)
     start = None if section_id is None else section(tree, section_id)
     notes: list[str] = []
     if direction == "up":

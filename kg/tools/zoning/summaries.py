@@ -8,18 +8,18 @@ from pydantic import Field
 
 from kg.errors import InvalidInputError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
-from kg.search.healing import Progress
-from kg.summaries import hierarchy
-from kg.summaries.agents import pending, record
-from kg.summaries.building import build, rebuild
-from kg.summaries.descent import Descent, descend
-from kg.summaries.hierarchy import State
-from kg.summaries.reading import summary as standing_of
-from kg.summaries.writers import has_chat, open_chat
-from kg.tools.budget import Lean, clipped
-from kg.tools.model import Result
-from kg.tools.reading import Reader, bounded, clean_text
-from kg.tools.zoning.places import MunicipalityName, SectionId, StateName, key_of, place_named, section
+from kg.retrieval.reader import Reader, bounded, clean_text
+from kg.retrieval.results import Result
+from kg.retrieval.token_budget import Lean, clipped
+from kg.search.index_sync import Progress
+from kg.tools.zoning.municipalities import MunicipalityName, SectionId, StateName, key_of, place_named, section
+from kg.zoning_summaries import code_tree
+from kg.zoning_summaries.agent_tasks import pending, record
+from kg.zoning_summaries.build import build, rebuild
+from kg.zoning_summaries.code_tree import State
+from kg.zoning_summaries.stored_summaries import summary as standing_of
+from kg.zoning_summaries.topic_search import Descent, descend
+from kg.zoning_summaries.writers import has_chat, open_chat
 
 SHOWN: Final = 20
 """Failures and stale sections that an answer lists; the rest is counted."""
@@ -157,7 +157,7 @@ def kg_build_summaries(
     """
     reader = Reader(kg)
     place = place_named(reader, municipality, state)
-    root = None if root_section is None else section(hierarchy.kept(kg, place.iri), root_section)
+    root = None if root_section is None else section(code_tree.kept(kg, place.iri), root_section)
     if mode == "agent":
         todo, remaining = pending(kg, place.iri, root, limit=bounded("limit", limit, 1, 20))
         handed = [
@@ -220,7 +220,7 @@ def kg_rebuild_summary(
     """
     reader = Reader(kg)
     place = place_named(reader, municipality, state)
-    found = section(hierarchy.kept(kg, place.iri), section_id)
+    found = section(code_tree.kept(kg, place.iri), section_id)
     rebuilt = 1
     failed = None
     if summary is not None:
@@ -230,7 +230,7 @@ def kg_rebuild_summary(
     else:
         report = rebuild(kg, found, mode=mode, on_progress=_unless_stopped())
         rebuilt, failed = report.built, report.failed.get(found)
-    tree, standing = hierarchy.kept(kg, place.iri), standing_of(kg, found)
+    tree, standing = code_tree.kept(kg, place.iri), standing_of(kg, found)
     text = standing.summary
     result = RebuildResult(
         section_id=key_of(found),
@@ -272,7 +272,7 @@ def kg_search_by_topic(
     rated = scorer == "chat" or (scorer == "auto" and has_chat(kg.settings))
     endpoint = open_chat(kg.settings, patience_s=PATIENCE_S) if rated else None
     found = descend(kg, place.iri, question, bounded("top_k", top_k, 1, 20), endpoint=endpoint)
-    return reader.finish(_topic_result(found, hierarchy.kept(kg, place.iri)))
+    return reader.finish(_topic_result(found, code_tree.kept(kg, place.iri)))
 
 
 def _unless_stopped() -> Progress:
@@ -290,7 +290,7 @@ def _unless_current(state: State) -> State | None:
     return None if state == "current" else state
 
 
-def _topic_result(found: Descent, tree: hierarchy.Hierarchy) -> TopicResult:
+def _topic_result(found: Descent, tree: code_tree.Hierarchy) -> TopicResult:
     return TopicResult(
         results=[
             TopicHit(

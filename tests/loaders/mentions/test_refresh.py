@@ -16,18 +16,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg import provenance
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import RecordOrigin, Run
-from kg.provenance.recording import Agent
+from kg.provenance.explanation import why_iri
+from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
-from loaders.mentions import MentionReport, ledger, refresh
-from loaders.mentions.refresh import graph_of
-from loaders.mentions.texts import holding, may_hold
-
-refreshing = sys.modules["loaders.mentions.refresh"]  # where the package has its function of the same name
+from loaders.mentions import search_state
+from loaders.mentions.graph import refresh as refreshing
+from loaders.mentions.graph.refresh import MentionReport, graph_of, refresh
+from loaders.mentions.graph.text_units import holding, may_hold
 
 MENTIONS = """
 SELECT ?mention ?graph ?unit ?concept ?start ?end ?kind ?text WHERE {
@@ -113,7 +111,7 @@ def test_the_graph_says_where_it_comes_from_and_how(kg: KnowledgeGraph) -> None:
     source = put_text(kg, "act", "Solar energy.")
     put_concept(kg, "Q1", "solar energy")
     report = refresh(kg)
-    [why] = provenance.why_iri(kg.store.query, NamedNode("cpr://doc/act#p=0&char=0,12&q=Q1"))
+    [why] = why_iri(kg.store.query, NamedNode("cpr://doc/act#p=0&char=0,12&q=Q1"))
     assert (why.kind, why.agent, why.run) == ("extracted", "loaders.mentions", report.run)
     assert why.sources[0].locations == (source.value,)
     said = {quad.predicate for quad in kg.store.graph(mint("graph", "prov")) if quad.subject == graph_of(source)}
@@ -268,13 +266,12 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tests.loaders.mentions import test_refresh
-from loaders.mentions import refresh as refreshing
-import loaders.mentions.refresh
-sys.modules["loaders.mentions.refresh"].BATCH_QUADS = 60
+from loaders.mentions.graph import refresh as refreshing
+refreshing.BATCH_QUADS = 60
 def advance(done, total, what):
     if done == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
-refreshing(test_refresh.opened(Path(sys.argv[1])), on_progress=advance)
+refreshing.refresh(test_refresh.opened(Path(sys.argv[1])), on_progress=advance)
 """
 
 
@@ -315,18 +312,18 @@ def test_what_a_killed_search_left_is_searched_again_when_the_names_have_changed
 
 
 def test_the_log_of_a_search_is_read_up_to_where_it_ends(tmp_path: Path) -> None:
-    book = ledger.Ledger(tmp_path, "1")
-    table = ledger.Table(frozenset({("c", "label", "en", "tide")}))
+    book = search_state.Ledger(tmp_path, "1")
+    table = search_state.Table(frozenset({("c", "label", "en", "tide")}))
     one, two = NamedNode("graph:1"), NamedNode("graph:2")
-    book.begin(table, ledger.Known())
+    book.begin(table, search_state.Known())
     book.announce({one: "a"})
     book.settle()
     book.announce({two: "b"})
     known = book.known(None, table)
     assert (known.newer, known.doubtful) == ({one: "a"}, {two})
-    assert book.known(None, ledger.Table()).doubtful == {one, two}
+    assert book.known(None, search_state.Table()).doubtful == {one, two}
     book.close(table, {one: "a"}, 7)
-    assert book.settled(7) == ledger.Settled(table, {one: "a"}, 7)
+    assert book.settled(7) == search_state.Settled(table, {one: "a"}, 7)
     assert book.settled(6) is None
     assert json.loads((tmp_path / "settled.json").read_text())["generation"] == 7
 

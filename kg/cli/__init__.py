@@ -1,0 +1,1 @@
+"""The command line, `kg`: one module for each group of commands."""

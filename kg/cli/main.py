@@ -1,0 +1,423 @@
+"""The command line: `kg`. A composition root: with `kg/server/app.py` the only place that knows the loaders.
+
+Imports of the heavy parts stand inside the commands, so that `kg --help` starts in a moment.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from kg import __version__, interruption
+from kg.cli import models, output, quarantine, summaries, validate
+from kg.cli.output import AsJson
+from kg.settings import settings_for
+from kg.text import line
+
+if TYPE_CHECKING:
+    from kg.cli.connection import Access
+
+SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
+"""Every source there is or will be; which of them this version can load, `loaders.pipeline.LOADERS` says."""
+
+app = typer.Typer(
+    name="kg",
+    help="One knowledge graph of civic text, where every answer cites the words, file and run behind it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(models.app, name="models")
+app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(summaries.app, name="summaries")
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="Data directory; else QUADCITE_DATA_DIR, else ./kg-data."),
+]
+
+
+class Format(StrEnum):
+    """What `kg query` can print, by the ending of a file."""
+
+    json = "json"
+    csv = "csv"
+    tsv = "tsv"
+    xml = "xml"
+    ttl = "ttl"
+    nt = "nt"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        output.put(f"kg {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    logging.basicConfig(handlers=[output.Lines()], level=logging.WARNING, format="kg: %(message)s")
+    logging.getLogger("loaders").setLevel(logging.INFO)
+
+
+def _opened(
+    data_dir: Path | None,
+    *,
+    create: bool = False,
+    load: Callable[..., Any] | None = None,
+    mention: Callable[..., Any] | None = None,
+) -> AbstractContextManager[Access]:
+    """Reach the graph in a data directory: through the server that holds it, else opened here."""
+    from kg.cli import connection
+
+    return connection.opened(settings_for(data_dir), create=create, load=load, mention=mention)
+
+
+@app.command()
+@output.reported
+def load(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="climate, wikibase, hansard or zoning (later: files).")
+    ],
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH",
+            help="Files, globs or folders; `hub` for the dataset on the model hub, `sparql:URL@FILE` for a query, "
+            "`municode:CITY, STATE` for a code.",
+        ),
+    ],
+    data_dir: DataDir = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every passage has its vector.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove the records of this source that are gone from the location.")
+    ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="WIKIBASE", help="Wikibase whose items these are: climate, wikidata, a URL."),
+    ] = None,
+    chamber: Annotated[
+        str | None,
+        typer.Option("--chamber", metavar="CHAMBER", help="Chamber of speeches that do not say it: House or Senate."),
+    ] = None,
+    date: Annotated[
+        str | None, typer.Option("--date", metavar="DATE", help="Date of speeches that do not say it: YYYY-MM-DD.")
+    ] = None,
+    municipality: Annotated[
+        str | None, typer.Option("--municipality", metavar="NAME", help="Municipality of a code or table.")
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help="State of a municipality: two letters or the name.")
+    ] = None,
+    mapping: Annotated[
+        str | None, typer.Option("--mapping", metavar="FILE", help="TOML file by which to read tables of districts.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Load a source: read, check against the shapes, commit, index. What has not changed is skipped."""
+    from kg.cli.connection import as_seen_by_a_server
+    from loaders import pipeline
+
+    available = ", ".join(pipeline.LOADERS)
+    if source not in SOURCES:
+        raise typer.BadParameter(
+            f"no source {source!r}; the sources are {', '.join(SOURCES)} (so far only {available} can be loaded)",
+            param_hint="SOURCE",
+        )
+    if source not in pipeline.LOADERS:
+        raise typer.BadParameter(f"{source} cannot be loaded yet; so far only {available} can", param_hint="SOURCE")
+    with _opened(data_dir, create=True, load=pipeline.load) as graph, output.progress(f"loading {source}") as advance:
+        places = paths if graph.here else [as_seen_by_a_server(path) for path in paths]
+        asked = {"source": source, "paths": places, "prune": prune, "wait": wait}
+        options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
+        if mapping is not None:
+            options["mapping"] = mapping if graph.here else as_seen_by_a_server(mapping)
+        done = graph.run("load", asked | options, advance)
+        if not graph.here:  # what the load logged, it logged in the server
+            for said in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
+                output.say(f"kg: {line(said)}")
+    report, failure = done["report"], done["failure"]
+    if as_json:
+        output.put_json(report)
+    else:
+        output.show({name: value for name, value in report.items() if name != "rejections"})
+        for each in report["rejections"]:
+            output.say(line(f"rejected {each['record']}: {each['reason'].removeprefix(each['record'] + ': ')}", 4_000))
+        if report["pending_vectors"] and not failure:
+            output.say(
+                "kg: passages are found by their words already, and by meaning once they have their vectors; "
+                + ("kg serve or kg reindex makes those" if graph.here else "the server is making those")
+            )
+    if failure:
+        output.say(f"kg: {failure}")
+        raise typer.Exit(output.FAILURE)
+    if report["rejected"]:
+        raise typer.Exit(output.SOME_REJECTED)
+
+
+@app.command()
+@output.reported
+def search(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
+    iso3: Annotated[
+        list[str] | None, typer.Option("--iso3", metavar="CODE", help="Country code, e.g. BRA; may be repeated.")
+    ] = None,
+    language: Annotated[
+        list[str] | None, typer.Option("--language", metavar="TAG", help="Language tag, e.g. en; may be repeated.")
+    ] = None,
+    corpus_type: Annotated[
+        list[str] | None,
+        typer.Option("--corpus-type", metavar="TYPE", help="Kind of document, e.g. Policy; may be repeated."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="Results to show.")] = 10,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Results to skip.")] = 0,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find passages by words and meaning. Best first, each with its id, source file, row and hash."""
+    from kg.cli import results
+    from kg.retrieval.results import SearchResult
+    from kg.search.protocol import IndexStatus
+
+    filters = {"iso3": iso3 or [], "language": language or [], "corpus_type": corpus_type or []}
+    with _opened(data_dir) as graph, output.progress("indexing") as advance:
+        wanted = {"text": text, "filters": filters, "limit": limit, "offset": offset}
+        answer = graph.run("search", wanted, advance)
+    if as_json:
+        output.put_json(answer["found"])
+        return
+    results.show_found(SearchResult.model_validate(answer["found"]), IndexStatus(**answer["index"]), first=offset + 1)
+
+
+@app.command()
+@output.reported
+def query(
+    sparql: Annotated[
+        str | None, typer.Argument(metavar="SPARQL", help="The query; - reads it from standard input.")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Read the query from a file (- is standard input)."),
+    ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            metavar="json|csv|tsv|xml|ttl|nt",
+            help="Default: a table on a terminal, else tsv (triples: nt).",
+        ),
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Run a SPARQL query (SELECT, ASK, CONSTRUCT, DESCRIBE). Rows are not capped."""
+    from kg.cli import results
+
+    text = _query_text(sparql, file)
+    with _opened(data_dir) as graph:
+        results.write(graph, text, form.value if form else None)
+
+
+def _query_text(sparql: str | None, file: str | None) -> str:
+    if (sparql is None) == (file is None):
+        raise typer.BadParameter("give one query: as the argument, with -f FILE, or - for standard input")
+    if "-" in (sparql, file):
+        return sys.stdin.read()
+    if file is None:
+        return sparql or ""
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"cannot read {file}: {error}", param_hint="-f") from None
+
+
+@app.command()
+@output.reported
+def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Count what is in the data directory, and what its index lacks."""
+    with _opened(data_dir) as graph, output.progress("counting") as advance:
+        document = graph.run("status", {}, advance)
+    output.answer(document, as_json)
+
+
+app.command()(validate.validate)
+
+
+@app.command()
+@output.reported
+def why(
+    iri: Annotated[
+        str | None, typer.Argument(metavar="IRI", help="A passage, document, graph or any other thing.")
+    ] = None,
+    triple: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option("--triple", metavar="S P O", help="One triple, e.g. cpr://doc/x dcterms:title '\"A title\"'."),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where a thing or a triple comes from. Its graph, the run that wrote it, the file with its hash, the row."""
+    from kg.cli.results import parse_node, parse_predicate, parse_term
+
+    if (iri is None) == (triple is None):
+        raise typer.BadParameter("give an IRI, or --triple S P O")
+    if triple:
+        terms = parse_node(triple[0]), parse_predicate(triple[1]), parse_term(triple[2])
+        asked: dict[str, object] = {"triple": [str(term) for term in terms]}
+    else:
+        asked = {"iri": parse_node(iri or "").value}
+    with _opened(data_dir) as graph, output.progress("asking") as advance:
+        found = graph.run("why", asked, advance)
+    if as_json:
+        output.put_json({"explanations": found["explanations"]})
+    else:
+        output.put(found["text"])
+
+
+@app.command()
+@output.reported
+def review(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="IRI of the claim, as kg_find_related gives it.")],
+    verdict: Annotated[Literal["accept", "reject"], typer.Argument(metavar="accept|reject", help="What you decide.")],
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Accept or reject a claim that a program found in text. From then on it counts as an edge, or no longer.
+
+    A rejection is final: no later accept undoes it. What is accepted may still be rejected.
+    """
+    asked = {"claim": claim, "verdict": verdict, "by": output.user()}
+    with _opened(data_dir) as graph, output.progress("reviewing") as advance:
+        done = graph.run("review", asked, advance)
+    if as_json:
+        output.put_json(done)
+        return
+    edge = " ".join(f"<{done[part]}>" for part in ("subject", "predicate", "object"))
+    output.put(f"{edge} {'is' if done['asserted'] else 'is not'} asserted")
+    for note in done.get("notes", ()):
+        output.say(f"kg: {note}")
+
+
+@app.command()
+@output.reported
+def reindex(
+    data_dir: DataDir = None,
+    full: Annotated[bool, typer.Option("--full", help="Index everything anew, not only what differs.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the search index in line with the store. Then make the vectors that are missing."""
+    with _opened(data_dir) as graph, output.progress("indexing") as advance:
+        document = graph.run("reindex", {"full": full}, advance)
+    output.answer(document, as_json)
+
+
+@app.command("mentions")
+@output.reported
+def find_mentions(
+    data_dir: DataDir = None,
+    full: Annotated[bool, typer.Option("--full", help="Search every text again, not only what has changed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find where text names concepts. After a load this is done already; a search that was stopped goes on here."""
+    from loaders.mentions.graph.refresh import refresh
+
+    with _opened(data_dir, mention=refresh) as graph, output.progress("finding mentions") as advance:
+        document = graph.run("mentions", {"full": full}, advance)
+    if as_json:
+        output.put_json(document)
+        return
+    output.show(document)
+    if not document["concepts"]:
+        output.say("kg: there are no concepts to look for; kg load wikibase brings some")
+    elif not document["graphs"]:
+        output.say("kg: no text and no name has changed since the last search; --full searches everything again")
+
+
+@app.command()
+@output.reported
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; it must not be there yet.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Copy the store as it is now into a new data directory. The index is rebuilt from it when it is opened."""
+    with _opened(data_dir) as graph, output.progress("copying") as advance:
+        done = graph.run("backup", {"target": str(target.absolute())}, advance)
+    output.put(f"generation {done['generation']} is in {target}")
+
+
+@app.command()
+@output.reported
+def serve(
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="Address to bind: loopback only.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes a free one.")
+    ] = None,
+    transport: Annotated[
+        Literal["http", "stdio"],
+        typer.Option(
+            "--transport",
+            metavar="http|stdio",
+            help="stdio: MCP for the client that starts this; a running server is asked if there is one.",
+        ),
+    ] = "http",
+    data_dir: DataDir = None,
+) -> None:
+    """Serve the graph over MCP and SPARQL. MCP is at /mcp, SPARQL at /sparql, and /health is for machines."""
+    gc.disable()  # what is imported stays, and looking through it for garbage takes a tenth of the start
+    from kg.server.app import serve as run
+
+    gc.freeze()
+    gc.enable()
+    chosen = settings_for(data_dir)
+    if not (chosen.data_dir / "format.json").is_file():
+        output.say(
+            f"kg: there is no knowledge graph in {chosen.data_dir} yet, so an empty one is served; "
+            "stop it, `kg load climate PATH`, and serve again"
+        )
+    run(
+        chosen.data_dir,
+        chosen,
+        host=host,
+        port=port,
+        transport=transport,
+        on_ready=lambda address: output.say(f"kg: {address}/mcp serves MCP, {address}/sparql SPARQL; Ctrl-C stops"),
+    )
+
+
+@app.command()
+@output.reported
+def demo() -> None:
+    """Play it all once, with fictional data. Load, serve, ask over MCP and SPARQL, print cited answers, stop."""
+    from kg.cli import demo as play
+
+    play.run()
+
+
+def main() -> None:
+    """Run the command line and exit: 0 all well, 1 failure, 2 usage, 3 loaded but some records rejected."""
+    interruption.listen()
+    try:
+        app()
+    except OSError as error:  # what a command raises is told by then: help that cannot be written is left
+        output.unwritable(error)
+    finally:
+        interruption.obeyed()
+        output.close_output()
+
+
+if __name__ == "__main__":
+    main()

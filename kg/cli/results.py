@@ -1,0 +1,184 @@
+"""Terms as people type them, and query results as they read them or pipe them on."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import closing
+from typing import Final
+
+import pyoxigraph
+from pyoxigraph import Literal, NamedNode, RdfFormat
+
+from kg.cli import output
+from kg.cli.connection import Access
+from kg.errors import InvalidInputError
+from kg.queries.replies import result_of
+from kg.retrieval.results import SearchResult
+from kg.search.protocol import IndexStatus
+from kg.sparql.guard import check_query, query_form
+from kg.store.protocol import Result, Rows, Term
+from kg.vocabulary import PREFIXES, curie
+
+ROW_FORMATS: Final = {
+    "json": "application/sparql-results+json",
+    "xml": "application/sparql-results+xml",
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+}
+TRUTH_FORMATS: Final = {name: ROW_FORMATS[name] for name in ("json", "xml")}
+TRIPLE_FORMATS: Final = {"ttl": "text/turtle", "nt": "application/n-triples"}
+
+_NO_ROWS: Final = (b'"bindings":[]}}', b"<results></results></sparql>")
+"""How JSON and XML end that have no rows."""
+
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_BY_KIND: Final = {
+    "SELECT": ("rows", ROW_FORMATS),
+    "ASK": ("true or false", TRUTH_FORMATS),
+    "CONSTRUCT": ("triples", TRIPLE_FORMATS),
+    "DESCRIBE": ("triples", TRIPLE_FORMATS),
+}
+
+
+def parse_node(text: str) -> NamedNode:
+    """Return the IRI that `text` writes: ``<http://...>``, ``http://...`` or, with a known prefix, ``dcterms:title``.
+
+    Raises InvalidInputError for anything else.
+    """
+    bare = text.strip().removeprefix("<").removesuffix(">")
+    prefix, colon, local = bare.partition(":")
+    if colon and prefix in PREFIXES and not local.startswith("//"):
+        bare = PREFIXES[prefix] + local
+    if not _ABSOLUTE.match(bare):
+        raise InvalidInputError(
+            f"{text!r} is not an IRI; write it in full (cpr://doc/..., https://...) or with one of the prefixes "
+            + ", ".join(PREFIXES)
+        )
+    try:
+        return NamedNode(bare)
+    except ValueError as error:
+        raise InvalidInputError(f"{text!r} is not an IRI: {error}") from None
+
+
+def parse_predicate(text: str) -> NamedNode:
+    """Return the IRI of a predicate: as `parse_node` does, and ``a`` for rdf:type as in Turtle and SPARQL."""
+    return parse_node("rdf:type" if text.strip() == "a" else text)
+
+
+def parse_term(text: str) -> NamedNode | Literal:
+    """Return the IRI or literal that `text` writes; a literal as in Turtle: ``"words"@en``, ``3``, ``"x"^^xsd:date``.
+
+    Raises InvalidInputError for anything else.
+    """
+    stripped = text.strip()
+    if not re.match(r"""["'+.\d-]|(true|false)$""", stripped):
+        if not _ABSOLUTE.match(stripped.removeprefix("<")):
+            raise InvalidInputError(
+                f"{text!r} is neither an IRI nor a literal; words keep their quotes inside those of the shell, "
+                f"as in '\"{stripped}\"'"
+            )
+        return parse_node(stripped)
+    prologue = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in PREFIXES.items())
+    try:
+        (quad,) = pyoxigraph.parse(f"{prologue}<x:s> <x:p> {stripped} .", RdfFormat.TURTLE)
+    except (SyntaxError, ValueError):
+        raise InvalidInputError(
+            f'{text!r} is not a literal; write it as in Turtle: "words", "words"@en, 3, "2021-01-01"^^xsd:date'
+        ) from None
+    if not isinstance(quad.object, Literal):
+        raise InvalidInputError(f"{text!r} is not a literal")
+    return quad.object
+
+
+def is_terminal() -> bool:
+    """Return whether a person reads standard output as it comes."""
+    return sys.stdout.isatty()
+
+
+def write(graph: Access, query: str, form: str | None) -> None:
+    """Run `query` without a cap on rows or time, and write its result to standard output.
+
+    `form` is one of ``json xml csv tsv ttl nt``. Without it: a table on a terminal; in a pipe tab-separated values, of
+    triples N-Triples, of an ASK ``true`` or ``false``. Why a SELECT may have no rows is said on standard error. Raises
+    InvalidInputError for a form that the result cannot take.
+    """
+    kind = query_form(query) or "SELECT"
+    if kind not in _BY_KIND:
+        check_query(query)
+    what, formats = _BY_KIND[kind]
+    if form is not None and form not in formats:
+        raise InvalidInputError(
+            f"{kind} gives {what}, which cannot be written as {form}; choose {' or '.join(formats)}"
+        )
+    to_terminal = is_terminal()
+    if form is None and (kind == "ASK" or (kind == "SELECT" and to_terminal)):
+        pieces = list(graph.stream(query, ROW_FORMATS["tsv"]))
+        result = result_of("boolean" if kind == "ASK" else "solutions", pieces, truncated=False)
+        _show(result)
+        if isinstance(result, Rows) and not result:
+            _explain(graph, query)
+        return
+    chosen = form or ("tsv" if kind == "SELECT" else "ttl" if to_terminal else "nt")
+    with closing(graph.stream(query, formats[chosen])) as pieces_on_their_way:
+        end = b""
+        lines = 0
+        for piece in pieces_on_their_way:
+            sys.stdout.buffer.write(piece)
+            end = (end + piece)[-len(_NO_ROWS[1]) :]
+            lines += piece.count(b"\n")
+    if to_terminal:
+        sys.stdout.buffer.write(b"\n")
+    if kind == "SELECT" and (end.endswith(_NO_ROWS) or (chosen in ("csv", "tsv") and lines == 1)):
+        sys.stdout.flush()
+        _explain(graph, query)
+
+
+def _explain(graph: Access, query: str) -> None:
+    for line in graph.run("explain", {"query": query}, lambda *_: None)["said"]:
+        output.say(f"kg: {line}")
+
+
+def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> None:
+    """Write what a search found, numbered from `first`, and say what kept it from ranking by meaning."""
+    for number, hit in enumerate(found.results, start=first):
+        place = hit.provenance
+        row = f", row {place.row}" if place.row is not None else ""
+        output.put(f"{number}. {hit.title}  (score {hit.score:.3f})")
+        output.put(f"   {hit.snippet}")
+        output.put(f"   {hit.id}")
+        output.put(f"   {place.source or place.graph}{row}, sha256 {place.sha256 or 'not recorded'}")
+    if not found.results:
+        output.say("nothing found")
+    for note in found.notes:
+        output.say(note)
+    if index.embedder_error is not None:
+        output.say(f"kg: ranked by words alone: {index.embedder_error}")
+    elif index.pending_vectors:
+        output.say(
+            f"kg: {index.pending_vectors:,} of {output.counted(index.units, 'passage')} have no vector yet; "
+            "kg reindex makes them"
+        )
+
+
+def _show(result: Result) -> None:
+    if isinstance(result, Rows):
+        output.table(result.variables, ([readable(term) for term in row] for row in result.rows))
+        output.say(output.counted(len(result), "row"))
+    else:
+        output.put("true" if result else "false")
+
+
+def readable(term: Term | None) -> str:
+    """Return a term for people: IRIs shortened by their prefix, a literal's words with its language."""
+    match term:
+        case None:
+            return ""
+        case NamedNode(value=iri):
+            return curie(iri).removeprefix("<").removesuffix(">")
+        case Literal(value=value, language=str(language)):
+            return f"{value} @{language}"
+        case Literal(value=value):
+            return value
+        case _:
+            return str(term)

@@ -1,0 +1,441 @@
+"""`kg validate`: files of RDF against shapes, with nothing else needed; a data directory; or what ships with kg."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from kg import interruption
+from kg.cli import output as console
+from kg.settings import settings_for
+
+if TYPE_CHECKING:
+    from pyoxigraph import NamedNode, Store
+
+    from kg.shacl.rdf_files import Document
+    from kg.shacl.report import Violation
+    from kg.shacl.sarif import Location
+    from kg.shacl.shapes import Shapes
+
+Form = Literal["text", "json", "ttl", "sarif"]
+InputFormat = Literal["ttl", "trig", "nt", "nq", "n3", "jsonld", "rdf"]
+Suite = Literal["record", "dataset"]
+Level = Literal["violation", "warning", "info"]
+
+FAILING: Final[Mapping[Level, frozenset[str] | None]] = {
+    "violation": frozenset({"Violation"}),
+    "warning": frozenset({"Violation", "Warning"}),
+    "info": None,
+}
+"""The severities that make the command fail, by the least of them; None for all, those that shapes make up too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A validation under way: its results as they are found, and what a report says of it."""
+
+    results: Iterable[Violation]
+    checked: str
+    by_pyshacl: Mapping[str, str] = field(default_factory=dict)
+    locate: Callable[[Violation], Location | None] | None = None
+    looked: Callable[[], bool] = lambda: True
+    """Whether the shapes look at anything in the data, once there are no results."""
+
+
+@console.reporting(console.USAGE)
+def validate(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="RDF files, folders, patterns, - for standard input; climate data. Default: all that ships with kg.",
+        ),
+    ] = None,
+    shapes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shapes",
+            metavar="FILE",
+            help="Shapes, in any RDF format; may be repeated. Default: those in FILES, else Quadcite's own.",
+        ),
+    ] = None,
+    suite: Annotated[
+        Suite | None,
+        typer.Option(
+            "--suite",
+            metavar="record|dataset",
+            help="Quadcite's shapes for single records, closed (default), or for a whole dataset, open.",
+        ),
+    ] = None,
+    ontology: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ontology",
+            metavar="FILE",
+            help="RDF with the classes that the data build on; not validated itself; may be repeated.",
+        ),
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option("--graph", metavar="IRI", help="Validate this named graph alone.")
+    ] = None,
+    changed_since: Annotated[
+        int | None,
+        typer.Option(
+            "--changed-since", metavar="GENERATION", help="Validate only what commits after this one can have affected."
+        ),
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="Validate each file by itself; else they are one data graph.")
+    ] = False,
+    input_format: Annotated[
+        InputFormat,
+        typer.Option("--input-format", metavar="ttl|trig|nt|nq|n3|jsonld|rdf", help="Format of standard input."),
+    ] = "ttl",
+    lenient: Annotated[
+        bool, typer.Option("--lenient", help="Take IRIs and language tags in FILES as they are, well-formed or not.")
+    ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="SOURCE",
+            help="Try FILES as `kg load SOURCE` reads them: climate (default for what is no RDF), hansard, zoning, ...",
+        ),
+    ] = None,
+    form: Annotated[Form, typer.Option("--format", metavar="text|json|ttl|sarif", help="Form of the report.")] = "text",
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write the report there, whole or not at all.")
+    ] = None,
+    fail_on: Annotated[
+        Level,
+        typer.Option("--fail-on", metavar="violation|warning|info", help="The least severity that makes exit code 1."),
+    ] = "violation",
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Validate this data directory; a server may hold it."),
+    ] = None,
+) -> None:
+    """Check data against shapes (SHACL). Exit code 0: conforms, 1: results at or above --fail-on, 2: not validated."""
+    of_files = {"--ontology": ontology or None, "--each": each or None, "--lenient": lenient or None}
+    of_store = {"--data-dir": data_dir, "--changed-since": changed_since}
+    if shapes and suite:
+        raise typer.BadParameter("--shapes are shapes of your own, --suite names Quadcite's: give one of them")
+    if files:
+        _exclude(of_store, "files are validated")
+        if source is not None:
+            _exclude({"--shapes": shapes or None, "--suite": suite, "--graph": graph, **of_files}, "a source is tried")
+        opened = _of_files(files, shapes or [], suite, ontology or [], graph, each, input_format, lenient, source)
+    elif suite or graph is not None or any(value is not None for value in of_store.values()):
+        _exclude(of_files, "a data directory is validated")
+        opened = _of_store(data_dir, shapes or [], suite, graph, changed_since)
+    elif shapes or ontology or each or lenient or source is not None:
+        how = "--source says how FILES are read" if source is not None else "name files"
+        raise typer.BadParameter(
+            f"there is nothing to validate: {how}, and what is stored is validated with --data-dir DIR"
+        )
+    else:
+        opened = _of_bundle()
+    with opened as check, _destination(output) as stream:
+        counts = _write(check, form, stream)
+    if output is not None:
+        from kg.shacl.report_summary import verdict
+
+        console.say(f"kg: {verdict(check.checked, counts)}; the report is in {output}")
+    failing = FAILING[fail_on]
+    if any(number and (failing is None or severity in failing) for severity, number in counts.items()):
+        raise typer.Exit(console.FAILURE)
+
+
+def _exclude(options: Mapping[str, object], because: str) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise typer.BadParameter(f"{' and '.join(given)} cannot be used where {because}")
+
+
+@contextmanager
+def _of_bundle() -> Iterator[Check]:
+    """Validate the ontology, shapes and fixtures that ship with kg, and its example data."""
+    from kg import bundle
+    from kg.shacl.bundled import validate_bundle
+    from loaders import pipeline
+
+    report = validate_bundle()
+    check = Check(report.violations, report.checked, report.by_pyshacl)
+    for source in pipeline.LOADERS:
+        check = _both(check, _trial([str(bundle.folder("fixtures") / source)], source))
+    yield check
+
+
+def _both(one: Check, other: Check) -> Check:
+    def results() -> Iterator[Violation]:
+        yield from one.results
+        yield from other.results
+
+    return replace(one, results=results(), checked=f"{one.checked}; {other.checked}")
+
+
+@contextmanager
+def _of_files(
+    names: Sequence[str],
+    shapes: Sequence[str],
+    suite: Suite | None,
+    ontology: Sequence[str],
+    graph: str | None,
+    each: bool,
+    input_format: InputFormat,
+    lenient: bool,
+    source: str | None,
+) -> Iterator[Check]:
+    """Validate files of RDF, and try the others of them, or all of them, as what the loader of a source reads."""
+    from kg.shacl.documents import DataGraph, has_shapes
+    from kg.shacl.line_numbers import Lines
+    from kg.shacl.rdf_files import STDIN, document, expanded
+    from kg.shacl.shapes import looks_at
+
+    def documents(found: Sequence[str], *, lenient: bool = False) -> list[Document]:
+        return [document(name, stdin=sys.stdin.buffer, stdin_format=input_format, lenient=lenient) for name in found]
+
+    if [*names, *shapes, *ontology].count(STDIN) > 1:
+        raise typer.BadParameter("standard input (-) can be read once only")
+    own = _own_shapes(documents(expanded(shapes))) if shapes else None
+    rdf, tables = (expanded(names, leave_out=shapes), []) if own else _sorted_out(names, source)
+    trial = _trial(tables, source or "climate") if tables else None
+    if not rdf:
+        if trial is not None:
+            yield trial
+        return
+    named = documents(rdf, lenient=lenient)
+    if own is None and suite is None and (within := [one for one in named if has_shapes(one)]):
+        own = _own_shapes(within)
+    beside = [quad for one in documents(expanded(ontology)) for quad in one.well_formed()]
+    places: dict[Violation, Location] = {}
+    lines = Lines()
+    used = own or _suite(suite)
+    only = _graph_name(graph) if graph is not None else None
+    parts = [[one] for one in named] if each else [named]
+    graphs: Iterable[DataGraph] = (DataGraph(part, places, beside, only) for part in parts)
+    checked = console.counted(len(named), "file") + (", each by itself" if each and len(named) > 1 else "")
+    looked = False
+
+    def results(graphs: Iterable[DataGraph]) -> Iterator[Violation]:
+        nonlocal looked
+        for part in graphs:
+            yield from part.results(used)
+            looked = looked or looks_at(used, part.data)
+
+    if len(parts) == 1:
+        [whole] = graphs
+        checked += f", {console.counted(whole.triples, 'triple')}"
+        graphs = [whole]
+    check = Check(
+        results(graphs),
+        checked,
+        used.by_pyshacl(),
+        lambda result: places.get(result) or lines.locate(result),
+        lambda: looked or _untargeted("" if own else ": these are Quadcite's own, give yours with --shapes"),
+    )
+    yield check if trial is None else _both(check, trial)
+
+
+def _untargeted(more: str = "") -> Literal[False]:
+    """Say that nothing was checked."""
+    console.say(f"kg: no target of the shapes finds anything in the data, so nothing was checked{more}")
+    return False
+
+
+def _own_shapes(documents: Sequence[Document]) -> Shapes:
+    from kg.shacl.documents import ShapesGraph
+
+    graph = ShapesGraph.read(documents)
+    for iri, name in graph.imports.items():
+        console.say(f"kg: {name} imports {iri}, which is not fetched: give what it stands for with --shapes")
+    shapes = graph.shapes()
+    if not graph.has_targets:
+        console.say(f"kg: no shape in {graph.names} has a target, so none looks at anything")
+    return shapes
+
+
+def _suite(suite: Suite | None) -> Shapes:
+    from kg.shacl.shapes import Shapes
+
+    return Shapes.dataset() if suite == "dataset" else Shapes.load()
+
+
+def _graph_name(text: str) -> NamedNode:
+    from kg.cli.results import parse_node
+
+    return parse_node(text)
+
+
+def _sorted_out(places: Iterable[str], source: str | None = None) -> tuple[list[str], list[str]]:
+    """Tell RDF files from what a loader reads; a folder stands for the files of both kinds below it.
+
+    With `source` all of them are what its loader reads.
+    """
+    if source is not None:
+        return [], list(places)
+    from kg.shacl.rdf_files import FORMATS, IN_FOLDERS, STDIN, expanded
+    from loaders.readers import locations
+
+    rdf: list[str] = []
+    tables: list[str] = []
+    for place in places:
+        path = Path(place)
+        if not path.is_dir():
+            is_table = place != STDIN and path.suffix.lower() in set(locations.FORMATS) - set(FORMATS)
+            (tables if is_table else rdf).append(place)
+            continue
+        endings = {file.suffix.lower() for file in path.rglob("*") if file.is_file()}
+        if not endings.isdisjoint(IN_FOLDERS):
+            rdf.append(place)
+        if not endings.isdisjoint(locations.FORMATS):
+            tables.append(place)
+        elif endings.isdisjoint(IN_FOLDERS):
+            known = ", ".join((*IN_FOLDERS, *locations.FORMATS))
+            raise typer.BadParameter(f"{place}: no file in this folder ends in {known}")
+    return expanded(rdf), tables
+
+
+def _trial(places: Sequence[str], source: str) -> Check:
+    """Load data of a source into a store that is thrown away, and report what the gate keeps out."""
+    from kg.knowledge_graph import KnowledgeGraph
+    from kg.shacl.report import Violation
+    from loaders import pipeline
+
+    with (
+        interruption.temporary_folder() as folder,
+        KnowledgeGraph.open(folder, settings_for(folder)) as kg,
+    ):
+        report = pipeline.load(kg, source, list(places), index=False)
+    found = [Violation(None, f"{each.record}: {each.reason}", source=each.source) for each in report.rejections]
+    return Check(found, console.counted(report.loaded + report.rejected, f"{source} record"))
+
+
+@contextmanager
+def _of_store(
+    data_dir: Path | None, shapes: Sequence[str], suite: Suite | None, graph: str | None, since: int | None
+) -> Iterator[Check]:
+    """Validate a checkpoint of a data directory, in this process, whoever holds the directory."""
+    from pyoxigraph import Store
+
+    from kg.cli import connection
+    from kg.shacl.rdf_files import document, expanded
+    from kg.tools.shacl.source_locations import Locator
+
+    own = _own_shapes([document(name) for name in expanded(shapes)]) if shapes else None
+    with connection.opened(settings_for(data_dir)) as reached, reached.snapshot() as folder:
+        store = Store.read_only(str(folder))
+        name = _named_graph(store, graph) if graph is not None else None
+        if own is None and suite != "dataset":
+            check = _records(store, name, since)
+        else:
+            check = _stored(store, own or _suite(suite), name, since)
+        yield replace(check, results=_readable(check.results, folder), locate=Locator(store).locate)
+
+
+def _readable(results: Iterable[Violation], folder: Path) -> Iterator[Violation]:
+    from kg.errors import StoreError
+
+    try:
+        yield from results
+    except OSError as error:
+        raise StoreError(f"the snapshot in {folder} cannot be read: {error}") from error
+
+
+def _named_graph(store: Store, graph: str) -> NamedNode:
+    from pyoxigraph import NamedNode
+
+    from kg.errors import NotFoundError
+    from kg.shacl.documents import no_graph
+
+    name = _graph_name(graph)
+    if not store.contains_named_graph(name):
+        raise NotFoundError(no_graph(name, {each for each in store.named_graphs() if isinstance(each, NamedNode)}))
+    return name
+
+
+def _records(store: Store, graph: NamedNode | None, since: int | None) -> Check:
+    """Check the graphs of records, each by itself, as the gate of a load does."""
+    from kg.shacl.gate import RecordGate, record_graphs, record_results
+    from kg.shacl.incremental import touched_since
+
+    gate = RecordGate()
+    if graph is None:
+        names = record_graphs(store, since)
+        checked = console.counted(len(names), "graph") + " of sources"
+    else:
+        names = [graph] if since is None or graph in touched_since(store, since) else []
+        checked = str(graph)
+    if since is not None:
+        checked = f"{checked}, {'' if names else 'not '}changed since generation {since}"
+    return Check(record_results(store, names, gate), checked, gate.shapes.by_pyshacl())
+
+
+def _stored(store: Store, shapes: Shapes, graph: NamedNode | None, since: int | None) -> Check:
+    """Check one graph, or all of them as one, set at a time."""
+    from kg.shacl.data_graph import Data
+    from kg.shacl.incremental import affected, changed_since
+    from kg.shacl.shapes import looks_at
+
+    data = Data.stored(store, graph)
+    checked = "all graphs as one" if graph is None else str(graph)
+    whole = Check(
+        shapes.results(data), checked, shapes.by_pyshacl(), looked=lambda: looks_at(shapes, data) or _untargeted()
+    )
+    if since is None:
+        return whole
+    concerned = affected(shapes, data, changed_since(store, since))
+    if concerned.nodes is None:
+        console.say(f"kg: all is validated: {concerned.why}")
+        return whole
+    nodes = console.counted(len(concerned.nodes), "node")
+    checked = f"{checked}, {nodes} that changes since generation {since} can affect"
+    return replace(whole, results=shapes.results(data, focus=concerned.nodes), checked=checked)
+
+
+@contextmanager
+def _destination(output: Path | None) -> Iterator[IO[bytes]]:
+    """Give what the report is written to: standard output, or a file that is there once all of it is."""
+    from kg.errors import InvalidInputError
+
+    special = output is None or (output.exists() and not output.is_file())  # what cannot be replaced
+    partial = None if output is None or special else output.with_name(f".{output.name}.{os.getpid()}.partial")
+    try:
+        if output is None:
+            yield sys.stdout.buffer
+            sys.stdout.flush()
+            return
+        with (partial or output).open("wb") as stream:
+            yield stream
+        if partial is not None:
+            partial.replace(output)
+    except BrokenPipeError:  # who read it has seen enough
+        raise
+    except OSError as error:
+        where = "standard output" if output is None else str(output)
+        raise InvalidInputError(f"no report can be written to {where}: {error.strerror or error}") from error
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
+
+
+def _write(check: Check, form: Form, output: IO[bytes]) -> Counter[str]:
+    from kg.shacl.report_writers import write
+
+    return write(
+        check.results,
+        form,
+        output,
+        checked=check.checked,
+        by_pyshacl=check.by_pyshacl,
+        locate=check.locate,
+        looked=check.looked,
+    )

@@ -1,0 +1,1 @@
+"""Work in confined child processes: starting, limiting, messaging and killing them."""

@@ -1,0 +1,465 @@
+"""What a load says in ``graph/prov`` of the graphs that it changes, and what earlier loads said."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import InvalidInputError
+from kg.provenance.reader import DESCRIPTIONS, iri_of, text_of
+from kg.sparql.terms import bind
+from kg.store.protocol import GraphChange, Patch, Store, Term, select
+from kg.vocabulary import BASE, EXTRACTED, GENERATED, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint, sha256
+
+
+def format_rows(rows: Sequence[int]) -> str:
+    """Return row numbers as runs, in the order given: ``[1, 2, 3, 7, 5]`` is ``1-3,7,5``."""
+    runs: list[list[int]] = []
+    for row in rows:
+        if row < 1:
+            raise InvalidInputError(f"row {row} cannot be: data rows count from 1")
+        if runs and row == runs[-1][1] + 1:
+            runs[-1][1] = row
+        else:
+            runs.append([row, row])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def parse_rows(text: str) -> list[int]:
+    """Return the row numbers that `format_rows` wrote."""
+    rows: list[int] = []
+    for run in text.split(",") if text else ():
+        first, _, last = run.partition("-")
+        rows.extend(range(int(first), int(last or first) + 1))
+    return rows
+
+
+def row_of(rank: int, parts: Iterable[Sequence[int]]) -> tuple[int, int] | None:
+    """Return which part the text unit of this rank was read from, and its row there; None where no part has one.
+
+    `rank` is the place of the unit, from 0, among those of its record. `parts` are the rows of each file that the
+    record spans: together they follow the order of its units.
+    """
+    for number, rows in enumerate(parts):
+        if rank < len(rows):
+            return number, rows[rank]
+        rank -= len(rows)
+    return None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A piece of software, by name and version."""
+
+    name: str
+    version: str
+
+    @property
+    def iri(self) -> NamedNode:
+        """Its identifier: one for each version."""
+        return mint("agent", f"{self.name}@{self.version}")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file as it was when it was read. `location` is the path or URL as given by whoever loads."""
+
+    sha256: str
+    location: str
+    revision: str | None = None
+    """Revision of the dataset that the file belongs to, if it has one."""
+    read_at: datetime | None = None
+    """When it was read, if that was in an earlier run: nothing is said then of what lies there by now."""
+    sent_by: str | None = None
+    """Who gave it, where it is a person's correction and not a file of the source."""
+
+    @property
+    def iri(self) -> NamedNode:
+        """The identifier of these bytes, wherever they lie."""
+        return mint("snapshot", f"sha256-{self.sha256}")
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOf:
+    """Rows of one file. `rows` are 1-based data rows, one for each text unit, in unit order."""
+
+    file: SourceFile
+    rows: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """By what a graph is computed from others, in one version."""
+
+    name: str
+    version: str
+    label: str
+    threshold: str | None = None
+    """The confidence from which it takes a claim for true, a decimal."""
+
+    @property
+    def iri(self) -> NamedNode:
+        """Its node in ``graph/prov``."""
+        return NamedNode(f"{mint('rule', self.name).value}@{self.version}")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOrigin:
+    """What one graph was read from. When it spans files, the rows of its parts together follow the order of units."""
+
+    source_sha256: str
+    """Hash over what was read for the record; with the loader's version it decides whether anything changed."""
+    parts: Sequence[RowsOf]
+    derived_from: Sequence[NamedNode] = ()
+    """The graphs that it was computed from, where it is no record of a source."""
+    rule: Rule | None = None
+    """By what it was computed from them."""
+    said: Sequence[tuple[NamedNode, Literal]] = ()
+    """What else holds for the whole of it, such as by which method it was extracted."""
+
+
+Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
+"""Quads of graphs that no source asserts, such as those below ``graph/der/``, each with what it is made from."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One invocation of a loader over its sources. It is recorded with the first graph that it changes."""
+
+    agent: Agent
+    config: Mapping[str, str] = field(default_factory=dict)
+    sources: Sequence[SourceFile] = ()
+    """What is known at the start to be read; files of the records described later are added by themselves."""
+    clock: Callable[[], datetime] = _now
+    started: datetime = field(init=False)
+    iri: NamedNode = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+        key = json.dumps(
+            [
+                self.agent.name,
+                self.agent.version,
+                sorted(self.config.items()),
+                sorted(file.sha256 for file in self.sources),
+                self.started.isoformat(),
+            ]
+        )
+        self.iri = mint("run", sha256(key)[:24])
+
+    def describe(
+        self, store: Store, records: Mapping[NamedNode, RecordOrigin]
+    ) -> Callable[[Sequence[GraphChange]], Patch]:
+        """Return what `Store.commit` asks for: the change to ``graph/prov`` that goes with the changes to graphs.
+
+        `records` gives the origin of each graph in the commit. A changed graph that is not in it is described by its
+        run alone. A graph that becomes empty loses its description; a run that only removes is not recorded.
+        """
+
+        def patch(changes: Sequence[GraphChange]) -> Patch:
+            return _Revision(store, self, records, changes).patch()
+
+        return patch
+
+
+def described(rule: Rule) -> set[Quad]:
+    """Return what ``graph/prov`` says of a rule."""
+    said = {_quad(rule.iri, RDF.type, KG.Rule), _quad(rule.iri, RDFS.label, Literal(rule.label, language="en"))}
+    if rule.threshold is not None:
+        said.add(_quad(rule.iri, KG.threshold, Literal(rule.threshold, datatype=XSD.decimal)))
+    return said
+
+
+_GRAPHS: Final = BASE + "graph/"
+_COMPUTED: Final = {EXTRACTED: KG.ExtractedGraph, GENERATED: KG.GeneratedGraph}
+_RULES: Final = BASE + "id/rule/"
+
+EXPLAINED_BY: Final = """
+SELECT ?s WHERE { GRAPH $prov { ?s $relation $node } } LIMIT $enough"""
+
+SNAPSHOTS_OF: Final = """
+SELECT ?snapshot ?source ?retrieved WHERE {
+  VALUES ?known { $sources }
+  GRAPH $prov {
+    ?snapshot prov:specializationOf ?known , ?source ; kg:retrievedAt ?retrieved
+    FILTER NOT EXISTS { ?snapshot prov:invalidatedAtTime ?t }
+  }
+}"""
+
+
+class _Revision:
+    """Works out one patch of ``graph/prov``: what it should say of some subjects, minus what it says now."""
+
+    def __init__(
+        self, store: Store, run: Run, records: Mapping[NamedNode, RecordOrigin], changes: Sequence[GraphChange]
+    ) -> None:
+        self.store = store
+        self.run = run
+        self.records = records
+        self.changes = changes
+        self.time = timestamp(run.clock())
+        self.old: dict[NamedNode, set[Quad]] = {}
+        self.new: dict[NamedNode, set[Quad]] = defaultdict(set)
+
+    def patch(self) -> Patch:
+        written = [change for change in self.changes if change.content_sha256 is not None]
+        files = {part.file for change in written for part in self._parts(change.graph)}
+        snapshots = {file.iri for file in files}
+        graphs = [change.graph for change in self.changes]
+        self._read([*graphs, *snapshots, self.run.iri, self.run.agent.iri])
+        self._read(list({term for graph in graphs for term in self._objects(graph, PROV.qualifiedDerivation)}))
+
+        for change in written:
+            self._graph(change)
+        for file in sorted(files, key=lambda file: (file.sha256, file.location)):
+            self._snapshot(file)
+        if written:
+            self._run(snapshots)
+        elif self.old[self.run.iri]:
+            self._moved_end()
+        self._supersede(files)
+        self._keep(snapshots | {self.run.iri, self.run.agent.iri})
+        self._prune(graphs)
+
+        old = set().union(*self.old.values())
+        new = set().union(*self.new.values())
+        return Patch(remove=frozenset(old - new), add=frozenset(new - old))
+
+    def _parts(self, graph: NamedNode) -> Sequence[RowsOf]:
+        return self.records[graph].parts if graph in self.records else ()
+
+    def _read(self, subjects: Sequence[NamedNode]) -> None:
+        wanted = [subject for subject in subjects if subject not in self.old]
+        self.old.update((subject, set()) for subject in wanted)
+        if wanted:
+            for row in select(self.store.query, bind(DESCRIPTIONS, subjects=wanted, prov=PROV_GRAPH)):
+                self.old[iri_of(row["s"])].add(_quad(iri_of(row["s"]), iri_of(row["p"]), row["o"]))
+
+    def _objects(self, subject: NamedNode, predicate: NamedNode) -> list[NamedNode]:
+        return [iri_of(quad.object) for quad in self.old.get(subject, ()) if quad.predicate == predicate]
+
+    def _say(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | Literal) -> None:
+        self.new[subject].add(_quad(subject, predicate, value))
+
+    def _graph(self, change: GraphChange) -> None:
+        graph, origin = change.graph, self.records.get(change.graph)
+        derived = origin is not None and origin.derived_from
+        kind = next((kind for root, kind in _COMPUTED.items() if graph.value.startswith(root)), KG.DerivedGraph)
+        self._say(graph, RDF.type, kind if derived else KG.AssertedGraph)
+        self._say(graph, PROV.wasGeneratedBy, self.run.iri)
+        self._say(graph, KG.contentSha256, Literal(change.content_sha256 or ""))
+        if origin is None:
+            return
+        if origin.derived_from:
+            for source in origin.derived_from:
+                self._say(graph, PROV.wasDerivedFrom, source)
+            if origin.rule is not None:
+                self._say(self.run.iri, PROV.used, origin.rule.iri)
+                self.new[origin.rule.iri] |= described(origin.rule)
+            for predicate, value in origin.said:
+                self._say(graph, predicate, value)
+            return
+        self._say(graph, KG.sourceSha256, Literal(origin.source_sha256))
+        for position, part in enumerate(origin.parts):
+            self._say(graph, PROV.wasDerivedFrom, part.file.iri)
+            if not part.rows:
+                continue
+            rows = Literal(format_rows(part.rows))
+            if len(origin.parts) == 1:
+                self._say(graph, KG.sourceRows, rows)
+            else:
+                derivation = mint("derivation", sha256(f"{graph.value} {position}")[:24])
+                self._say(graph, PROV.qualifiedDerivation, derivation)
+                self._say(derivation, RDF.type, PROV.Derivation)
+                self._say(derivation, PROV.entity, part.file.iri)
+                self._say(derivation, SCHEMA.position, Literal(position))
+                self._say(derivation, KG.sourceRows, rows)
+
+    def _snapshot(self, file: SourceFile) -> None:
+        # The same bytes may lie in several places and may have been read before: add to what is known of them,
+        # and, unless they are told of afterwards, they are current again.
+        snapshot = file.iri
+        replayed = file.read_at is not None
+        self.new[snapshot] |= {
+            quad for quad in self.old[snapshot] if replayed or quad.predicate != PROV.invalidatedAtTime
+        }
+        if not any(quad.predicate == KG.retrievedAt for quad in self.new[snapshot]):
+            read = timestamp(file.read_at or self.run.started)
+            self._say(snapshot, KG.retrievedAt, read)
+            if replayed and (later := self._read_later(file, read)):
+                self._say(snapshot, PROV.invalidatedAtTime, Literal(later, datatype=XSD.dateTime))
+        if file.sent_by is not None:
+            self._sender(snapshot, file.sent_by)
+        self._say(snapshot, RDF.type, KG.Snapshot)
+        self._say(snapshot, KG.sha256, Literal(file.sha256))
+        self._say(snapshot, KG.location, Literal(file.location))
+        self._say(snapshot, PROV.specializationOf, mint("source", file.location))
+        if file.revision is not None:
+            self._say(snapshot, KG.datasetRevision, Literal(file.revision))
+
+    def _read_later(self, file: SourceFile, read: Literal) -> str | None:
+        """Return when other bytes were first found where `file` lay, after `read`."""
+        query = bind(SNAPSHOTS_OF, sources=[mint("source", file.location)], prov=PROV_GRAPH)
+        found = [text_of(row["retrieved"]) for row in select(self.store.query, query)]
+        return min((each for each in found if each > read.value), default=None)
+
+    def _sender(self, snapshot: NamedNode, name: str) -> None:
+        sender = mint("agent", name)
+        self._read([sender])
+        self._keep([sender])
+        self._say(snapshot, PROV.wasAttributedTo, sender)
+        self._say(sender, RDF.type, PROV.Agent)
+        self._say(sender, RDFS.label, Literal(name))
+
+    def _run(self, snapshots: Iterable[NamedNode]) -> None:
+        run, agent = self.run.iri, self.run.agent
+        self.new[run] |= {quad for quad in self.old[run] if quad.predicate == PROV.used}
+        self._say(run, RDF.type, PROV.Activity)
+        self._say(run, PROV.startedAtTime, timestamp(self.run.started))
+        self._say(run, PROV.endedAtTime, self.time)
+        self._say(run, PROV.wasAssociatedWith, agent.iri)
+        if self.run.config:
+            self._say(run, KG.configuration, Literal(json.dumps(dict(sorted(self.run.config.items())))))
+        for snapshot in snapshots:
+            self._say(run, PROV.used, snapshot)
+        self._say(agent.iri, RDF.type, PROV.SoftwareAgent)
+        self._say(agent.iri, RDFS.label, Literal(agent.name))
+        self._say(agent.iri, SCHEMA.softwareVersion, Literal(agent.version))
+
+    def _moved_end(self) -> None:
+        run = self.run.iri
+        self.new[run] |= {quad for quad in self.old[run] if quad.predicate != PROV.endedAtTime}
+        self._say(run, PROV.endedAtTime, self.time)
+
+    def _supersede(self, files: Iterable[SourceFile]) -> None:
+        """Mark older snapshots of the same files as no longer what lies there."""
+        sources = {mint("source", file.location) for file in files if file.read_at is None}
+        if not sources:
+            return
+        locations: dict[NamedNode, set[Term]] = defaultdict(set)
+        for row in select(self.store.query, bind(SNAPSHOTS_OF, sources=list(sources), prov=PROV_GRAPH)):
+            locations[iri_of(row["snapshot"])].add(row["source"])
+        outdated = [snapshot for snapshot, of in locations.items() if snapshot not in self.new and of <= sources]
+        self._read(outdated)
+        for snapshot in outdated:
+            self.new[snapshot] |= self.old[snapshot]
+            self._say(snapshot, PROV.invalidatedAtTime, self.time)
+
+    def _keep(self, nodes: Iterable[NamedNode]) -> None:
+        """Leave what was read about shared nodes, and not rewritten, as it is."""
+        for node in nodes:
+            if node not in self.new:
+                self.new[node] = set(self.old[node])
+
+    def _prune(self, graphs: Sequence[NamedNode]) -> None:
+        """Drop the runs, snapshots and agents that explained only what this commit replaces."""
+        replaced = set(graphs)
+        runs = self._unneeded(PROV.wasGeneratedBy, graphs, replaced)
+        # A graph that another was computed from is explained for its own sake.
+        explained = self._unneeded(PROV.wasDerivedFrom, graphs, replaced)
+        snapshots = [node for node in explained if not node.value.startswith(_GRAPHS)]
+        self._drop([*runs, *snapshots])
+        self._drop(self._unneeded(PROV.wasAssociatedWith, runs, set(runs)))
+        self._drop([used for used in self._unneeded(PROV.used, runs, set(runs)) if used.value.startswith(_RULES)])
+        senders = self._unneeded(PROV.wasAttributedTo, snapshots, set(snapshots))
+        self._drop([each for each in senders if not self._explains_others(each, PROV.wasAssociatedWith, set(runs))])
+        for snapshot in snapshots:
+            self._forget_use(snapshot)
+
+    def _drop(self, nodes: Sequence[NamedNode]) -> None:
+        self._read(nodes)
+        for node in nodes:
+            self.new.pop(node, None)
+
+    def _unneeded(self, relation: NamedNode, subjects: Iterable[NamedNode], going: set[NamedNode]) -> list[NamedNode]:
+        """Return what `subjects` were related to and nothing will be, once the subjects `going` are gone."""
+        nodes = {node for subject in subjects for node in self._objects(subject, relation)}
+        staying = {quad.object for quads in self.new.values() for quad in quads if quad.predicate == relation}
+        return [node for node in nodes if node not in staying and not self._explains_others(node, relation, going)]
+
+    def _explains_others(self, node: NamedNode, relation: NamedNode, going: set[NamedNode]) -> bool:
+        # One more than could be going is enough to know: a run may have written 100,000 graphs.
+        query = bind(EXPLAINED_BY, relation=relation, node=node, prov=PROV_GRAPH, enough=len(going) + 1)
+        return any(iri_of(row["s"]) not in going for row in select(self.store.query, query))
+
+    def _forget_use(self, snapshot: NamedNode) -> None:
+        query = bind(EXPLAINED_BY, relation=PROV.used, node=snapshot, prov=PROV_GRAPH, enough=1_000_000)
+        for row in select(self.store.query, query):
+            run = iri_of(row["s"])
+            used = _quad(run, PROV.used, snapshot)
+            if run in self.new:
+                self.new[run].discard(used)
+            self.old.setdefault(run, set()).add(used)
+
+
+CURRENT: Final = """
+SELECT ?graph ?source ?run WHERE {
+  GRAPH $prov { ?graph kg:sourceSha256 ?source ; prov:wasGeneratedBy ?run }
+  FILTER(STRSTARTS(STR(?graph), $prefix))
+}"""
+
+CURRENT_OF: Final = """
+SELECT ?graph ?source ?version WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH $prov {
+    ?graph kg:sourceSha256 ?source ; prov:wasGeneratedBy ?run . ?run prov:wasAssociatedWith ?agent .
+    ?agent schema:softwareVersion ?version
+  }
+}"""
+
+RUN_VERSIONS: Final = """
+SELECT ?run ?version WHERE {
+  GRAPH $prov { ?run prov:wasAssociatedWith ?agent . ?agent schema:softwareVersion ?version }
+}"""
+
+
+def current_of(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, tuple[str, str]]:
+    """Return, for each of `graphs` that was loaded, the hash of its source and the version of what loaded it."""
+    return {
+        iri_of(row["graph"]): (text_of(row["source"]), text_of(row["version"]))
+        for row in select(store.query, bind(CURRENT_OF, prov=PROV_GRAPH, graphs=graphs))
+    }
+
+
+def current(store: Store, domain: str) -> dict[NamedNode, tuple[str, str]]:
+    """Return, for each graph loaded from `domain`, the hash of its source and the version of what loaded it."""
+    versions = {row["run"]: text_of(row["version"]) for row in select(store.query, bind(RUN_VERSIONS, prov=PROV_GRAPH))}
+    prefix = Literal(mint("graph", "src", domain).value + "/")
+    return {
+        iri_of(row["graph"]): (text_of(row["source"]), versions.get(row["run"], ""))
+        for row in select(store.query, bind(CURRENT, prov=PROV_GRAPH, prefix=prefix))
+    }
+
+
+LOCATIONS: Final = """
+SELECT ?graph ?location WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH $prov { ?graph prov:wasDerivedFrom ?snapshot . ?snapshot kg:location ?location }
+}"""
+
+
+def locations(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, set[str]]:
+    """Return, for each of `graphs` that was read from files, the paths and URLs where these lay."""
+    found: dict[NamedNode, set[str]] = defaultdict(set)
+    for row in select(store.query, bind(LOCATIONS, graphs=graphs, prov=PROV_GRAPH)):
+        found[iri_of(row["graph"])].add(text_of(row["location"]))
+    return found
+
+
+def _quad(subject: NamedNode, predicate: NamedNode, value: Term) -> Quad:
+    return Quad(subject, predicate, value, PROV_GRAPH)
+
+
+def timestamp(time: datetime) -> Literal:
+    """Return `time` as the store keeps it, to the second and with Z, so that a later difference finds it."""
+    return Literal(time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), datatype=XSD.dateTime)

@@ -1,0 +1,1 @@
+"""Queries in killable worker processes over snapshots of the store: admission, dispatch and results."""

@@ -1,0 +1,487 @@
+"""The processes of a query pool, and who has them: places given, deadlines kept, the dead replaced.
+
+Nothing here waits for a query. Whoever asks one (`kg.queries.pool` in a thread, `kg.server.query_execution` in an event
+loop) submits a `Ticket`, is told when its turn has come, talks to the worker that the ticket then has, and gives it
+back. Time is kept by one thread; what takes time (to bury a process, to start a spare one) is done by another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import math
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, Final, Literal, cast
+
+from kg.errors import QueryBusyError, QueryLimitError, QueryMemoryError
+from kg.queries import replies
+from kg.queries.admission import SLICE_S, Admission, Lane, Place
+from kg.queries.worker_process import Worker, WorkerGoneError
+from kg.settings import Settings
+from kg.store.protocol import Snapshot, Snapshotted
+
+_LONG_NICENESS: Final = 10
+_CLOSE_S: Final = 5.0
+_ATTEMPTS: Final = 3
+"""How often a query is given to a worker that turns out to have died before it was asked: it had not been sent, or the
+worker was killed at once (`_DYING_S`). One that is killed later by the system is replaced once."""
+_DYING_S: Final = 0.05
+
+
+Reason = Literal["timeout", "cancelled", "closed", "displaced", "crowded", "waited"]
+
+
+@dataclass(slots=True, eq=False)
+class Ticket(Place):
+    """One query on its way through the pool, and the worker that it has while it runs.
+
+    `request` is what the worker is told, `timeout_s` how long it may run, and wait. `snapshot`, once there is a worker,
+    is what it is asked of.
+    """
+
+    request: dict[str, Any] = field(default_factory=dict)
+    timeout_s: float = math.inf
+    at_least: int = 0
+    exactly: int | None = None
+    id: int = 0
+    asked: float = 0.0
+    worker: Worker | None = None
+    snapshot: Snapshot | None = None
+    running: bool = False
+    sent: bool = False
+    attempts: int = 0
+    started: float = math.inf
+    until: float = math.inf
+    reason: Reason | None = None
+    notify: Callable[[], None] = field(default=lambda: None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningQuery:
+    """A query that runs or waits: who asked it, how many seconds ago, the SHA-256 of its text, and where it is."""
+
+    id: int
+    client: str
+    age_s: float
+    sha256: str
+    lane: Lane
+    state: Literal["running", "waiting"]
+
+
+class Dispatcher:
+    """Worker processes and the tickets that hold them. All methods may be called from any thread.
+
+    At most ``query_workers + 2 * query_long_workers`` processes are alive.
+    """
+
+    def __init__(self, store: Snapshotted, settings: Settings, prologue: Mapping[str, Any]) -> None:
+        self._store: Final = store
+        self.settings: Final = settings
+        self._prologue: Final = prologue
+        self._admission: Final = Admission(
+            settings.query_workers, settings.query_long_workers, settings.query_queue, settings.query_client_queue
+        )
+        self._lock = threading.Lock()
+        self._alarm = threading.Condition(self._lock)
+        self._wakes_at = math.inf
+        self._ids = itertools.count(1)
+        self._tickets: dict[int, Ticket] = {}  # those that run or wait
+        self._idle: deque[Worker] = deque()
+        self._processes = 0
+        self._generation = 0
+        self._closed = False
+        self._chores: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        for _ in range(settings.query_workers):
+            self._idle.append(Worker(settings, prologue))
+            self._processes += 1
+        self._threads = [
+            threading.Thread(target=work, name=name, daemon=True)
+            for work, name in ((self._keep_time, "queries-clock"), (self._do_chores, "queries-chores"))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # One query's way
+
+    def submit(self, ticket: Ticket, notify: Callable[[], None]) -> bool:
+        """Let a query wait for its turn; return True if that has come at once, else `notify` is called when it has.
+
+        It is also called when the query was stopped while it waited: `claim` tells. Raises QueryBusyError,
+        ClientBusyError.
+        """
+        now = time.monotonic()
+        with self._lock:
+            if self._closed:
+                ticket.reason = "closed"
+            if ticket.reason is not None:
+                raise self._refusal(ticket)
+            if not ticket.id:
+                ticket.id, ticket.asked = next(self._ids), now
+            self._admission.enqueue(ticket, now)
+            ticket.notify = notify
+            ticket.until = now + ticket.timeout_s
+            self._tickets[ticket.id] = ticket
+            due = self._dispatch()
+            if not ticket.running:
+                self._wake_by(now if self._overstayed(now) else ticket.until)
+        for other in due:
+            if other is not ticket:
+                other.notify()
+        return ticket.running
+
+    def claim(self, ticket: Ticket) -> None:
+        """Raise why the query was refused while it waited, if it was."""
+        with self._lock:
+            if not ticket.running and ticket.reason is not None:
+                raise self._refusal(ticket)
+
+    def is_ready(self, ticket: Ticket) -> bool:
+        """Return whether the worker has a snapshot open that will do, so that `begin` may follow without `prepare`."""
+        worker = ticket.worker
+        if worker is None or worker.snapshot is None:
+            return False
+        if ticket.exactly is not None:
+            return worker.snapshot.generation == ticket.exactly
+        return 0 < ticket.at_least <= worker.snapshot.generation
+
+    def prepare(self, ticket: Ticket) -> None:
+        """Have a worker, with the snapshot that is wanted. Blocks. Raises WorkerGoneError, and what the store does."""
+        if ticket.worker is not None and ticket.worker.process.poll() is not None:
+            ticket.worker.bury()  # it died idle, through no fault of this query
+            ticket.worker = None
+        if ticket.worker is None:
+            worker = Worker(self.settings, self._prologue)
+            with self._lock:
+                ticket.worker = worker
+        if self.is_ready(ticket):
+            return
+        exactly = ticket.exactly
+        taken = self._store.snapshot(ticket.at_least) if exactly is None else self._store.snapshot(exactly=exactly)
+        if (before := ticket.worker.open_snapshot(taken)) is not None:
+            self._chores.put(before.release)  # which may have to delete it: not on the way of a query
+        with self._lock:
+            self._generation = max(self._generation, taken.generation)
+
+    def begin(self, ticket: Ticket) -> None:
+        """Send the query to its worker: its time runs. Raises WorkerGoneError."""
+        worker = ticket.worker
+        assert worker is not None  # noqa: S101 -- prepared
+        assert worker.snapshot is not None  # noqa: S101 -- prepared
+        ticket.snapshot = worker.snapshot
+        now = time.monotonic()
+        with self._lock:
+            if ticket.reason is not None:
+                raise WorkerGoneError
+            ticket.started, ticket.until = now, now + ticket.timeout_s
+            self._wake_by(min(ticket.until, now + (SLICE_S / 2 if ticket.lane == "fast" else math.inf)))
+            if ticket.lane == "long":
+                _set_niceness(worker, _LONG_NICENESS)
+        worker.send(b"Q", json.dumps({"snapshot": str(ticket.snapshot.path), **ticket.request}).encode())
+        ticket.sent = True
+
+    def commit(self, ticket: Ticket) -> bool:
+        """Note that some of the answer is about to be passed on; return False if the query has to begin anew."""
+        with self._lock:
+            ticket.begun = ticket.reason != "displaced"
+            return ticket.begun
+
+    def finish(self, ticket: Ticket, *, retire: bool) -> None:
+        """Give back the worker of a query that has ended by itself; with `retire` it is replaced."""
+        worker = ticket.worker
+        assert worker is not None  # noqa: S101 -- it ran
+        with self._lock:
+            self._leave(ticket, time.monotonic() - ticket.started)
+            retire = retire or ticket.reason is not None or self._closed
+            if not retire and ticket.lane == "long":
+                retire = not _set_niceness(worker, 0)
+            if retire:
+                self._chores.put(lambda: self._bury(worker))
+            else:
+                self._idle.append(worker)
+                self._refresh()
+            due = self._dispatch()
+        _tell(due)
+
+    def lost(self, ticket: Ticket) -> Exception | None:
+        """Bury the worker of a query that did not end by itself; return why, or None if it may be submitted again.
+
+        Blocks for as long as a killed process takes to go.
+        """
+        worker = ticket.worker
+        sent, at_once = ticket.sent, time.monotonic() - ticket.started < _DYING_S
+        with self._lock:
+            self._leave(ticket, None)
+        code = 0 if worker is None else worker.bury()
+        with self._lock:
+            self._processes -= 1
+            due = self._dispatch()
+            reason = ticket.reason
+            ticket.sent = False
+            if reason == "displaced":
+                ticket.reason = None
+        _tell(due)
+        if reason == "displaced":
+            return None
+        if reason == "crowded":
+            return QueryBusyError(
+                "the query ran for long and had to make room for shorter ones; as many long ones as may run and wait "
+                "already (settings QUADCITE_QUERY_LONG_WORKERS, QUADCITE_QUERY_QUEUE): try again in a few seconds"
+            )
+        error = replies.stopped(reason, code, ticket.timeout_s, self.settings)
+        killed = isinstance(error, replies.KilledError)
+        ticket.attempts += 1
+        attempts = 0 if sent and not killed else 2 if sent and not at_once else _ATTEMPTS
+        if reason is None and not ticket.begun and ticket.attempts < attempts:
+            return None
+        return QueryMemoryError(str(error)) if killed else error
+
+    def hand_back(self, ticket: Ticket) -> None:
+        """Give back the worker of a query that was not sent to it."""
+        with self._lock:
+            worker = ticket.worker
+            self._leave(ticket, None)
+            if worker is None:
+                self._processes -= 1
+            elif self._closed or ticket.reason is not None:
+                self._chores.put(lambda: self._bury(worker))
+            else:
+                self._idle.append(worker)
+            due = self._dispatch()
+        _tell(due)
+
+    def give_up(self, ticket: Ticket, reason: Reason = "cancelled") -> None:
+        """End a query that nobody waits for any more, in whatever state it is. Blocks as `lost` does."""
+        self.stop(ticket, reason)
+        if ticket.running:
+            self.lost(ticket)
+
+    def abandon(self, ticket: Ticket) -> None:
+        """As `give_up`, soon and in another thread, without taking any lock."""
+        self._chores.put(lambda: self.give_up(ticket))
+
+    def stop(self, ticket: Ticket, reason: Reason) -> bool:
+        """Stop a query, wherever it is; return whether it ran or waited. Whoever waits for it is told why."""
+        with self._lock:
+            known, waited = ticket.id in self._tickets, not ticket.running
+            if known:
+                self._stop(ticket, reason)
+            else:
+                ticket.reason = ticket.reason or reason  # for its next turn
+        if known and waited:
+            ticket.notify()
+        return known
+
+    # What everybody may know
+
+    def running(self) -> list[RunningQuery]:
+        """Return the queries that run or wait, the oldest first."""
+        now = time.monotonic()
+        with self._lock:
+            return [
+                RunningQuery(
+                    ticket.id,
+                    ticket.client,
+                    now - ticket.asked,
+                    ticket.sha256,
+                    ticket.lane,
+                    "running" if ticket.running else "waiting",
+                )
+                for ticket in self._tickets.values()
+            ]
+
+    def cancel(self, number: int) -> bool:
+        """Stop the query with this id; return whether there was one."""
+        ticket = self._tickets.get(number)
+        return ticket is not None and self.stop(ticket, "cancelled")
+
+    def close(self) -> None:
+        """Stop all queries, kill all workers and wait for their end."""
+        with self._lock:
+            self._closed = True
+            tickets = list(self._tickets.values())
+            idle = list(self._idle)
+            self._idle.clear()
+            self._alarm.notify_all()
+        for ticket in tickets:
+            self.stop(ticket, "closed")
+        for worker in idle:
+            worker.bury()
+        with self._alarm:
+            # Whoever has a ticket buries its worker; a stream that nobody reads is buried here.
+            self._alarm.wait_for(lambda: not self._tickets, timeout=_CLOSE_S)
+            tickets = list(self._tickets.values())
+        for ticket in tickets:
+            self.lost(ticket)
+        self._chores.put(None)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_CLOSE_S)
+
+    # From here on under the lock, but for what the two threads run
+
+    def _dispatch(self) -> list[Ticket]:
+        """Give free places to those whose turn it is, and return them."""
+        due = []
+        while (self._idle or self._processes < self._admission.processes) and not self._closed:
+            if (place := self._admission.next()) is None:
+                break
+            ticket = cast(Ticket, place)
+            ticket.running = True
+            ticket.until = math.inf
+            if self._idle:
+                ticket.worker = self._idle.pop()
+            else:
+                self._processes += 1  # whoever holds the ticket starts it
+            due.append(ticket)
+        return due
+
+    def _leave(self, ticket: Ticket, elapsed_s: float | None) -> None:
+        ticket.running = False
+        ticket.worker = None
+        ticket.started = ticket.until = math.inf
+        self._admission.leave(ticket, elapsed_s)
+        del self._tickets[ticket.id]
+        if self._closed:
+            self._alarm.notify_all()
+        elif ticket.lane == "long":
+            self._wake_by(0.0)  # one that overstays in a fast place may have the long one
+
+    def _stop(self, ticket: Ticket, reason: Reason) -> None:
+        if ticket.reason in (None, "displaced"):
+            ticket.reason = reason
+        if not ticket.running:
+            self._admission.withdraw(ticket)
+            del self._tickets[ticket.id]
+        elif ticket.worker is not None:
+            ticket.worker.stop()
+
+    def _refusal(self, ticket: Ticket) -> QueryLimitError:
+        settings = self.settings
+        if ticket.reason == "waited":
+            return QueryBusyError(
+                f"no query worker was free within {ticket.timeout_s:g} s; {settings.query_workers} work at a time "
+                f"(setting QUADCITE_QUERY_WORKERS), and {settings.query_long_workers} on what takes longer (setting "
+                "QUADCITE_QUERY_LONG_WORKERS); try again in a second"
+            )
+        return QueryLimitError(
+            "the server is stopping" if ticket.reason == "closed" else "the query was cancelled before it began"
+        )
+
+    def _overstayed(self, now: float) -> bool:
+        return any(t.running and t.lane == "fast" and now - t.started >= SLICE_S for t in self._tickets.values())
+
+    def _refresh(self) -> None:
+        """Have workers that rest with an old snapshot let go of it, so that it can be deleted."""
+        stale = [worker for worker in self._idle if worker.snapshot and worker.snapshot.generation < self._generation]
+        for worker in stale:
+            self._idle.remove(worker)
+            self._chores.put(lambda worker=worker: self._let_go(worker))  # type: ignore[misc]
+
+    def _wake_by(self, when: float) -> None:
+        if when < self._wakes_at:
+            self._wakes_at = when
+            self._alarm.notify()
+
+    def _keep_time(self) -> None:
+        with self._alarm:
+            while not self._closed:
+                now = time.monotonic()
+                self._wakes_at = math.inf
+                told = self._act(now)
+                if told:
+                    self._alarm.release()
+                    try:
+                        _tell(told)
+                    finally:
+                        self._alarm.acquire()
+                elif self._wakes_at > now:
+                    self._alarm.wait(None if self._wakes_at == math.inf else min(self._wakes_at - now, 3600.0))
+
+    def _act(self, now: float) -> list[Ticket]:
+        """Do what is due by `now`; return whom to tell, and leave in `_wakes_at` when the next thing is due."""
+        told: list[Ticket] = []
+        wakes_at = math.inf
+        for ticket in list(self._tickets.values()):
+            if ticket.reason is not None:
+                continue
+            if now >= ticket.until:
+                if not ticket.running:
+                    told.append(ticket)
+                self._stop(ticket, "timeout" if ticket.running else "waited")
+                continue
+            wakes_at = min(wakes_at, ticket.until)
+            if ticket.lane == "long" or ticket.started == math.inf:
+                continue
+            age = now - ticket.started
+            if age >= SLICE_S:
+                self._judge(ticket, now)
+            else:
+                wakes_at = min(wakes_at, ticket.started + (SLICE_S / 2 if age < SLICE_S / 2 else SLICE_S))
+            if age >= SLICE_S / 2 and not self._idle and self._processes < self._admission.processes:
+                self._processes += 1
+                self._chores.put(self._add_worker)
+        told += self._dispatch()
+        self._wakes_at = wakes_at
+        return told
+
+    def _judge(self, ticket: Ticket, now: float) -> None:
+        verdict = self._admission.slice_over(ticket, now)
+        if verdict == "moved" and ticket.worker is not None:
+            _set_niceness(ticket.worker, _LONG_NICENESS)
+        elif verdict in ("displaced", "stopped"):
+            self._stop(ticket, "displaced" if verdict == "displaced" else "crowded")
+
+    def _do_chores(self) -> None:
+        while (chore := self._chores.get()) is not None:
+            chore()
+
+    def _add_worker(self) -> None:
+        self._receive(Worker(self.settings, self._prologue))
+
+    def _let_go(self, worker: Worker) -> None:
+        if worker.close_snapshot():
+            self._receive(worker)
+        else:
+            self._bury(worker)
+
+    def _receive(self, worker: Worker) -> None:
+        with self._lock:
+            closed = self._closed
+            if not closed:
+                self._idle.appendleft(worker)
+                due = self._dispatch()
+        if closed:
+            worker.bury()
+        else:
+            _tell(due)
+
+    def _bury(self, worker: Worker) -> None:
+        worker.bury()
+        with self._lock:
+            self._processes -= 1
+            missing = self._processes < self._admission.fast and not self._closed
+            self._processes += missing
+            due = self._dispatch()
+        _tell(due)
+        if missing:
+            self._add_worker()
+
+
+def _tell(tickets: Iterable[Ticket]) -> None:
+    for ticket in tickets:
+        ticket.notify()
+
+
+def _set_niceness(worker: Worker, niceness: int) -> bool:
+    """Set a worker's priority; return whether the system lets it (raising it again takes a privilege)."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, worker.process.pid, niceness)
+        return True
+    return False

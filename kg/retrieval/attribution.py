@@ -1,0 +1,85 @@
+"""Who says the words of a chunk: in the record of a speech stand words of others too, and remarks of the record."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.sparql.terms import bind
+from kg.vocabulary import mint
+
+REMARK: Final = "a remark of the record"
+UNNAMED: Final = "somebody who is not named"
+
+VOICES: Final = """
+SELECT DISTINCT ?chunk ?utterance ?type ?name ?person ?speaker ?recorded WHERE {
+  VALUES (?chunk ?speech ?first ?last) { $chunks }
+  GRAPH ?graph {
+    ?speech a kg:Speech . ?utterance dcterms:isPartOf ?speech .
+    ?utterance kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
+    OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:speaker ?person }
+    OPTIONAL { ?speech kg:speakerAsRecorded ?recorded } OPTIONAL { ?speech kg:speaker ?speaker }
+  }
+  FILTER(?start <= ?first && ?last <= ?end)
+}"""
+
+_TURN, _CONTINUATION, _REMARK = (
+    mint("code", "utteranceType", code).value for code in ("turn", "continuation", "remark")
+)
+
+
+class Chunk(NamedTuple):
+    """A chunk: its IRI, its speech, and its first character and the one after its last in the text of that."""
+
+    iri: str
+    speech: str
+    start: int
+    end: int
+
+
+class Voice(NamedTuple):
+    """Whose words a chunk has: its utterance and the name; `other` is that name where it is not the speaker's."""
+
+    utterance: str
+    name: str
+    other: str | None
+
+
+def other_voice(
+    kind: str, name: str | None, person: str | None, recorded: str | None, speaker: str | None
+) -> str | None:
+    """Return who said an utterance of the type `kind`, or None where that is the speaker of the speech.
+
+    `name` and `person` are of the utterance, `recorded` and `speaker` of the speech. A continuation may be
+    somebody else's, by the person; where one is not known, by the name.
+    """
+    if kind == _REMARK:
+        return REMARK
+    if kind == _TURN:
+        return None
+    if kind == _CONTINUATION:
+        if person and speaker:
+            same = person == speaker
+        else:
+            same = name is None or recorded is None or name.casefold() == recorded.casefold()
+        if same:
+            return None
+    return name or UNNAMED
+
+
+def voices_of(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
+    """Return whose words chunks have, by their IRIs. Speeches of a table have no utterances, so none is returned."""
+    if not chunks:
+        return {}
+    rows = [(NamedNode(each.iri), NamedNode(each.speech), Literal(each.start), Literal(each.end)) for each in chunks]
+    found: dict[str, Voice] = {}
+    for row in reader.rows("who said them", bind(VOICES, chunks=rows)):
+        name, person, recorded, speaker = (
+            text_of(row[key]) if key in row else None for key in ("name", "person", "recorded", "speaker")
+        )
+        other = other_voice(iri_of(row["type"]), name, person, recorded, speaker)
+        found[iri_of(row["chunk"])] = Voice(iri_of(row["utterance"]), other or name or recorded or UNNAMED, other)
+    return found

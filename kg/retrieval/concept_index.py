@@ -1,0 +1,312 @@
+"""The concepts of the graph by what they are called and numbered, and which of them an argument of a tool names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.fuzzy_names import Likeness, Names
+from kg.retrieval.reader import Reader, iri_of
+from kg.sparql.terms import bind
+from kg.store.protocol import Rows, Term
+from kg.vocabulary import BASE, KG, PREFIXES, SKOS
+
+NAMES_READ: Final = 400_000
+"""Names of concepts that are read at most; the cut is announced."""
+SHARE: Final = 20
+"""The names are read anew after a commit, once the last reading is this many times as old as it took."""
+NAMED: Final = 0.55
+"""Likeness of a name from which it counts as found."""
+NEAR: Final = 5
+"""Concepts that are proposed for one that is not there."""
+_AT_ONCE: Final = 2_000
+
+_CONCEPT_ROOT: Final = "cpr://concept/"
+_CODE_LISTS: Final = BASE + "vocab/"
+_ID: Final = re.compile(r"[QPLM][1-9][0-9]{0,18}")
+
+CONCEPTS: Final = """
+SELECT ?concept WHERE { ?concept a skos:Concept }"""
+
+# Joined in this process, which takes half the time that it takes the store.
+PAIRS: Final = """
+SELECT ?concept ?value WHERE { ?concept $property ?value }"""
+
+NAMES_IN: Final = """
+SELECT ?concept ?value WHERE { ?concept $property ?value FILTER(REGEX(LANG(?value), $languages)) }"""
+
+OTHER_LABELS: Final = """
+SELECT ?concept ?value WHERE { VALUES ?concept { $concepts } ?concept skos:prefLabel ?value }"""
+
+LANGUAGES: Final = """
+SELECT DISTINCT ?language WHERE { ?document a kg:PolicyDocument ; schema:inLanguage ?language }"""
+
+MERGED: Final = """
+SELECT DISTINCT ?from ?to WHERE { VALUES ?from { $entities } ?from owl:sameAs ?to }"""
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """A concept with its names: the one to show, then the others, English first, then in the languages of the texts."""
+
+    iri: str
+    label: str
+    names: tuple[str, ...]
+    entity: str
+    """The node that carries its statements: for the climate concept store its item, else the concept itself."""
+
+    @property
+    def qid(self) -> str:
+        """What tools call it by: the QID of a climate concept, the IRI of any other."""
+        return self.iri.removeprefix(_CONCEPT_ROOT)
+
+    @property
+    def shown(self) -> str:
+        """Its QID or IRI with its name, for a message."""
+        return f"{self.qid} ({self.label})"
+
+
+class Concepts:
+    """All concepts at `generation`, but for the codes of the code lists."""
+
+    def __init__(self, concepts: Iterable[Concept], generation: int, *, truncated: bool = False) -> None:
+        self.by_iri: Final = {concept.iri: concept for concept in concepts}
+        self.generation: Final = generation
+        self.truncated: Final = truncated
+        self._by_entity: Final = {concept.entity: concept for concept in self.by_iri.values()}
+
+    def __len__(self) -> int:
+        return len(self.by_iri)
+
+    def at(self, iri: str) -> Concept | None:
+        """Return the concept that has this IRI, or whose statements this node carries."""
+        return self.by_iri.get(iri) or self._by_entity.get(iri)
+
+    def label_of(self, iri: str) -> str | None:
+        """Return the name of a concept or of its entity, if it is here."""
+        concept = self.at(iri)
+        return concept.label if concept else None
+
+    @cached_property
+    def _ordered(self) -> Sequence[Concept]:
+        return list(self.by_iri.values())
+
+    @cached_property
+    def _names(self) -> Names:
+        return Names([(number, name) for number, concept in enumerate(self._ordered) for name in concept.names])
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Sequence[Concept]]:
+        found: dict[str, list[Concept]] = defaultdict(list)
+        for concept in self.by_iri.values():
+            found[concept.iri.rpartition("/")[2]].append(concept)
+        return found
+
+    @cached_property
+    def _entity_bases(self) -> Sequence[str]:
+        return sorted({entity.rpartition("/")[0] + "/" for entity in self._by_entity})
+
+    def like(self, text: str, most: int) -> list[tuple[Likeness, Concept]]:
+        """Return at most `most` concepts named like `text`, best first."""
+        found = [(each, self._ordered[each.number]) for each in self._names.like(text, most)]
+        return [(each, concept) for each, concept in found if each.score >= NAMED]
+
+    def named(self, text: str) -> Sequence[Concept]:
+        """Return the concepts that a QID or an IRI names: more than one for the QID of several Wikibases.
+
+        A QID that the climate concept store has is that concept alone.
+        """
+        wanted = plain_id(text)
+        concept = self.at(wanted)
+        if concept is not None:
+            return [concept]
+        own = self.by_iri.get(_CONCEPT_ROOT + wanted)
+        return [own] if own else self._by_id.get(wanted, ())
+
+    def entities_called(self, text: str) -> list[NamedNode]:
+        """Return the nodes that a QID or an IRI may be of, in all Wikibases that there are."""
+        wanted = plain_id(text)
+        if _ID.fullmatch(wanted):
+            return [NamedNode(base + wanted) for base in self._entity_bases]
+        wanted = wanted.removeprefix(_CONCEPT_ROOT)
+        return [NamedNode(wanted)] if re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+", wanted) else []
+
+    def near(self, text: str) -> str:
+        """Return a clause that names the concepts closest to what names none."""
+        if not self.by_iri:
+            return "no concepts are loaded"
+        wanted = plain_id(text).rpartition("/")[2]
+        if _ID.fullmatch(wanted):
+            alike = [each for each in self._by_id if each[:2] == wanted[:2]] or list(self._by_id)
+            ids = difflib.get_close_matches(wanted, alike[:_AT_ONCE], n=NEAR, cutoff=0.0)
+            close = [concept for each in ids for concept in self._by_id[each]]
+        else:
+            close = [concept for _, concept in self.like(wanted.replace("_", " "), NEAR)]
+        if not close:
+            return f"concept_find finds the {len(self):,} that there are by their names"
+        return f"near it are {', '.join(concept.shown for concept in close[:NEAR])}; concept_find finds them by name"
+
+
+def concepts_of(kg: KnowledgeGraph, *, fresh: bool = False) -> Concepts:
+    """Return the concepts at the last commit; unless `fresh`, maybe a little before it while commits come fast."""
+    generation = kg.store.statistics().generation
+    kept: tuple[Concepts, float, float] | None = kg.memory.get("concepts")
+    if kept is not None:
+        concepts, at, took = kept
+        if concepts.generation >= generation or (not fresh and time.monotonic() - at < SHARE * took):
+            return concepts
+    began = time.monotonic()
+    concepts = _read(kg)
+    now = time.monotonic()
+    kg.memory.keep("concepts", (concepts, now, now - began))
+    return concepts
+
+
+def known_concepts(kg: KnowledgeGraph) -> Concepts | None:
+    """Return the concepts as they were last read, without asking the store; None before the first reading."""
+    kept: tuple[Concepts, float, float] | None = kg.memory.get("concepts")
+    return None if kept is None else kept[0]
+
+
+class _Queries:
+    """Queries without a cap that would be too low for names, and the generation that they speak of."""
+
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        self.kg = kg
+        self.generation = 0
+        self.truncated = False
+
+    def pairs(self, query: str) -> Iterable[tuple[Term | None, ...]]:
+        answer = self.kg.query(query, limit=NAMES_READ)
+        if not isinstance(answer.result, Rows):
+            raise TypeError("a SELECT gave no rows")
+        self.generation = self.generation or answer.generation  # the oldest: what came later is read again
+        self.truncated = self.truncated or answer.truncated
+        return answer.result.rows
+
+
+def _read(kg: KnowledgeGraph) -> Concepts:
+    reading = _Queries(kg)
+    found = {
+        concept.value
+        for (concept,) in reading.pairs(CONCEPTS)
+        if isinstance(concept, NamedNode) and not concept.value.startswith(_CODE_LISTS)
+    }
+    if not found:
+        return Concepts((), reading.generation)
+    entities = {
+        concept.value: entity.value
+        for concept, entity in reading.pairs(bind(PAIRS, property=KG.wikibaseEntity))
+        if isinstance(concept, NamedNode) and isinstance(entity, NamedNode)
+    }
+    languages = _languages(reading)
+    labels: dict[str, list[Literal]] = defaultdict(list)
+    aliases: dict[str, list[Literal]] = defaultdict(list)
+    for into, name in ((labels, SKOS.prefLabel), (aliases, SKOS.altLabel)):
+        for concept, value in reading.pairs(bind(NAMES_IN, property=name, languages=Literal(languages))):
+            if isinstance(concept, NamedNode) and isinstance(value, Literal) and concept.value in found:
+                into[concept.value].append(value)
+    silent = sorted(found - labels.keys())[: NAMES_READ // 10]
+    for start in range(0, len(silent), _AT_ONCE):
+        nodes = [NamedNode(iri) for iri in silent[start : start + _AT_ONCE]]
+        for concept, value in reading.pairs(bind(OTHER_LABELS, concepts=nodes)):
+            if isinstance(concept, NamedNode) and isinstance(value, Literal):
+                labels[concept.value].append(value)
+    concepts = []
+    for iri in sorted(found):
+        own = sorted(labels.get(iri, ()), key=preference)
+        others = sorted((*own[1:], *aliases.get(iri, ())), key=preference)
+        names = tuple(dict.fromkeys(name.value for name in (*own[:1], *others)))
+        label = names[0] if own else iri.rpartition("/")[2]
+        concepts.append(Concept(iri, label, names, entities.get(iri, iri)))
+    return Concepts(concepts, reading.generation, truncated=reading.truncated)
+
+
+def preference(name: Literal) -> tuple[int, str, str]:
+    """Return what sorts names: English first, then those of no or any language, then the others."""
+    tag = (name.language or "").casefold()
+    rank = 0 if tag == "en" else 1 if tag.startswith("en-") else 2 if tag in ("", "mul") else 3
+    return rank, tag, name.value
+
+
+def _languages(reading: _Queries) -> str:
+    """Return a pattern of the language tags that names are read in: English, none, any, and those of documents."""
+    tags = {"en", "mul"}
+    for (language,) in reading.pairs(LANGUAGES):
+        if isinstance(language, Literal):
+            tags.add(re.sub("[^a-z0-9]", "", language.value.casefold().partition("-")[0]))
+    return f"^(({'|'.join(sorted(tags - {''}))})(-.*)?)?$"
+
+
+def chosen(reader: Reader, argument: str, texts: Sequence[str]) -> list[Concept]:
+    """Return the concepts that QIDs or IRIs name, each once.
+
+    Raises InvalidInputError for what cannot be an item, such as a property or a name, and NotFoundError for what is
+    not there; both name the nearest.
+    """
+    found: dict[str, Concept] = {}
+    for text in texts:
+        concept = one(reader, argument, text)
+        found[concept.iri] = concept
+    return list(found.values())
+
+
+def one(reader: Reader, argument: str, text: str) -> Concept:
+    """Return the concept that a QID or an IRI names. Raises as `chosen` does."""
+    concepts = concepts_of(reader.kg)
+    candidates = concepts.named(text)
+    if not candidates:
+        check_item(concepts, argument, text)
+        concepts = concepts_of(reader.kg, fresh=True)
+        candidates = concepts.named(text) or _merged(reader, concepts, text)
+    if not candidates:
+        raise NotFoundError(f"{argument}: there is no concept {text[:100]!r}; {concepts.near(text)}")
+    if len(candidates) > 1:
+        several = ", ".join(f"{concept.iri} ({concept.label})" for concept in candidates[:NEAR])
+        raise InvalidInputError(f"{argument}: {text!r} is a QID of more than one Wikibase: give the IRI, of {several}")
+    return candidates[0]
+
+
+def plain_id(text: str) -> str:
+    """Return an id as the graph has it: an IRI without its brackets, and in the place of a prefixed name (wd:Q42)."""
+    wanted = text.strip().removeprefix("<").removesuffix(">")
+    prefix, colon, local = wanted.partition(":")
+    return PREFIXES[prefix] + local if colon and prefix in PREFIXES and not local.startswith("//") else wanted
+
+
+def check_item(concepts: Concepts, argument: str, text: str) -> None:
+    """Raise InvalidInputError unless `text` is a QID or an IRI."""
+    wanted = plain_id(text)
+    last = wanted.rpartition("/")[2]
+    if last.startswith("P") and _ID.fullmatch(last):
+        raise InvalidInputError(
+            f"{argument}: {last} is a property, not an item; concept_properties says how often it is used, and "
+            "concept_neighbors follows it where it stands in predicates"
+        )
+    if last[:1] in ("L", "M") and _ID.fullmatch(last):
+        raise InvalidInputError(f"{argument}: {last} is no item; an item has a QID, like Q1167")
+    if not _ID.fullmatch(wanted) and not re.match(r"[a-z][a-z0-9+.-]*://", wanted, re.IGNORECASE):
+        raise InvalidInputError(
+            f"{argument}: {text[:100]!r} is not a QID; a QID is Q and a number, like Q1167, and the concept of "
+            f"another Wikibase is given by its IRI; {concepts.near(wanted)}"
+        )
+
+
+def _merged(reader: Reader, concepts: Concepts, text: str) -> Sequence[Concept]:
+    """Return the concept that the one called `text` was merged into."""
+    entities = concepts.entities_called(text)
+    if not entities:
+        return ()
+    rows = reader.rows("merged into", bind(MERGED, entities=entities))
+    targets = (concepts.at(iri_of(row["to"])) for row in rows if isinstance(row["to"], NamedNode))
+    return list(dict.fromkeys(target for target in targets if target))

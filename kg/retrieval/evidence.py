@@ -1,0 +1,345 @@
+"""From the IRIs of passages to evidence: their words, their document, and the row of the file they were read from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from pyoxigraph import NamedNode
+
+from kg.provenance.load_records import parse_rows, row_of
+from kg.retrieval.attribution import Chunk, Voice, voices_of
+from kg.retrieval.concept_mentions import matches_of
+from kg.retrieval.reader import Reader, iri_of, of_sources, text_of
+from kg.retrieval.results import Document, Evidence, Passage, Provenance
+from kg.sparql.terms import bind
+from kg.store.ownership import yields
+from kg.store.protocol import Term
+from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, slug_of
+
+# Properties are chosen by FILTER, after the lookup by subject: with a second VALUES, or with OPTIONAL patterns inside
+# GRAPH, Oxigraph reads the whole store (10 passages of 2,000: 9 and 50 ms, against 0.6 ms so).
+PASSAGES: Final = """
+SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
+  VALUES ?unit { $units }
+  GRAPH ?graph { ?unit ?property ?value }
+  FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType, kg:start, kg:end,
+                       kg:sourceLines))
+}"""
+
+DESCRIBED: Final = """
+SELECT DISTINCT ?document ?graph WHERE { VALUES ?document { $documents } GRAPH ?graph { ?document a ?kind } }"""
+
+DESCRIPTIONS: Final = """
+SELECT DISTINCT ?of ?subject ?graph ?property ?value WHERE {
+  {
+    VALUES ?of { $documents } GRAPH ?graph { ?of ?property ?value }
+    FILTER(?property IN (dcterms:title, kg:slug, dcterms:identifier, kg:jurisdiction, schema:inLanguage,
+                         eli:is_member_of, foaf:page, dcterms:source,
+                         kg:speakerAsRecorded, dcterms:date, kg:hansardReference, kg:sourceLines))
+    BIND(?of AS ?subject)
+  } UNION {
+    VALUES ?of { $documents }
+    ?of eli:is_member_of ?subject . GRAPH ?graph { ?subject dcterms:title ?value } BIND(dcterms:title AS ?property)
+  } UNION {
+    VALUES ?of { $graphs } GRAPH $prov { ?of ?property ?value }
+    FILTER(?property IN (prov:wasDerivedFrom, prov:qualifiedDerivation, kg:sourceRows, kg:contentSha256))
+    BIND(?of AS ?subject)
+  } UNION {
+    VALUES ?of { $graphs } GRAPH $prov { ?of prov:wasDerivedFrom ?subject . ?subject ?property ?value }
+    FILTER(?property IN (kg:sha256, kg:location, kg:datasetRevision, kg:retrievedAt, prov:wasAttributedTo))
+  } UNION {
+    VALUES ?of { $graphs } GRAPH $prov { ?of prov:qualifiedDerivation ?subject . ?subject ?property ?value }
+    FILTER(?property IN (prov:entity, schema:position, kg:sourceRows))
+  }
+}"""
+
+POSITIONS: Final = """
+SELECT ?graph (GROUP_CONCAT(STR(?position); separator=" ") AS ?positions) WHERE {
+  VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:position ?position }
+} GROUP BY ?graph"""
+
+Properties = Mapping[NamedNode, Sequence[Term]]
+_NOTHING: Final[Properties] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptions:
+    """What the graph says of documents, their families, and the origin of graphs."""
+
+    said: Mapping[str, Properties]
+
+    def all(self, iri: str, name: NamedNode) -> list[str]:
+        """Return the values of one property, sorted."""
+        return sorted(text_of(term) for term in self.said.get(iri, _NOTHING).get(name, ()))
+
+    def one(self, iri: str, name: NamedNode) -> str | None:
+        """Return the first value of one property."""
+        return next(iter(self.all(iri, name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A passage as it stands in the graph."""
+
+    iri: str
+    graph: str
+    document: str
+    position: int
+    text: str
+    page: int | None
+    kind: str | None
+    span: tuple[int, int] | None = None
+    """Of a chunk of a speech: its first character in the text of that, and the one after its last."""
+    lines: str | None = None
+    """The lines of the source file that it was read from, where it says so itself."""
+
+
+def code_of(iri: str) -> str:
+    """Return the code that a place or a code-list IRI was minted from: its last segment."""
+    return unquote(iri.rpartition("/")[2])
+
+
+def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
+    """Return the passages among `iris` that the graph has."""
+    if not iris:
+        return {}
+    said: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for row in of_records(reader, reader.rows("passages", bind(PASSAGES, units=[NamedNode(iri) for iri in iris]))):
+        said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = text_of(row["value"])
+    units: dict[str, Unit] = {}
+    for (iri, graph), values in sorted(said.items()):
+        document, position = values.get(DCTERMS.isPartOf.value), values.get(SCHEMA.position.value)
+        text, page = values.get(SCHEMA.text.value), values.get(KG.pageNumber.value)
+        if document is None or position is None or text is None:
+            continue
+        units[iri] = Unit(
+            iri=iri,
+            graph=graph,
+            document=document,
+            position=int(position),
+            text=text,
+            page=int(page) if page is not None and page.isdecimal() else None,
+            kind=code_of(values[KG.blockType.value]) if KG.blockType.value in values else None,
+            span=_span(values),
+            lines=values.get(KG.sourceLines.value),
+        )
+    return units
+
+
+def of_records(reader: Reader, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
+    """Return those of `rows` about text units that hold: nobody adds words to a document that a source describes.
+
+    A row has ``unit`` and ``graph``, and ``document`` or else ``property`` and ``value``.
+    """
+    found = of_sources("unit", rows)
+    documents: dict[Term, set[Term]] = defaultdict(set)
+    for row in found:
+        if yields(row["graph"]):
+            if "document" in row:
+                documents[row["unit"]].add(row["document"])
+            elif row["property"] == DCTERMS.isPartOf:
+                documents[row["unit"]].add(row["value"])
+    if not documents:
+        return found
+    named = {term.value for terms in documents.values() for term in terms if isinstance(term, NamedNode)}
+    query = bind(DESCRIBED, documents=[NamedNode(iri) for iri in sorted(named)])
+    described = reader.rows("who describes their documents", query)
+    recorded = {row["document"] for row in described if not yields(row["graph"])}
+    return [row for row in found if recorded.isdisjoint(documents.get(row["unit"], ()))]
+
+
+def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
+    start, end = values.get(KG.start.value), values.get(KG.end.value)
+    return None if start is None or end is None else (int(start), int(end))
+
+
+def said_by(reader: Reader, units: Iterable[Unit]) -> dict[str, Voice]:
+    """Return whose words those of `units` have that are chunks of speeches, by their IRIs."""
+    return voices_of(reader, [Chunk(unit.iri, unit.document, *unit.span) for unit in units if unit.span is not None])
+
+
+def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *, rows: bool = True) -> Descriptions:
+    """Return what is needed to cite from these documents and graphs; with `rows`, from their rows too.
+
+    What was read since the last commit is not read again.
+    """
+    memory = reader.kg.memory
+    documents, graphs = set(documents), set(graphs)
+    generation = reader.generation or reader.kg.store.statistics().generation
+    said: dict[str, Properties] = {}
+    missing = set()
+    for iri in documents | graphs:
+        known: dict[str, Properties] | None = memory.get(("said", iri, generation))
+        if known is None:
+            missing.add(iri)
+        else:
+            said.update(known)
+    if missing:
+        query = bind(
+            DESCRIPTIONS,
+            documents=[NamedNode(iri) for iri in sorted(documents & missing)],
+            graphs=[NamedNode(iri) for iri in sorted(graphs & missing)],
+            prov=PROV_GRAPH,
+        )
+        read: dict[str, dict[str, dict[NamedNode, list[Term]]]] = {iri: {} for iri in missing}
+        for row in of_sources("subject", reader.rows("documents and origins", query)):
+            about = read[iri_of(row["of"])].setdefault(iri_of(row["subject"]), {})
+            about.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
+        for iri, found in read.items():
+            said.update(memory.keep(("said", iri, reader.generation), found))
+    descriptions = Descriptions(said)
+    if rows:
+        _read_positions(reader, descriptions, graphs)
+    return descriptions
+
+
+def url_of(descriptions: Descriptions, document: str) -> str:
+    """Return the page that shows a document to people; never empty."""
+    return descriptions.one(document, FOAF.page) or descriptions.one(document, DCTERMS.source) or document
+
+
+def title_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> str:
+    """Return the title of a document, with the citation of a speech; its slug or key if it has none."""
+    title = descriptions.one(document, DCTERMS.title) or _key_of(document)
+    citation = citation_of(descriptions, document, voice)
+    return f"{title} ({citation})" if citation else title
+
+
+def citation_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> str | None:
+    """Return what to cite a speech by: who spoke, the day, the Hansard reference. None for what has no reference.
+
+    `voice`: whose words are cited, if that is known.
+    """
+    reference = descriptions.one(document, KG.hansardReference)
+    if reference is None:
+        return None
+    speaker = descriptions.one(document, KG.speakerAsRecorded)
+    if voice is not None and voice.other:
+        speaker = f"{voice.other} in the speech of {speaker}" if speaker else voice.other
+    parts = (speaker, descriptions.one(document, DCTERMS.date), reference)
+    return ", ".join(part for part in parts if part)
+
+
+def _key_of(document: str) -> str:
+    return slug_of(document) if document.startswith("cpr://") else code_of(document)
+
+
+def family_of(descriptions: Descriptions, document: str) -> str | None:
+    """Return the title of the family of a document."""
+    families = descriptions.all(document, ELI.is_member_of)
+    return descriptions.one(families[0], DCTERMS.title) if families else None
+
+
+def document_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> Document:
+    """Return a document as evidence names it. `voice`: whose words of it are cited, if that is known."""
+    return Document(
+        slug=descriptions.one(document, KG.slug) or _key_of(document),
+        document_id=descriptions.one(document, DCTERMS.identifier),
+        title=title_of(descriptions, document, voice),
+        family_title=family_of(descriptions, document),
+        geographies=[code_of(iri) for iri in descriptions.all(document, KG.jurisdiction)],
+        languages=descriptions.all(document, SCHEMA.inLanguage),
+        url=url_of(descriptions, document),
+        citation=citation_of(descriptions, document, voice),
+    )
+
+
+def lines_of(descriptions: Descriptions, unit: Unit) -> str | None:
+    """Return the lines of the source file that a passage was read from: its own, else those of its document."""
+    return unit.lines or descriptions.one(unit.document, KG.sourceLines)
+
+
+def origin_of(
+    reader: Reader, descriptions: Descriptions, graph: str, position: int | None = None, lines: str | None = None
+) -> Provenance:
+    """Return where a graph was read from, and the row: that of the passage with `position`, or the only one.
+
+    `lines` are those that the passage was read from, first and last, of a file without rows.
+    """
+    derivations = descriptions.all(graph, PROV.qualifiedDerivation)
+    derivations.sort(key=lambda node: int(descriptions.one(node, SCHEMA.position) or 0))
+    parts = [(descriptions.one(node, PROV.entity), descriptions.one(node, KG.sourceRows)) for node in derivations] or [
+        (snapshot, descriptions.one(graph, KG.sourceRows)) for snapshot in descriptions.all(graph, PROV.wasDerivedFrom)
+    ]
+    snapshot = parts[0][0] if parts else None
+    row: int | None = None
+    if position is not None and any(rows for _, rows in parts):
+        rank = _positions(reader, descriptions, graph).get(position)
+        place = None if rank is None else row_of(rank, (parse_rows(rows or "") for _, rows in parts))
+        if place is not None:
+            snapshot, row = parts[place[0]][0], place[1]
+    if row is None and len(parts) == 1 and len(rows := set(parse_rows(parts[0][1] or ""))) == 1:
+        [row] = rows
+    if snapshot is None:
+        return Provenance(graph=graph)
+    return Provenance(
+        graph=graph,
+        source=descriptions.one(snapshot, KG.location),
+        sha256=descriptions.one(snapshot, KG.sha256),
+        row=row,
+        lines=lines,
+        revision=descriptions.one(snapshot, KG.datasetRevision),
+    )
+
+
+def _read_positions(reader: Reader, descriptions: Descriptions, graphs: Iterable[str]) -> None:
+    """Work out the rank of each position in those of `graphs` where that is not known yet."""
+    keys = {graph: _positions_key(descriptions, graph) for graph in graphs if _has_rows(descriptions, graph)}
+    missing = sorted(graph for graph, key in keys.items() if reader.kg.memory.get(key) is None)
+    if not missing:
+        return
+    found: dict[str, str] = dict.fromkeys(missing, "")
+    for row in reader.rows("order of passages", bind(POSITIONS, graphs=[NamedNode(graph) for graph in missing])):
+        if "graph" in row:
+            found[iri_of(row["graph"])] = text_of(row["positions"])
+    for graph, positions in found.items():
+        order = sorted({int(position) for position in positions.split()})
+        reader.kg.memory.keep(keys[graph], {position: rank for rank, position in enumerate(order)})
+
+
+def _positions_key(descriptions: Descriptions, graph: str) -> tuple[str, str, str | None]:
+    return "positions", graph, descriptions.one(graph, KG.contentSha256)
+
+
+def _has_rows(descriptions: Descriptions, graph: str) -> bool:
+    nodes = [graph, *descriptions.all(graph, PROV.qualifiedDerivation)]
+    return any(descriptions.one(node, KG.sourceRows) for node in nodes)
+
+
+def _positions(reader: Reader, descriptions: Descriptions, graph: str) -> Mapping[int, int]:
+    """Return the rank of each position in a graph: the rows of a record stand in the order of its units."""
+    key = _positions_key(descriptions, graph)
+    known: Mapping[int, int] | None = reader.kg.memory.get(key)
+    if known is None:
+        _read_positions(reader, descriptions, [graph])
+        known = reader.kg.memory.get(key)
+    return known or {}
+
+
+def evidence_of(
+    reader: Reader,
+    units: Sequence[Unit],
+    scores: Mapping[str, float] | None = None,
+    mentioned: Collection[str] | None = None,
+) -> list[Evidence]:
+    """Return the evidence for `units`, in their order, with the concepts that they mention (only `mentioned` ones)."""
+    if not units:
+        return []
+    matches = matches_of(reader, {unit.iri: unit.text for unit in units}, mentioned)
+    descriptions = describe(reader, {unit.document for unit in units}, {unit.graph for unit in units})
+    voices = said_by(reader, units)
+    return [
+        Evidence(
+            id=unit.iri,
+            document=document_of(descriptions, unit.document, voices.get(unit.iri)),
+            passage=Passage(index=unit.position, page_number=unit.page, type=unit.kind, text=unit.text),
+            concept_matches=matches.get(unit.iri, []),
+            score=(scores or {}).get(unit.iri),
+            provenance=origin_of(reader, descriptions, unit.graph, unit.position, lines_of(descriptions, unit)),
+        )
+        for unit in units
+    ]

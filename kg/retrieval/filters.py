@@ -1,0 +1,246 @@
+"""From the filters of a request to SPARQL patterns: values are checked against what the graph has, closures first.
+
+A value that the graph does not have lets nothing through, and a note names the nearest ones that it has: the answer is
+never empty in silence, and what the other values of the filter let through is not lost.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import NotFoundError
+from kg.retrieval.concept_index import Concept, check_item, concepts_of, one
+from kg.retrieval.evidence import code_of
+from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.results import SearchFilters
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.vocabulary import KG, SCHEMA, mint
+
+Terms = NamedNode | Literal
+
+VALUES_IN_USE: Final = """
+SELECT DISTINCT ?value WHERE { VALUES ?kind { kg:PolicyDocument kg:Speech } ?document a ?kind ; $property ?value }"""
+
+NAMES: Final = """
+SELECT ?value ?name WHERE { VALUES ?value { $values } ?value skos:prefLabel ?name }"""
+
+LANGUAGES_PRESENT: Final = """
+SELECT DISTINCT ?value WHERE { VALUES ?value { $values } FILTER EXISTS { ?unit schema:inLanguage ?value } }"""
+
+FAMILIES_PRESENT: Final = """
+SELECT DISTINCT ?family WHERE { VALUES ?family { $families } ?family a kg:PolicyFamily }"""
+
+FAMILIES_LIKE: Final = """
+SELECT DISTINCT ?family WHERE {
+  ?family a kg:PolicyFamily OPTIONAL { ?family dcterms:title ?title }
+  FILTER(CONTAINS(STR(?family), $fragment) || CONTAINS(LCASE(COALESCE(?title, "")), $fragment))
+} LIMIT 200"""
+
+JURISDICTION: Final = "VALUES ?place { $places } ?document kg:jurisdiction ?place ."
+CORPUS_TYPE: Final = "VALUES ?corpusType { $corpus_types } ?document kg:corpusType ?corpusType ."
+FAMILY: Final = "VALUES ?family { $families } ?document eli:is_member_of ?family ."
+UNIT_LANGUAGE: Final = """OPTIONAL { ?unit schema:inLanguage ?own }
+  OPTIONAL { ?document schema:inLanguage ?declared }
+  VALUES ?language { $languages } FILTER(COALESCE(?own, ?declared) = ?language)"""
+LANGUAGE_ALONE: Final = """VALUES ?language { $languages }
+  { ?unit schema:inLanguage ?language }
+  UNION {
+    ?document schema:inLanguage ?language . ?unit dcterms:isPartOf ?document .
+    FILTER NOT EXISTS { ?unit schema:inLanguage ?own }
+  }"""
+DOCUMENT_LANGUAGE: Final = "VALUES ?language { $languages } ?document schema:inLanguage ?language ."
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a request allows, as SPARQL: patterns on ?document, and patterns on ?unit that need its ?document.
+
+    The names after a dollar sign are in `terms`.
+    """
+
+    on_document: tuple[str, ...] = ()
+    on_unit: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    """The same as `on_unit`, in the form to begin with where nothing else binds ?unit."""
+    terms: Mapping[str, Sequence[Terms]] = field(default_factory=dict)
+
+    def compile(self, query: str, **terms: object) -> str:
+        """Return `query` with the patterns in place of ``#DOCUMENT``, ``#UNIT`` and ``#BEGIN``, and all terms bound.
+
+        ``#BEGIN`` takes the patterns on ?unit in a query that has nothing else to begin with, ``#UNIT`` in any other.
+        """
+        alone = self.on_unit if self.on_document else self.alone
+        text = query
+        for place, patterns in (("#DOCUMENT", self.on_document), ("#UNIT", self.on_unit), ("#BEGIN", alone)):
+            text = text.replace(place, "\n  ".join(patterns))
+        needed = {name: values for name, values in self.terms.items() if f"${name}" in text}
+        return bind(text, **needed, **terms)  # type: ignore[arg-type]
+
+
+def scope_of(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
+    """Return the scope that `filters` describe, and notes for whoever asked."""
+    on_document: list[str] = []
+    on_unit: list[str] = []
+    alone: list[str] = []
+    terms: dict[str, Sequence[Terms]] = {}
+    notes: list[str] = []
+    if filters.iso3:
+        terms["places"] = _known(reader, "iso3", KG.jurisdiction, filters.iso3, notes)
+        on_document.append(JURISDICTION)
+    if filters.corpus_type:
+        terms["corpus_types"] = _known(reader, "corpus_type", KG.corpusType, filters.corpus_type, notes)
+        on_document.append(CORPUS_TYPE)
+    if filters.family_slug:
+        terms["families"] = _families(reader, filters.family_slug, notes)
+        on_document.append(FAMILY)
+    if filters.language:
+        terms["languages"] = _languages(reader, filters.language, notes)
+        on_unit.append(UNIT_LANGUAGE)
+        alone.append(LANGUAGE_ALONE)
+    return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), notes
+
+
+def concepts_named(reader: Reader, qids: Sequence[str], notes: list[str]) -> list[Concept]:
+    """Return the concepts that the filter ``concept_qids`` names; add a note for each that there is not.
+
+    Raises InvalidInputError for what cannot be a concept.
+    """
+    concepts = concepts_of(reader.kg) if qids else None
+    found: dict[str, Concept] = {}
+    for qid in qids:
+        try:
+            if concepts is not None and not len(concepts):
+                check_item(concepts, "concept_qids", qid)
+                continue
+            concept = one(reader, "concept_qids", qid)
+            found[concept.iri] = concept
+        except NotFoundError as error:
+            notes.append(f"{error}.")
+    if concepts is not None and not len(concepts):
+        notes.append(f"concept_qids had no effect: no concepts are loaded, so {', '.join(qids)} changed nothing.")
+    return list(found.values())
+
+
+def place_of(reader: Reader, argument: str, code: str) -> NamedNode:
+    """Return the place that has a code. Raises NotFoundError that names the nearest."""
+    notes: list[str] = []
+    found = _known(reader, argument, KG.jurisdiction, [code], notes)
+    if not found or not isinstance(found[0], NamedNode):
+        raise NotFoundError(notes[0].rstrip("."))
+    return found[0]
+
+
+def family_of(reader: Reader, slug: str) -> NamedNode:
+    """Return the family that has a slug, or the id of which is given. Raises NotFoundError that names the nearest."""
+    notes: list[str] = []
+    found = _families(reader, [slug], notes)
+    if not found or not isinstance(found[0], NamedNode):
+        raise NotFoundError(notes[0].rstrip("."))
+    return found[0]
+
+
+def in_use(reader: Reader, name: NamedNode) -> dict[str, Terms]:
+    """Return the values of a property of documents, by their code in lower case; kept until the next commit."""
+
+    def by_code(rows: list[dict[str, Term]]) -> dict[str, Terms]:
+        values: dict[str, Terms] = {}
+        for row in rows:
+            value = row["value"]
+            if isinstance(value, NamedNode):
+                values[code_of(value.value).casefold()] = value
+            elif isinstance(value, Literal):
+                values[value.value.casefold()] = value
+        return values
+
+    return reader.kept("values in use", bind(VALUES_IN_USE, property=name), by_code)
+
+
+def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str], notes: list[str]) -> list[Terms]:
+    """Return the nodes that have the codes `wanted`, whatever their case; add a note for each that nothing has."""
+    folded = {value.strip().casefold(): value for value in wanted}
+    values = in_use(reader, name)
+    codes = {code: code_of(iri_of(term)) for code, term in values.items()}
+    unknown = {code: value for code, value in folded.items() if code not in values}
+    labels = _codes_by_label(reader, values.values()) if unknown else {}
+    for code, value in unknown.items():
+        named = difflib.get_close_matches(code, labels, n=1, cutoff=0.8)
+        meant = f"did you mean {labels[named[0]]}?" if named else f"{nearest(code, codes)}."
+        notes.append(f"{argument}: no document has {value!r}; {meant}")
+    return [values[code] for code in folded if code in values]
+
+
+def _codes_by_label(reader: Reader, terms: Iterable[Terms]) -> dict[str, str]:
+    """Return the codes of those of `terms` that have a name, by that name in lower case."""
+    nodes = [term for term in terms if isinstance(term, NamedNode)]
+    rows = reader.rows("names of values", bind(NAMES, values=nodes)) if nodes else []
+    return {text_of(row["name"]).casefold(): code_of(iri_of(row["value"])) for row in rows}
+
+
+def nearest(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -> str:
+    """Return a clause that names the values closest to `wanted`; of few values, all of them."""
+    names = dict(valid) if isinstance(valid, Mapping) else {value.casefold(): value for value in valid}
+    if not names:
+        return "the graph has no values for it yet"
+    if len(names) <= 2 * most:
+        return f"valid are {', '.join(sorted(names.values()))}"
+    close = difflib.get_close_matches(wanted.casefold(), names, n=most, cutoff=0.5)
+    close += [key for key in sorted(names) if key.startswith(wanted[:1].casefold()) and key not in close]
+    chosen = [names[key] for key in (close or sorted(names))[:most]]
+    return f"near it are {', '.join(chosen)} ({len(names)} in all: see list_resources)"
+
+
+def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Literal]:
+    """Return the language tags in use that the ranges `wanted` cover (RFC 4647 basic filtering: en covers en-GB).
+
+    Adds a note for each that nothing is in.
+    """
+    found: dict[str, Literal] = {}
+    declared = in_use(reader, SCHEMA.inLanguage)
+    for value in wanted:
+        tag = value.strip()
+        # A passage may have a language that no document declares: the tag itself always counts.
+        forms = [Literal(form) for form in dict.fromkeys((tag, tag.casefold()))]
+        matches = _covered(declared, tag)
+        if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
+            tags = {key: text_of(term) for key, term in declared.items()}
+            notes.append(f"language: nothing is in {value!r}; {nearest(tag, tags)} (BCP 47 tags).")
+            continue
+        found.update((literal.value, literal) for literal in [*matches, *forms])
+    return [found[tag] for tag in sorted(found)]
+
+
+def _covered(tags: Mapping[str, Terms], wanted: str) -> list[Literal]:
+    span = wanted.casefold()
+    return [
+        term
+        for tag, term in tags.items()
+        if isinstance(term, Literal) and (span == "*" or tag == span or tag.startswith(f"{span}-"))
+    ]
+
+
+def _families(reader: Reader, slugs: Sequence[str], notes: list[str]) -> list[Terms]:
+    nodes = {mint("family", slug.removeprefix("cpr://family/")): slug for slug in slugs}
+    rows = reader.rows("families named", bind(FAMILIES_PRESENT, families=list(nodes)))
+    present = {iri_of(row["family"]) for row in rows}
+    notes.extend(
+        f"family_slug: there is no family {slug!r}; {_near_family(reader, slug)}."
+        for node, slug in nodes.items()
+        if node.value not in present
+    )
+    return [node for node in nodes if node.value in present]
+
+
+def _near_family(reader: Reader, slug: str) -> str:
+    word = max(re.split(r"[^a-z0-9]+", slug.casefold()), key=len)
+    rows = reader.rows("families like it", bind(FAMILIES_LIKE, fragment=Literal(word))) if word else []
+    close = [code_of(iri_of(row["family"])) for row in rows]
+    if not close:
+        return "family_overview lists the families that there are"
+    return "near it are " + ", ".join(difflib.get_close_matches(slug, close, n=5, cutoff=0.0))

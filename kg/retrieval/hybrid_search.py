@@ -1,0 +1,433 @@
+"""From free text and a scope to ranked units: compilation to SPARQL and embedding rerank. Every tool with text uses it.
+
+Where the scope leaves few units, SPARQL lists them all and every one is scored by BM25 and embedding: the order is
+exact. Where it is wide, the index proposes, SPARQL keeps what the scope allows, and what is left is scored again as
+one set; this goes on with deeper proposals until the page is full. Blocks of proposals have fixed sizes and each is
+ordered within itself, so the pages of a request fit together: none repeats a unit and none leaves one out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from math import ceil
+from typing import Final
+
+from pyoxigraph import NamedNode
+
+from kg.retrieval.evidence import of_records
+from kg.retrieval.filters import Scope
+from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.results import Completeness
+from kg.search.protocol import Candidate
+from kg.search.ranking import Fusion
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+
+NARROW: Final = 1_000
+"""Units up to which all are listed and scored. Listing, sending and ordering cost about 20 microseconds of this
+process's time for each."""
+MANY_DOCUMENTS: Final = 5_000
+"""Documents up to which the index is told to propose from these alone (architecture: 20,000 cost it 32 ms more)."""
+FEW_DOCUMENTS: Final = 2_000
+"""Documents up to which the index proposes from these sooner than deep from all (50,000 chunks of speeches, 64 of
+1,000 documents: 22 ms, of 2,000: 44, of 4,000: 68; of all 34, and 256 of all: 119)."""
+FIRST_BLOCK: Final = 64
+"""Proposals in the first block: enough for one page of the usual 50. Each later block goes four times as deep."""
+DEEPEST: Final = 16_384
+"""Proposals after which the search for more gives up and says so."""
+
+UNITS_IN_SCOPE: Final = """
+SELECT DISTINCT ?unit ?document WHERE {
+  #DOCUMENT
+  ?unit dcterms:isPartOf ?document .
+  #BEGIN
+  FILTER EXISTS { ?unit schema:text ?words }
+} LIMIT $most"""
+
+DOCUMENTS_IN_SCOPE: Final = """
+SELECT DISTINCT ?document WHERE {
+  #DOCUMENT
+} LIMIT $most"""
+
+PROPOSALS_IN_SCOPE: Final = """
+SELECT DISTINCT ?unit ?document WHERE {
+  { SELECT DISTINCT ?unit ?document WHERE { VALUES ?unit { $units } ?unit dcterms:isPartOf ?document } }
+  #DOCUMENT
+  #UNIT
+}"""
+
+# Flat, for patterns of constants: each is looked up for each proposal (256 of them: 9 ms, and 28 with a SELECT inside).
+PROPOSALS_ALLOWED: Final = """
+SELECT DISTINCT ?unit ?graph ?document WHERE {
+  VALUES ?unit { $units } GRAPH ?graph { ?unit dcterms:isPartOf ?document }
+  #DOCUMENT
+}"""
+
+MENTIONS_IN_SCOPE: Final = """
+SELECT DISTINCT ?unit ?document WHERE {
+  { SELECT DISTINCT ?unit ?document WHERE {
+    VALUES ?concept { $concepts } ?unit kg:mentions ?concept . ?unit dcterms:isPartOf ?document
+  } }
+  #DOCUMENT
+  #UNIT
+} LIMIT $most"""
+
+MENTIONING: Final = """
+SELECT DISTINCT ?unit WHERE { VALUES ?unit { $units } VALUES ?concept { $concepts } ?unit kg:mentions ?concept }"""
+
+TIE_BREAKERS: Final = """
+SELECT DISTINCT ?unit ?key ?value WHERE {
+  {
+    VALUES ?unit { $units } ?unit schema:position ?value BIND("position" AS ?key)
+  } UNION {
+    VALUES ?unit { $units }
+    ?unit dcterms:isPartOf ?document . ?document dcterms:title ?value BIND("title" AS ?key)
+  } UNION {
+    VALUES ?unit { $units }
+    ?unit dcterms:isPartOf ?document . ?document eli:date_document ?value BIND("date" AS ?key)
+  } UNION {
+    VALUES ?unit { $units }
+    ?unit dcterms:isPartOf ?document . ?document dcterms:date ?value BIND("date" AS ?key)
+  } UNION {
+    VALUES ?unit { $units }
+    ?unit dcterms:isPartOf ?document . ?document eli:is_member_of ?family . ?family dcterms:title ?value
+    BIND("family" AS ?key)
+  }
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A ranked unit with its document."""
+
+    iri: str
+    document: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """One page of ranked units. `total` is known where all units in scope were scored."""
+
+    units: Sequence[Found]
+    completeness: Completeness
+    total: int | None
+    next_offset: int | None
+    pending: int = 0
+    """Units that were considered without a vector: for now their words alone speak for them."""
+
+
+def retrieve(
+    reader: Reader,
+    query: str,
+    scope: Scope,
+    *,
+    limit: int,
+    offset: int = 0,
+    per_document: int | None = None,
+    concepts: Sequence[NamedNode] = (),
+) -> Retrieved:
+    """Return the units in `scope` that fit `query` best, from `offset` on, at most `per_document` of one document.
+
+    The order is by fused score; equal scores go by date (newest first), family title, document title, and position.
+    Units that share no word with the query and have no vector yet are left out. With `concepts`, the units that mention
+    one of them come before all others.
+    """
+    favoured = _Favoured(reader, scope, concepts) if concepts else None
+    units = _listed(reader, scope)
+    if units is not None:
+        scored = reader.kg.search.rank(query, units=list(units), limit=len(units)).candidates if units else []
+        candidates = _kept(scored) if favoured is None else favoured.first(scored)
+        pending = _pending(scored)
+        total = _count(Counter(_work(units[candidate.iri]) for candidate in candidates), per_document)
+        stream = _capped(_ordered(reader, candidates, units, offset + limit), per_document, Counter())
+        page = list(islice(stream, offset, offset + limit))
+        following = offset + limit if total > offset + limit else None
+        if pending:
+            return Retrieved(page, "approximate", None, following, pending)
+        return Retrieved(page, "complete", total, following)
+    return _proposed(reader, query, scope, limit, offset, per_document, favoured)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Documents among which are all that a scope allows, and the share that they are of all of their kind (0 to 1)."""
+
+    documents: Sequence[str]
+    share: float
+
+
+def best_of_each(
+    reader: Reader, query: str, scope: Scope, *, limit: int, wide: bool, known: Known | None = None
+) -> Retrieved:
+    """Return the best unit of each of the `limit` documents in `scope` that fit `query` best; there is no next page.
+
+    In a `wide` scope the index proposes and SPARQL keeps what the scope allows. In any other, or where too few of the
+    proposals were kept, SPARQL lists the documents, and the index ranks their units alone. Where the documents are
+    `known`, their number says which of the two takes less. `scope` holds patterns on ?document only, made of constants
+    where it is wide or its documents are known. All scores are of one set.
+    """
+    first = max(FIRST_BLOCK, 4 * limit)
+    parents: Sequence[str] | None = None
+    if known is not None:
+        enough = ceil(2 * limit / known.share)
+        if enough > first and len(known.documents) <= FEW_DOCUMENTS:
+            wide, parents = False, known.documents
+        else:
+            first, wide = min(max(first, enough), 4 * first), True
+    if wide:
+        found = _best_proposals(reader, query, scope, limit, None, first, max(first, 4 * FIRST_BLOCK))
+        if found.completeness != "truncated":
+            return found
+        if known is not None and len(known.documents) <= MANY_DOCUMENTS:
+            parents = known.documents
+    if parents is not None:
+        found = _best_proposals(reader, query, scope, limit, parents, first, DEEPEST)
+        if found.units:
+            return found
+    too_many = known is not None and len(known.documents) > MANY_DOCUMENTS
+    listed = None if too_many else _parents(reader, scope)
+    if listed is None:
+        reader.ran.clear()  # a list that was given up selected nothing
+        return _best_proposals(reader, query, scope, limit, None, first, DEEPEST)
+    # nothing but their units is proposed
+    return _best_proposals(reader, query, Scope(), limit, listed, first, DEEPEST)
+
+
+def _best_proposals(
+    reader: Reader, query: str, scope: Scope, limit: int, parents: Sequence[str] | None, depth: int, deepest: int
+) -> Retrieved:
+    """Return the best of what the index proposes, `depth` at first; `truncated` where `deepest` are too few."""
+    documents: dict[str, str] = {}
+    proposed: list[Candidate] = []
+    seen: set[str] = set()
+    while True:
+        ranking = reader.kg.search.rank(query, parents=parents, limit=depth)
+        fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
+        seen.update(candidate.iri for candidate in fresh)
+        units = [NamedNode(candidate.iri) for candidate in fresh]
+        rows = (
+            reader.rows("proposals that the filters leave", scope.compile(PROPOSALS_ALLOWED, units=units))
+            if units
+            else []
+        )
+        documents |= {iri_of(row["unit"]): iri_of(row["document"]) for row in of_records(reader, rows)}
+        proposed += [candidate for candidate in fresh if candidate.iri in documents]
+        done = ranking.exhaustive or len(ranking.candidates) < depth
+        if done or depth >= deepest or len({documents[each.iri] for each in proposed}) >= limit:
+            break
+        depth = min(deepest, 4 * depth)
+    candidates = _kept(_rescored(proposed))
+    page = list(islice(_capped(_ordered(reader, candidates, documents, limit), 1, Counter()), limit))
+    pending = _pending(proposed)
+    if done and ranking.exhaustive and not pending:
+        return Retrieved(page, "complete", len({documents[each.iri] for each in candidates}), None)
+    completeness: Completeness = "approximate" if len(page) == limit or done else "truncated"
+    return Retrieved(page, completeness, None, None, pending)
+
+
+class _Favoured:
+    """The units that mention one of some concepts."""
+
+    def __init__(self, reader: Reader, scope: Scope, concepts: Sequence[NamedNode]) -> None:
+        self._reader = reader
+        self._concepts = list(concepts)
+        query = scope.compile(MENTIONS_IN_SCOPE, concepts=self._concepts, most=NARROW + 1)
+        self._units: Mapping[str, str] = reader.kept(
+            "passages that mention the concepts",
+            query,
+            lambda rows: {iri_of(row["unit"]): iri_of(row["document"]) for row in rows},
+        )
+
+    @property
+    def units(self) -> Mapping[str, str] | None:
+        """All of them in the scope with their documents, or None when there are more than `NARROW`."""
+        return self._units if len(self._units) <= NARROW else None
+
+    def first(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return those for which anything speaks: the upper half of the scores is for those that mention a concept."""
+        mentioning = self._mentioning([candidate.iri for candidate in candidates])
+        kept = [each for each in candidates if each.iri in mentioning or _speaks(each)]
+        return [replace(each, score=(each.score + (each.iri in mentioning)) / 2) for each in kept]
+
+    def _mentioning(self, iris: Sequence[str]) -> set[str]:
+        if self.units is not None:
+            return {iri for iri in iris if iri in self._units}
+        if not iris:
+            return set()
+        query = bind(MENTIONING, units=[NamedNode(iri) for iri in iris], concepts=self._concepts)
+        return {iri_of(row["unit"]) for row in self._reader.rows("proposals that mention the concepts", query)}
+
+
+def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
+    """Return all units in scope with their documents, or None when there are more than `NARROW`."""
+    if not scope.terms and reader.kg.search.status().units > NARROW:
+        return None
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> Mapping[str, str] | None:
+        if len(rows) > NARROW:
+            return None
+        return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
+
+    listed = reader.kept("passages that the filters leave", scope.compile(UNITS_IN_SCOPE, most=NARROW + 1), read)
+    if listed is None:
+        reader.ran.pop()
+    return listed
+
+
+def _proposed(
+    reader: Reader,
+    query: str,
+    scope: Scope,
+    limit: int,
+    offset: int,
+    per_document: int | None,
+    favoured: _Favoured | None,
+) -> Retrieved:
+    parents = _parents(reader, scope)
+    seen: set[str] = set()
+    taken: Counter[str] = Counter()
+    found: list[Found] = []
+    wanted = offset + limit + 1
+    counts: Counter[str] = Counter()
+    depth = FIRST_BLOCK
+    pending = 0
+    if favoured is not None and favoured.units:
+        # A block of their own, before any that the index proposes.
+        scored = reader.kg.search.rank(query, units=list(favoured.units), limit=len(favoured.units)).candidates
+        seen.update(favoured.units)
+        pending += _pending(scored)
+        block = favoured.first(scored)
+        counts.update(_work(favoured.units[candidate.iri]) for candidate in block)
+        found.extend(islice(_capped(_ordered(reader, block, favoured.units, wanted), per_document, taken), wanted))
+    while True:
+        ranking = reader.kg.search.rank(query, parents=parents, limit=depth)
+        fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
+        seen.update(candidate.iri for candidate in fresh)
+        allowed = _allowed(reader, scope, [candidate.iri for candidate in fresh])
+        proposed = [candidate for candidate in fresh if candidate.iri in allowed]
+        pending += _pending(proposed)
+        rescored = _rescored(proposed)
+        block = _kept(rescored) if favoured is None else favoured.first(rescored)
+        counts.update(_work(allowed[candidate.iri]) for candidate in block)
+        left = wanted - len(found)
+        found.extend(islice(_capped(_ordered(reader, block, allowed, left), per_document, taken), left))
+        done = ranking.exhaustive or len(ranking.candidates) < depth
+        if done or len(found) == wanted or depth >= DEEPEST:
+            break
+        depth *= 4
+    more = len(found) == wanted
+    page = found[offset : offset + limit]
+    total = _count(counts, per_document) if done and ranking.exhaustive and not pending else None
+    completeness: Completeness = "approximate"
+    if total is not None:
+        completeness = "complete"
+    elif not more and not done:
+        completeness = "truncated"
+    return Retrieved(page, completeness, total, offset + limit if more else None, pending)
+
+
+def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
+    """Return the documents in scope, or None when the scope names none or too many."""
+    if not scope.on_document:
+        return None
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> Sequence[str] | None:
+        return None if len(rows) > MANY_DOCUMENTS else [iri_of(row["document"]) for row in rows]
+
+    return reader.kept(
+        "documents that the filters leave", scope.compile(DOCUMENTS_IN_SCOPE, most=MANY_DOCUMENTS + 1), read
+    )
+
+
+def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str, str]:
+    """Return those proposals that the graph has and the scope allows, with their documents."""
+    if not proposals:
+        return {}
+    units = [NamedNode(iri) for iri in proposals]
+    rows = reader.rows("proposals that the filters leave", scope.compile(PROPOSALS_IN_SCOPE, units=units))
+    return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
+
+
+def _kept(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return those candidates for which anything speaks."""
+    return [candidate for candidate in candidates if _speaks(candidate)]
+
+
+def _speaks(candidate: Candidate) -> bool:
+    return candidate.bm25 > 0 or candidate.cosine is not None
+
+
+def _pending(candidates: Iterable[Candidate]) -> int:
+    return sum(candidate.cosine is None for candidate in candidates)
+
+
+def _work(document: str) -> str:
+    """Return what a document counts as: a translation is the same document as its original."""
+    return document.partition("#lang=")[0]
+
+
+def _rescored(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Fuse the scores again, by the best BM25 and cosine among these: the rerank of what SPARQL left."""
+    bm25 = {candidate.iri: candidate.bm25 for candidate in candidates}
+    cosine = {candidate.iri: candidate.cosine for candidate in candidates if candidate.cosine is not None}
+    fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0))
+    return fusion.rank(bm25, bm25, cosine)
+
+
+def _count(by_document: Mapping[str, int], per_document: int | None) -> int:
+    return sum(min(count, per_document or count) for count in by_document.values())
+
+
+def _ordered(
+    reader: Reader, candidates: Sequence[Candidate], documents: Mapping[str, str], first: int
+) -> Iterator[Found]:
+    """Yield units by score, equal scores by tie breakers, which are read only as far as the order is asked for.
+
+    `first` is how many are asked for as a rule.
+    """
+    ranked = sorted(candidates, key=lambda candidate: (-round(candidate.score, 6), candidate.iri))
+    start, size = 0, first
+    while start < len(ranked):
+        end = min(start + size, len(ranked))
+        while end < len(ranked) and round(ranked[end].score, 6) == round(ranked[end - 1].score, 6):
+            end += 1
+        chunk = [Found(unit.iri, documents[unit.iri], round(unit.score, 6)) for unit in ranked[start:end]]
+        groups = [list(group) for _, group in groupby(chunk, key=lambda unit: unit.score)]
+        tied = [unit.iri for group in groups if len(group) > 1 for unit in group]
+        keys = _tie_breakers(reader, tied)
+        for group in groups:
+            yield from sorted(group, key=lambda unit: keys[unit.iri]) if len(group) > 1 else group
+        start, size = end, 4 * size
+
+
+TieKey = tuple[tuple[int, ...], str, str, int, str]
+
+
+def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
+    """Return sort keys: newest date first (none last), family title, document title, position, IRI."""
+    if not units:
+        return {}
+    said: dict[str, dict[str, str]] = {iri: {} for iri in units}
+    for row in reader.rows("order of equal scores", bind(TIE_BREAKERS, units=[NamedNode(iri) for iri in units])):
+        values, key, value = said[iri_of(row["unit"])], text_of(row["key"]), text_of(row["value"])
+        values[key] = min(value, values.get(key, value))
+    keys: dict[str, TieKey] = {}
+    for iri, values in said.items():
+        # ISO 8601 dates, reversed by negating each character; a missing one sorts after all of them.
+        newest = tuple(-ord(character) for character in values["date"]) if "date" in values else (1,)
+        position = int(values.get("position", 0))
+        keys[iri] = (newest, values.get("family", ""), values.get("title", ""), position, iri)
+    return keys
+
+
+def _capped(units: Iterator[Found], per_document: int | None, taken: Counter[str]) -> Iterator[Found]:
+    """Yield at most `per_document` units of each document, counting on in `taken`."""
+    for unit in units:
+        work = _work(unit.document)
+        if per_document is None or taken[work] < per_document:
+            taken[work] += 1
+            yield unit

@@ -1,0 +1,313 @@
+"""The embedded search index: Qdrant Edge in a process of its own, which this client starts, feeds and restarts."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, ClassVar, TypeVar
+
+from pydantic import SecretStr
+
+from kg import errors
+from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
+from kg.processes import frames
+from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, IndexStatus, Mode, Ranking
+from kg.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 4
+_UNITS_PER_MESSAGE = 200
+_CHARACTERS_PER_MESSAGE = 1_000_000
+_UNITS_PER_REPLACEMENT = 2_000
+_GRAPHS_PER_REPLACEMENT = 200
+_POLL_S = 0.1
+_CLOSING_S = 60.0
+
+
+_T = TypeVar("_T")
+
+
+class _ProcessGoneError(Exception):
+    """The index process ended before it answered."""
+
+
+class EdgeIndex:
+    """A SearchIndex in `path`. The process starts at the first call and is started again when it has died.
+
+    Calls block and are safe from any thread. IndexUnavailableError means that the process cannot be started (another
+    one holds the folder, or it cannot be written) or keeps dying.
+    """
+
+    command: ClassVar[Sequence[str]] = (sys.executable, "-m", "kg.search.index_process")
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self._path = path
+        self._settings = settings
+        self._starting = threading.Lock()
+        self._writing = threading.Lock()
+        self._process: _Process | None = None
+        self._closed = False
+
+    def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
+        """Make the index hold exactly these units for these graphs; searchable by text on return."""
+        with self._writing:
+            for part in _parts(graphs):
+                self._retry(partial(_replace, part=part))
+
+    def remove(self, graphs: Iterable[str]) -> None:
+        """Forget all units of these graphs."""
+        with self._writing:
+            for part in _chunks(list(graphs), _GRAPHS_PER_REPLACEMENT):
+                self._retry(partial(_remove, graphs=part))
+
+    def state(self) -> dict[str, str]:
+        """Return the content hash that the index has for each graph; a replacement that was cut short has none."""
+        state: dict[str, str] = self._retry(lambda process: process.call("state"))
+        return state
+
+    def rank(
+        self,
+        query: str,
+        *,
+        units: Sequence[str] | None = None,
+        parents: Sequence[str] | None = None,
+        limit: int,
+        mode: Mode = "hybrid",
+    ) -> Ranking:
+        """Return the best `limit` units for `query` by fused score (or in `mode`), equal scores by IRI.
+
+        With `units`, each of these is scored (one that the index does not hold: 0) and the ranking is exhaustive. Else
+        the index proposes, as deep as it takes for the first `limit` to be right, so a shorter page is the beginning
+        of a longer one; the ranking is exhaustive when nothing is left beyond `limit`.
+        """
+        if limit < 1:
+            raise InvalidInputError(f"limit is {limit}; it must be at least 1")
+        if units is not None and parents is not None:
+            raise InvalidInputError("give units or parents, not both")
+        found = self._retry(
+            lambda process: process.call(
+                "rank",
+                query=query,
+                units=None if units is None else list(units),
+                parents=None if parents is None else list(parents),
+                limit=limit,
+                mode=mode,
+            )
+        )
+        return Ranking(tuple(Candidate(*fields) for fields in found["candidates"]), found["exhaustive"])
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
+        """Return a unit vector for each of a few hundred short texts, or None where no vectors are being made."""
+        vectors: list[list[float]] | None = self._retry(lambda process: process.call("embed", texts=list(texts)))
+        return vectors
+
+    def status(self) -> IndexStatus:
+        """Return counts; never waits for work in progress."""
+        return IndexStatus(**self._retry(lambda process: process.call("status")))
+
+    def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
+        """Block until no vector is pending, or raise ModelError when none can be made."""
+        # until the embedder is open, nobody knows whether the vectors that are there are of its model
+        self._retry(lambda process: process.call("await_embedder"))
+        while True:
+            status = self.status()
+            if progress is not None:
+                progress(status)
+            if not status.pending_vectors:
+                return
+            if status.embedder_error is not None:
+                raise ModelError(status.embedder_error)
+            time.sleep(_POLL_S)
+
+    def close(self) -> None:
+        """Stop the index process after its acknowledged writes are safe."""
+        with self._writing, self._starting:
+            self._closed = True
+            if self._process is not None:
+                self._process.close()
+                self._process = None
+
+    def _retry(self, work: Callable[[_Process], _T]) -> _T:
+        """Run `work`, which must be safe to run twice, on a process that lives."""
+        for _ in range(_ATTEMPTS):
+            process = self._running()
+            try:
+                return work(process)
+            except _ProcessGoneError:
+                self._discard(process)
+                if not self._closed:
+                    log.warning("the index process of %s has died; starting it again", self._path)
+        raise IndexUnavailableError(
+            f"the index process of {self._path} died {_ATTEMPTS} times in a row; its own messages are on stderr. "
+            "The index is derived: with the program stopped, that folder can be deleted, and `kg reindex` rebuilds it"
+        )
+
+    def _running(self) -> _Process:
+        with self._starting:
+            if self._closed:
+                raise IndexUnavailableError(f"the search index in {self._path} was closed")
+            if self._process is None:
+                process = _Process(self.command)
+                try:
+                    process.call("open", folder=str(self._path), settings=self._model_settings())
+                except IndexUnavailableError:
+                    process.stop()
+                    raise
+                except _ProcessGoneError:
+                    # damage that ends the process instead of raising: its second start counts that, and begins anew
+                    log.warning("the index process of %s died while it opened the folder", self._path)
+                self._process = process
+            return self._process
+
+    def _discard(self, process: _Process) -> None:
+        with self._starting:
+            if self._process is process:
+                process.stop()
+                self._process = None
+
+    def _model_settings(self) -> dict[str, Any]:
+        """Return what the process must know, secrets included: it inherits the environment, but not arguments."""
+        return {
+            name: value.get_secret_value() if isinstance(value, SecretStr) else _plain(value)
+            for name, value in self._settings
+            if name.startswith(("model", "embedding")) and value is not None
+        }
+
+
+class _Process:
+    """A running index process: requests go out from any thread, one thread hands out the replies."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._alive = True
+        self._ids = itertools.count()
+        self._sending = threading.Lock()
+        self._waiting: dict[int, Future[Any]] = {}
+        started: Future[subprocess.Popen[bytes]] = Future()
+        # Linux kills the process when the thread that started it ends, so that thread must last as long: the reader
+        self._reader = threading.Thread(target=self._read, args=(command, started), name="index-replies", daemon=True)
+        self._reader.start()
+        self._process = started.result()
+        self._requests, _ = _pipes(self._process)
+
+    def call(self, operation: str, **arguments: Any) -> Any:
+        """Return the result of one operation, or raise what it raised; _ProcessGoneError when no answer can come."""
+        answer: Future[Any] = Future()
+        number = next(self._ids)
+        message = frames.encode({"id": number, "operation": operation, "arguments": arguments})
+        with self._sending:
+            if not self._alive:
+                raise _ProcessGoneError
+            self._waiting[number] = answer
+            try:
+                self._requests.write(message)
+                self._requests.flush()
+            except OSError:
+                self._waiting.pop(number, None)
+                raise _ProcessGoneError from None
+        return answer.result()
+
+    def close(self) -> None:
+        """Let the process finish its writes, and wait for its end."""
+        try:
+            self.call("close")
+        except _ProcessGoneError:
+            log.warning("the index process was gone before it was closed")
+        self._reader.join(_CLOSING_S)
+        self.stop()
+
+    def stop(self) -> None:
+        """Kill the process if it still runs; what waits for an answer gets _ProcessGoneError."""
+        self._process.kill()
+        self._reader.join()
+
+    def _read(self, command: Sequence[str], started: Future[subprocess.Popen[bytes]]) -> None:
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        except OSError as error:
+            started.set_exception(IndexUnavailableError(f"the index process cannot be started: {error}"))
+            return
+        started.set_result(process)
+        requests, replies = _pipes(process)
+        while (reply := frames.receive(replies)) is not None:
+            answer = self._waiting.pop(reply["id"])
+            if "error" in reply:
+                name, message = reply["error"]
+                answer.set_exception(getattr(errors, name)(message))
+            else:
+                answer.set_result(reply["result"])
+        process.kill()
+        process.wait()
+        with self._sending:
+            self._alive = False
+            waiting, self._waiting = self._waiting, {}
+            replies.close()
+            with suppress(OSError):  # what could not be sent before it died
+                requests.close()
+        for answer in waiting.values():
+            answer.set_exception(_ProcessGoneError())
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    if process.stdin is None or process.stdout is None:
+        raise IndexUnavailableError("the index process was started without its pipes")
+    return process.stdin, process.stdout
+
+
+def _replace(process: _Process, part: Mapping[str, GraphUnits]) -> None:
+    """Replace a few graphs, in messages small enough that writing one does not stop the other threads."""
+    process.call("begin", graphs=list(part))
+    batch: list[list[Any]] = []
+    characters = 0
+    for graph, content in part.items():
+        for unit in content.units:
+            batch.append(_fields(unit, graph))
+            characters += len(unit.text) + len(unit.prelude)
+            if len(batch) == _UNITS_PER_MESSAGE or characters >= _CHARACTERS_PER_MESSAGE:
+                process.call("put", units=batch)
+                batch, characters = [], 0
+    if batch:
+        process.call("put", units=batch)
+    process.call("finish", hashes={graph: content.content_sha256 for graph, content in part.items()})
+
+
+def _remove(process: _Process, graphs: Sequence[str]) -> None:
+    process.call("remove", graphs=list(graphs))
+
+
+def _fields(unit: IndexedUnit, graph: str) -> list[Any]:
+    if unit.graph != graph:
+        raise InvalidInputError(f"the unit {unit.iri} is of graph {unit.graph}, but was given as one of {graph}")
+    return [unit.iri, unit.graph, unit.parent, unit.text, unit.prelude, unit.language, unit.in_context]
+
+
+def _parts(graphs: Mapping[str, GraphUnits]) -> Iterator[dict[str, GraphUnits]]:
+    """Cut a replacement into some that are each begun and finished: few enough graphs to do again after a crash."""
+    part: dict[str, GraphUnits] = {}
+    units = 0
+    for graph, content in graphs.items():
+        part[graph] = content
+        units += len(content.units)
+        if units >= _UNITS_PER_REPLACEMENT or len(part) == _GRAPHS_PER_REPLACEMENT:
+            yield part
+            part, units = {}, 0
+    if part:
+        yield part
+
+
+def _chunks(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool)) else str(value)

@@ -1,0 +1,297 @@
+"""One Qdrant Edge shard on disk: schema, opening, writing, and being replaced by an optimized copy of itself.
+
+Every call into Qdrant Edge holds the GIL (`optimize` for seconds), so a shard lives in the index process, is written to
+in small updates, and is optimized as a copy by a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Condition, RLock
+from typing import Any
+
+import qdrant_edge as qe
+
+log = logging.getLogger(__name__)
+
+UPDATE_POINTS = 200
+"""Points per update: 3,000 hold the GIL for 132 ms, 200 for some 10 ms."""
+
+EXACT_VECTORS = 250_000
+"""Up to this many vectors, dense search looks at each: 8 ms for 100,000 vectors of 384 dimensions. Beyond it, HNSW."""
+
+_VERSION = 1
+_LOAD_ATTEMPTS = 2
+_FLUSH_UPDATES = 300
+"""Updates that may stand in the write-ahead log alone: the next start would apply them again, one by one."""
+
+_MAX_REPLAY = 20_000
+_MIN_DEAD_POINTS = 20_000
+_GROWTH = 1.2
+_UNLIMITED_KB = 1 << 40
+
+DENSE = "dense"
+_WITH_VECTOR = qe.Filter(must=[qe.HasVectorCondition(DENSE)])
+# a shard must be made with some vector field, and the model that gives the dense one its size may not be there yet
+_SPARSE = {"unused": qe.EdgeSparseVectorParams()}
+_KEYWORDS = ("kind", "graph", "parent", "text_hash")
+_SEARCH_FIELD = qe.TextIndexParams(
+    # Multilingual would split Chinese and Thai into words, but it costs 0.015 nDCG@10 in English; `searchable` does it
+    tokenizer=qe.TokenizerType.Word,
+    lowercase=True,
+    ascii_folding=True,
+    stopwords=qe.Language.English,
+    stemmer=qe.SnowballParams(qe.SnowballLanguage.English),
+    scoring=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSpace:
+    """What the stored vectors were made with; vectors of two spaces cannot be compared."""
+
+    model: str
+    dimensions: int
+
+
+@dataclass(slots=True)
+class _Lease:
+    shard: qe.EdgeShard
+    readers: int = 0
+
+
+@dataclass(slots=True)
+class Shard:
+    """The shard in `folder`. Reads come from any thread and never wait for writes, which go one at a time."""
+
+    folder: Path
+    exact_vectors: int = EXACT_VECTORS
+    space: VectorSpace | None = None
+    writing: RLock = field(default_factory=RLock)
+    dead_points: int = 0
+    """Points deleted or written over since the shard was opened or optimized; they still take space."""
+    written: int = 0
+    """Updates since the shard was opened."""
+    _name: str = "shard-1"
+    _lease: _Lease = field(init=False)
+    _leases: Condition = field(default_factory=Condition)
+    _replay: list[qe.UpdateOperation] | None = None
+    _unflushed: int = 0
+    _optimized_at: int = 0
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shard = self._load()
+        if shard is None:
+            self._clear()
+            shard = self._create()
+        self._lease = _Lease(shard)
+        for other in self.folder.glob("shard-*"):
+            if other.name != self._name:
+                shutil.rmtree(other)
+
+    @contextmanager
+    def reading(self) -> Iterator[qe.EdgeShard]:
+        """Lend the current shard; it stays open until given back, even when an optimized one takes its place."""
+        with self._leases:
+            lease = self._lease
+            lease.readers += 1
+        try:
+            yield lease.shard
+        finally:
+            with self._leases:
+                lease.readers -= 1
+                self._leases.notify_all()
+
+    def write(self, operation: qe.UpdateOperation) -> None:
+        """Apply one update of at most UPDATE_POINTS points: in the write-ahead log on return."""
+        with self.writing:
+            self._lease.shard.update(operation)
+            self.written += 1
+            self._unflushed += 1
+            if self._replay is not None:
+                self._replay.append(operation)
+            if self._unflushed >= _FLUSH_UPDATES:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write to disk what the write-ahead log holds, so that the next start need not replay it."""
+        with self.writing:
+            if self._unflushed:
+                self._lease.shard.flush()
+                self._unflushed = 0
+
+    def close(self) -> None:
+        """Flush and let go of the files."""
+        with self.writing:
+            self.flush()
+            self._lease.shard.close()
+
+    def use_space(self, space: VectorSpace) -> None:
+        """Keep vectors of `space` from now on; those of another are dropped, and only they."""
+        with self.writing:
+            if self.space == space:
+                return
+            if self.space is not None:
+                log.warning("the index has vectors of %s; dropping them for those of %s", self.space, space)
+            # recorded first: a crash in between leaves vectors of no space, which the next call drops
+            self.space = None
+            self._record()
+            self.write(qe.UpdateOperation.delete_vector_name(DENSE))
+            self.write(
+                qe.UpdateOperation.create_dense_vector(
+                    DENSE,
+                    space.dimensions,
+                    qe.Distance.Cosine,
+                    # one row per window of the text; the best one counts
+                    qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim),
+                )
+            )
+            self.flush()
+            self.space = space
+            self._record()
+
+    def needs_optimizing(self) -> bool:
+        """Say whether more vectors than `exact_vectors` are searched one by one, or a quarter of the points is dead."""
+        with self.reading() as shard:
+            info = shard.info()
+            vectors = shard.count(qe.CountRequest(True, _WITH_VECTOR))
+        if self.dead_points > max(_MIN_DEAD_POINTS, info.points_count // 4):
+            return True
+        # not again for a few more vectors, nor when the last attempt came to nothing
+        grown = vectors > self._optimized_at * _GROWTH
+        return grown and bool(vectors - info.indexed_vectors_count > self.exact_vectors)
+
+    def optimize(self) -> bool:
+        """Put an optimized copy in the place of the shard; searches and writes go on meanwhile.
+
+        The copy is optimized by another process, then what was written in the meantime is written to it too. Returns
+        False when that was too much, or the process failed: the shard stays as it is.
+        """
+        name = f"shard-{int(self._name.partition('-')[2]) + 1}"
+        copy = self.folder / name
+        with self.writing:
+            self.flush()
+            self.dead_points = 0
+            with self.reading() as shard:
+                self._optimized_at = shard.count(qe.CountRequest(True, _WITH_VECTOR))
+            shutil.copytree(self.folder / self._name, copy)
+            self._replay = []
+        try:
+            command = [sys.executable, "-m", "kg.search.index_process", "optimize", str(copy)]
+            threshold = self._indexing_threshold_kb()
+            done = subprocess.run([*command, str(threshold)], stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+            if done.returncode != 0 or len(self._replay) > _MAX_REPLAY:
+                log.warning("the index was not optimized (process ended with %d)", done.returncode)
+                return False
+            fresh = qe.EdgeShard.load(str(copy))
+            while len(self._replay) > 10:
+                with self.writing:
+                    operations, self._replay = self._replay, []
+                for operation in operations:
+                    fresh.update(operation)
+            with self.writing:
+                for operation in self._replay:
+                    fresh.update(operation)
+                fresh.flush()
+                self._swap(fresh, name)
+            return True
+        finally:
+            self._replay = None
+            if self._name != name:
+                shutil.rmtree(copy, ignore_errors=True)
+
+    def _swap(self, fresh: qe.EdgeShard, name: str) -> None:
+        old_folder, self._name = self.folder / self._name, name
+        self._record()
+        with self._leases:
+            old, self._lease = self._lease, _Lease(fresh)
+            self._leases.wait_for(lambda: old.readers == 0)
+        old.shard.close()
+        shutil.rmtree(old_folder)
+
+    def _indexing_threshold_kb(self) -> int:
+        dimensions = self.space.dimensions if self.space else 384
+        return max(1, self.exact_vectors * dimensions * 4 // 1024)
+
+    def _load(self) -> qe.EdgeShard | None:
+        """Open what is there, or return None when it is absent or cannot be read (the store rebuilds it)."""
+        opening = self.folder / "opening"
+        record: dict[str, Any] = {}
+        try:
+            record = json.loads((self.folder / "index.json").read_text("utf-8"))
+            if record["version"] != _VERSION:
+                raise ValueError(f"its format is version {record['version']!r}, this program writes {_VERSION}")
+            self._name = str(record["shard"])
+            self.space = VectorSpace(**record["space"]) if record["space"] else None
+            # a damaged file can end the process instead of raising: count the attempts that did not come back
+            attempts = int(opening.read_text("ascii") or 0) if opening.exists() else 0
+            if attempts >= _LOAD_ATTEMPTS:
+                raise ValueError(f"opening it ended the process {attempts} times")
+            opening.write_text(str(attempts + 1), "ascii")
+            shard = qe.EdgeShard.load(str(self.folder / self._name))
+            if set(_KEYWORDS) - set(shard.info().payload_schema):
+                raise ValueError("its fields are not those of an index")
+        except FileNotFoundError as error:
+            if error.filename and Path(error.filename).name == "index.json" and not any(self.folder.glob("shard-*")):
+                return None
+            self._say_unreadable(error)
+            return None
+        except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception
+            self._say_unreadable(error)
+            return None
+        opening.unlink()
+        return shard
+
+    def _say_unreadable(self, error: Exception) -> None:
+        log.error("the search index in %s cannot be read: %s; it will be rebuilt from the store", self.folder, error)
+
+    def _clear(self) -> None:
+        self._name, self.space = "shard-1", None
+        for path in (self.folder / "index.json", self.folder / "opening"):
+            path.unlink(missing_ok=True)
+        for path in self.folder.glob("shard-*"):
+            shutil.rmtree(path)
+
+    def _create(self) -> qe.EdgeShard:
+        path = self.folder / self._name
+        path.mkdir()
+        shard = qe.EdgeShard.create(str(path), qe.EdgeConfig(sparse_vectors=_SPARSE))
+        for name in _KEYWORDS:
+            shard.update(qe.UpdateOperation.create_field_index(name, qe.PayloadSchemaType.Keyword))
+        shard.update(qe.UpdateOperation.create_field_index("search", _SEARCH_FIELD))
+        shard.flush()
+        self._record()
+        return shard
+
+    def _record(self) -> None:
+        """Say, in one atomic step, which folder holds the shard and which vectors are in it."""
+        space = {name: getattr(self.space, name) for name in VectorSpace.__slots__} if self.space else None
+        text = json.dumps({"version": _VERSION, "shard": self._name, "space": space})
+        draft = self.folder / "index.json.new"
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.folder / "index.json")
+
+
+def optimize_folder(folder: Path, indexing_threshold_kb: int) -> None:
+    """Optimize the shard in `folder`, which nothing else has open: HNSW for segments above the threshold."""
+    # one segment, however large: several, each below the threshold, would all be searched one vector after the other
+    optimizers = qe.EdgeOptimizersConfig(
+        indexing_threshold=indexing_threshold_kb, default_segment_number=1, max_segment_size=_UNLIMITED_KB
+    )
+    shard = qe.EdgeShard.load(str(folder), qe.EdgeConfig(sparse_vectors=_SPARSE, optimizers=optimizers))
+    shard.optimize()
+    shard.flush()
+    shard.close()

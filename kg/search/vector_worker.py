@@ -1,0 +1,198 @@
+"""The worker thread that gives units their vectors behind a load, makes those of queries, and tends the shard."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kg.errors import QuadciteError
+from kg.search.embedding import Embedder
+from kg.search.shard import VectorSpace
+from kg.search.units import Units, Vector
+
+log = logging.getLogger(__name__)
+
+_FETCH = 512
+"""Pending units read at once; sorted by length, so that a batch has little padding."""
+
+_BATCH_TEXTS = 32
+_BATCH_CHARACTERS = 64_000
+"""What is embedded between two looks at whether somebody searches: under a second of work, but for a giant text."""
+
+_PATIENCE_S = 0.5
+"""How long a batch waits for searches to end, so that a steady stream of them cannot stop the work."""
+
+_RETRY_S = (5.0, 300.0)
+_OPENING_S = 60.0
+_IDLE_S = 5.0
+_CACHED_QUERIES = 512
+
+
+@dataclass(slots=True)
+class Vectors:
+    """The embedder of an index: opened in the background, tried again when it fails."""
+
+    open_embedder: Callable[[], Embedder]
+    model: str
+    """Name of the model that is asked for; that of the embedder once it is open."""
+    units: Units = field(init=False)
+    error: str | None = None
+    _embedder: Embedder | None = None
+    _opened: threading.Event = field(default_factory=threading.Event)
+    _wake: threading.Event = field(default_factory=threading.Event)
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _searching: int = 0
+    _quiet: threading.Condition = field(default_factory=threading.Condition)
+    _optimizing: threading.Thread | None = None
+    _queries: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
+
+    def start(self, units: Units) -> None:
+        """Begin to work for `units`, in a thread that ends with the process."""
+        self.units = units
+        threading.Thread(target=self._work, name="vectors", daemon=True).start()
+
+    def stop(self) -> None:
+        """Write no more vectors; the batch that is being made is given up."""
+        self._stopping.set()
+        self._wake.set()
+
+    def wake(self) -> None:
+        """Say that there may be units without a vector."""
+        self._wake.set()
+
+    def await_embedder(self) -> None:
+        """Return once the embedder is open or could not be opened."""
+        self._opened.wait(_OPENING_S)
+
+    @contextmanager
+    def search(self) -> Iterator[None]:
+        """Hold back the embedding of documents while a search runs."""
+        with self._quiet:
+            self._searching += 1
+        try:
+            yield
+        finally:
+            with self._quiet:
+                self._searching -= 1
+                self._quiet.notify_all()
+
+    def embed_query(self, text: str) -> Sequence[float] | None:
+        """Return the vector of a query, or None when there is no embedder; waits while it is being opened."""
+        self.await_embedder()
+        embedder = self._embedder
+        if embedder is None:
+            return None
+        with self._quiet:
+            if text in self._queries:
+                self._queries.move_to_end(text)
+                return self._queries[text]
+        try:
+            vector: list[float] = embedder.embed_query(text).tolist()
+        except QuadciteError as error:
+            self._fail(error)
+            return None
+        with self._quiet:
+            self._queries[text] = vector
+            if len(self._queries) > _CACHED_QUERIES:
+                self._queries.popitem(last=False)
+        return vector
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]] | None:
+        """Return a unit vector for each text, that of a long one the mean of its windows'; None: no embedder."""
+        self.await_embedder()
+        embedder = self._embedder
+        if embedder is None:
+            return None
+        try:
+            with self.search():
+                means = [rows.mean(axis=0) for rows in embedder.embed_documents(texts)]
+        except QuadciteError as error:
+            self._fail(error)
+            return None
+        return [(mean / (np.linalg.norm(mean) or 1.0)).tolist() for mean in means]
+
+    def _work(self) -> None:
+        retry_s = _RETRY_S[0]
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                self._embed_pending(self._embedder or self._open())
+                self.error, retry_s = None, _RETRY_S[0]
+                if not self._wake.wait(_IDLE_S):
+                    self._tend()
+            except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; status() tells
+                if self._stopping.is_set():
+                    return
+                self._fail(error)
+                self._opened.set()
+                # new units do not repair the embedder: they wait for the retry too
+                self._stopping.wait(retry_s)
+                retry_s = min(2 * retry_s, _RETRY_S[1])
+
+    def _open(self) -> Embedder:
+        embedder = self.open_embedder()
+        self.units.shard.use_space(VectorSpace(embedder.name, embedder.dimensions))
+        self._embedder, self.model = embedder, embedder.name
+        self._opened.set()
+        return embedder
+
+    def _fail(self, error: Exception) -> None:
+        if self.error != str(error):
+            log.warning("no vectors are being made: %s", error, exc_info=not isinstance(error, QuadciteError))
+        self.error = str(error)
+
+    def _embed_pending(self, embedder: Embedder) -> None:
+        while not self._stopping.is_set() and (pending := self.units.pending(_FETCH)):
+            texts = dict(pending.values())
+            known = self.units.vectors_of(texts)
+            self._store(pending, known)
+            missing = sorted(texts.keys() - known.keys(), key=lambda text_hash: (len(texts[text_hash]), text_hash))
+            for batch in _batches(missing, texts):
+                if self._stopping.is_set():
+                    return
+                self._wait_for_searches()
+                made = embedder.embed_documents([texts[text_hash] for text_hash in batch])
+                vectors = {text_hash: rows.tolist() for text_hash, rows in zip(batch, made, strict=True)}
+                self._store(pending, vectors)
+
+    def _store(self, pending: dict[str, tuple[str, str]], vectors: dict[str, Vector]) -> None:
+        if self._stopping.is_set():
+            return
+        self.units.set_vectors(
+            {id_: (text_hash, vectors[text_hash]) for id_, (text_hash, _) in pending.items() if text_hash in vectors}
+        )
+
+    def _wait_for_searches(self) -> None:
+        with self._quiet:
+            self._quiet.wait_for(lambda: self._searching == 0, _PATIENCE_S)
+
+    def _tend(self) -> None:
+        """With nothing else to do: write the log out, and optimize the shard when it has grown."""
+        if self._stopping.is_set():
+            return
+        shard = self.units.shard
+        shard.flush()
+        if self._optimizing is None or not self._optimizing.is_alive():
+            self._optimizing = None
+            if shard.needs_optimizing():
+                self._optimizing = threading.Thread(target=shard.optimize, name="optimizing", daemon=True)
+                self._optimizing.start()
+
+
+def _batches(hashes: Sequence[str], texts: dict[str, str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    characters = 0
+    for text_hash in hashes:
+        batch.append(text_hash)
+        characters += len(texts[text_hash])
+        if len(batch) == _BATCH_TEXTS or characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

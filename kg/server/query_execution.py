@@ -1,0 +1,313 @@
+"""From a query to its HTTP answer: begun in a worker, held back while it is small, streamed when it is not.
+
+Every answer says in its headers what it is: ``Quadcite-Snapshot`` the generation of the store, ``Quadcite-Row-Limit``
+the rows that are sent at most, and ``Quadcite-Truncated`` (``true`` or ``false``) whether a limit of rows or bytes cut
+it short. A result of more than `HELD_BYTES` is sent while it is computed, so its header cannot know: then
+``Quadcite-Truncated`` is absent, and a result with as many rows as the limit has to be taken as cut short.
+
+SPARQL JSON says it in the document too. A result that was held back and cut has `TRUNCATED` among the links of its head
+(https://www.w3.org/TR/sparql11-results-json/#select-link). One that was streamed has written its head before anybody
+could know: it ends with a member ``"meta": {"truncated": true}`` after ``results``, which JSON parsers pass on and a
+parser that takes nothing after the rows refuses, so that it takes no part for the whole.
+
+A result that hits a limit of time or memory after it began ends without its last chunk, which HTTP clients report as an
+incomplete answer; it never looks complete.
+
+The event loop reads the workers' pipes itself: a query whose snapshot is open already costs no change of threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+from pyoxigraph import NamedNode
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from kg.errors import QuadciteError
+from kg.queries import replies
+from kg.queries.dispatcher import Dispatcher, Ticket
+from kg.queries.pool import UNLIMITED
+from kg.queries.worker_process import WorkerGoneError
+from kg.server.endpoint import Endpoint
+from kg.sparql.guard import LIGHT, is_light
+from kg.vocabulary import BASE
+
+HELD_BYTES: Final = 262_144
+"""A result up to this size is held back until it is complete, so that its headers can say whether it was cut short."""
+
+TRUNCATED: Final = BASE + "truncated"
+"""The link in the head of a SPARQL JSON result that was cut short."""
+
+_JSON: Final = "application/sparql-results+json"
+_HEAD: Final = b'{"head":{'
+_SHORT: Final = 10_000
+_WATCH_AFTER_S: Final = 0.02
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+async def execute(
+    endpoint: Endpoint,
+    request: Request,
+    query: str,
+    *,
+    media_type: str,
+    headers: Mapping[str, str],
+    limit: float | None = None,
+    timeout_s: float | None = None,
+    default_graphs: Sequence[NamedNode] = (),
+    named_graphs: Sequence[NamedNode] = (),
+    exactly: int | None = None,
+) -> Response:
+    """Run `query` in a worker and return its result in `media_type`, with `headers` besides those of the result.
+
+    `limit` (rows or triples) and `timeout_s` (seconds) are those of the settings where they are not given; with
+    `UNLIMITED` there is none, which is for a caller that has to have all and never for what a client says.
+    `default_graphs` and
+    `named_graphs` take the place of the query's FROM clauses; `exactly` is the generation that must answer. The query
+    stops when the client goes away. Raises what `QueryPool.stream` does.
+    """
+    settings = endpoint.settings
+    rows = settings.max_rows if limit is None else limit
+    client = client_of(endpoint, request)
+
+    def check() -> Ticket:
+        return endpoint.pool.ticket(
+            query,
+            media_type=media_type,
+            limit=rows,
+            timeout_s=settings.query_timeout_s if timeout_s is None else timeout_s,
+            at_least=endpoint.generation(),
+            exactly=exactly,
+            default_graphs=default_graphs,
+            named_graphs=named_graphs,
+            union=endpoint.union,
+            client=client,
+        )
+
+    ticket = check() if is_light(query) else await endpoint.reading.run(client, check)
+    talk = _Talk(endpoint.pool.dispatcher, ticket, request.receive)
+    try:
+        held = await talk.begin()
+    except BaseException:
+        talk.end()
+        raise
+    assert ticket.snapshot is not None  # noqa: S101 -- it ran on one
+    answer = {
+        **headers,
+        "Content-Type": media_type + ("; charset=utf-8" if media_type.startswith("text/") else ""),
+        "Quadcite-Snapshot": str(ticket.snapshot.generation),
+    }
+    if rows != UNLIMITED:
+        answer["Quadcite-Row-Limit"] = str(rows)
+    if talk.truncated is None:
+        return _StreamedResponse(talk, held, media_type, answer)
+    talk.end()
+    answer["Quadcite-Truncated"] = "true" if talk.truncated else "false"
+    body = b"".join(held)
+    if talk.truncated and media_type == _JSON and body.startswith(_HEAD):
+        body = _HEAD + f'"link":["{TRUNCATED}"],'.encode() + body[len(_HEAD) :]
+    return Response(body, headers=answer)
+
+
+def client_of(endpoint: Endpoint, request: Request) -> str:
+    """Return who asks, as those are named who take turns."""
+    return f"{endpoint.actor(request).name}@{request.client.host if request.client else 'nowhere'}"
+
+
+class _Talk:
+    """One query's talk with its worker, in the event loop. `truncated` is None until the result is complete."""
+
+    def __init__(self, dispatcher: Dispatcher, ticket: Ticket, receive: Receive) -> None:
+        self.truncated: bool | None = None
+        self._dispatcher = dispatcher
+        self._ticket: Ticket | None = ticket
+        self._receive = receive
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._watcher: asyncio.Task[None] | None = None
+        # Most queries have ended before it is worth while to see whether anybody still waits for them.
+        self._timer = self._loop.call_later(_WATCH_AFTER_S, self._watch)
+
+    async def begin(self) -> list[bytes]:
+        """Return the first pieces of the result: all of them if they are few, and then `truncated` is set."""
+        dispatcher, ticket = self._dispatcher, self._current()
+        while True:
+            await self._turn(ticket)
+            try:
+                if not ticket.sent:
+                    if not dispatcher.is_ready(ticket):
+                        await self._prepare(ticket)
+                    if len(ticket.query) < _SHORT:
+                        dispatcher.begin(ticket)
+                    else:
+                        await _in_thread(lambda: dispatcher.begin(ticket))
+                held: list[bytes] = []
+                size = 0
+                while size <= HELD_BYTES:
+                    piece = await self._next(ticket)
+                    if piece is None:
+                        return held
+                    held.append(piece)
+                    size += len(piece)
+                if dispatcher.commit(ticket):
+                    return held
+            except WorkerGoneError:
+                pass
+            if (error := await _in_thread(lambda: dispatcher.lost(ticket))) is not None:
+                self._ticket = None
+                raise error
+
+    async def piece(self) -> bytes | None:
+        """Return the next piece, or None at the end."""
+        ticket = self._current()
+        try:
+            return await self._next(ticket)
+        except WorkerGoneError:
+            self._ticket = None
+            error = await _in_thread(lambda: self._dispatcher.lost(ticket))
+            raise error or replies.KilledError("the query was stopped") from None
+
+    def end(self) -> None:
+        """Stop the query if it still runs, and no longer look out for the client."""
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Stop the query if it still runs; takes no lock, and may be called from anywhere."""
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            self._dispatcher.abandon(ticket)
+
+    def _current(self) -> Ticket:
+        assert self._ticket is not None  # noqa: S101 -- it has not ended
+        return self._ticket
+
+    async def _turn(self, ticket: Ticket) -> None:
+        """Wait for the query's turn."""
+        come, dispatcher = self._loop.create_future(), self._dispatcher
+
+        def notify() -> None:
+            if threading.get_ident() == self._thread:
+                # The worker need not rest until the loop comes to this query.
+                if ticket.running and dispatcher.is_ready(ticket) and len(ticket.query) < _SHORT:
+                    with contextlib.suppress(WorkerGoneError):  # it will be again, where that is dealt with
+                        dispatcher.begin(ticket)
+                _set(come)
+            else:
+                with contextlib.suppress(RuntimeError):  # the loop has ended, and so has whoever waited
+                    self._loop.call_soon_threadsafe(_set, come)
+
+        if not dispatcher.submit(ticket, notify):
+            await come
+        dispatcher.claim(ticket)
+
+    async def _prepare(self, ticket: Ticket) -> None:
+        try:
+            await _in_thread(lambda: self._dispatcher.prepare(ticket))
+        except WorkerGoneError:
+            raise
+        except Exception:
+            self._ticket = None
+            self._dispatcher.hand_back(ticket)
+            raise
+
+    async def _next(self, ticket: Ticket) -> bytes | None:
+        """Return the next piece of the result, or None at its end."""
+        while True:
+            kind, payload = await self._frame(ticket)
+            if kind == b"D":
+                return payload
+            if kind == b"H":
+                continue
+            self._ticket = None
+            content = json.loads(payload)
+            self._dispatcher.finish(ticket, retire=content.get("retire", False))
+            if kind == b"X":
+                report = partial(replies.reported, content, ticket.query, self._dispatcher.settings)
+                raise report() if len(ticket.query) < LIGHT else await _in_thread(report)
+            self.truncated = content["truncated"]
+            return None
+
+    async def _frame(self, ticket: Ticket) -> tuple[bytes, bytes]:
+        worker = ticket.worker
+        if worker is None:
+            raise WorkerGoneError
+        while (frame := worker.frame()) is None:
+            come = self._loop.create_future()
+            self._loop.add_reader(worker.answers, _set, come)
+            try:
+                await come
+            finally:
+                self._loop.remove_reader(worker.answers)
+        return frame
+
+    def _watch(self) -> None:
+        self._watcher = self._loop.create_task(self._stop_with_client())
+
+    async def _stop_with_client(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if self._ticket is not None:
+            self._dispatcher.stop(self._ticket, "cancelled")
+
+
+class _StreamedResponse(Response):
+    """Sends what is held already, then each piece as the worker computes it."""
+
+    def __init__(self, talk: _Talk, held: list[bytes], media_type: str, headers: dict[str, str]) -> None:
+        super().__init__(headers=headers)
+        del self.headers["content-length"]
+        self._talk, self._held, self._json = talk, held, media_type == _JSON
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the result; a client that goes away stops the query."""
+        talk = self._talk
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.body", "body": b""})
+                return
+            piece: bytes | None = b"".join(self._held)
+            self._held.clear()
+            last = b""  # the brace that closes a JSON result is kept until it is known whether it does
+            while piece is not None:
+                body = last + piece
+                last = body[-1:] if self._json else b""
+                await send({"type": "http.response.body", "body": body[: len(body) - len(last)], "more_body": True})
+                piece = await talk.piece()
+            if self._json and talk.truncated:
+                last = b',"meta":{"truncated":true}}'
+            await send({"type": "http.response.body", "body": last})
+        except QuadciteError as error:
+            # Without the last message the server breaks the connection off: the client sees that the answer is cut.
+            _log.warning("a result ended before its end: %s", error)
+        finally:
+            talk.end()
+
+    def __del__(self) -> None:
+        if (talk := getattr(self, "_talk", None)) is not None:
+            talk.abandon()
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+async def _in_thread(work: Callable[[], _T]) -> _T:
+    # A limiter of its own: the queries that run are few, and must not wait for the threads of all else.
+    return await anyio.to_thread.run_sync(work, limiter=CapacityLimiter(1))

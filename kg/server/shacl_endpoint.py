@@ -1,0 +1,237 @@
+"""SHACL over HTTP: ``POST /shacl`` validates data, and answers with the report, 200 whatever it says.
+
+- What is stored: ``?graph=IRI``, ``?graph=union`` (or ``default``, which is the same here) or ``?document=IRI``. The
+  body is the shapes graph, in any RDF format; without a body a suite of Quadcite's own does
+  (``?suite=record|dataset``). ``?target=IRI`` looks at one focus node.
+- What is sent: the body is the data, in any RDF format, validated by a suite.
+- Both together: ``multipart/form-data`` with the parts ``data`` and ``shapes``, or ``application/json`` with these
+  members, which hold RDF as text (``data_type`` and ``shapes_type`` say its type where it is not Turtle).
+
+The report is a ``sh:ValidationReport`` in an RDF format, JSON, SARIF, or text for people, by Accept or ``format=``.
+``timeout=`` lowers the deadline, in seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import PurePath
+from typing import Final, get_args
+
+import anyio.to_thread
+from pyoxigraph import RdfFormat
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, request_response
+
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader
+from kg.server import request_bodies
+from kg.server.auth import READ
+from kg.server.compression import Compression
+from kg.server.endpoint import Endpoint
+from kg.server.mcp import StopsWithClient, Threads
+from kg.server.negotiation import media_type_of, negotiate
+from kg.server.problem_details import HttpError, answering, method_not_allowed
+from kg.server.query_execution import HELD_BYTES, client_of
+from kg.server.rdf_payloads import FORMATS, Payload
+from kg.shacl import rdf_files
+from kg.shacl.process import Document
+from kg.tools.entities.dereference import node_of
+from kg.tools.shacl import validate
+
+PATH: Final = "/shacl"
+
+_FORM: Final = "multipart/form-data"
+_JSON: Final = "application/json"
+_SARIF: Final = "application/sarif+json"
+_RDF: Final = ("text/turtle", "application/n-triples", "application/rdf+xml", "application/ld+json")
+_OFFERED: Final = (*_RDF, _JSON, _SARIF, "text/plain")
+_FORMS: Final = {"text/plain": "text", _JSON: "json", _SARIF: "sarif"}
+_FORMATS: Final = {
+    "ttl": "text/turtle", "turtle": "text/turtle", "nt": "application/n-triples", "rdf": "application/rdf+xml",
+    "jsonld": "application/ld+json", "json": _JSON, "sarif": _SARIF, "text": "text/plain",
+}  # fmt: skip
+_PARAMETERS: Final = ("graph", "document", "suite", "target", "timeout", "format")
+_MEMBERS: Final = ("data", "data_type", "shapes", "shapes_type")
+_ALLOWED: Final = "POST, OPTIONS"
+_TAKEN: Final = (*_RDF, "application/trig", "application/n-quads", _FORM, _JSON)
+_PIECE: Final = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request asks for."""
+
+    parameters: Mapping[str, str]
+    media_type: str
+    timeout_s: float | None
+    data: Document | None
+    shapes: Document | None
+
+
+def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: Threads) -> list[Route]:
+    """Return the route, over what `kg` holds; validations run apart, and stop when the client hangs up."""
+
+    async def answer(request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers={"Allow": _ALLOWED, "Accept-Post": ", ".join(_TAKEN)})
+        if request.method != "POST":
+            raise method_not_allowed(request, _ALLOWED)
+        endpoint.actor(request).require(READ, "a validation")
+        asked = await _asked(request, kg.settings.max_graph_bytes)
+        running = await threads.run(partial(_run, kg, asked, client_of(endpoint, request)), kind="raw")
+        return await _response(running, asked)
+
+    methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    app = StopsWithClient(Compression(request_response(answering(answer))))
+    return [Route(PATH, app, methods=methods, name="shacl")]
+
+
+def _run(kg: KnowledgeGraph, asked: _Asked, client: str) -> validate.Running:
+    given = asked.parameters
+    graph = validate.UNION if given.get("graph") == "default" else given.get("graph")
+    reader = Reader(kg)
+    home, checked = validate.target(reader, graph=graph, document=given.get("document"), pasted=asked.data)
+    suite = given.get("suite")
+    if suite is not None and suite not in get_args(validate.SuiteName):
+        raise InvalidInputError(f"suite is one of {', '.join(get_args(validate.SuiteName))}, not {suite[:80]!r}")
+    shapes = validate.shapes_for(asked.shapes, suite, asked.data, home)  # type: ignore[arg-type]  # one of them
+    focus = [node_of(given["target"]).value] if "target" in given else []
+    form = _FORMS.get(asked.media_type, asked.media_type)
+    return validate.run(
+        kg, asked.data, home, shapes, form, checked=checked, focus=focus, timeout_s=asked.timeout_s, client=client
+    )
+
+
+async def _response(running: validate.Running, asked: _Asked) -> Response:
+    charset = "; charset=utf-8" if asked.media_type.startswith("text/") else ""
+    headers = {
+        "Content-Type": asked.media_type + charset,
+        "Vary": "Accept",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    if asked.data is None:
+        headers["Quadcite-Snapshot"] = str(running.generation)
+    first = await anyio.to_thread.run_sync(running.report.read, HELD_BYTES + 1)
+    if len(first) <= HELD_BYTES:
+        running.report.close()
+        return Response(first, headers=headers)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        with running:
+            piece = first
+            while piece:
+                yield piece
+                piece = await anyio.to_thread.run_sync(running.report.read, _PIECE)
+
+    return StreamingResponse(pieces(), headers=headers)
+
+
+async def _asked(request: Request, max_bytes: int) -> _Asked:
+    """Return what a request asks for. Raises InvalidInputError, and HttpError for what HTTP has a status for."""
+    parameters = _parameters(request)
+    media_type = _negotiated(request, parameters.get("format"))
+    timeout_s = _timeout(parameters.get("timeout"))
+    if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
+        message = f"the body is sent as it is, not compressed (Content-Encoding: {coding})"
+        raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
+    stored = "graph" in parameters or "document" in parameters
+    content_type = request.headers.get("content-type", "")
+    body = await request_bodies.read(request, max_bytes, "QUADCITE_MAX_GRAPH_BYTES")
+    alone, base_iri = "shapes" if stored else "data", str(request.url)
+    # Apart from the event loop: a form or a JSON text of many megabytes takes a while to read.
+    parts = await anyio.to_thread.run_sync(lambda: dict(_parts(body, content_type, alone, base_iri)))
+    if stored and "data" in parts:
+        raise InvalidInputError("the data are sent or stored: send no data with graph= or document=")
+    if not stored and "data" not in parts:
+        raise InvalidInputError(
+            "nothing to validate: send data, or name what is stored with graph=IRI, graph=union or document=IRI"
+        )
+    return _Asked(parameters, media_type, timeout_s, parts.get("data"), parts.get("shapes"))
+
+
+def _parts(body: bytes, content_type: str, alone: str, base_iri: str) -> Iterator[tuple[str, Document]]:
+    """Yield the documents of a body by name; what has no name of its own is called `alone`."""
+    media_type, parameters = media_type_of(content_type)
+    if not body.strip() and media_type != _FORM:
+        return
+    if media_type == _FORM:
+        for name, payload in _form(Payload(body, content_type), parameters.get("boundary", "")):
+            yield name, _document(name, payload.data, payload.content_type, base_iri)
+    elif media_type == _JSON:
+        members = request_bodies.arguments_in(body)
+        for name, value in members.items():
+            if name not in _MEMBERS or not isinstance(value, str):
+                raise InvalidInputError(f"{name[:80]}: the members are {', '.join(_MEMBERS)}, each a text")
+        for name in ("data", "shapes"):
+            if name in members:
+                media_type = members.get(f"{name}_type", "text/turtle")
+                yield name, _document(name, validate.utf8(name, members[name]), media_type, base_iri)
+    else:
+        yield alone, _document(alone, body, content_type, base_iri)
+
+
+def _form(form: Payload, boundary: str) -> Iterator[tuple[str, Payload]]:
+    names: set[str] = set()
+    for headers, payload in form.parts(boundary):
+        _, parameters = media_type_of(str(headers.get("Content-Disposition", "")))
+        name = parameters.get("name", "")
+        if name not in ("data", "shapes") or name in names:
+            raise InvalidInputError(f"a form has one part `data` and one part `shapes`, not {name[:80]!r} (again)")
+        names.add(name)
+        media_type, _ = media_type_of(payload.content_type)
+        if media_type in ("", "application/octet-stream", "text/plain"):  # what clients say who do not know
+            by_name = rdf_files.FORMATS.get(PurePath(parameters.get("filename", "")).suffix.lower(), RdfFormat.TURTLE)
+            payload = replace(payload, content_type=by_name.media_type)
+        yield name, payload
+
+
+def _document(name: str, data: bytes, content_type: str, base_iri: str) -> Document:
+    media_type, parameters = media_type_of(content_type)
+    form = FORMATS.get(media_type) or (RdfFormat.from_media_type(media_type) if media_type.isascii() else None)
+    if form is None:
+        message = f"the {name}: RDF is sent as {', '.join(_TAKEN)}, not as {media_type[:80] or 'a body without a type'}"
+        raise HttpError(415, "unsupported_media_type", message, {"Accept-Post": ", ".join(_TAKEN)})
+    if (charset := parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8", "us-ascii"):
+        raise HttpError(415, "unsupported_media_type", f"the {name}: the charset is UTF-8, not {charset[:40]}")
+    return Document(data, form.media_type, base_iri, name)
+
+
+def _parameters(request: Request) -> dict[str, str]:
+    given = request.query_params
+    for name in given:
+        if name not in _PARAMETERS:
+            raise InvalidInputError(f"{name[:80]!r} is no parameter; there are {', '.join(_PARAMETERS)}")
+        if len(given.getlist(name)) > 1:
+            raise InvalidInputError(f"{name} is given {len(given.getlist(name))} times; give it once")
+    return dict(given)
+
+
+def _negotiated(request: Request, wanted: str | None) -> str:
+    if wanted is not None:
+        named = wanted.strip().lower().replace(" ", "+")  # a plus that nobody percent-encoded
+        if named in _OFFERED or named in _FORMATS:
+            return _FORMATS.get(named, named)
+        raise InvalidInputError(f"format is a media type or one of {', '.join(_FORMATS)}, not {wanted[:80]!r}")
+    media_type = negotiate(request.headers.getlist("accept"), _OFFERED)
+    if media_type is None:
+        message = f"a report is sent as {', '.join(_OFFERED)}; the Accept header takes none of them"
+        raise HttpError(406, "not_acceptable", message)
+    return media_type
+
+
+def _timeout(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not (seconds > 0 and math.isfinite(seconds)):
+        raise InvalidInputError(f"timeout is a number of seconds greater than 0, not {text[:80]!r}")
+    return seconds

@@ -1,0 +1,126 @@
+"""``/sparql/check``: what may be wrong with a query, without running it.
+
+``GET /sparql/check?query=``, or POST of a form or of the query itself (``application/sparql-query``). The answer is one
+JSON object: ``form`` (null for what is no query), ``read`` (false: too large or not understood, and not checked),
+``generation`` of the store whose measured schema it was checked against, ``hints`` and ``prefixes``: those that the
+query uses, null for one that is declared nowhere. What no parser takes has a hint of the code ``syntax``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from pyoxigraph import NamedNode
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, request_response
+
+from kg.errors import InvalidInputError, QueryLimitError, QuerySyntaxError
+from kg.knowledge_graph import CALLER, KnowledgeGraph
+from kg.queries.text_check import checked, form_of
+from kg.server import request_bodies
+from kg.server.mcp import StopsWithClient, Threads
+from kg.server.negotiation import media_type_of
+from kg.server.problem_details import HttpError, answering, method_not_allowed
+from kg.sparql.lint import Hint, check
+from kg.sparql.parser import parse
+from kg.tools.schema.measurement import measured
+from kg.tools.sparql.local_services import blanked
+from kg.vocabulary import BASE, PREFIXES
+
+PATH: Final = "/sparql/check"
+
+_FORM: Final = "application/x-www-form-urlencoded"
+_QUERY: Final = "application/sparql-query"
+_SCHEMA_WAIT_S: Final = 2.0
+_PARSING_S: Final = 2.0
+_NOTHING: Final = NamedNode(BASE + "graph/none")
+"""A graph that is never written: over it a worker does little more than parse."""
+_JSON: Final = "application/sparql-results+json"
+_MEDIA_TYPES: Final = {"CONSTRUCT": "application/n-triples", "DESCRIBE": "application/n-triples"}
+_PLACED: Final = re.compile(r"not SPARQL: (line (\d+), column (\d+): .*)", re.DOTALL)
+
+
+def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
+    """Return the route; what is checked against is the last measurement of `kg`."""
+
+    async def answer(request: Request) -> Response:
+        query = await _query(request, kg.settings.max_body_bytes)
+        content = await threads.run(partial(report, kg, query), kind="raw")
+        return JSONResponse(content, headers={"Cache-Control": "no-store"})
+
+    methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    return [Route(PATH, StopsWithClient(request_response(answering(answer))), methods=methods, name="check")]
+
+
+def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
+    """Return what is known of `query` as JSON types.
+
+    Raises QueryForbiddenError and InvalidInputError as running it, and QuerySyntaxError for what no parser is given.
+    """
+    runnable = blanked(kg, query)
+    form = checked(runnable).form
+    parsed = parse(query)
+    schema = measured(kg, _SCHEMA_WAIT_S)
+    hints = check(query, schema)
+    hints = [*_syntax(kg, query, runnable, hints), *hints]
+    declared = {} if parsed is None else {name: node.value for name, node in parsed.declared.items()}
+    used = () if parsed is None else parsed.used
+    return {
+        "form": form,
+        "read": parsed is not None,
+        "generation": schema.generation,
+        "hints": [asdict(hint) for hint in hints],
+        "prefixes": {name: declared.get(name, PREFIXES.get(name)) for name in used},
+    }
+
+
+def _syntax(kg: KnowledgeGraph, query: str, runnable: str, hints: Sequence[Hint]) -> list[Hint]:
+    """Return what the parser of a query worker says against `query`, where `hints` do not say it better."""
+    try:
+        with kg.raw_pool.stream(
+            runnable, client=CALLER.get(),
+            media_type=_MEDIA_TYPES.get(form_of(runnable) or "", _JSON), limit=1, timeout_s=_PARSING_S,
+            default_graphs=[_NOTHING],
+        ) as answer:  # fmt: skip
+            for _ in answer:
+                pass
+    except QuerySyntaxError as error:
+        placed = _PLACED.fullmatch(str(error))
+        message, line, column = (placed[1], int(placed[2]), int(placed[3])) if placed else (str(error), 1, 1)
+        if any(hint.code == "undeclared_prefix" for hint in hints):
+            return []
+        return [Hint("syntax", message, line, column, query.split("\n")[line - 1][column - 1 :][:40], ())]
+    except QueryLimitError:
+        pass  # It ran, or had no place to: what it would meet is not asked here.
+    return []
+
+
+async def _query(request: Request, most: int) -> str:
+    """Return the query of a request, as the SPARQL Protocol has it."""
+    if request.method in ("GET", "HEAD"):
+        return _only(request.query_params.getlist("query"))
+    if request.method != "POST":
+        raise method_not_allowed(request, "GET, HEAD, POST")
+    body = await request_bodies.read(request, most)
+    media_type, _ = media_type_of(request.headers.get("content-type", ""))
+    try:
+        text = body.decode()
+        if media_type == _FORM:
+            return _only(parse_qs(text, keep_blank_values=True, errors="strict").get("query", []))
+    except ValueError as error:
+        raise InvalidInputError(f"the body is not UTF-8: {error}") from None
+    if media_type != _QUERY:
+        raise HttpError(415, "unsupported_media_type", f"{PATH} takes {_QUERY} or {_FORM}, not {media_type or 'that'}")
+    return text
+
+
+def _only(given: list[str]) -> str:
+    if len(given) != 1:
+        raise InvalidInputError(f"{PATH} needs exactly one parameter query=, and {len(given)} were given")
+    return given[0]

@@ -1,0 +1,208 @@
+"""The process of `kg.shacl.process`: a script that confines itself as `kg.processes.task` does, validates and ends.
+
+Into its folder it writes the report and then the verdict: ``{conforms, counts, looked, by_pyshacl}``. It runs at a
+lower priority than who asks, so that queries do not wait for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, Store, parse, serialize
+
+from kg.errors import InvalidInputError, QuadciteError, QueryLimitError
+from kg.processes import task
+from kg.processes.confinement import SyntaxFaultError
+from kg.shacl.data_graph import Data
+from kg.shacl.property_paths import shown
+from kg.shacl.report import Violation, report_triples
+from kg.shacl.report_writers import Form, Locate, write
+from kg.shacl.shapes import Shapes, looks_at
+from kg.store.protocol import Term
+from kg.vocabulary import PREFIXES
+
+REPORT: Final = "report"
+VERDICT: Final = "verdict"
+
+FORMS: Final[Mapping[str, Form]] = {"text": "text", "json": "json", "sarif": "sarif", "text/turtle": "ttl"}
+
+GROUPS: Final = 200
+"""Groups of results that a summary has; others are counted."""
+CLIPPED: Final = 300
+"""Characters of a value, a message or a path that a summary has."""
+
+_NICENESS: Final = 5
+
+
+def _nowhere(result: Violation) -> None:
+    """Tell no place: what was sent stands in no file."""
+
+
+def work(
+    settings: dict[str, Any], text: bytes, locating: Callable[[Store], Locate] = lambda store: _nowhere
+) -> dict[str, Any]:
+    """Validate as `settings` say and return what is to be printed: nothing, or an error of a kind.
+
+    `locating` makes of a store what tells where a result about it was read from.
+    """
+    os.nice(_NICENESS)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (settings["max_bytes"],) * 2)
+    size, _ = settings["sizes"]
+    try:
+        _validate(settings, text[:size], text[size:], Path(settings["folder"]), locating)
+    except MemoryError:
+        return _raised("query_memory", f"the validation needs more than {settings['memory_bytes'] >> 20} MiB")
+    except RecursionError:
+        return _raised("invalid_input", "the data or the shapes are nested too deeply")
+    except QuadciteError as error:
+        return _raised(error.code, str(error))
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            return _raised(QueryLimitError.code, f"the report is larger than {settings['max_bytes']} bytes")
+        return {"kind": "store", "message": str(error)}
+    except (RuntimeError, ValueError, SyntaxError) as error:
+        return _raised("invalid_input", f"the validation failed: {error}")
+    return {}
+
+
+def _raised(code: str, message: str) -> dict[str, Any]:
+    return {"kind": "raised", "code": code, "message": message}
+
+
+def _validate(
+    settings: dict[str, Any], data: bytes, shapes: bytes, folder: Path, locating: Callable[[Store], Locate]
+) -> None:
+    suite = _suite(settings["shapes"], shapes)
+    described = settings["data"]
+    if "snapshot" in described:
+        store, graph = Store.read_only(described["snapshot"]), described["graph"]
+        validated = Data.stored(store, None if graph is None else NamedNode(graph))
+        locate = locating(store)
+    else:
+        validated = Data.candidate(_parsed(described, data))
+        locate = _nowhere
+    only = [NamedNode(iri) for iri in settings["focus"]]
+    results = suite.results(validated, focus=only) if only else suite.results(validated)
+    by_pyshacl = suite.by_pyshacl()
+    counts: Counter[str] = Counter()
+
+    def counted() -> Iterator[Violation]:
+        for violation in results:
+            counts[violation.severity] += 1
+            yield violation
+
+    def looked() -> bool:
+        return bool(counts) or looks_at(suite, validated)
+
+    with (folder / REPORT).open("wb") as output:
+        _write(counted(), output, settings, by_pyshacl, locate, looked)
+    verdict = {
+        "conforms": not counts["Violation"],
+        "counts": {severity: count for severity, count in counts.items() if count},
+        "looked": looked(),
+        "by_pyshacl": by_pyshacl,
+    }
+    (folder / VERDICT).write_text(json.dumps(verdict))
+
+
+def _suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
+    match described:
+        case "record":
+            return Shapes.load()
+        case "open-record":
+            return Shapes.load(opened=True)
+        case "dataset":
+            return Shapes.dataset()
+    triples = [quad.triple for quad in _parsed(described, text, rename=True)]  # type: ignore[arg-type]  # not a name
+    return Shapes(triples)
+
+
+def _parsed(described: dict[str, Any], text: bytes, *, rename: bool = False) -> list[Quad]:
+    form = RdfFormat.from_media_type(described["media_type"])
+    if form is None:
+        raise InvalidInputError(f"{described['media_type']} is no RDF format")
+    try:
+        return list(parse(text, format=form, base_iri=described["base_iri"], rename_blank_nodes=rename))
+    except SyntaxError as error:
+        fault = SyntaxFaultError(error.msg, *task.place_of(error, form.media_type, lambda: text))
+        raise InvalidInputError(f"the {described['name']}: not {form.name}: {fault}") from error
+    except ValueError as error:
+        raise InvalidInputError(f"the {described['name']} cannot be used: {error}") from error
+
+
+def _write(
+    results: Iterator[Violation],
+    output: IO[bytes],
+    settings: dict[str, Any],
+    by_pyshacl: dict[str, str],
+    locate: Locate,
+    looked: Callable[[], bool],
+) -> None:
+    form, checked = settings["form"], settings["checked"]
+    if form in FORMS:
+        write(results, FORMS[form], output, checked=checked, by_pyshacl=by_pyshacl, locate=locate, looked=looked)
+    elif form == "summary":
+        output.write(json.dumps(summary(results, settings["examples"]), ensure_ascii=False).encode())
+    elif (rdf := RdfFormat.from_media_type(form)) is not None:
+        serialize(report_triples(results), output, rdf, prefixes=PREFIXES)
+    else:
+        raise ValueError(f"{form} is no form of a report")
+
+
+def summary(results: Iterable[Violation], examples: int) -> dict[str, Any]:
+    """Return results in groups of one shape and cause, the worst and largest first, each with the first few examples.
+
+    ``{groups, left_out}``: `left_out` counts the results in no group that is given. Memory is that of the groups.
+    """
+    groups: dict[tuple[object, ...], dict[str, Any]] = {}
+    left_out = 0
+    for each in results:
+        path = None if each.path is None else shown(each.path)
+        key = (each.shape, each.component, path, each.severity)
+        if key not in groups and len(groups) >= GROUPS:
+            left_out += 1
+            continue
+        group = groups.setdefault(
+            key,
+            {
+                "shape": _named(each.shape),
+                "severity": each.severity,
+                "component": _named(each.component),
+                "path": None if path is None else path[:CLIPPED],
+                "message": each.message[:CLIPPED],
+                "count": 0,
+                "examples": [],
+            },
+        )
+        group["count"] += 1
+        if len(group["examples"]) < examples:
+            group["examples"].append(
+                {
+                    "focus": _named(each.focus),
+                    "value": None if each.value is None or each.value == each.focus else str(each.value)[:CLIPPED],
+                    "message": None if each.message[:CLIPPED] == group["message"] else each.message[:CLIPPED],
+                }
+            )
+    ranked = sorted(groups.values(), key=lambda group: (group["severity"] != "Violation", -group["count"]))
+    return {"groups": ranked, "left_out": left_out}
+
+
+def _named(term: Term | None) -> str | None:
+    if term is None or isinstance(term, BlankNode):
+        return None if term is None else str(term)
+    return term.value if isinstance(term, NamedNode) else str(term)[:CLIPPED]
+
+
+if __name__ == "__main__":
+    task.main(work)

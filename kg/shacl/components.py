@@ -1,0 +1,222 @@
+"""SHACL-SPARQL: ``sh:sparql`` constraints, and the constraint components that a shapes graph declares itself.
+
+https://www.w3.org/TR/shacl/#sparql-constraints and https://www.w3.org/TR/shacl/#sparql-constraint-components
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Store, Triple
+
+from kg.shacl import prebinding
+from kg.shacl.property_paths import IllFormedError, Path, sparql
+from kg.shacl.shape_model import Constraint, ShapeNode, SparqlConstraint, refused
+from kg.sparql.lexer import tokens
+from kg.sparql.terms import quote
+from kg.store.protocol import Term
+from kg.vocabulary import OWL, RDF, RDFS, SH, XSD, curie
+
+SHAPES_GRAPH: Final = NamedNode("https://w3id.org/quadcite/graph/shapes")
+"""What ``$shapesGraph`` stands for."""
+
+_VARIABLE: Final = re.compile(r"\w+")
+_RESERVED: Final = frozenset({"this", "shapesGraph", "currentShape", "path", "PATH", "value"})
+"""What no parameter is called (https://www.w3.org/TR/shacl/#sparql-constraint-components-parameters)."""
+_VALIDATORS: Final = (SH.nodeValidator, SH.propertyValidator)
+
+Graph = Mapping[Term, Mapping[NamedNode, Sequence[Term]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Component:
+    node: NamedNode
+    needed: tuple[NamedNode, ...]
+    optional: tuple[NamedNode, ...]
+
+
+class Components:
+    """The SPARQL of a shapes graph. `parameters` are the predicates that make of a node a shape."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._declared = list(self._components())
+        self.parameters = frozenset(predicate for each in self._declared for predicate in each.needed)
+        self.parameter_nodes = frozenset(
+            node for about in graph.values() for node in about.get(SH.parameter, ()) if not isinstance(node, Literal)
+        )
+
+    def subclasses(self, name: NamedNode) -> set[Term]:
+        """Return the classes that the shapes graph says are below `name`, and `name`."""
+        found: set[Term] = {name}
+        while added := {
+            node
+            for node, about in self._graph.items()
+            if node not in found and not found.isdisjoint(about.get(RDFS.subClassOf, ()))
+        }:
+            found |= added
+        return found
+
+    def _components(self) -> Iterator[_Component]:
+        kinds = self.subclasses(SH.ConstraintComponent)
+        for node, about in self._graph.items():
+            if kinds.isdisjoint(about.get(RDF.type, ())) or not isinstance(node, NamedNode):
+                continue
+            needed: list[NamedNode] = []
+            optional: list[NamedNode] = []
+            for parameter in about.get(SH.parameter, ()):
+                said = self._graph.get(parameter, {})
+                paths = said.get(SH.path, ())
+                if len(paths) != 1 or not isinstance(paths[0], NamedNode):
+                    raise refused(node, SH.parameter, "a parameter has one sh:path, an IRI")
+                if not _VARIABLE.fullmatch(name := _local(paths[0])) or name in _RESERVED:
+                    raise refused(
+                        node, SH.parameter, f"the local name of its path is a variable, which {name!r} is not"
+                    )
+                is_optional = any(
+                    isinstance(v, Literal) and v.value in ("true", "1") for v in said.get(SH.optional, ())
+                )
+                (optional if is_optional else needed).append(paths[0])
+            if needed:
+                yield _Component(node, tuple(needed), tuple(optional))
+
+    def constraints(
+        self, node: ShapeNode, about: Mapping[NamedNode, Sequence[Term]], path: Path | None
+    ) -> Iterator[Constraint]:
+        """Yield the constraints of a shape that are written in SPARQL. Raises InvalidInputError for ill-formed ones."""
+        for source in about.get(SH.sparql, ()):
+            if isinstance(source, Literal | Triple):
+                raise refused(node, SH.sparql, f"its value is a node with sh:select, not {source}")
+            said = self._graph.get(source, {})
+            if not _flag(said.get(SH.deactivated, ())):
+                yield self._constraint(node, path, source, SH.SPARQLConstraintComponent, SH.select, {})
+        for component in self._declared:
+            if any(predicate not in about for predicate in component.needed):
+                continue
+            given = [name for name in (*component.needed, *component.optional) if name in about]
+            if len(given) > 1 and any(len(about[name]) > 1 for name in given):
+                raise refused(node, given[0], f"{curie(component.node.value)} has several parameters: one value each")
+            for values in product(*(about[name] for name in given)):
+                yield self._custom(node, path, component, dict(zip(given, values, strict=True)))
+
+    def _custom(
+        self, node: ShapeNode, path: Path | None, component: _Component, given: Mapping[NamedNode, Term]
+    ) -> SparqlConstraint:
+        said = self._graph[component.node]
+        own, general = said.get(_VALIDATORS[path is not None], ()), said.get(SH.validator, ())
+        parameters = {_local(predicate): value for predicate, value in given.items()}
+        for validators, form in ((own, SH.select), (general, SH.ask)):
+            for validator in validators:
+                if not isinstance(validator, Literal | Triple):
+                    return self._constraint(node, path, validator, component.node, form, parameters)
+        kind = "node" if path is None else "property"
+        raise refused(node, component.node, f"the component has no validator for a {kind} shape")
+
+    def _constraint(
+        self,
+        node: ShapeNode,
+        path: Path | None,
+        source: NamedNode | BlankNode,
+        component: NamedNode,
+        form: NamedNode,
+        parameters: Mapping[str, Term],
+    ) -> SparqlConstraint:
+        said = self._graph.get(source, {})
+        texts = said.get(form, ())
+        if len(texts) != 1 or not isinstance(texts[0], Literal) or texts[0].datatype != XSD.string:
+            raise refused(node, form, f"{_shown(source)} has one query, an xsd:string, not {len(texts)}")
+        ask = form == SH.ask
+        query = texts[0].value
+        prebound = {"this", "shapesGraph", "currentShape", *parameters} | ({"value"} if ask else set())
+        try:
+            prebinding.check(query, prebound, {"this", "value"} if ask else {"this"})
+            query = self._filled(query, node, path, parameters)
+            query = f"{self._prefixes(said.get(SH.prefixes, ()))}{query}"
+            if prebinding.form(query) != ("ASK" if ask else "SELECT"):
+                raise IllFormedError(f"its value is {'an ASK' if ask else 'a SELECT'} query")
+            if not ask and "this" not in prebinding.mentioned(query):
+                raise IllFormedError("the query returns $this")
+            Store().query(query)
+        except SyntaxError as error:
+            if absent := ", ".join(f"{prefix}:" for prefix in _undeclared(query)):
+                rule = f"no prefix {absent} is declared, neither by sh:declare of what sh:prefixes names nor by PREFIX"
+                raise refused(node, form, rule) from error
+            raise refused(node, form, f"the query is not SPARQL: {error}") from error
+        except IllFormedError as error:
+            raise refused(node, form, str(error)) from error
+        messages = tuple(value for value in said.get(SH.message, ()) if isinstance(value, Literal))
+        own = component == SH.SPARQLConstraintComponent
+        return SparqlConstraint(component, query, ask, source if own else None, messages, dict(parameters))
+
+    def _filled(self, query: str, node: ShapeNode, path: Path | None, parameters: Mapping[str, Term]) -> str:
+        """Return `query` with what is the same for every focus node in its place."""
+        terms = {"shapesGraph": quote(SHAPES_GRAPH)}
+        if isinstance(node, NamedNode):
+            terms["currentShape"] = quote(node)
+        for name, value in parameters.items():
+            if not isinstance(value, BlankNode):
+                terms[name] = quote(value)
+        if path is not None:
+            terms["PATH"] = sparql(path)
+        return prebinding.fill(query, terms)
+
+    def uncompiled(self, constraint: SparqlConstraint) -> str:
+        """Return why no query about all focus nodes at once can do a constraint, or nothing if one can."""
+        if prebinding.sliced(constraint.query):
+            return "LIMIT and OFFSET are for each focus node"
+        if "currentShape" in prebinding.mentioned(constraint.query):
+            return "$currentShape is a blank node"
+        if any(isinstance(value, BlankNode) for value in constraint.parameters.values()):
+            return "a parameter is a blank node"
+        if prebinding.inject(constraint.query, {"this", "value"}, "") is None:
+            return "an expression inside GRAPH speaks of a pre-bound variable"
+        return ""
+
+    def _prefixes(self, nodes: Sequence[Term]) -> str:
+        declared: dict[str, str] = {}
+        todo, seen = list(nodes), set(nodes)
+        while todo:
+            said = self._graph.get(todo.pop(), {})
+            for node in said.get(SH.declare, ()):
+                about = self._graph.get(node, {})
+                prefixes, namespaces = about.get(SH.prefix, ()), about.get(SH.namespace, ())
+                if len(prefixes) != 1 or len(namespaces) != 1 or isinstance(prefixes[0], Triple | BlankNode):
+                    raise IllFormedError("a prefix declaration has one sh:prefix and one sh:namespace")
+                prefix, namespace = prefixes[0].value, namespaces[0]
+                if (
+                    isinstance(namespace, Triple | BlankNode)
+                    or declared.setdefault(prefix, namespace.value) != namespace.value
+                ):
+                    raise IllFormedError(f"the prefix {prefix}: is declared for two namespaces")
+            for further in said.get(OWL.imports, ()):
+                if further not in seen:
+                    seen.add(further)
+                    todo.append(further)
+        return "".join(f"PREFIX {prefix}: {quote(NamedNode(iri))} " for prefix, iri in declared.items())
+
+
+def _flag(found: Sequence[Term]) -> bool:
+    return any(isinstance(value, Literal) and value.value in ("true", "1") for value in found)
+
+
+def _local(predicate: NamedNode) -> str:
+    """Return the name of the variable for a parameter: the local name of its path."""
+    return predicate.value.replace("#", "/").rpartition("/")[2]
+
+
+def _shown(node: NamedNode | BlankNode) -> str:
+    return curie(node.value) if isinstance(node, NamedNode) else str(node)
+
+
+def _undeclared(query: str) -> list[str]:
+    """Return the prefixes that `query` uses and does not declare."""
+    names = [token for token in tokens(query) if token.kind not in ("space", "comment")]
+    declared = {
+        name.text for before, name in pairwise(names) if before.text.lower() == "prefix" and name.kind == "name"
+    }
+    used = {token.text.partition(":")[0] for token in names if token.kind == "name"}
+    return sorted(prefix for prefix in used - {"_"} if f"{prefix}:" not in declared)

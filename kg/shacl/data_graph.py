@@ -1,0 +1,204 @@
+"""What is validated: a candidate in memory, one graph of a store, or all of its graphs as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import islice
+from typing import Final
+
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store, Triple
+
+from kg.shacl.components import SHAPES_GRAPH
+from kg.shacl.literals import Lexicon, decode
+from kg.store.protocol import Term
+from kg.vocabulary import RDFS
+
+_PORTION: Final = 20_000
+"""Quads that are added together."""
+_SMALL: Final = 10_000
+
+Graph = NamedNode | DefaultGraph
+
+
+class Data:
+    """One graph to be validated, behind a pyoxigraph store. `as_written`: how its literals were written is known."""
+
+    def __init__(self, store: Store, graph: Graph | None) -> None:
+        self._store, self._graph = store, graph
+        self.may_repeat = graph is None
+        """Whether a triple may stand in it several times, in several graphs."""
+        self._plain: Callable[[], Store] = lambda: store
+        self._lexicon = Lexicon()
+        self.as_written = False
+        self.is_small = False
+        """Whether it is known to have so few triples that a query over them takes no longer than to hand it over."""
+
+    @classmethod
+    def stored(cls, store: Store, graph: Graph | None = None) -> Data:
+        """Take what `store` holds in `graph`, or in all of its graphs, as it stands there; nothing is copied."""
+        return cls(store, graph)
+
+    @classmethod
+    def candidate(cls, quads: Iterable[Quad | Triple]) -> Data:
+        """Take `quads` as one graph, whatever graphs they name."""
+        data = cls._of_candidate(DefaultGraph())
+        encode, home = data._lexicon.encode, DefaultGraph()
+
+        def encoded() -> Iterator[Quad]:
+            for quad in quads:
+                value = quad.object
+                changed = encode(value) if type(value) is Literal else value
+                if changed is value and type(quad) is Quad and quad.graph_name == home:
+                    yield quad
+                else:
+                    yield Quad(quad.subject, quad.predicate, changed)
+
+        data.is_small = _fill(data._store, encoded()) < _SMALL
+        return data
+
+    @classmethod
+    def apart(cls, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> Data:
+        """Take several graphs as one, whose quads stay where they are: no triple stands in two of them.
+
+        With each graph comes where in it literals stand that are of another datatype than xsd:string.
+        """
+        data = cls._of_candidate(None)
+        encode = data._lexicon.encode
+        size = 0
+        for quads, positions in graphs:
+            encoded = list(quads)
+            for position in positions:
+                quad = encoded[position]
+                if isinstance(literal := quad.object, Literal) and (changed := encode(literal)) is not literal:
+                    encoded[position] = Quad(quad.subject, quad.predicate, changed)
+            data._store.extend(encoded)
+            size += len(encoded)
+        data.is_small = size < _SMALL
+        return data
+
+    @classmethod
+    def _of_candidate(cls, graph: DefaultGraph | None) -> Data:
+        store = Store()
+        data = cls(store, graph)
+        data.as_written, data.may_repeat = True, False
+        data._plain = lambda: _decoded(store)
+        return data
+
+    @property
+    def encodes(self) -> bool:
+        """Whether some literals stand under another datatype, because the engine would alter them."""
+        return bool(self._lexicon)
+
+    @cached_property
+    def plain(self) -> Store:
+        """The same data as the engine keeps them: for the queries of other people."""
+        return self._plain() if self.encodes else self._store
+
+    @cached_property
+    def _merged(self) -> Store:
+        """The same data with each triple once, in the default graph, beside the graphs that hold it."""
+        merged = Store()
+        quads = self.plain.quads_for_pattern(None, None, None, None)
+        held = (each for quad in quads for each in (quad, Quad(quad.subject, quad.predicate, quad.object)))
+        _fill(merged, held)
+        return merged
+
+    def count(self, query: str, most: int) -> int:
+        """Return how many rows a SELECT has, up to `most`."""
+        [row] = self.rows(f"SELECT (COUNT(*) AS ?rows) WHERE {{ {{ {query} LIMIT {most} }} }}")
+        return int(row["rows"].value)
+
+    def term(self, term: NamedNode | Literal) -> NamedNode | Literal:
+        """Return what stands for `term` in the data."""
+        return self._lexicon.encode(term) if self.as_written and isinstance(term, Literal) else term
+
+    def rows(self, query: str, *, plain: bool = False, once: bool = False) -> QuerySolutions:
+        """Run a SELECT; `plain`: on the data as the engine keeps them.
+
+        `once`: it matters how often a triple stands in them, so what stands in several graphs is copied first.
+        """
+        merged = once and self.may_repeat
+        store = self._merged if merged else self.plain if plain else self._store
+        found = store.query(
+            query,
+            default_graph=[self._graph] if self._graph is not None else None,
+            use_default_graph_as_union=self._graph is None and not merged,
+        )
+        if not isinstance(found, QuerySolutions):
+            raise TypeError("a SELECT has solutions")
+        return found
+
+    def original(self, term: Term, *, plain: bool = False) -> Term:
+        """Return a term of a result as it was written, as far as that is known."""
+        if plain and (written := self._lexicon.altered.get(term)) is not None:
+            return written
+        return decode(term)
+
+    def subclasses(self, name: NamedNode) -> tuple[NamedNode | BlankNode, ...]:
+        """Return `name` and the classes below it, by what the data say."""
+        found: dict[NamedNode | BlankNode, None] = {name: None}
+        todo: list[NamedNode | BlankNode] = [name]
+        while todo:
+            for each in self.subjects(RDFS.subClassOf, todo.pop()):
+                if isinstance(each, NamedNode | BlankNode) and each not in found:
+                    found[each] = None
+                    todo.append(each)
+        return tuple(found)
+
+    def matching(self, subject: Term | None, predicate: NamedNode | None, value: Term | None) -> Iterator[Quad]:
+        """Yield the quads that match, as they were written."""
+        if isinstance(subject, Literal | Triple):
+            return
+        held = self.term(value) if isinstance(value, Literal) else value
+        found = self._store.quads_for_pattern(subject, predicate, held, self._graph)
+        if not self.encodes:
+            yield from found
+            return
+        for quad in found:
+            yield Quad(quad.subject, quad.predicate, decode(quad.object), quad.graph_name)
+
+    def subjects(
+        self, predicate: NamedNode | None, value: Term | None, graph: Graph | BlankNode | None = None
+    ) -> Iterator[Term]:
+        """Yield what `predicate` leads from to `value`; in a `graph` of the store, if one is given."""
+        held = self.term(value) if isinstance(value, Literal) else value
+        found = self._store.quads_for_pattern(None, predicate, held, self._graph if graph is None else graph)
+        return (quad.subject for quad in found)
+
+    def quads(self) -> Iterator[Quad]:
+        """Yield what is validated, as it was written."""
+        for quad in self._store.quads_for_pattern(None, None, None, self._graph):
+            yield Quad(quad.subject, quad.predicate, decode(quad.object))
+
+    def add_shapes(self, triples: Iterable[Quad | Triple]) -> bool:
+        """Put the shapes graph beside the data; return whether that can be done, which it cannot in a store."""
+        if not self.as_written:
+            return False
+        self.plain.extend([Quad(each.subject, each.predicate, each.object, SHAPES_GRAPH) for each in triples])
+        return True
+
+
+def _fill(store: Store, quads: Iterator[Quad]) -> int:
+    """Add quads to a store that nobody reads yet: each portion by another thread while the next is made.
+
+    Returns how many there were.
+    """
+    portion = list(islice(quads, _PORTION))
+    if (count := len(portion)) < _PORTION:
+        store.extend(portion)
+        return count
+    with ThreadPoolExecutor(1) as thread:
+        while portion:
+            adding = thread.submit(store.extend, portion)
+            portion = list(islice(quads, _PORTION))
+            count += len(portion)
+            adding.result()
+    return count
+
+
+def _decoded(store: Store) -> Store:
+    plain = Store()
+    _fill(plain, (Quad(quad.subject, quad.predicate, decode(quad.object)) for quad in store))
+    return plain

@@ -1,0 +1,344 @@
+"""Where the checks of a suite look: from each focus node along paths, as an automaton whose steps are quads. Pure.
+
+A state stands for a place in the shapes: a shape about to be checked on a node, its values, what a constraint compares
+them with. A step leads from one to the next along one predicate, or any, as quads or against them; a jump along
+nothing. What a shape finds on a node depends on nothing but the quads that match the steps from the states that a walk
+from there comes to.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pyoxigraph import Literal as RdfLiteral
+from pyoxigraph import NamedNode
+
+from kg.shacl import shape_model
+from kg.shacl.components import SHAPES_GRAPH
+from kg.shacl.property_paths import AlternativePath, InversePath, Path, RepeatedPath, SequencePath
+from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, references
+from kg.sparql.algebra import Node, Pattern, variable_of
+from kg.sparql.lexer import tokens
+from kg.sparql.parser import parse
+from kg.store.protocol import Term
+from kg.vocabulary import RDF, RDFS
+
+Direction = Literal["forward", "inverse", "graph", "home"]
+"""From subject to object, from object to subject, from a graph to the subjects in it, or from those to the graph."""
+
+_TIMES: Final[Mapping[str, Literal["*", "+", "?"]]] = {"*": "*", "+": "+", "?": "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a walk, over a quad. `predicate`: None for any. `classes`: only with one of these as the object."""
+
+    source: int
+    target: int
+    predicate: NamedNode | None
+    direction: Direction
+    classes: frozenset[Term] | None = None
+
+
+class UnreadableError(Exception):
+    """It cannot be told where a query looks; the message is why."""
+
+
+class Walks:
+    """The automaton of a suite.
+
+    `entries` are the states of the shapes with targets, `into` the steps and `jumps` the states that lead to a state;
+    `opaque` are the shapes with targets of which it cannot be told where they look, each with the reason. `classes`
+    returns the classes below one, with itself.
+    """
+
+    def __init__(
+        self,
+        shapes: Mapping[ShapeNode, Shape],
+        roots: Sequence[ShapeNode],
+        classes: Callable[[NamedNode], Collection[Term]],
+    ) -> None:
+        self._shapes, self._classes = shapes, classes
+        self._states = 0
+        self._entry: dict[ShapeNode, int] = {}
+        self._opaque: dict[ShapeNode, str] = {}
+        self.steps: list[Step] = []
+        self.into: dict[int, list[Step]] = defaultdict(list)
+        self.jumps: dict[int, set[int]] = defaultdict(set)
+        self.entries: dict[int, ShapeNode] = {}
+        for node in roots:
+            if not shapes[node].deactivated:
+                self.entries[self._shape(node)] = node
+                self._aim(shapes[node])
+        self.opaque = {node: why for node in self.entries.values() if (why := self._why_opaque(node))}
+
+    def begins(self, state: int, node: Term) -> bool:
+        """Return whether a walk may begin with `node` in `state`: not where the shape lists its targets, without it."""
+        if state not in self.entries:
+            return False
+        targets = self._shapes[self.entries[state]].targets
+        by_data = targets.classes or targets.subjects_of or targets.objects_of
+        return bool(by_data) or not isinstance(node, NamedNode) or node in targets.nodes
+
+    def from_literals(self, predicates: Collection[NamedNode]) -> set[ShapeNode]:
+        """Return the shapes with targets whose walks may go from a literal to what has it, by one of `predicates`."""
+        literal = {
+            state
+            for state, node in self.entries.items()
+            if self._shapes[node].targets.objects_of
+            or any(isinstance(each, RdfLiteral) for each in self._shapes[node].targets.nodes)
+        }
+        literal |= {step.target for step in self.steps if step.direction == "forward"}
+        onward: dict[int, set[int]] = defaultdict(set)
+        for target, sources in self.jumps.items():
+            for source in sources:
+                onward[source].add(target)
+        todo = list(literal)
+        while todo:
+            for state in onward[todo.pop()] - literal:
+                literal.add(state)
+                todo.append(state)
+        seen = {
+            step.source
+            for step in self.steps
+            if step.direction == "inverse"
+            and step.source in literal
+            and (step.predicate is None or step.predicate in predicates)
+        }
+        todo = list(seen)
+        while todo:
+            state = todo.pop()
+            before = self.jumps[state] | {step.source for step in self.into[state]}
+            todo += before - seen
+            seen |= before
+        return {node for state, node in self.entries.items() if state in seen}
+
+    # -- shapes
+
+    def _new(self) -> int:
+        self._states += 1
+        return self._states
+
+    def _step(
+        self,
+        source: int,
+        target: int,
+        predicate: NamedNode | None,
+        direction: Direction = "forward",
+        classes: frozenset[Term] | None = None,
+    ) -> int:
+        step = Step(source, target, predicate, direction, classes)
+        self.steps.append(step)
+        self.into[target].append(step)
+        return target
+
+    def _path(self, source: int, path: Path, *, inverse: bool = False) -> int:
+        """Return the state at the end of `path`."""
+        match path:
+            case NamedNode():
+                return self._step(source, self._new(), path, "inverse" if inverse else "forward")
+            case InversePath(inner):
+                return self._path(source, inner, inverse=not inverse)
+            case SequencePath(steps):
+                for each in reversed(steps) if inverse else steps:
+                    source = self._path(source, each, inverse=inverse)
+                return source
+            case AlternativePath(choices):
+                end = self._new()
+                self.jumps[end] |= {self._path(source, each, inverse=inverse) for each in choices}
+                return end
+            case RepeatedPath(inner, times):
+                loop = self._new()
+                self.jumps[loop].add(source)
+                once = self._path(loop, inner, inverse=inverse)
+                if times == "+":
+                    self.jumps[loop].add(once)
+                    return once
+                end = self._new()
+                self.jumps[end] |= {loop, once}
+                if times == "*":
+                    self.jumps[loop].add(once)
+                return end
+
+    def _is_a(self, source: int, name: NamedNode) -> None:
+        kind = self._step(source, self._new(), RDF.type, classes=frozenset(self._classes(name)))
+        self._path(kind, RepeatedPath(RDFS.subClassOf, "*"))
+
+    def _aim(self, shape: Shape) -> None:
+        entry, targets = self._entry[shape.node], shape.targets
+        for name in targets.classes:
+            self._is_a(entry, name)
+        for predicate in targets.subjects_of:
+            self._step(entry, self._new(), predicate)
+        for predicate in targets.objects_of:
+            self._step(entry, self._new(), predicate, "inverse")
+
+    def _shape(self, node: ShapeNode) -> int:
+        """Return the state in which the shape `node` is checked."""
+        if node in self._entry:
+            return self._entry[node]
+        entry = self._entry[node] = self._new()
+        shape = self._shapes[node]
+        if shape.deactivated:
+            return entry
+        values = entry if shape.path is None else self._path(entry, shape.path)
+        for constraint in shape.constraints:
+            match constraint:
+                case shape_model.ClassOf(_, name):
+                    self._is_a(values, name)
+                case (
+                    shape_model.Equals(_, predicate)
+                    | shape_model.Disjoint(_, predicate)
+                    | shape_model.Less(_, _, predicate)
+                ):
+                    self._step(entry, self._new(), predicate)
+                case shape_model.Closed():
+                    self._step(values, self._new(), None)
+                case SparqlConstraint():
+                    try:
+                        self._query(constraint, entry, values)
+                    except UnreadableError as error:
+                        self._opaque[node] = str(error)
+            for inner in references(constraint):
+                self.jumps[self._shape(inner)].add(values)
+        return entry
+
+    def _why_opaque(self, node: ShapeNode) -> str:
+        reasons: dict[str, None] = {}
+        todo, seen = [node], {node}
+        while todo:
+            found = todo.pop()
+            if found in self._opaque:
+                reasons[self._opaque[found]] = None
+            referred = {each for constraint in self._shapes[found].constraints for each in references(constraint)}
+            todo += referred - seen
+            seen |= referred
+        return "; ".join(reasons)
+
+    # -- queries
+
+    def _query(self, constraint: SparqlConstraint, entry: int, values: int) -> None:
+        """Add the steps from ``$this`` to each pattern of a query.
+
+        A pattern counts only in solutions of the patterns that lead to it and of no others: those beside it, or in a
+        group around it. So each is led to by such patterns alone. Raises UnreadableError where one is not.
+        """
+        query = parse(constraint.query)
+        if query is None or SHAPES_GRAPH.value in constraint.query:
+            raise UnreadableError("it cannot be told where its query looks")
+        places: list[tuple[str, tuple[int, ...], int]] = [("this", (), entry)]
+        if constraint.ask:
+            places.append(("value", (), values))
+        patterns = list(query.patterns)
+        while patterns:
+            for way in ("subject", "graph", "object"):
+                found = next(
+                    (
+                        (pattern, state)
+                        for pattern in patterns
+                        if (state := _state(places, getattr(pattern, way), pattern.scope)) is not None
+                    ),
+                    None,
+                )
+                if found is None:
+                    continue
+                pattern, state = found
+                patterns.remove(pattern)
+                places += self._pattern(pattern, state, way)
+                break
+            else:
+                stray = patterns[0]
+                text = f"{stray.subject.text} {stray.path} {stray.object.text}"
+                raise UnreadableError(f"no pattern leads from $this to the pattern {text} of its query")
+
+    def _pattern(self, pattern: Pattern, state: int, way: str) -> Iterator[tuple[str, tuple[int, ...], int]]:
+        """Add the steps of a pattern, and yield what stands at their ends: the variable, its groups and the state."""
+        if way == "graph":
+            predicate = pattern.predicate
+            if predicate is None:
+                raise UnreadableError(f"the path {pattern.path} of its query, in a graph that is looked for")
+            known = NamedNode(predicate.value) if predicate.kind == "iri" else None
+            state = self._step(state, self._new(), known, "graph")
+            yield _name(pattern.subject), pattern.scope, state
+        inverse = way == "object"
+        if pattern.predicate is None:
+            end = self._path(state, _path_of(pattern), inverse=inverse)
+        elif pattern.predicate.kind == "iri":
+            end = self._path(state, NamedNode(pattern.predicate.value), inverse=inverse)
+        else:
+            end = self._step(state, self._new(), None, "inverse" if inverse else "forward")
+        yield _name(pattern.subject if inverse else pattern.object), pattern.scope, end
+        graph = _name(pattern.graph) if pattern.graph is not None and way != "graph" else ""
+        if graph and pattern.predicate is not None:
+            known = NamedNode(pattern.predicate.value) if pattern.predicate.kind == "iri" else None
+            objects = frozenset({NamedNode(pattern.object.value)}) if pattern.object.kind == "iri" else None
+            yield graph, pattern.scope, self._step(end if inverse else state, self._new(), known, "home", objects)
+
+
+def _state(places: Sequence[tuple[str, tuple[int, ...], int]], node: Node | None, scope: tuple[int, ...]) -> int | None:
+    name = "" if node is None else _name(node)
+    if not name:
+        return None
+    return next((state for each, held, state in places if each == name and scope[: len(held)] == held), None)
+
+
+def _name(node: Node) -> str:
+    """Return the name of a variable, with the query that it belongs to; nothing for a term."""
+    if node.kind == "blank":
+        return variable_of(node)
+    return node.value if node.kind == "variable" else ""
+
+
+def _path_of(pattern: Pattern) -> Path:
+    """Return the path of a pattern. Raises UnreadableError for a negated one."""
+    words = [token for token in tokens(pattern.path) if token.kind not in ("space", "comment")]
+    atoms = iter(pattern.atoms)
+    at = 0
+
+    def peek() -> str:
+        return words[at].text if at < len(words) else ""
+
+    def alternative() -> Path:
+        nonlocal at
+        choices = [sequence()]
+        while peek() == "|":
+            at += 1
+            choices.append(sequence())
+        return choices[0] if len(choices) == 1 else AlternativePath(tuple(choices))
+
+    def sequence() -> Path:
+        nonlocal at
+        steps = [element()]
+        while peek() == "/":
+            at += 1
+            steps.append(element())
+        return steps[0] if len(steps) == 1 else SequencePath(tuple(steps))
+
+    def element() -> Path:
+        nonlocal at
+        if peek() == "^":
+            at += 1
+            return InversePath(element())
+        if peek() == "(":
+            at += 1
+            path = alternative()
+            if peek() != ")":
+                raise UnreadableError(f"the path {pattern.path} of its query")
+        else:
+            atom = next(atoms, None)
+            if atom is None or peek() != atom.text:
+                raise UnreadableError(f"the path {pattern.path} of its query")
+            path = NamedNode(atom.value)
+        at += 1
+        if peek() in _TIMES:
+            path = RepeatedPath(path, _TIMES[peek()])
+            at += 1
+        return path
+
+    found = alternative()
+    if at != len(words):
+        raise UnreadableError(f"the path {pattern.path} of its query")
+    return found

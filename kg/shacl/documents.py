@@ -1,0 +1,219 @@
+"""Documents taken as one data graph, or as one shapes graph, as SHACL has it; and which of them something is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyoxigraph import NamedNode, Quad, Triple
+from rapidfuzz import process
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.shacl.data_graph import Data
+from kg.shacl.rdf_files import Document, MalformedError
+from kg.shacl.report import Violation
+from kg.shacl.sarif import Location
+from kg.shacl.shapes import Shapes
+from kg.store.protocol import Term
+from kg.vocabulary import OWL, RDF, RDFS, SH, curie
+
+SUGGESTED: Final = 5
+"""Graphs that are named when one is asked for that is not there."""
+
+_SHACL: Final = re.compile(rb"www\.w3\.org/ns/shacl#")
+_SCANNED_BYTES: Final = 1 << 20
+_SHAPE_CLASSES: Final = frozenset({SH.NodeShape, SH.PropertyShape})
+_TARGETS: Final = frozenset({SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.targetObjectsOf, SH.target})
+_CLASSES: Final = frozenset({RDFS.Class, OWL.Class})
+_BLANK: Final = re.compile(r"_:\w+")
+
+
+class DataGraph:
+    """`documents` as one graph: the graphs that quads name are taken together, or `graph` alone.
+
+    What `ontology` says stands beside the data: its classes and individuals count, but what it alone describes is no
+    focus node. A document that is not well formed adds nothing, and is a result of its own (`faults`); where its syntax
+    is wrong is put into `places`.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        places: dict[Violation, Location],
+        ontology: Sequence[Quad] = (),
+        graph: NamedNode | None = None,
+    ) -> None:
+        self._documents, self._ontology, self._graph = documents, ontology, graph
+        self._of_ontology: set[Term] = {quad.subject for quad in ontology}
+        self._subjects: dict[Term, int] = {}
+        self._objects: dict[Term, int] = {}
+        self._graphs: set[NamedNode] = set()
+        self._places = places
+        self.triples = 0
+        self.faults: list[Violation] = []
+        self._broken: set[int] = set()
+        self.data = self._read()
+
+    def _read(self) -> Data:
+        """Read all that is well formed; what is not shows when part of it was read, so it is read again without."""
+        while True:
+            self.triples, known = 0, len(self._broken)
+            self._subjects.clear()
+            data = Data.candidate(self._quads())
+            if len(self._broken) == known:
+                break
+        if self._graph is not None and self._graph not in self._graphs and not self.faults:
+            raise NotFoundError(no_graph(self._graph, self._graphs))
+        return data
+
+    def _quads(self) -> Iterator[Quad]:
+        yield from self._ontology
+        several, only, beside = len(self._documents) > 1, self._graph, bool(self._ontology)
+        for number, each in enumerate(self._documents):
+            if number in self._broken:
+                continue
+            try:
+                for quad in each.quads():
+                    if only is not None:
+                        if isinstance(quad.graph_name, NamedNode):
+                            self._graphs.add(quad.graph_name)
+                        if quad.graph_name != only:
+                            continue
+                    self.triples += 1
+                    if several:
+                        self._subjects.setdefault(quad.subject, number)
+                    if beside:
+                        self._of_ontology.discard(quad.subject)
+                    yield quad
+            except MalformedError as error:
+                self._broken.add(number)
+                self.faults.append(error.fault)
+                self._places[error.fault] = error.place
+
+    def results(self, shapes: Shapes) -> Iterator[Violation]:
+        """Yield what is wrong with the documents, and then with the data; `source` is the document it is about."""
+        yield from self.faults
+        for violation in shapes.results(self.data):
+            if violation.focus not in self._of_ontology:
+                yield replace(violation, source=self._source(violation))
+
+    def _source(self, violation: Violation) -> str | None:
+        """Return the document that describes the focus node, or else one that names it."""
+        if len(self._documents) == 1:
+            return self._documents[0].name
+        for term in (violation.focus, violation.value):
+            if (number := self._subjects.get(term)) is not None:  # type: ignore[arg-type]
+                return self._documents[number].name
+        number = self._named().get(violation.focus)  # type: ignore[arg-type]
+        return None if number is None else self._documents[number].name
+
+    def _named(self) -> dict[Term, int]:
+        """Return what stands as an object, with its document: read only where a result asks."""
+        if not self._objects:
+            for number, each in enumerate(self._documents):
+                if number not in self._broken:
+                    for quad in each.quads():
+                        self._objects.setdefault(quad.object, number)
+        return self._objects
+
+
+def no_graph(graph: NamedNode, names: set[NamedNode]) -> str:
+    """Return what to say of a graph that is not among `names`: which are like it."""
+    if not names:
+        return f"there is no graph {graph}: none has a name"
+    near = process.extract(graph.value, [name.value for name in names], limit=SUGGESTED)
+    more = f", and {len(names) - len(near)} more" if len(names) > len(near) else ""
+    return f"there is no graph {graph}; there are " + ", ".join(f"<{name}>" for name, *_ in near) + more
+
+
+def has_shapes(document: Document) -> bool:
+    """Return whether a document says what a shape is, as far as it can be parsed. Raises SourceError."""
+    with document.opened() as stream:
+        before = b""
+        while piece := stream.read(_SCANNED_BYTES):
+            if _SHACL.search(before + piece):
+                break
+            before = piece[-40:]
+        else:
+            return False
+    try:
+        return any(map(_of_shape, document.quads()))
+    except MalformedError:
+        return False
+
+
+def _of_shape(triple: Quad | Triple) -> bool:
+    predicate = triple.predicate
+    return (
+        predicate in _TARGETS or predicate == SH.property or (predicate == RDF.type and triple.object in _SHAPE_CLASSES)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShapesGraph:
+    """What documents say of shapes, by document."""
+
+    said: Sequence[tuple[str, Sequence[Triple]]]
+
+    @classmethod
+    def read(cls, documents: Iterable[Document]) -> ShapesGraph:
+        """Read the documents. Raises SourceError for one that cannot be read, or is not what its format asks for."""
+        return cls([(each.name, [quad.triple for quad in each.well_formed()]) for each in documents])
+
+    @property
+    def imports(self) -> dict[str, str]:
+        """The IRIs that ``owl:imports`` names, which nothing fetches, each with the document that does."""
+        return {str(t.object): name for name, triples in self.said for t in triples if t.predicate == OWL.imports}
+
+    def shapes(self) -> Shapes:
+        """Return the shapes. Raises InvalidInputError, naming the file, where none is there or one is ill-formed."""
+        if not any(_of_shape(triple) for _, said in self.said for triple in said):
+            raise InvalidInputError(f"{self.names}: there is no shape in it: no sh:NodeShape, no sh:PropertyShape")
+        try:
+            return Shapes(triple for _, said in self.said for triple in said)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{self._at_fault(str(error))}: {self._named(str(error))}") from error
+
+    def _at_fault(self, message: str) -> str:
+        """Return the name of the document that is ill-formed by itself, or of all where only together they are."""
+        for name, said in self.said if len(self.said) > 1 else ():
+            try:
+                Shapes(said)
+            except InvalidInputError as error:
+                if str(error) == message:
+                    return name
+        return self.names
+
+    def _named(self, message: str) -> str:
+        """Return `message` with what tells people which node is meant, for one without a name."""
+        label = _BLANK.search(message)
+        said = [triple for _, triples in self.said for triple in triples]
+        about = [] if label is None else [each for each in said if str(each.subject) == label[0]]
+        if not about:
+            return message
+        paths = [
+            curie(each.object.value)
+            for each in about
+            if isinstance(each.object, NamedNode) and each.predicate == SH.path
+        ]
+        owners = [each for each in said if each.object == about[0].subject]
+        where = [f"of {curie(each.subject.value)}" for each in owners if isinstance(each.subject, NamedNode)]
+        return message.replace(
+            str(about[0].subject), " ".join(["without a name", *where, *(f"for {each}" for each in paths)])
+        )
+
+    @property
+    def names(self) -> str:
+        """The names of the documents, for messages."""
+        return ", ".join(name for name, _ in self.said)
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether a shape is given what to look at."""
+        return any(
+            triple.predicate in _TARGETS or (triple.predicate == RDF.type and triple.object in _CLASSES)
+            for _, said in self.said
+            for triple in said
+        )

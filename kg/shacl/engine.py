@@ -1,0 +1,460 @@
+"""Runs shapes over data: constraints by queries, nested shapes by the sets of nodes that break them.
+
+Focus nodes go down into a query as the pattern that finds them; what comes back up is the nodes that do not conform. So
+a shape that others refer to is checked once for all nodes that it is asked about, and nothing is correlated.
+
+Results are yielded as they are found. What is kept of them: of a shape that sh:and, sh:or, sh:xone, sh:not or
+sh:qualifiedValueShape refers to, the nodes that break it; of one that sh:node refers to, its results, if details are
+asked for; and those of a property shape that a shape with a path of its own refers to, since several of its focus nodes
+may lead to one value. All of that is forgotten with the targets that it was asked about.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
+
+from kg.errors import InvalidInputError
+from kg.shacl import prebinding, shape_model
+from kg.shacl.compiler import Compiler, Focus, Query, Values
+from kg.shacl.components import SHAPES_GRAPH
+from kg.shacl.data_graph import Data
+from kg.shacl.literals import has_datatype
+from kg.shacl.messages import fill_in, main_text, sentence
+from kg.shacl.property_paths import Path
+from kg.shacl.report import Violation
+from kg.shacl.shape_model import Constraint, Shape, ShapeNode, Targets
+from kg.sparql.terms import quote
+from kg.store.protocol import Term
+
+Row = tuple[Term, ...]
+
+KEPT_ROWS: Final = 1000
+"""Rows that are kept of a query that was asked ahead; one that has more is asked again when they are wanted."""
+_THREADS: Final = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
+
+
+def ask_ahead(queries: Sequence[Query], rows: Callable[[str], Iterator[Row]]) -> Mapping[str, Sequence[Row]]:
+    """Return all rows of each query by its text, but for queries that have many; `rows` asks one.
+
+    Most queries over sound data have none, and looking for them is all that takes time.
+    """
+    if _THREADS == 1:
+        return {}
+
+    def found(query: Query) -> Sequence[Row] | None:
+        if query.probe and not any(True for _ in rows(query.probe)):
+            return ()
+        first = list(islice(rows(query.text), KEPT_ROWS + 1))
+        return first if len(first) <= KEPT_ROWS else None
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        answers = zip(queries, threads.map(found, queries), strict=True)
+        return {query.text: answer for query, answer in answers if answer is not None}
+
+
+_MANY: Final = 100_000
+"""Targets that are counted at most, to choose between two ways of looking for what is wrong."""
+_STEP: Final = 4
+"""How many times as long it takes to go from a target to its values as to look at a value."""
+_SAMPLE: Final = 5_000
+"""Values that are counted to see whether they are mostly the same ones; of fewer, each is looked at."""
+
+Queries = dict[tuple[ShapeNode, Focus, bool], list[Query]]
+"""What was compiled for a shape and its focus nodes, where literals are encoded and where they are not."""
+
+Found = Mapping[Term, list[Violation]]
+"""The results by the focus node that they are about."""
+
+
+class Engine:
+    """The shapes of one suite over one set of data.
+
+    `shapes_graph`: what ``$shapesGraph`` holds, where a query speaks of it. `queries` keeps what was compiled for the
+    next candidate of the same suite: nothing in a query is of the data, where no class has another one below it.
+    `among`: the only focus nodes that are looked at; none of them a blank node. `details`: whether results say what a
+    shape found that they refer to by ``sh:node``.
+    """
+
+    def __init__(
+        self,
+        shapes: Mapping[ShapeNode, Shape],
+        data: Data,
+        shapes_graph: Iterable[Quad | Triple] = (),
+        queries: Queries | None = None,
+        *,
+        among: Collection[NamedNode | Literal] | None = None,
+        details: bool = True,
+    ) -> None:
+        self._shapes, self._data, self._among, self._details = shapes, data, among, details
+        for node in among or ():
+            data.term(node)
+        for shape in shapes.values():
+            for node in shape.targets.nodes:
+                data.term(node)  # known before it is asked whether there are encoded literals
+        names = {name for shape in shapes.values() for name in _classes(shape)}
+        self._subclasses = subclasses = {name: data.subclasses(name) for name in names}
+        repeats = data.may_repeat
+        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans, repeats, self._few_values)
+        lasting = data.as_written and among is None and all(len(below) == 1 for below in subclasses.values())
+        self._queries: Queries = queries if queries is not None and lasting else {}
+        self._encoded = data.encodes
+        self._plain = Compiler(subclasses, lambda term: term, repeats=repeats)
+        self._counted: dict[Targets, int] = {}
+        self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
+        self._few: dict[NamedNode, bool] = {}
+        self._aimed: dict[Targets, Targets | None] = {}
+        self._typed: dict[Term, list[Term]] | None = None
+        self._asked_about: Targets | None = None
+        self._known: dict[tuple[ShapeNode, Focus], Found] = {}
+        self._failed: dict[tuple[ShapeNode, Focus], set[Term]] = {}
+        self._answers: Mapping[str, Sequence[Row]] = {}
+        if any(asks_for_shapes(shape) for shape in shapes.values()):
+            data.add_shapes(shapes_graph)
+
+    def ask_ahead(self, nodes: Iterable[ShapeNode]) -> None:
+        """Ask what can be asked at once about the targets of shapes whose results will be wanted."""
+        if self._data.is_small or self._among is not None:
+            return
+        queries: list[Query] = []
+        for node in nodes:
+            if (targets := self._aim(self._shapes[node].targets)) is not None:
+                queries += self._direct(self._shapes[node], targets)
+        self._answers = ask_ahead(queries, self._rows)
+
+    def _direct(self, shape: Shape, targets: Targets) -> Iterator[Query]:
+        """Yield the queries of a shape and of its property shapes."""
+        if not shape.deactivated:
+            yield from self._queries_of(shape, targets)
+            if shape.path is None:
+                for constraint in shape.constraints:
+                    if isinstance(constraint, shape_model.Property):
+                        yield from self._direct(self._shapes[constraint.shape], targets)
+
+    def _scans(self, targets: Targets, predicate: NamedNode) -> bool:
+        """Return whether all that has `predicate` is soon looked through, beside all targets.
+
+        A candidate is all of one kind. In a store, one predicate may be everywhere and the targets few.
+        """
+        if self._data.as_written:
+            return True
+        known = self._scanned.get((targets, predicate))
+        if known is None:
+            several = self._counted.get(targets)
+            if several is None:
+                several = self._counted[targets] = self._data.count(self._compiler.nodes(targets), _MANY)
+            steps = f"SELECT ?this WHERE {{ ?this {quote(predicate)} ?value }}"
+            known = several * _STEP > 0 and self._data.count(steps, several * _STEP) < several * _STEP
+            self._scanned[targets, predicate] = known
+        return known
+
+    def _few_values(self, predicate: NamedNode) -> bool:
+        """Return whether most of what has `predicate` has the same few values, by what some of it has."""
+        if self._data.is_small:
+            return False
+        known = self._few.get(predicate)
+        if known is None:
+            some = f"SELECT ?value WHERE {{ ?this {quote(predicate)} ?value }} LIMIT {_SAMPLE}"
+            [row] = self._rows(
+                f"SELECT (COUNT(*) AS ?all) (COUNT(DISTINCT ?value) AS ?values) WHERE {{ {{ {some} }} }}"
+            )
+            found, values = (int(each.value) for each in row)  # type: ignore[union-attr]  # numbers
+            known = self._few[predicate] = found == _SAMPLE and values * _STEP < found
+        return known
+
+    def results(self, node: ShapeNode) -> Iterator[tuple[Term, Violation]]:
+        """Yield what the shape `node` finds, each result with the target that led to it."""
+        targets = self._aim(self._shapes[node].targets)
+        if targets is None:
+            return
+        if targets != self._asked_about:
+            self._asked_about = targets
+            self._known.clear()
+            self._failed.clear()
+        yield from self._stream(node, targets)
+
+    def _aim(self, targets: Targets) -> Targets | None:
+        """Return the targets that are looked at: None, if there are none."""
+        if targets not in self._aimed:
+            kept = targets if self._among is None else Targets(tuple(self._among_targets(targets, self._among)))
+            some = kept and any(True for _ in self._rows(self._compiler.nodes(kept) + " LIMIT 1"))
+            self._aimed[targets] = kept if some else None
+        return self._aimed[targets]
+
+    def _among_targets(self, targets: Targets, among: Collection[NamedNode | Literal]) -> Iterator[NamedNode | Literal]:
+        listed = set(targets.nodes).intersection(among)
+        yield from tuple(listed)
+        by_property = Targets(subjects_of=targets.subjects_of, objects_of=targets.objects_of)
+        found: Iterable[Term] = self._instances(targets.classes) if among and targets.classes else ()
+        if among and by_property:
+            found = [
+                *found,
+                *(self._data.original(node) for [node] in self._rows(self._compiler.among(by_property, among))),
+            ]
+        for term in found:
+            if isinstance(term, NamedNode | Literal) and term not in listed:
+                listed.add(term)  # two that are written differently may be one to the engine
+                yield term
+
+    def _instances(self, classes: Iterable[NamedNode]) -> list[Term]:
+        """Return those of the focus nodes that are looked at which are of one of `classes`: all are asked once."""
+        if self._typed is None:
+            self._typed = defaultdict(list)
+            for node, kind in self._rows(self._compiler.types(self._among or ())):
+                self._typed[kind].append(node)
+        below = {each for name in classes for each in self._subclasses[name]}
+        return [node for each in below for node in self._typed.get(each, ())]
+
+    def _stream(self, node: ShapeNode, focus: Focus) -> Iterator[tuple[Term, Violation]]:
+        """Yield the results about each of the focus nodes that does not conform to the shape `node`."""
+        shape = self._shapes[node]
+        if shape.deactivated:
+            return
+        for result in self._own(shape, focus):
+            if result.focus is not None:
+                yield result.focus, result
+        for constraint in shape.constraints:
+            if not isinstance(constraint, shape_model.Property):
+                continue
+            if shape.path is None:
+                yield from self._stream(constraint.shape, focus)
+                continue
+            inner = self._found(constraint.shape, self._below(focus, shape))
+            for this, value in self._pairs(focus, shape.path, inner):
+                yield from ((this, result) for result in inner[value])
+
+    def _found(self, node: ShapeNode, focus: Focus) -> Found:
+        """Return the results by the focus node that does not conform to the shape `node`."""
+        known = self._known.get((node, focus))
+        if known is None:
+            by_node: dict[Term, list[Violation]] = defaultdict(list)
+            for this, result in self._stream(node, focus):
+                by_node[this].append(result)
+            known = self._known[node, focus] = by_node
+        return known
+
+    def _failing(self, node: ShapeNode, focus: Focus) -> Collection[Term]:
+        """Return the focus nodes that do not conform to the shape `node`."""
+        if (known := self._known.get((node, focus))) is not None:
+            return known.keys()
+        failed = self._failed.get((node, focus))
+        if failed is None:
+            failed = self._failed[node, focus] = {this for this, _ in self._stream(node, focus)}
+        return failed
+
+    def _own(self, shape: Shape, focus: Focus) -> Iterator[Violation]:
+        """Yield the results of the constraints of a shape, but for those of its property shapes."""
+        for query in self._queries_of(shape, focus):
+            yield from self._queried(shape, query)
+        for constraint in shape.constraints:
+            match constraint:
+                case shape_model.Node(_, inner):
+                    below = self._below(focus, shape)
+                    found = self._found(inner, below) if self._details else {}
+                    for this, value in self._pairs(focus, shape.path, found or self._failing(inner, below)):
+                        yield _result(shape, constraint, this, value, details=tuple(found.get(value, ())))
+                case shape_model.Combined():
+                    yield from self._combined(shape, focus, constraint)
+                case shape_model.Qualified():
+                    yield from self._qualified(shape, focus, constraint)
+                case shape_model.SparqlConstraint():
+                    yield from self._asked(shape, focus, constraint)
+
+    def _queries_of(self, shape: Shape, focus: Focus) -> list[Query]:
+        key = (shape.node, focus, self._encoded)
+        queries = self._queries.get(key)
+        if queries is None:
+            queries = self._queries[key] = self._compiler.queries(shape.constraints, focus, shape.path)
+        return queries
+
+    def _below(self, focus: Focus, shape: Shape) -> Focus:
+        return focus if shape.path is None else Values(focus, shape.path)
+
+    def _pairs(
+        self, focus: Focus, path: Path | None, among: Collection[Term] | None = None
+    ) -> Iterator[tuple[Term, Term]]:
+        """Yield each focus node with each of its values; only with those `among` some, if they are given."""
+        if among is not None and path is None:
+            yield from ((node, node) for node in among)
+        elif among is None or among:
+            original = self._data.original
+            for row in self._rows(self._compiler.pairs(focus, path)):
+                this, value = original(row[0]), original(row[1])
+                if among is None or value in among:
+                    yield this, value
+
+    def _rows(self, query: str) -> Iterator[Row]:
+        return (tuple(row) for row in self._data.rows(query))
+
+    def _queried(self, shape: Shape, query: Query) -> Iterator[Violation]:
+        original = self._data.original
+        several = len(query.constraints) > 1
+        rows: Iterable[Row] | None = self._answers.get(query.text)
+        if rows is None:
+            if query.probe and not any(True for _ in self._rows(query.probe)):
+                return
+            rows = self._rows(query.text)
+        for cells in rows:
+            this, value = original(cells[0]), original(cells[1]) if query.has_value else None
+            path = cells[2] if query.has_path else None
+            for at, constraint in enumerate(query.constraints):
+                if several and cells[2 + at].value != "true":  # type: ignore[union-attr]  # a boolean
+                    continue
+                match constraint:
+                    case shape_model.Datatype(_, name) if value is not None:
+                        if not has_datatype(value, name, as_written=self._data.as_written):
+                            yield _result(shape, constraint, this, value)
+                    case shape_model.UniqueLang() if value is not None:
+                        yield _result(shape, constraint, this, detail=str(value.value))  # type: ignore[union-attr]
+                    case shape_model.Closed() if isinstance(path, NamedNode):
+                        yield _result(shape, constraint, this, value, path)
+                    case _:
+                        yield _result(shape, constraint, this, value)
+
+    def _combined(self, shape: Shape, focus: Focus, constraint: shape_model.Combined) -> Iterator[Violation]:
+        below = self._below(focus, shape)
+        failing = [self._failing(node, below) for node in constraint.shapes]
+        pairs: Iterable[tuple[Term, Term]]
+        match constraint.operator:
+            case "and":
+                pairs = self._pairs(focus, shape.path, set().union(*failing))
+            case "or" if failing:
+                pairs = self._pairs(focus, shape.path, set.intersection(*map(set, failing)))
+            case _:
+                wanted = 0 if constraint.operator == "not" else 1
+                pairs = (
+                    (this, value)
+                    for this, value in self._pairs(focus, shape.path)
+                    if sum(value not in nodes for nodes in failing) != wanted
+                )
+        for this, value in pairs:
+            yield _result(shape, constraint, this, value)
+
+    def _qualified(self, shape: Shape, focus: Focus, constraint: shape_model.Qualified) -> Iterator[Violation]:
+        below = self._below(focus, shape)
+        failing = self._failing(constraint.shape, below)
+        siblings = [self._failing(node, below) for node in constraint.siblings]
+        counts = Counter(
+            this
+            for this, value in self._pairs(focus, shape.path)
+            if value not in failing and all(value in nodes for nodes in siblings)
+        )
+        if constraint.most is not None:
+            for this, count in counts.items():
+                if count > constraint.most:
+                    yield _result(shape, constraint, this)
+        elif constraint.least is not None:
+            for row in self._rows(self._compiler.nodes(focus)):
+                this = self._data.original(row[0])
+                if counts[this] < constraint.least:
+                    yield _result(shape, constraint, this)
+
+    def _asked(self, shape: Shape, focus: Focus, constraint: shape_model.SparqlConstraint) -> Iterator[Violation]:
+        if constraint.ask:
+            prebound = ("this", "value")
+            pattern = self._plain.values(focus, shape.path)
+            query = prebinding.as_select(constraint.query, prebound)
+        else:
+            prebound, query = ("this",), prebinding.distinct(constraint.query)  # type: ignore[assignment]
+            pattern = self._plain.focus(focus)
+        binding = pattern
+        if constraint.ask or not self._plain.is_plain(focus):
+            binding = f"{{ SELECT DISTINCT {' '.join(f'?{name}' for name in prebound)} WHERE {{ {pattern} }} }}"
+        text = prebinding.inject(query, prebound, binding)
+        if text is None:
+            raise InvalidInputError("the focus nodes cannot be bound in a graph of the query")
+        try:
+            rows = self._data.rows(text, plain=True, once=prebinding.adds_up(constraint.query))
+        except SyntaxError as error:
+            raise InvalidInputError(
+                f"the query of {shape.node} cannot be asked about several nodes: {error}"
+            ) from error
+        names = [variable.value for variable in rows.variables]
+        found = (dict(zip(names, row, strict=True)) for row in rows)
+        if constraint.ask:
+            yield from self._denied(shape, focus, constraint, found)
+            return
+        for each in found:
+            yield self._selected(shape, constraint, each)
+
+    def _denied(
+        self, shape: Shape, focus: Focus, constraint: shape_model.SparqlConstraint, found: Iterable[Mapping[str, Term]]
+    ) -> Iterator[Violation]:
+        sound = {(row["this"], row["value"]) for row in found}
+        pairs = self._plain.pairs(focus, shape.path)
+        for this, value in self._data.rows(pairs, plain=True):
+            if (this, value) not in sound:
+                yield self._selected(shape, constraint, {"this": this, "value": value})
+
+    def _selected(self, shape: Shape, constraint: shape_model.SparqlConstraint, row: Mapping[str, Term]) -> Violation:
+        said = {name: self._data.original(term, plain=True) for name, term in row.items() if term is not None}
+        failure = said.get("failure")
+        if isinstance(failure, Literal) and failure.value == "true":
+            raise InvalidInputError(
+                f"the query of the shape {shape.node} reports a failure (?failure) at {said['this']}"
+            )
+        path = said.get("path")
+        value = said.get("value", said["this"] if shape.path is None else None)
+        messages = tuple(
+            fill_in(message, {**constraint.parameters, **said}) for message in constraint.messages or shape.messages
+        )
+        own = said.get("message")
+        if isinstance(own, Literal):
+            messages = (own,)
+        return _result(
+            shape,
+            constraint,
+            said["this"],
+            value,
+            path if isinstance(path, NamedNode) else None,
+            messages=messages,
+            source=constraint.source,
+        )
+
+
+def _result(
+    shape: Shape,
+    constraint: Constraint,
+    this: Term,
+    value: Term | None = None,
+    path: NamedNode | None = None,
+    *,
+    messages: tuple[Literal, ...] = (),
+    source: NamedNode | BlankNode | None = None,
+    details: tuple[Violation, ...] = (),
+    detail: str = "",
+) -> Violation:
+    messages = messages or shape.messages or (Literal(sentence(constraint, detail), language="en"),)
+    return Violation(
+        focus=this,
+        message=main_text(messages),
+        severity=shape.severity,
+        path=path if path is not None else shape.path,
+        value=value,
+        shape=shape.node,
+        component=constraint.component,
+        messages=messages,
+        source_constraint=source,
+        details=details,
+    )
+
+
+def _classes(shape: Shape) -> Iterator[NamedNode]:
+    yield from shape.targets.classes
+    for constraint in shape.constraints:
+        if isinstance(constraint, shape_model.ClassOf):
+            yield constraint.name
+
+
+def asks_for_shapes(shape: Shape) -> bool:
+    """Return whether a query of `shape` looks at the shapes graph."""
+    return any(
+        isinstance(constraint, shape_model.SparqlConstraint) and SHAPES_GRAPH.value in constraint.query
+        for constraint in shape.constraints
+    )

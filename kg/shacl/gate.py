@@ -1,0 +1,192 @@
+"""The gate of every load: candidate graphs in, violations per graph out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Store
+
+from kg.shacl.incremental import touched_since
+from kg.shacl.report import Violation
+from kg.shacl.shapes import Shapes
+from kg.store.protocol import Term
+from kg.vocabulary import BASE, RDF, SH, SOURCED, XSD
+
+BATCH_QUADS: Final = 60_000
+"""Quads that are validated together: enough to share the fixed cost of a call, few enough for memory."""
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A graph with what has to be known of it: gathered in one pass, since each look at a quad makes its terms anew."""
+
+    graph: NamedNode
+    quads: Sequence[Quad]
+    subjects: set[Term] = field(default_factory=set)
+    objects: set[Term] = field(default_factory=set)
+    """What it names without describing it; literals are left out."""
+    unchecked: set[Term] = field(default_factory=set)
+    """The subjects that no shape looks at, by what they are."""
+    blank: set[Term] = field(default_factory=set)
+    typed: list[int] = field(default_factory=list)
+    """Where the literals stand that are no plain strings."""
+
+    @classmethod
+    def of(cls, graph: NamedNode, quads: Sequence[Quad], shapes: Shapes) -> _Candidate:
+        found = cls(graph, quads)
+        checked: set[Term] = set()
+        kind, targets, predicates, string = RDF.type, shapes.targets, tuple(shapes.target_predicates), XSD.string
+        last = None
+        for position, (subject, predicate, value, _) in enumerate(quads):
+            if subject != last:  # what is said of one thing mostly stands together
+                found.subjects.add(subject)
+                last = subject
+            if type(value) is not Literal:
+                found.objects.add(value)
+                if predicate == kind and value in targets:
+                    checked.add(subject)
+            elif value.datatype != string:
+                found.typed.append(position)
+            if predicate in predicates:
+                checked.add(subject)
+        found.blank = {term for term in found.subjects | found.objects if isinstance(term, BlankNode)}
+        found.objects -= found.subjects
+        found.unchecked = found.subjects - checked - found.blank
+        return found
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Graphs that can be validated as one, since none says anything of what another says or names."""
+
+    candidates: list[_Candidate] = field(default_factory=list)
+    subjects: set[Term] = field(default_factory=set)
+    objects: set[Term] = field(default_factory=set)
+    quads: int = 0
+
+    def takes(self, candidate: _Candidate) -> bool:
+        if self.candidates and self.quads + len(candidate.quads) > BATCH_QUADS:
+            return False
+        return (
+            self.subjects.isdisjoint(candidate.subjects)
+            and self.objects.isdisjoint(candidate.subjects)
+            and self.subjects.isdisjoint(candidate.objects)
+        )
+
+    def add(self, candidate: _Candidate) -> None:
+        self.candidates.append(candidate)
+        self.subjects |= candidate.subjects
+        self.objects |= candidate.objects
+        self.quads += len(candidate.quads)
+
+
+class RecordGate:
+    """Checks candidate graphs against record shapes before they are committed.
+
+    Graphs are validated many at a time, with the same result as each alone: what two graphs both speak of is never
+    validated together, so a record that breaks the shapes does not taint another.
+    """
+
+    def __init__(self, shapes: Shapes | None = None) -> None:
+        self.shapes = shapes or Shapes.load()
+
+    def check(self, candidates: Mapping[NamedNode, Sequence[Quad]]) -> dict[NamedNode, list[Violation]]:
+        """Return what is wrong with each graph that is not perfect; `Violation.blocks` tells errors from warnings."""
+        found: dict[NamedNode, list[Violation]] = {}
+        gathered = [_Candidate.of(graph, quads, self.shapes) for graph, quads in candidates.items()]
+        for batch in _batches(gathered):
+            for graph, violations in self._check_batch(batch).items():
+                found.setdefault(graph, []).extend(violations)
+        for candidate in gathered:
+            if strays := list(_strays(candidate)):
+                found.setdefault(candidate.graph, []).extend(strays)
+        for violations in found.values():
+            violations.sort(key=lambda violation: (not violation.blocks, str(violation.focus), violation.message))
+        return found
+
+    def _check_batch(self, batch: Sequence[_Candidate]) -> dict[NamedNode, list[Violation]]:
+        results = self.shapes.check_apart((each.quads, each.typed) for each in batch)
+        if not results:
+            return {}
+        home: dict[Term, NamedNode] = {subject: each.graph for each in batch for subject in each.subjects}
+        if len(batch) > 1 and any(result.focus not in home for result in results):
+            # A node that no graph describes was checked. Only one graph at a time shows whose fault it is.
+            return {graph: found for each in batch for graph, found in self._check_batch([each]).items()}
+        found: dict[NamedNode, list[Violation]] = defaultdict(list)
+        for result in results:
+            graph = home.get(result.focus) if result.focus is not None else None
+            graph = graph or batch[0].graph
+            found[graph].append(replace(result, graph=graph))
+        return found
+
+
+def _strays(candidate: _Candidate) -> Iterator[Violation]:
+    """Yield what no shape would look at, and blank nodes, which a graph here never has."""
+    for subject in candidate.unchecked:
+        yield Violation(
+            focus=subject,
+            message="No shape checks this node: it has no type (rdf:type) that a record of this source may have.",
+            component=SH.ClassConstraintComponent,
+            path=RDF.type,
+            graph=candidate.graph,
+        )
+    for node in candidate.blank:
+        yield Violation(
+            focus=node,
+            message="A graph here has no blank nodes: give it an identifier made from its content.",
+            component=SH.NodeKindConstraintComponent,
+            graph=candidate.graph,
+        )
+
+
+def _batches(candidates: Sequence[_Candidate]) -> Iterator[Sequence[_Candidate]]:
+    open_batches: list[_Batch] = []
+    for candidate in candidates:
+        batch = next((batch for batch in open_batches if batch.takes(candidate)), None)
+        if batch is None:
+            batch = _Batch()
+            open_batches.append(batch)
+        batch.add(candidate)
+        if batch.quads >= BATCH_QUADS:
+            open_batches.remove(batch)
+            yield batch.candidates
+    yield from (batch.candidates for batch in open_batches)
+
+
+SOURCE_GRAPHS: Final = (SOURCED, BASE + "graph/ref/")
+"""Where the records stand that record shapes are for."""
+
+
+def record_graphs(store: Store, since: int | None = None) -> list[NamedNode]:
+    """Return the names of the graphs of records, in order; graphs of other kinds are passed over.
+
+    `since`: only those that commits after this generation touched and that are still there.
+
+    Raises InvalidInputError for a generation that does not exist.
+    """
+    names = store.named_graphs() if since is None else filter(store.contains_named_graph, touched_since(store, since))
+    found = [name for name in names if isinstance(name, NamedNode) and name.value.startswith(SOURCE_GRAPHS)]
+    return sorted(found, key=lambda name: name.value)
+
+
+def record_results(store: Store, graphs: Iterable[NamedNode], gate: RecordGate) -> Iterator[Violation]:
+    """Check each of `graphs` by itself, some at a time, and yield the results in their order."""
+    batch: dict[NamedNode, list[Quad]] = {}
+    size = 0
+    for name in graphs:
+        batch[name] = list(store.quads_for_pattern(None, None, None, name))
+        size += len(batch[name])
+        if size >= BATCH_QUADS:
+            yield from _checked(batch, gate)
+            batch.clear()
+            size = 0
+    yield from _checked(batch, gate)
+
+
+def _checked(batch: dict[NamedNode, list[Quad]], gate: RecordGate) -> Iterator[Violation]:
+    results = gate.check(batch)
+    for name in batch:
+        yield from results.get(name, ())

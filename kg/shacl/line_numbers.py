@@ -1,0 +1,329 @@
+"""At which line of an RDF file a node is described, or a triple stands.
+
+The parser tells no positions, so the text is read a second time: N-Triples and N-Quads line by line, Turtle and TriG
+token by token. What is not understood for certain has no line, since a wrong line is worse than none: a file that holds
+anything but plain Turtle 1.1, one that is too long, and blank nodes, whose labels the parser makes up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
+
+from kg.shacl.report import Violation
+from kg.shacl.sarif import Location
+from kg.sparql.lexer import Token, tokens
+from kg.store.protocol import Term
+from kg.vocabulary import RDF, XSD
+
+MAX_TURTLE_BYTES: Final = 8 << 20
+"""Longer Turtle and TriG is not read a second time: at some 3 MB a second it would take longer than to validate it."""
+
+_FILES: Final = 4
+"""Files whose lines are kept."""
+
+MAX_DEPTH: Final = 100
+"""How deep brackets stand in each other at most."""
+
+Placed = tuple[str, int]
+"""A subject or a whole triple, as N-Triples writes it, and a line where it stands."""
+
+_STATEMENT: Final = re.compile(
+    r"[ \t]*(<[^<>\s]*>)[ \t]*(?:(<[^<>\s]*>)[ \t]*"
+    r"(<[^<>\s]*>|\"[^\"\\]*(?:\\.[^\"\\]*)*\"(@[A-Za-z0-9\-]+|\^\^<[^<>\s]*>)?))?"
+)
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_CHARACTERS: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+
+
+_LOCAL_ESCAPE: Final = re.compile(r"\\(?=.)")
+_END: Final = (Token("other", "", 0), 0)
+
+
+class Lines:
+    """The lines of the files that results are about; each file is read when the first result asks."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _Index | None] = OrderedDict()
+
+    def locate(self, violation: Violation) -> Location | None:
+        """Return the file that was checked, and the line of the triple or of the node where that is certain."""
+        if violation.source is None:
+            return None
+        if isinstance(violation.focus, NamedNode) and (index := self._index(violation.source)) is not None:
+            return Location(violation.source, index.line(violation.focus, violation.path, violation.value))
+        return Location(violation.source)
+
+    def _index(self, source: str) -> _Index | None:
+        if source not in self._known:
+            self._known[source] = _Index.of(Path(source))
+            if len(self._known) > _FILES:
+                self._known.popitem(last=False)
+        self._known.move_to_end(source)
+        return self._known[source]
+
+
+class _Index:
+    """From what stands in a file to its first line: by hash, in arrays, since a file may have millions of subjects."""
+
+    def __init__(self, placed: Iterator[Placed]) -> None:
+        import numpy as np  # which takes long, and most reports name no file that has lines
+
+        first: dict[int, int] = {}
+        for what, line in placed:
+            first.setdefault(hash(what), line)
+        self._hashes = np.fromiter(first.keys(), dtype=np.int64, count=len(first))
+        lines = np.fromiter(first.values(), dtype=np.int32, count=len(first))
+        order = np.argsort(self._hashes)
+        self._hashes, self._lines = self._hashes[order], lines[order]
+
+    @classmethod
+    def of(cls, path: Path) -> _Index | None:
+        """Read a file; None where its lines cannot be told."""
+        ending = path.suffix.lower()
+        try:
+            if ending in (".nt", ".nq"):
+                with path.open("rb") as file:
+                    return cls(_lines(file))
+            if ending in (".ttl", ".trig") and path.stat().st_size <= MAX_TURTLE_BYTES:
+                text = path.read_bytes().decode("utf-8-sig")
+                return cls(_Turtle(text, path.absolute().as_uri(), graphs=ending == ".trig").placed())
+        except (OSError, ValueError):
+            return None
+        return None
+
+    def line(self, focus: NamedNode, path: object, value: Term | None) -> int | None:
+        """Return the line of the triple, if there is one, or else of the first statement about `focus`."""
+        found = None
+        if isinstance(path, NamedNode) and value is not None and not isinstance(value, BlankNode):
+            found = self._first(f"{focus} {path} {value}")
+        return self._first(str(focus)) if found is None else found
+
+    def _first(self, key: str) -> int | None:
+        wanted = hash(key)
+        at = int(self._hashes.searchsorted(wanted))
+        return int(self._lines[at]) if at < len(self._hashes) and int(self._hashes[at]) == wanted else None
+
+
+def _lines(file: Iterable[bytes]) -> Iterator[Placed]:
+    """Read N-Triples or N-Quads: a statement a line (https://www.w3.org/TR/n-triples/#sec-grammar)."""
+    for number, line in enumerate(file, 1):
+        found = _STATEMENT.match(line.decode("utf-8"))
+        if found is None:
+            continue
+        subject, predicate, value, suffix = found.groups()
+        subject = _unescaped(subject)
+        yield subject, number
+        if value is not None:
+            yield f"{subject} {_unescaped(predicate)} {_written(value, suffix or '')}", number
+
+
+def _written(value: str, suffix: str) -> str:
+    """Return an object of N-Triples as the engine writes it."""
+    if value[0] == "<":
+        return _unescaped(value)
+    text = value.removesuffix(suffix)
+    if "\\" in text:
+        text = str(Literal(_unescaped(text[1:-1])))
+    return text + (suffix.lower() if suffix.startswith("@") else _unescaped(suffix))
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    return chr(int(code, 16)) if code else _CHARACTERS.get(match[3], match[3])
+
+
+class _Turtle:
+    """Reads Turtle 1.1, or TriG where it has `graphs`. Raises ValueError for anything else.
+
+    https://www.w3.org/TR/turtle/#sec-grammar and https://www.w3.org/TR/trig/#sec-grammar
+    """
+
+    def __init__(self, text: str, base: str, *, graphs: bool) -> None:
+        self._rest = _without_space(text)
+        self._graphs, self._base = graphs, base
+        self._prefixes: dict[str, str] = {}
+        self._resolved: dict[tuple[str, str], str] = {}
+        self._token, self._line = next(self._rest, _END)
+        self._found: list[Placed] = []
+
+    def placed(self) -> Iterator[Placed]:
+        """Yield what stands where, in the order of the text."""
+        while self._token.text:
+            self._statement()
+            yield from self._found
+            self._found.clear()
+
+    def _next(self) -> Token:
+        """Return the token that is at hand, and take the one after it."""
+        token = self._token
+        self._token, self._line = next(self._rest, _END)
+        return token
+
+    def _is(self, text: str) -> bool:
+        return self._token.text == text and self._token.kind == "punctuation"
+
+    def _take(self, text: str) -> None:
+        if not self._is(text):
+            raise ValueError(f"{self._token.text!r} where {text!r} is expected")
+        self._next()
+
+    def _statement(self) -> None:
+        kind, text = self._token.kind, self._token.text
+        directive = text.lower() if kind == "word" or text in ("@prefix", "@base") else ""
+        if directive in ("@prefix", "prefix", "@base", "base"):
+            self._next()
+            prefix = self._next().text if directive.endswith("prefix") else None
+            iri = self._iri(self._next())[1:-1]
+            if prefix is None:
+                self._base = iri
+            elif prefix.endswith(":"):
+                self._prefixes[prefix[:-1]] = iri
+            else:
+                raise ValueError(f"the prefix {prefix!r} has no colon")
+            if directive.startswith("@"):
+                self._take(".")
+        elif self._graphs and directive == "graph":
+            self._next()
+            self._subject()
+            self._block()
+        elif self._graphs and self._is("{"):
+            self._block()
+        else:
+            self._triples(".", block=self._graphs)
+
+    def _block(self) -> None:
+        self._take("{")
+        while not self._is("}"):
+            self._triples("}")
+        self._next()
+
+    def _triples(self, end: str, *, block: bool = False) -> None:
+        """Read what is said of one subject, up to a full stop; the last of a block ends with the block too."""
+        line, alone = self._line, self._is("[")
+        subject, described = self._subject()
+        if block and self._is("{"):
+            self._block()
+            return
+        if subject:
+            self._found.append((subject, line))
+        if not (alone and described and (self._is(".") or self._is(end))):
+            self._predicates(subject, 0)
+        if not self._is(end) or end == ".":
+            self._take(".")
+
+    def _subject(self) -> tuple[str, bool]:
+        """Return the subject that is at hand, "" for one without a name, and whether its brackets say something."""
+        if self._is("[") or self._is("("):
+            nil = self._is("(")
+            described = self._nested(0)
+            return str(RDF.nil) if nil and not described else "", described
+        token = self._next()
+        return ("", False) if token.kind == "blank" else (self._iri(token), False)
+
+    def _predicates(self, subject: str, depth: int) -> None:
+        while True:
+            token = self._next()
+            predicate = str(RDF.type) if token.kind == "word" and token.text == "a" else self._iri(token)
+            self._object(subject, predicate, depth)
+            while self._is(","):
+                self._next()
+                self._object(subject, predicate, depth)
+            if not self._is(";"):
+                return
+            while self._is(";"):
+                self._next()
+            if self._token.kind == "punctuation":
+                return
+
+    def _object(self, subject: str, predicate: str, depth: int) -> None:
+        line = self._line
+        value = self._value(depth)
+        if subject and value:
+            self._found.append((f"{subject} {predicate} {value}", line))
+
+    def _value(self, depth: int) -> str:
+        """Return the object that is at hand; "" for one without a name."""
+        if self._is("[") or self._is("("):
+            nil = self._is("(")
+            return str(RDF.nil) if not self._nested(depth) and nil else ""
+        token = self._next()
+        match token.kind:
+            case "blank":
+                return ""
+            case "iri" | "name":
+                return self._iri(token)
+            case "string":
+                return str(self._string(token.text))
+            case "word" if token.text in ("true", "false"):
+                return str(Literal(token.text, datatype=XSD.boolean))
+        sign = token.text if token.text in ("+", "-") else ""
+        number = self._next() if sign else token
+        if number.kind != "number":
+            raise ValueError(f"{number.text!r} where an object is expected")
+        kind = XSD.double if "e" in number.text.lower() else XSD.decimal if "." in number.text else XSD.integer
+        return str(Literal(sign + number.text, datatype=kind))
+
+    def _string(self, quoted: str) -> Literal:
+        marks = 3 if quoted.startswith(('"""', "'''")) else 1
+        text = _unescaped(quoted[marks:-marks])
+        if self._token.kind == "language":
+            return Literal(text, language=self._next().text[1:].lower())
+        if self._is("^^"):
+            self._next()
+            return Literal(text, datatype=NamedNode(self._iri(self._next())[1:-1]))
+        return Literal(text)
+
+    def _nested(self, depth: int) -> bool:
+        """Read brackets and what is in them, said of nodes without names; return whether that is something."""
+        if depth >= MAX_DEPTH:
+            raise ValueError(f"brackets stand more than {MAX_DEPTH} deep in each other")
+        end = "]" if self._next().text == "[" else ")"
+        empty = self._is(end)
+        if not empty and end == "]":
+            self._predicates("", depth + 1)
+        while end == ")" and not self._is(end):
+            self._value(depth + 1)
+        self._take(end)
+        return not empty
+
+    def _iri(self, token: Token) -> str:
+        """Return an IRI or a prefixed name as N-Triples writes it."""
+        if token.kind == "iri":
+            iri = _unescaped(token.text[1:-1])
+            return f"<{iri}>" if _ABSOLUTE.match(iri) else self._absolute(iri)
+        prefix, _, local = token.text.partition(":")
+        if token.kind != "name" or prefix not in self._prefixes:
+            raise ValueError(f"{token.text!r} where an IRI is expected")
+        return f"<{self._prefixes[prefix]}{_LOCAL_ESCAPE.sub('', local)}>"
+
+    def _absolute(self, iri: str) -> str:
+        known = self._resolved.get((self._base, iri))
+        if known is None:
+            statement = f"<{iri}> <x:x> <x:x> .".encode()
+            try:
+                [quad] = parse(statement, format=RdfFormat.TURTLE, base_iri=self._base)
+            except SyntaxError as error:
+                raise ValueError(f"<{iri}> is no IRI: {error.msg}") from error
+            known = self._resolved[self._base, iri] = str(quad.subject)
+        return known
+
+
+def _without_space(text: str) -> Iterator[tuple[Token, int]]:
+    """Yield the tokens of `text` that mean something, each with its line."""
+    line, at = 1, 0
+    for token in tokens(text):
+        if token.kind not in ("space", "comment"):
+            line += text.count("\n", at, token.start)
+            at = token.start
+            yield token, line

@@ -1,0 +1,238 @@
+"""Pre-bound variables: what a SPARQL constraint says of one focus node, asked about all of them at once.
+
+The standard replaces ``$this`` in the whole query, wherever it stands (https://www.w3.org/TR/shacl/#pre-binding), and
+forbids what such a replacement would change the meaning of. A query that keeps to that gives the same answers when each
+group that speaks of a pre-bound variable begins with a pattern that binds it to every focus node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from kg.shacl.property_paths import IllFormedError
+from kg.sparql.lexer import Token, tokens
+
+_FORBIDDEN: Final = frozenset({"MINUS", "VALUES", "SERVICE"})
+_SLICES: Final = frozenset({"LIMIT", "OFFSET"})
+_ADDING: Final = frozenset({"COUNT", "SUM", "AVG", "GROUP_CONCAT"})
+_LONGEST_KEPT: Final = 20_000
+"""Characters of the longest query whose tokens are kept for the next time that it is asked."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """One pair of braces. `speaks`: of a pre-bound variable, outside inner braces; `computes`: so in an expression."""
+
+    start: int
+    kind: str
+    above: _Group | None
+    speaks: bool = False
+    computes: bool = False
+    is_subselect: bool = False
+    parentheses: int = 0
+
+    def within(self, kind: str) -> bool:
+        """Return whether it stands in a group of `kind`, with no subquery between."""
+        group = self.above
+        while group is not None and group.kind != "body":
+            if group.kind == kind:
+                return True
+            group = group.above
+        return False
+
+    def within_graph(self) -> bool:
+        group: _Group | None = self
+        while group is not None:
+            if group.kind == "graph":
+                return True
+            group = group.above
+        return False
+
+
+def check(query: str, prebound: Collection[str], returned: Collection[str]) -> None:
+    """Raise IllFormedError if `query` uses what a query with pre-bound variables must not.
+
+    `returned`: the pre-bound variables that each subquery returns.
+    """
+    significant = _significant(query)
+    depth = 0
+    for at, token in enumerate(significant):
+        word = token.text.upper()
+        if token.kind == "word" and word in _FORBIDDEN:
+            raise IllFormedError(f"a query with pre-bound variables has no {word}")
+        if token.kind == "word" and word == "AS" and _name(significant, at + 1) in prebound:
+            raise IllFormedError(f"a pre-bound variable is not given a value: AS {significant[at + 1].text}")
+        if token.kind == "word" and word == "SELECT" and depth:
+            missing = set(returned) - _projected(significant, at)
+            if missing:
+                raise IllFormedError(
+                    f"a subquery returns every pre-bound variable, here ${', $'.join(sorted(missing))}"
+                )
+        depth += (token.text == "{") - (token.text == "}")
+
+
+def sliced(query: str) -> bool:
+    """Return whether `query` takes a part of its solutions, which is another part for each focus node."""
+    return any(token.kind == "word" and token.text.upper() in _SLICES for token in _significant(query))
+
+
+def adds_up(query: str) -> bool:
+    """Return whether `query` counts solutions, so that it matters how often a triple stands in the data."""
+    texts = [token.text.upper() for token in _significant(query)]
+    return any(
+        text in _ADDING and texts[at + 1 : at + 2] == ["("] and texts[at + 2 : at + 3] != ["DISTINCT"]
+        for at, text in enumerate(texts)
+    )
+
+
+def leads_nowhere(query: str) -> bool:
+    """Return whether a path of `query` may lead from a node to itself, over no triple at all."""
+    return any(
+        token.kind == "punctuation"
+        and token.text in ("*", "?")
+        and (before.kind in ("iri", "name") or before.text in (")", "a"))
+        for before, token in pairwise(_significant(query))
+    )
+
+
+def fill(query: str, terms: Mapping[str, str]) -> str:
+    """Return `query` with each variable of `terms` replaced by its text, by the rules of pre-binding."""
+    parts: list[str] = []
+    all_tokens = list(tokens(query))
+    significant = [at for at, token in enumerate(all_tokens) if token.kind not in ("space", "comment")]
+    place = {at: number for number, at in enumerate(significant)}
+    projecting, depth = False, 0
+    skip: set[int] = set()
+    for at, token in enumerate(all_tokens):
+        if at in skip:
+            continue
+        if token.kind == "word" and token.text.upper() == "SELECT":
+            projecting, depth = True, 0
+        if token.text == "{":
+            projecting = False
+        depth += (token.text == "(") - (token.text == ")")
+        if token.kind == "word" and token.text.upper() == "BOUND":
+            following = significant[place[at] + 1 : place[at] + 4]
+            texts = [all_tokens[each].text for each in following]
+            if len(texts) == 3 and texts[0] == "(" and texts[2] == ")" and texts[1][1:] in terms:
+                parts.append("(true)")
+                skip.update(range(at + 1, following[2] + 1))
+                continue
+        name = token.text[1:]
+        if token.kind != "variable" or name not in terms:
+            parts.append(token.text)
+        elif projecting and depth == 0:
+            parts.append(f"({terms[name]} AS ?{name})")
+        else:
+            parts.append(f" {terms[name]} ")
+    return "".join(parts)
+
+
+def inject(query: str, prebound: Collection[str], binding: str) -> str | None:
+    """Return `query` about everything that `binding`, a pattern, binds the pre-bound variables to.
+
+    None where the focus nodes would have to be looked for in a named graph of the query.
+    """
+    places = []
+    for group in _groups(query, prebound):
+        if group.is_subselect:
+            continue
+        wanted = group.kind == "body" or (group.speaks and group.kind == "group") or group.computes
+        if not wanted or group.kind == "exists" or group.within("exists"):
+            continue
+        if group.within_graph():
+            return None
+        places.append(group.start)
+    for place in sorted(places, reverse=True):
+        query = f"{query[:place]} {binding} {query[place:]}"
+    return query
+
+
+def as_select(query: str, variables: Collection[str]) -> str:
+    """Return an ASK query as a SELECT of `variables`."""
+    ask = next(token for token in _significant(query) if token.kind == "word" and token.text.upper() == "ASK")
+    return f"{query[: ask.start]}SELECT {' '.join(f'?{name}' for name in variables)}{query[ask.end :]}"
+
+
+def distinct(query: str) -> str:
+    """Return a SELECT with no row twice."""
+    words = [token for token in _significant(query) if token.kind == "word"]
+    at = next(place for place, token in enumerate(words) if token.text.upper() == "SELECT")
+    if words[at + 1 : at + 2] and words[at + 1].text.upper() in ("DISTINCT", "REDUCED"):
+        return f"{query[: words[at].end]} DISTINCT{query[words[at + 1].end :]}"
+    return f"{query[: words[at].end]} DISTINCT{query[words[at].end :]}"
+
+
+def form(query: str) -> str:
+    """Return the first word of `query` that says what kind it is: ``SELECT``, ``ASK`` or another one."""
+    words = (token.text.upper() for token in _significant(query) if token.kind == "word")
+    return next((word for word in words if word not in ("PREFIX", "BASE")), "")
+
+
+def mentioned(query: str) -> set[str]:
+    """Return the names of the variables in `query`."""
+    return {token.text[1:] for token in _significant(query) if token.kind == "variable"}
+
+
+def _significant(query: str) -> tuple[Token, ...]:
+    return _kept(query) if len(query) <= _LONGEST_KEPT else _kept.__wrapped__(query)
+
+
+@lru_cache(maxsize=512)
+def _kept(query: str) -> tuple[Token, ...]:
+    return tuple(token for token in tokens(query) if token.kind not in ("space", "comment"))
+
+
+def _name(significant: Sequence[Token], at: int) -> str | None:
+    if at < len(significant) and significant[at].kind == "variable":
+        return significant[at].text[1:]
+    return None
+
+
+def _projected(significant: Sequence[Token], select: int) -> set[str]:
+    found, depth = set(), 0
+    for at in range(select + 1, len(significant)):
+        token = significant[at]
+        if token.text == "{":
+            break
+        depth += (token.text == "(") - (token.text == ")")
+        if token.kind == "variable" and depth == 0:
+            found.add(token.text[1:])
+    return found
+
+
+def _groups(query: str, prebound: Collection[str]) -> Iterator[_Group]:
+    significant = _significant(query)
+    group: _Group | None = None
+    selecting = False
+    for at, token in enumerate(significant):
+        word = token.text.upper() if token.kind == "word" else ""
+        before = significant[at - 1].text.upper() if at else ""
+        if word in ("SELECT", "ASK"):
+            selecting = True
+            if group is not None and before == "{":
+                group.is_subselect = True
+        elif token.text == "{":
+            kind = _kind(selecting, before, significant[at - 2].text.upper() if at > 1 else "")
+            selecting = False
+            group = _Group(token.end, kind, group)
+        elif token.text == "}" and group is not None:
+            yield group
+            group = group.above
+        elif token.text in ("(", ")") and group is not None:
+            group.parentheses += 1 if token.text == "(" else -1
+        elif token.kind == "variable" and token.text[1:] in prebound and group is not None:
+            group.speaks = True
+            group.computes |= group.parentheses > 0
+
+
+def _kind(selecting: bool, before: str, before_that: str) -> str:
+    if selecting:
+        return "body"
+    if before in ("EXISTS", "OPTIONAL"):
+        return before.lower()
+    return "graph" if before_that == "GRAPH" else "group"

@@ -1,0 +1,194 @@
+"""Validation in a process of its own, for data and shapes that come from outside.
+
+The process has a deadline, a memory limit, no sockets, and writes one file of bounded size: what `child` does in it
+may hang, eat memory or crash, and costs whoever asked an error. Few run at a time, and clients take turns.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError
+from kg.processes.confinement import Limits, OnCancel, confined
+from kg.shacl import child
+
+Suite = Literal["record", "open-record", "dataset"]
+"""The shapes that ship with Quadcite: of records, closed or open, and of the whole store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An RDF document. `base_iri` is what its relative IRIs are resolved against, `name` what errors call it."""
+
+    data: bytes
+    media_type: str = "text/turtle"
+    base_iri: str = "urn:x-pasted:data"
+    name: str = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a checkpoint of a store holds in one graph, or in all of its graphs as one."""
+
+    snapshot: Path
+    graph: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One validation.
+
+    `form` is what the report is written in: ``text``, ``json``, ``sarif``, the media type of an RDF format, or
+    ``summary``, the JSON of `child.summary` with `examples` of each group. `checked` says in a few words what is
+    validated. `focus` are the only nodes that are looked at, if there are any.
+    """
+
+    data: Document | Stored
+    shapes: Document | Suite
+    form: str
+    checked: str
+    examples: int = 3
+    focus: tuple[str, ...] = ()
+
+
+class ReportFile(FileIO):
+    """A report to be read. Who asked for it may be gone before it is there: it closes by itself."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a validation. `report` is the open file of the report, whose reader closes it."""
+
+    report: ReportFile
+    conforms: bool
+    """Whether no result has the severity ``Violation``."""
+    counts: Mapping[str, int]
+    """Results by severity."""
+    looked: bool
+    """Whether a target of the shapes found anything to look at."""
+    by_pyshacl: Mapping[str, str]
+
+
+def validate_apart(
+    job: Job,
+    limits: Limits,
+    *,
+    on_cancel: OnCancel = lambda stop: None,
+    folder: Path | None = None,
+    program: str = child.__file__,
+) -> Outcome:
+    """Run `job` in a process; `folder` is where its files lie meanwhile.
+
+    `program` is a script that does the work of `kg.shacl.child`, and may know where results were read from.
+
+    Raises InvalidInputError for data or shapes that cannot be used (with line and column, or the shape, the term and
+    the rule), QueryForbiddenError for SERVICE and its like in shapes, QueryTimeoutError, QueryMemoryError, and
+    QueryLimitError where the report is too large or nobody waits for it.
+    """
+    data = job.data.data if isinstance(job.data, Document) else b""
+    shapes = job.shapes.data if isinstance(job.shapes, Document) else b""
+    settings: dict[str, Any] = {
+        "data": _described(job.data),
+        "shapes": _described(job.shapes) if isinstance(job.shapes, Document) else job.shapes,
+        "sizes": [len(data), len(shapes)],
+        "form": job.form,
+        "checked": job.checked,
+        "examples": job.examples,
+        "focus": job.focus,
+    }
+    try:
+        with confined(
+            "validation",
+            data + shapes,
+            settings,
+            limits,
+            what="the validation",
+            folder=folder,
+            program=program,
+            on_cancel=on_cancel,
+        ) as made:
+            verdict = json.loads((made / child.VERDICT).read_bytes())
+            # The folder goes, and the open file stays until it is closed.
+            report = ReportFile(made / child.REPORT)
+    except QueryTimeoutError:
+        raise QueryTimeoutError(
+            f"the validation ran for more than {limits.timeout_s:g} s and was stopped; validate one graph, or by fewer "
+            "shapes, or run `kg validate`, which has no deadline"
+        ) from None
+    return Outcome(report, verdict["conforms"], verdict["counts"], verdict["looked"], verdict["by_pyshacl"])
+
+
+def _described(part: Document | Stored) -> dict[str, Any]:
+    if isinstance(part, Stored):
+        return {"snapshot": str(part.snapshot), "graph": part.graph}
+    return {"media_type": part.media_type, "base_iri": part.base_iri, "name": part.name}
+
+
+@dataclass(slots=True)
+class Places:
+    """Where validations run: `at_once` at a time, of one client `per_client`; of it `waiting` more may wait.
+
+    `queue` may wait in all. Thread-safe.
+    """
+
+    at_once: int = 2
+    per_client: int = 1
+    waiting: int = 3
+    queue: int = 16
+    _calls: Counter[str] = field(default_factory=Counter, init=False, repr=False)
+    _running: Counter[str] = field(default_factory=Counter, init=False, repr=False)
+    _changed: threading.Condition = field(default_factory=threading.Condition, init=False, repr=False)
+
+    @contextmanager
+    def take(self, client: str, patience_s: float) -> Iterator[None]:
+        """Hold a place for the block; wait for it for `patience_s` at most.
+
+        Raises ClientBusyError and QueryBusyError where too many wait, and where none is free in time.
+        """
+        with self._changed:
+            if self._calls[client] >= self.per_client + self.waiting:
+                raise ClientBusyError(
+                    f"{self.waiting} validations of yours wait already, as many as one client may have; wait for their "
+                    "answers, or try again in a second"
+                )
+            if self._calls.total() >= self.at_once + self.queue:
+                raise QueryBusyError(f"{self.queue} validations wait already, as many as may; try again in a second")
+            self._calls[client] += 1
+            try:
+                if not self._changed.wait_for(lambda: self._is_free(client), patience_s):
+                    raise QueryBusyError(f"no place for a validation was free within {patience_s:g} s; try again later")
+                self._running[client] += 1
+            except BaseException:
+                self._leave(self._calls, client)
+                raise
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._leave(self._running, client)
+                self._leave(self._calls, client)
+                self._changed.notify_all()
+
+    def _is_free(self, client: str) -> bool:
+        return self._running.total() < self.at_once and self._running[client] < self.per_client
+
+    @staticmethod
+    def _leave(counted: Counter[str], client: str) -> None:
+        counted[client] -= 1
+        if not counted[client]:
+            del counted[client]
+
+
+PLACES: Final = Places()
+"""Those of this process."""

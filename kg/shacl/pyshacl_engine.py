@@ -1,0 +1,159 @@
+"""pySHACL on an rdflib copy: the reference in tests, and what runs the shapes that do not compile to queries."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from typing import Any, Final
+
+import rdflib
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
+from rdflib.namespace import SH as SHACL
+from rdflib.plugins.sparql import prepareQuery
+
+from kg.errors import InvalidInputError
+from kg.shacl.messages import main_text
+from kg.shacl.property_paths import Description, read_path
+from kg.shacl.report import Violation
+from kg.shacl.shape_model import too_deep
+from kg.store.protocol import Term
+from kg.vocabulary import OWL, RDF, RDFS, SH
+
+_ENGINE: Final = threading.Lock()
+"""pySHACL patches rdflib for the time of a call, so there is one call at a time."""
+
+_TARGETS: Final = frozenset({SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.targetObjectsOf, SH.target})
+
+# A literal that does not fit its datatype is what shapes report; rdflib would log each with a traceback.
+logging.getLogger("rdflib.term").setLevel(logging.CRITICAL)
+
+
+def validate(
+    shapes: Iterable[Quad | Triple], quads: Iterable[Quad | Triple], only: Collection[Term] | None = None
+) -> list[Violation]:
+    """Validate the quads, taken as one graph, and return the results in no particular order.
+
+    `only`: the shapes whose targets are looked at; the others serve where one of them refers to them. Raises
+    InvalidInputError when the shapes cannot be understood.
+    """
+    import pyshacl  # takes as long to import as all else here, and is needed where a shape does not compile alone
+    from pyparsing import ParseBaseException  # rdflib's, for a query that it does not understand
+    from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
+
+    kept = [triple for triple in shapes if only is None or triple.subject in only or not _gives_targets(triple)]
+    with _ENGINE:
+        try:
+            _, report, text = pyshacl.validate(
+                rdflib_graph(quads), shacl_graph=_shapes_graph(tuple(kept)), inplace=True, advanced=True
+            )
+        except (ShapeLoadError, ReportableRuntimeError, ParseBaseException) as error:
+            raise InvalidInputError(f"the shapes cannot be used: {error}") from error
+        except RecursionError:
+            raise too_deep() from None
+        except Exception as error:  # rdflib raises bare ones where a query is more than it can do
+            named = ", ".join(sorted(str(each) for each in only or ()))
+            why = str(error) or type(error).__name__
+            raise InvalidInputError(f"pySHACL cannot run the shapes {named}: {why}") from error
+    if not isinstance(report, rdflib.Graph):
+        raise InvalidInputError(f"the shapes cannot be used: {text}")
+    graph = _described(report)
+    [head] = report.subjects(rdflib.RDF.type, SHACL.ValidationReport)
+    return [_violation(graph, node) for node in graph[_term(head)].get(SH.result, ())]
+
+
+def _gives_targets(triple: Quad | Triple) -> bool:
+    implicitly = triple.predicate == RDF.type and triple.object in (RDFS.Class, OWL.Class)
+    return triple.predicate in _TARGETS or implicitly
+
+
+class _DataGraph(rdflib.Graph):
+    """A graph that parses each query text once: pySHACL asks the same anew for every focus node."""
+
+    def query(self, query_object: Any, *args: Any, **kwargs: Any) -> Any:
+        query = _prepared(query_object) if isinstance(query_object, str) else query_object
+        return super().query(query, *args, **kwargs)
+
+
+@lru_cache(maxsize=256)
+def _prepared(query: str) -> Any:
+    return prepareQuery(query)
+
+
+@lru_cache(maxsize=4)
+def _shapes_graph(triples: tuple[Quad | Triple, ...]) -> rdflib.Graph:
+    return rdflib_graph(triples)
+
+
+def rdflib_graph(quads: Iterable[Quad | Triple]) -> rdflib.Graph:
+    """Return an rdflib copy, without the graph names.
+
+    Terms are made one by one: two to three times as fast as by way of N-Triples, and texts are not copied. Triple
+    terms, which rdflib does not know, are left out.
+    """
+    graph = _DataGraph(bind_namespaces="none")
+    nodes: dict[str, rdflib.URIRef] = {}
+
+    def convert(term: Any) -> Any:
+        if isinstance(term, NamedNode):
+            node = nodes.get(term.value)
+            if node is None:
+                node = nodes[term.value] = rdflib.URIRef(term.value)
+            return node
+        if isinstance(term, BlankNode):
+            return rdflib.BNode(term.value)
+        if term.language is not None:
+            return rdflib.Literal(term.value, lang=term.language)
+        if term.datatype.value == "http://www.w3.org/2001/XMLSchema#string":
+            return rdflib.Literal(term.value)
+        return rdflib.Literal(term.value, datatype=convert(term.datatype), normalize=False)
+
+    for quad in quads:
+        if not isinstance(quad.object, Triple):
+            graph.add((convert(quad.subject), convert(quad.predicate), convert(quad.object)))
+    return graph
+
+
+def _described(report: rdflib.Graph) -> dict[Term, dict[NamedNode, list[Term]]]:
+    graph: dict[Term, dict[NamedNode, list[Term]]] = {}
+    for subject, predicate, value in report:
+        terms = _term(subject), _term(predicate), _term(value)
+        if isinstance(terms[1], NamedNode):
+            graph.setdefault(terms[0], {}).setdefault(terms[1], []).append(terms[2])
+    return graph
+
+
+def _violation(graph: Description, result: Term) -> Violation:
+    said = graph[result]
+
+    def one(predicate: NamedNode) -> Term | None:
+        return next(iter(said.get(predicate, ())), None)
+
+    path, component, severity = one(SH.resultPath), one(SH.sourceConstraintComponent), one(SH.resultSeverity)
+    source = one(SH.sourceConstraint)
+    messages = tuple(each for each in said.get(SH.resultMessage, ()) if isinstance(each, Literal))
+    return Violation(
+        focus=one(SH.focusNode),
+        message=main_text(messages),
+        severity=severity.value.removeprefix(SH.iri) if isinstance(severity, NamedNode) else "Violation",
+        path=None if path is None else read_path(path, graph),
+        value=one(SH.value),
+        shape=one(SH.sourceShape),
+        component=component if isinstance(component, NamedNode) else None,
+        messages=messages,
+        source_constraint=source if isinstance(source, NamedNode | BlankNode) else None,
+        details=tuple(_violation(graph, each) for each in said.get(SH.detail, ()) if each in graph),
+    )
+
+
+def _term(term: Any) -> Term:
+    if isinstance(term, rdflib.URIRef):
+        return NamedNode(str(term))
+    if isinstance(term, rdflib.BNode):
+        return BlankNode(str(term))
+    if term.language is not None:
+        return Literal(str(term), language=term.language)
+    if term.datatype is not None:
+        return Literal(str(term), datatype=NamedNode(str(term.datatype)))
+    return Literal(str(term))

@@ -1,0 +1,237 @@
+"""Shapes as values: what a shapes graph says once it is read and found well-formed.
+
+https://www.w3.org/TR/shacl/#core-components and https://www.w3.org/TR/shacl/#sparql-constraints
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pyoxigraph import BlankNode, NamedNode
+from pyoxigraph import Literal as RdfLiteral
+
+from kg.errors import InvalidInputError
+from kg.shacl.property_paths import Path
+from kg.store.protocol import Term
+from kg.vocabulary import curie
+
+ShapeNode = NamedNode | BlankNode | RdfLiteral
+"""A shape by the node that stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The focus nodes that a shape looks for."""
+
+    nodes: tuple[NamedNode | RdfLiteral, ...] = ()
+    classes: tuple[NamedNode, ...] = ()
+    subjects_of: tuple[NamedNode, ...] = ()
+    objects_of: tuple[NamedNode, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.classes or self.subjects_of or self.objects_of)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What every constraint has: its component, by name."""
+
+    component: NamedNode
+
+
+@dataclass(frozen=True, slots=True)
+class ClassOf(Constraint):
+    """``sh:class``."""
+
+    name: NamedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Datatype(Constraint):
+    """``sh:datatype``."""
+
+    name: NamedNode
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKind(Constraint):
+    """``sh:nodeKind``: the local name of the kind."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Constraint):
+    """``sh:minCount`` or ``sh:maxCount``."""
+
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Constraint):
+    """``sh:minInclusive`` and its like: the value stands in relation to the bound."""
+
+    relation: Literal["<", "<=", ">", ">="]
+    bound: RdfLiteral
+
+
+@dataclass(frozen=True, slots=True)
+class Length(Constraint):
+    """``sh:minLength`` or ``sh:maxLength``."""
+
+    relation: Literal["<=", ">="]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Constraint):
+    """``sh:pattern`` with its ``sh:flags``."""
+
+    pattern: str
+    flags: str
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageIn(Constraint):
+    """``sh:languageIn``."""
+
+    ranges: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueLang(Constraint):
+    """``sh:uniqueLang true``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equals(Constraint):
+    """``sh:equals``."""
+
+    predicate: NamedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Disjoint(Constraint):
+    """``sh:disjoint``."""
+
+    predicate: NamedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Less(Constraint):
+    """``sh:lessThan`` or ``sh:lessThanOrEquals``."""
+
+    relation: Literal["<", "<="]
+    predicate: NamedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Closed(Constraint):
+    """``sh:closed true`` with the predicates that are allowed, those of ``sh:property`` among them."""
+
+    allowed: tuple[NamedNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HasValue(Constraint):
+    """``sh:hasValue``."""
+
+    value: NamedNode | RdfLiteral
+
+
+@dataclass(frozen=True, slots=True)
+class In(Constraint):
+    """``sh:in``."""
+
+    values: tuple[NamedNode | RdfLiteral, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Property(Constraint):
+    """``sh:property``: its results are those of the shape itself."""
+
+    shape: ShapeNode
+
+
+@dataclass(frozen=True, slots=True)
+class Node(Constraint):
+    """``sh:node``."""
+
+    shape: ShapeNode
+
+
+@dataclass(frozen=True, slots=True)
+class Combined(Constraint):
+    """``sh:not``, ``sh:and``, ``sh:or`` or ``sh:xone``."""
+
+    operator: Literal["not", "and", "or", "xone"]
+    shapes: tuple[ShapeNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Qualified(Constraint):
+    """``sh:qualifiedValueShape`` with its least or most; `siblings`: the shapes that its values must not have too."""
+
+    shape: ShapeNode
+    siblings: tuple[ShapeNode, ...]
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SparqlConstraint(Constraint):
+    """``sh:sparql``, or a constraint of a component that the shapes graph declares.
+
+    `query` stands with its prefixes before it and the parameters in it; an ``ASK`` is true of values that conform.
+    """
+
+    query: str
+    ask: bool
+    source: NamedNode | BlankNode | None
+    messages: tuple[RdfLiteral, ...]
+    parameters: Mapping[str, Term] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A shape: a property shape if it has a path, else a node shape.
+
+    `severity` is the local name of one of SHACL's, or the IRI of another one. `uncompiled` says what in it no query
+    can do; empty, if there is nothing.
+    """
+
+    node: ShapeNode
+    path: Path | None = None
+    targets: Targets = field(default_factory=Targets)
+    constraints: tuple[Constraint, ...] = ()
+    severity: str = "Violation"
+    messages: tuple[RdfLiteral, ...] = ()
+    deactivated: bool = False
+    uncompiled: str = ""
+
+
+def references(constraint: Constraint) -> tuple[ShapeNode, ...]:
+    """Return the shapes that a constraint refers to."""
+    match constraint:
+        case Property(_, shape) | Node(_, shape):
+            return (shape,)
+        case Combined(_, _, shapes):
+            return shapes
+        case Qualified(_, shape, siblings):
+            return (shape, *siblings)
+    return ()
+
+
+def too_deep() -> InvalidInputError:
+    """Return the error about shapes, or paths in them, that stand in one another too deeply to be followed."""
+    return InvalidInputError("the shapes cannot be used: they, or paths or patterns in them, are nested too deeply")
+
+
+def refused(node: Term | None, term: NamedNode | None, rule: str) -> InvalidInputError:
+    """Return the error about a shapes graph: which shape, which of its terms, and the rule that is broken."""
+    where = "" if node is None else f" in the shape {curie(node.value) if isinstance(node, NamedNode) else node},"
+    about = "" if term is None else f" {curie(term.value)}:"
+    return InvalidInputError(f"the shapes cannot be used:{where}{about} {rule}")

@@ -1,0 +1,224 @@
+"""A suite of SHACL shapes, read once, and run over data: by queries, and by pySHACL where no query can."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final, Self
+
+from pyoxigraph import Literal, NamedNode, Quad, Triple
+
+from kg import bundle
+from kg.shacl import prebinding
+from kg.shacl.data_graph import Data
+from kg.shacl.engine import Engine, Queries, asks_for_shapes
+from kg.shacl.rdf_files import document
+from kg.shacl.report import Violation
+from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, references, too_deep
+from kg.shacl.shape_parser import read_shapes
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.vocabulary import OWL, RDF, RDFS, SH
+
+_CLOSING: Final = frozenset({SH.closed, SH.ignoredProperties, SH.targetSubjectsOf})
+"""What makes a record shape one for records alone: it allows nothing more, and looks at what has no class of ours."""
+
+_AT_ONCE: Final = 1_000
+"""Focus nodes that one query lists."""
+
+
+class Shapes:
+    """A suite of shapes.
+
+    `targets` are the classes and `target_predicates` the predicates whose subjects it looks at; `roots` are the shapes
+    that have targets, and `uncompiled` those of them that pySHACL runs, each with the reason.
+    """
+
+    def __init__(self, triples: Iterable[Quad | Triple], *, opened: bool = False) -> None:
+        self.triples = [triple for triple in triples if not (opened and triple.predicate in _CLOSING)]
+        self.targets: frozenset[Term] = frozenset(t.object for t in self.triples if t.predicate == SH.targetClass)
+        self.target_predicates: frozenset[Term] = frozenset(
+            t.object for t in self.triples if t.predicate == SH.targetSubjectsOf
+        )
+        self.shapes = read_shapes(self.triples)
+        advanced = {triple.subject for triple in self.triples if triple.predicate == SH.target}
+        self.roots = [node for node, shape in self.shapes.items() if shape.targets or node in advanced]
+        self.uncompiled = {node: reason for node in self.roots if (reason := self._why_uncompiled(node))}
+        self._queries: Queries = {}
+        self._asks_for_shapes = any(map(asks_for_shapes, self.shapes.values()))
+        self._compiled = [node for node in self.roots if node not in self.uncompiled]
+        self._from_absent = [node for node in self._compiled if self._from_nothing(node)]
+
+    @classmethod
+    def dataset(cls) -> Self:
+        """Read the dataset shapes that ship with Quadcite."""
+        return cls.load(*sorted(bundle.folder("shapes").glob("dataset-*.ttl")))
+
+    @classmethod
+    def load(cls, *paths: Path, opened: bool = False) -> Self:
+        """Read a suite from files of RDF; without paths, the record shapes that ship with Quadcite.
+
+        `opened`: as they are for data that may say more: closed shapes are open, and only what has a class that a shape
+        targets is looked at.
+
+        Raises SourceError for a file that cannot be read or is not what its format asks for, InvalidInputError for
+        shapes that are not SHACL.
+        """
+        triples: list[Triple] = []
+        for path in paths or sorted(bundle.folder("shapes").glob("record-*.ttl")):
+            triples += [quad.triple for quad in document(str(path)).well_formed()]
+        return cls(triples, opened=opened)
+
+    def targets_any(self, triples: Iterable[Quad | Triple]) -> bool:
+        """Return whether the suite looks at anything in `triples`."""
+        return any(
+            triple.predicate in self.target_predicates
+            or (triple.predicate == RDF.type and triple.object in self.targets)
+            for triple in triples
+        )
+
+    def check(self, quads: Iterable[Quad | Triple]) -> list[Violation]:
+        """Validate the quads, taken as one graph, and return the results in no particular order."""
+        return self.validate(Data.candidate(quads))
+
+    def check_apart(self, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> list[Violation]:
+        """Validate graphs as `Data.apart` takes them, and return the results in no particular order."""
+        if self._asks_for_shapes:  # which stand in a graph of their own beside the data
+            return self.check(quad for quads, _ in graphs for quad in quads)
+        return self.validate(Data.apart(graphs))
+
+    def validate(self, data: Data) -> list[Violation]:
+        """Validate `data` and return the results in no particular order."""
+        return list(self.results(data))
+
+    def results(
+        self, data: Data, focus: Collection[Term] | None = None, *, details: bool = True
+    ) -> Iterator[Violation]:
+        """Validate `data` and yield the results as they are found, in no particular order.
+
+        `focus`: the only focus nodes that are looked at, as far as they are targets; with few of them, the time that
+        takes depends on them and not on the size of the data. That of what pySHACL runs does not, nor that of a
+        candidate in which one of them is a blank node, which no query can name. `details`: whether a result tells the
+        results of the shape that it refers to by ``sh:node``; those have to be kept.
+        """
+        for _, result in self.by_target(data, focus, details=details):
+            yield result
+
+    def by_target(
+        self, data: Data, focus: Collection[Term] | None = None, *, details: bool = True
+    ) -> Iterator[tuple[Term, Violation]]:
+        """Yield what `results` yields, each with the target that led to it.
+
+        That is its focus node, but where property shapes stand in property shapes: then it led there by a path. Where
+        pySHACL finds a result it is the focus node.
+        """
+        if focus is None:
+            yield from self._found(data, details=details)
+        else:
+            focus = frozenset(focus)
+            named = [node for node in focus if isinstance(node, NamedNode | Literal)]
+            if len(named) == len(focus):
+                rest = iter(named)
+                while portion := list(islice(rest, _AT_ONCE)):
+                    yield from self._found(data, portion, details=details)
+            else:
+                yield from (found for found in self._found(data, details=details) if found[0] in focus)
+        yield from self._by_reference(data, self.uncompiled.keys(), focus)
+
+    def _found(
+        self, data: Data, among: Collection[NamedNode | Literal] | None = None, *, details: bool
+    ) -> Iterator[tuple[Term, Violation]]:
+        try:
+            engine = Engine(self.shapes, data, self.triples, self._queries, among=among, details=details)
+            engine.ask_ahead(self._compiled)
+            absent = {node: self._absent(node, data) for node in self._from_absent}
+            for node in self._compiled:
+                left = absent.get(node, ())
+                yield from (found for found in engine.results(node) if found[0] not in left)
+        except RecursionError:
+            raise too_deep() from None
+        for node in self._from_absent:
+            left = absent[node] if among is None else absent[node].intersection(among)
+            yield from self._by_reference(data, [node], left)
+
+    def _by_reference(
+        self, data: Data, nodes: Collection[ShapeNode], focus: Collection[Term] | None
+    ) -> Iterator[tuple[Term, Violation]]:
+        """Yield what pySHACL finds with the targets of some shapes."""
+        if nodes and (focus is None or focus):
+            from kg.shacl import pyshacl_engine  # pySHACL takes most of a second to import, and is seldom needed
+
+            for result in pyshacl_engine.validate(self.triples, data.quads(), nodes):
+                if result.focus is not None and (focus is None or result.focus in focus):
+                    yield result.focus, result
+
+    def _absent(self, node: ShapeNode, data: Data) -> set[Term]:
+        """Return the targets that a shape lists and that stand nowhere in the data."""
+        return {
+            term
+            for term in self.shapes[node].targets.nodes
+            if not any(True for _ in data.matching(term, None, None))
+            and not any(True for _ in data.matching(None, None, term))
+        }
+
+    def by_pyshacl(self) -> dict[str, str]:
+        """Return `uncompiled` as text, for a report, with what pySHACL runs only for target nodes that are absent."""
+        some = dict.fromkeys(self._from_absent, "a path of length zero, from a target node that the data do not hold")
+        return {
+            node.value if isinstance(node, NamedNode) else str(node): why
+            for node, why in (self.uncompiled | some).items()
+        }
+
+    def _why_uncompiled(self, node: ShapeNode) -> str:
+        """Return why the shape `node` cannot be compiled with all that it refers to; nothing, if it can."""
+        return "; ".join(dict.fromkeys(shape.uncompiled for shape in self._within(node) if shape.uncompiled))
+
+    def _within(self, node: ShapeNode) -> Iterator[Shape]:
+        """Yield the shape `node` and those that it refers to, but for deactivated ones."""
+        todo, seen = [node], {node}
+        while todo:
+            shape = self.shapes[todo.pop()]
+            if shape.deactivated:
+                continue
+            yield shape
+            referred = {each for constraint in shape.constraints for each in references(constraint)}
+            todo += referred - seen
+            seen |= referred
+
+    def _from_nothing(self, node: ShapeNode) -> bool:
+        """Return whether a query of `node` may follow a path of length zero from a target that is listed."""
+        return bool(self.shapes[node].targets.nodes) and any(map(_follows_nothing, self._within(node)))
+
+
+def _follows_nothing(shape: Shape) -> bool:
+    """Return whether a query of `shape` follows a path of length zero, which the engine does from no absent node."""
+    return any(
+        isinstance(constraint, SparqlConstraint) and prebinding.leads_nowhere(constraint.query)
+        for constraint in shape.constraints
+    )
+
+
+_TARGETS: Final = {
+    SH.targetClass: "SELECT ?node WHERE { VALUES ?of { $values } ?of ^rdfs:subClassOf*/^rdf:type ?node } LIMIT 1",
+    SH.targetSubjectsOf: "SELECT ?node WHERE { VALUES ?of { $values } ?node ?of ?value } LIMIT 1",
+    SH.targetObjectsOf: "SELECT ?node WHERE { VALUES ?of { $values } ?value ?of ?node } LIMIT 1",
+}
+_PROLOGUE: Final = f"PREFIX rdf: <{RDF.iri}> PREFIX rdfs: <{RDFS.iri}> "
+
+
+def looks_at(shapes: Shapes, data: Data) -> bool:
+    """Return whether a target of `shapes` finds anything in `data`."""
+    typed = {t.subject for t in shapes.triples if t.predicate == RDF.type and t.object in (RDFS.Class, OWL.Class)}
+    shaped = {t.subject for t in shapes.triples if t.predicate.value.startswith(SH.iri)}
+    values: dict[NamedNode, list[NamedNode]] = {SH.targetClass: [n for n in typed & shaped if isinstance(n, NamedNode)]}
+    for triple in shapes.triples:
+        if triple.predicate in (SH.targetNode, SH.target):
+            return True
+        if triple.predicate in _TARGETS and isinstance(triple.object, NamedNode):
+            values.setdefault(triple.predicate, []).append(triple.object)
+    return any(
+        next(iter(data.rows(_PROLOGUE + bind(_TARGETS[target], values=named))), None) is not None
+        for target, named in values.items()
+        if named
+    )

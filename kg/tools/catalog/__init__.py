@@ -1,0 +1,1 @@
+"""The catalog of the graph: its resources, filter values and health."""

@@ -1,0 +1,1 @@
+"""Review of claims: accept or reject what was extracted from text."""

@@ -1,0 +1,90 @@
+"""What people decide of claims: an accepted one counts as an edge, however unsure, and a rejected one never does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+from pyoxigraph import Literal as Text
+from pyoxigraph import NamedNode, Triple
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import SENDER, KnowledgeGraph
+from kg.provenance.promotion import Verdicts
+from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.results import Result
+from kg.sparql.terms import bind
+from kg.store.ownership import CURATED
+from kg.tools.entities.dereference import node_of
+from kg.user_graphs import UserGraphs
+from kg.vocabulary import EXTRACTED, KG, PROV_GRAPH
+
+REVIEWS: Final = NamedNode(CURATED + "reviews")
+
+CLAIM: Final = """
+SELECT ?subject ?predicate ?object ?graph WHERE {
+  GRAPH ?graph { $claim rdf:subject ?subject ; rdf:predicate ?predicate OPTIONAL { $claim rdf:object ?object } }
+}"""
+
+STANDS: Final = """
+ASK { GRAPH ?graph { $subject $predicate $object } FILTER(?graph != $prov) }"""
+
+Verdict = Literal["accept", "reject"]
+_PREDICATES: Final = {"accept": KG.accepts, "reject": KG.rejects}
+
+
+class Reviewed(Result):
+    """What was decided, and whether the triple of the claim counts from that moment on."""
+
+    claim: str
+    verdict: Verdict
+    subject: str
+    predicate: str
+    object: str
+    asserted: bool = Field(description="Whether it counts as an edge")
+    reviewed_by: str
+    graph: str
+
+
+def review_claim(
+    kg: KnowledgeGraph,
+    claim: Annotated[str, Field(max_length=2_000, description="id in kg_find_related")],
+    verdict: Annotated[Verdict, Field()],
+) -> Reviewed:
+    """Accept or reject a claim of what a section cites; it counts as an edge, or no longer, at once.
+
+    Use when you have read the sentence. A rejection is final. Returns asserted: whether the edge is there.
+    Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").
+    Next: `kg_find_related`.
+    """
+    node = node_of(claim.strip().removeprefix("<").removesuffix(">"))
+    reader = Reader(kg)
+    rows = list(reader.rows("the claim", bind(CLAIM, claim=node)))
+    found = next((row for row in rows if iri_of(row["graph"]).startswith(EXTRACTED)), None)
+    if found is None:
+        own = " but what people say is no claim to be reviewed" if rows else ""
+        raise NotFoundError(f"no program claims {claim[:200]}{own}; kg_find_related gives the id of each claim")
+    if "object" not in found:
+        raise InvalidInputError(f"{claim[:200]} does not say what is cited, so there is no edge to accept or reject")
+    sender = SENDER.get()
+    UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, _PREDICATES[verdict], node)], sender)
+    subject, predicate = NamedNode(iri_of(found["subject"])), NamedNode(iri_of(found["predicate"]))
+    value = found["object"] if isinstance(found["object"], Text) else NamedNode(iri_of(found["object"]))
+    stands = kg.store.query(bind(STANDS, subject=subject, predicate=predicate, object=value, prov=PROV_GRAPH))
+    result = Reviewed(
+        claim=node.value,
+        verdict=verdict,
+        subject=subject.value,
+        predicate=predicate.value,
+        object=value.value,
+        asserted=bool(stands),
+        reviewed_by=sender,
+        graph=REVIEWS.value,
+    )
+    verdicts = Verdicts.read(kg.store)
+    if verdict == "accept" and node in verdicts.rejected:
+        where = ", ".join(map(str, sorted(verdicts.rejected[node], key=str)))
+        result.notes.append(f"It was rejected in {where}, and that stands: a rejection is final.")
+    if verdict == "reject" and result.asserted:
+        result.notes.append("Another claim, or a source, says the same.")
+    return reader.finish(result)

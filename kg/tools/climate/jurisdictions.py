@@ -1,0 +1,201 @@
+"""What each country has: its documents by corpus type and language, and the concepts that their passages mention."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, Field
+from pyoxigraph import NamedNode
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.concept_index import Concept, concepts_of
+from kg.retrieval.evidence import code_of
+from kg.retrieval.filters import place_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.results import Iso3, Limit, Offset, Result, TopConcept
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.search.passages import Explain
+from kg.vocabulary import KG, SCHEMA
+
+BINS_SHOWN: Final = 200
+
+# A document and its translation have one slug: they count once.
+TOTALS: Final = """
+SELECT (COUNT(DISTINCT ?slug) AS ?documents) (COUNT(DISTINCT ?family) AS ?families) WHERE {
+  ?document kg:jurisdiction $place ; a kg:PolicyDocument ; kg:slug ?slug .
+  OPTIONAL { ?document eli:is_member_of ?family }
+}"""
+
+DOCUMENTS_BY: Final = """
+SELECT ?value (COUNT(DISTINCT ?slug) AS ?count) WHERE {
+  ?document kg:jurisdiction $place ; a kg:PolicyDocument ; kg:slug ?slug ; $property ?value
+} GROUP BY ?value"""
+
+CONCEPTS_BY: Final = """
+SELECT ?value (COUNT(DISTINCT ?unit) AS ?count) (COUNT(DISTINCT ?slug) AS ?documents) WHERE {
+  ?document kg:jurisdiction $place ; kg:slug ?slug . ?unit dcterms:isPartOf ?document . ?unit kg:mentions ?value
+} GROUP BY ?value"""
+
+By = Literal["corpus_type", "language", "concept"]
+_PROPERTY: Final[Mapping[str, NamedNode]] = {"corpus_type": KG.corpusType, "language": SCHEMA.inLanguage}
+
+
+class CorpusCount(BaseModel):
+    """How many documents are of a corpus type."""
+
+    corpus_type: str
+    documents: int
+
+
+class LanguageCount(BaseModel):
+    """How many documents are in a language."""
+
+    language: str
+    documents: int
+
+
+class JurisdictionResult(Result):
+    """What one country has."""
+
+    iso3: str
+    documents: int = Field(description="A translation is not counted apart")
+    families: int
+    corpus_types: list[CorpusCount]
+    languages: list[LanguageCount]
+    top_concepts: list[TopConcept]
+
+
+class ComparisonResult(Result):
+    """Two countries side by side."""
+
+    iso3_a: str
+    iso3_b: str
+    counted: Literal["documents", "passages"]
+    bins: list[str]
+    qids: list[str] | None = Field(None, description="by=concept: the concept of each bin")
+    a: list[int]
+    b: list[int]
+
+
+def jurisdiction_overview(
+    kg: KnowledgeGraph, iso3: Iso3, limit: Limit = 20, offset: Offset = 0, explain: Explain = False
+) -> JurisdictionResult:
+    """Count what one country has: documents by corpus type and language, and the concepts its passages mention most.
+
+    Use to learn what a country's laws and policies are about. Returns documents, families, corpus_types, languages,
+    top_concepts{qid, label, passages, documents}; limit and offset page through top_concepts.
+    Example: jurisdiction_overview(iso3="BRA").
+    Next: `concept_mentions` with a qid and iso3, or `compare_jurisdictions` with another country.
+    """
+    bounded_page(limit, offset)
+    reader = Reader(kg)
+    place = place_of(reader, "iso3", iso3)
+    reader.ran.clear()
+    [totals] = reader.kept("documents and families", bind(TOTALS, place=place), list)
+    corpus_types, languages = (_ranked(_counts(reader, place, by)) for by in ("corpus_type", "language"))
+    top = top_concepts(reader, place)
+    result = JurisdictionResult(
+        iso3=code_of(place.value),
+        documents=int(text_of(totals["documents"])),
+        families=int(text_of(totals["families"])),
+        corpus_types=[CorpusCount(corpus_type=name, documents=count) for name, count in corpus_types],
+        languages=[LanguageCount(language=name, documents=count) for name, count in languages],
+        top_concepts=[
+            TopConcept(qid=concept.qid, label=concept.label, passages=passages, documents=documents)
+            for concept, passages, documents in top[offset : offset + limit]
+        ],
+    )
+    if not top:
+        result.notes.append(NO_MENTIONS)
+    return reader.finish(result, total=len(top), next_offset=page_of(top, offset, limit), explain=explain)
+
+
+NO_MENTIONS: Final = "No mentions of concepts are known here; kg load wikibase brings concepts, and finds them."
+
+
+def compare_jurisdictions(
+    kg: KnowledgeGraph,
+    iso3_a: Iso3,
+    iso3_b: Iso3,
+    by: Annotated[By, Field(description="concept counts passages, the others documents")] = "corpus_type",
+    limit: Limit = 50,
+    offset: Offset = 0,
+    explain: Explain = False,
+) -> ComparisonResult:
+    """Put two countries side by side: documents by corpus type or language, or passages by concept.
+
+    Use to see what one has and the other lacks. Returns bins, with a and b: the counts of each country for each bin,
+    most in all first.
+    Example: compare_jurisdictions(iso3_a="BRA", iso3_b="DJI", by="corpus_type").
+    Next: `jurisdiction_overview` for one of them; `search` with filters.iso3 for passages.
+    """
+    bounded_page(limit, offset)
+    reader = Reader(kg)
+    places = place_of(reader, "iso3_a", iso3_a), place_of(reader, "iso3_b", iso3_b)
+    reader.ran.clear()
+    labels: dict[str, str] = {}
+    counts: list[Mapping[str, int]]
+    if by == "concept":
+        tops = [top_concepts(reader, place) for place in places]
+        labels = {concept.qid: concept.label for of in tops for concept, _, _ in of}
+        counts = [{concept.qid: passages for concept, passages, _ in of} for of in tops]
+    else:
+        counts = [_counts(reader, place, by) for place in places]
+    both: dict[str, int] = defaultdict(int)
+    for of in counts:
+        for name, count in of.items():
+            both[name] += count
+    ranked = sorted(both, key=lambda name: (-both[name], labels.get(name, name), name))
+    page = ranked[offset : offset + limit]
+    result = ComparisonResult(
+        iso3_a=code_of(places[0].value),
+        iso3_b=code_of(places[1].value),
+        counted="passages" if by == "concept" else "documents",
+        bins=[labels.get(name, name) for name in page],
+        qids=page if by == "concept" else None,
+        a=[counts[0].get(name, 0) for name in page],
+        b=[counts[1].get(name, 0) for name in page],
+        notes=[NO_MENTIONS] if by == "concept" and not ranked else [],
+    )
+    return reader.finish(result, total=len(ranked), next_offset=page_of(ranked, offset, limit), explain=explain)
+
+
+def top_concepts(reader: Reader, place: NamedNode) -> list[tuple[Concept, int, int]]:
+    """Return the concepts that a place's documents mention, each with its passages and documents, most first."""
+    concepts = concepts_of(reader.kg)
+    if not len(concepts):
+        return []
+
+    def read(rows: list[dict[str, Term]]) -> list[tuple[str, int, int]]:
+        found = [
+            (iri_of(row["value"]), int(text_of(row["count"])), int(text_of(row["documents"])))
+            for row in rows
+            if isinstance(row.get("value"), NamedNode)
+        ]
+        return sorted(found, key=lambda item: (-item[1], -item[2], item[0]))
+
+    counted = reader.kept("concepts that they mention", bind(CONCEPTS_BY, place=place), read)
+    known = [(concepts.at(iri), passages, documents) for iri, passages, documents in counted]
+    return [(concept, passages, documents) for concept, passages, documents in known if concept is not None]
+
+
+def _counts(reader: Reader, place: NamedNode, by: str) -> Mapping[str, int]:
+    """Return how many documents of a place have each corpus type or language."""
+
+    def read(rows: list[dict[str, Term]]) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for row in rows:
+            value = row.get("value")
+            if value is not None:
+                name = code_of(value.value) if isinstance(value, NamedNode) else text_of(value)
+                found[name] = int(text_of(row["count"]))
+        return found
+
+    return reader.kept(f"documents by {by}", bind(DOCUMENTS_BY, place=place, property=_PROPERTY[by]), read)
+
+
+def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:BINS_SHOWN]

@@ -1,0 +1,264 @@
+"""The concept store: concepts by their names or ids, and the properties that their statements use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final
+
+from pydantic import Field
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.concept_index import Concept, Concepts, concepts_of, one, plain_id, preference
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.retrieval.results import Identifier, Limit, Offset, Result
+from kg.retrieval.token_budget import Lean, clipped
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.concepts.statement_properties import direct_start, pid_of, property_labels, wikibase_of
+from kg.tools.search.passages import Explain
+
+TEXT_CHARACTERS: Final = 300
+ALIASES_SHOWN: Final = 12
+LINKS_SHOWN: Final = 20
+DESCRIPTION_CHARACTERS: Final = 400
+INSTANCE_OF: Final = "instance of"
+"""The English name of the property by which a Wikibase says what an item is; each numbers it otherwise."""
+
+DETAILS: Final = """
+SELECT DISTINCT ?concept ?key ?value WHERE {
+  { VALUES ?concept { $concepts } ?concept skos:definition ?value BIND("definition" AS ?key) }
+  UNION { VALUES (?concept ?entity) { $entities } ?entity schema:description ?value BIND("description" AS ?key) }
+  UNION { VALUES ?concept { $concepts } ?concept skos:broader ?value BIND("broader" AS ?key) }
+  UNION { VALUES ?concept { $concepts } ?value skos:narrower ?concept BIND("broader" AS ?key) }
+  UNION { VALUES ?concept { $concepts } ?concept skos:narrower ?value BIND("narrower" AS ?key) }
+  UNION { VALUES ?concept { $concepts } ?value skos:broader ?concept BIND("narrower" AS ?key) }
+  UNION { VALUES (?concept ?entity) { $entities } VALUES ?class { $classes } ?entity ?class ?value
+    BIND("instance_of" AS ?key) }
+}"""
+
+CLASSIFYING: Final = """
+SELECT DISTINCT ?property WHERE { ?property rdfs:label $name . ?property a wikibase:Property }"""
+
+# Each property is looked at once, not once for each statement.
+ALL_PROPERTIES: Final = """
+SELECT ?property ?count WHERE {
+  { SELECT ?property (COUNT(*) AS ?count) WHERE {
+    VALUES ?class { wikibase:Item wikibase:Property } ?entity a ?class . ?entity ?property ?value
+  } GROUP BY ?property }
+  FILTER(CONTAINS(STR(?property), "/prop/direct/"))
+}"""
+
+PROPERTIES_OF: Final = """
+SELECT ?property (COUNT(*) AS ?count) WHERE {
+  $entity ?property ?value FILTER(STRSTARTS(STR(?property), $start))
+} GROUP BY ?property"""
+
+
+class ConceptLink(Lean):
+    """Another concept, by its id and, where it is here, its name."""
+
+    qid: str
+    label: str | None = None
+
+
+class FoundConcept(Lean):
+    """A concept of the concept store."""
+
+    qid: str = Field(description="QID of a climate concept; IRI of any other")
+    preferred_label: str
+    aliases: list[str]
+    description: str | None = None
+    instance_of: list[ConceptLink] | None = None
+    broader: list[ConceptLink] | None = None
+    narrower: list[ConceptLink] | None = None
+    matched: str | None = Field(None, description="The name that is like the text, where it is not the label")
+    score: float | None = Field(None, description="Likeness of the name, 1 is the same")
+
+
+class ConceptResult(Result):
+    """Concepts, best first."""
+
+    concepts: list[FoundConcept]
+
+
+class UsedProperty(Lean):
+    """A property of a Wikibase and how often statements use it."""
+
+    pid: str
+    propLabel: str | None = None  # noqa: N815 -- the contract's name
+    count: int
+    iri: str = Field(description="What it is in SPARQL")
+
+
+class PropertyResult(Result):
+    """Properties, most used first."""
+
+    properties: list[UsedProperty]
+
+
+def concept_find(
+    kg: KnowledgeGraph,
+    q: Annotated[str | None, Field(min_length=1, max_length=TEXT_CHARACTERS, description="Label or alias")] = None,
+    qid: Annotated[Identifier | None, Field(description="Or the QID (Q1167); the IRI for other Wikibases")] = None,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    explain: Explain = False,
+) -> ConceptResult:
+    """Find concepts by label, alias or QID; misspellings are forgiven.
+
+    Use to get the QID that concept tools and `search` filters.concept_qids take. Returns concepts: qid,
+    preferred_label, aliases, description, instance_of, broader, narrower, score.
+    Example: concept_find(q="solar energy").
+    Next: `concept_mentions` for passages that name it.
+    """
+    bounded_page(limit, offset)
+    if (q is None) == (qid is None):
+        raise InvalidInputError(
+            'give either q (a label or alias, as in q="solar") or qid (as in qid="Q1167"), not both'
+        )
+    if q is not None and concepts_of(kg).named(q):
+        qid = q
+    reader = Reader(kg)
+    notes: list[str] = []
+    if qid is not None:
+        scored: list[_Scored] = [(one(reader, "qid", qid), None, None)]
+        concepts = concepts_of(kg)
+        if plain_id(qid) not in (scored[0][0].qid, scored[0][0].iri):
+            notes.append(f"{qid.strip()} is {scored[0][0].qid} here.")
+    else:
+        concepts, scored = _like(kg, clean_text("q", q or "", TEXT_CHARACTERS), offset + limit + 1)
+        if not scored:
+            notes.append(
+                "No concepts are loaded: kg load wikibase brings them."
+                if not len(concepts)
+                else "No concept is called like this; try another word, the singular, or find_terms by meaning."
+            )
+        if concepts.truncated:
+            notes.append("There are too many concepts to find all of them by name; SPARQL does.")
+    page = scored[offset : offset + limit]
+    found = _described(reader, concepts, [concept for concept, _, _ in page])
+    for (concept, matched, score), shown in zip(page, found, strict=True):
+        shown.matched = matched if matched != concept.label else None
+        shown.score = score
+    return reader.finish(
+        ConceptResult(concepts=found, notes=notes), next_offset=page_of(scored, offset, limit), explain=explain
+    )
+
+
+_Scored = tuple[Concept, str | None, float | None]
+
+
+def _like(kg: KnowledgeGraph, text: str, most: int) -> tuple[Concepts, list[_Scored]]:
+    """Return the concepts named like `text`, best first, those whose label it is before those with such an alias."""
+    concepts = concepts_of(kg)
+    found = concepts.like(text, most)
+    if not found:
+        concepts = concepts_of(kg, fresh=True)
+        found = concepts.like(text, most)
+    ranked = sorted(
+        found, key=lambda item: (-round(item[0].score, 3), item[0].name != item[1].label, item[1].label, item[1].iri)
+    )
+    return concepts, [(concept, likeness.name, round(likeness.score, 3)) for likeness, concept in ranked]
+
+
+def _described(reader: Reader, concepts: Concepts, page: Sequence[Concept]) -> list[FoundConcept]:
+    if not page:
+        return []
+    query = bind(
+        DETAILS,
+        concepts=[NamedNode(concept.iri) for concept in page],
+        entities=[(NamedNode(concept.iri), NamedNode(concept.entity)) for concept in page],
+        classes=_classifying(reader, page),
+    )
+    said: dict[str, dict[str, list[Term]]] = defaultdict(lambda: defaultdict(list))
+    for row in reader.rows("what is said of concepts", query):
+        said[iri_of(row["concept"])][text_of(row["key"])].append(row["value"])
+    return [_shown(concepts, concept, said[concept.iri]) for concept in page]
+
+
+def _classifying(reader: Reader, page: Sequence[Concept]) -> list[NamedNode]:
+    """Return the direct properties that say what an item is, in the Wikibases that have one."""
+
+    def read(rows: list[dict[str, Term]]) -> list[NamedNode]:
+        found = []
+        for row in rows:
+            base = wikibase_of(iri_of(row["property"]))
+            if base is not None:
+                found.append(NamedNode(direct_start(base) + iri_of(row["property"]).rpartition("/")[2]))
+        return found
+
+    named = reader.kept("what says what an item is", bind(CLASSIFYING, name=Literal(INSTANCE_OF, language="en")), read)
+    wikidata = {wikibase_of(concept.entity) for concept in page} & {"http://www.wikidata.org/"}
+    return [*named, *(NamedNode(f"{direct_start(base or '')}P31") for base in wikidata)]
+
+
+def _shown(concepts: Concepts, concept: Concept, said: Mapping[str, Sequence[Term]]) -> FoundConcept:
+    texts = {
+        key: sorted((each for each in said.get(key, ()) if isinstance(each, Literal)), key=preference)
+        for key in ("definition", "description")
+    }
+    about = next((each[0].value for each in texts.values() if each), None)
+    return FoundConcept(
+        qid=concept.qid,
+        preferred_label=concept.label,
+        aliases=[name for name in concept.names if name != concept.label][:ALIASES_SHOWN],
+        description=None if about is None else clipped(about, DESCRIPTION_CHARACTERS),
+        **{key: links(concepts, said.get(key, ())) for key in ("instance_of", "broader", "narrower")},
+    )
+
+
+def links(concepts: Concepts, terms: Sequence[Term]) -> list[ConceptLink] | None:
+    """Return concepts with their names, by name, the nameless last; None where there are none."""
+    found: dict[str, ConceptLink] = {}
+    for iri in {term.value for term in terms if isinstance(term, NamedNode)}:
+        known = concepts.at(iri)
+        qid = known.qid if known else iri.removeprefix("cpr://concept/")
+        found[qid] = ConceptLink(qid=qid, label=known.label if known else None)
+    ordered = sorted(found.values(), key=lambda link: (link.label is None, link.label or "", link.qid))
+    return ordered[:LINKS_SHOWN] or None
+
+
+def concept_properties(
+    kg: KnowledgeGraph,
+    qid: Annotated[Identifier | None, Field(description="Only of this concept; without it, of all")] = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    explain: Explain = False,
+) -> PropertyResult:
+    """Count how often each Wikibase property is used in direct (best-rank) statements, of one concept or of all.
+
+    Use to see which predicates concept_neighbors can follow. Returns properties: pid, propLabel, count, iri (for
+    SPARQL), most used first.
+    Example: concept_properties(limit=10).
+    Next: `concept_neighbors` with predicates=[pid], or `sparql` with the iri.
+    """
+    bounded_page(limit, offset)
+    reader = Reader(kg)
+    notes = []
+
+    def read(rows: list[dict[str, Term]]) -> list[tuple[str, int]]:
+        return [(iri_of(row["property"]), int(text_of(row["count"]))) for row in rows if "property" in row]
+
+    if qid is None:
+        counted = reader.kept("properties in use", ALL_PROPERTIES, read)
+    else:
+        concept = one(reader, "qid", qid)
+        reader.ran.clear()
+        start = direct_start(wikibase_of(concept.entity) or "")
+        query = bind(PROPERTIES_OF, entity=NamedNode(concept.entity), start=Literal(start))
+        counted = read(reader.rows("properties of the concept", query)) if start != direct_start("") else []
+    ranked = sorted(counted, key=lambda item: (-item[1], item[0]))
+    page = ranked[offset : offset + limit]
+    labels = property_labels(reader, [iri for iri, _ in page])
+    if not ranked:
+        notes.append("No statements of a Wikibase are here." if qid is None else "It has no direct statements.")
+    properties = [UsedProperty(pid=pid_of(iri), propLabel=labels.get(iri), count=count, iri=iri) for iri, count in page]
+    return reader.finish(
+        PropertyResult(properties=properties, notes=notes),
+        total=len(ranked),
+        next_offset=page_of(ranked, offset, limit),
+        explain=explain,
+    )

@@ -1,0 +1,1 @@
+"""Dereferencing: everything that the graphs and the ontology state about one IRI."""

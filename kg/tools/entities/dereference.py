@@ -1,0 +1,395 @@
+"""What an IRI stands for: all that the graphs and the ontology say of it, what refers to it, and where that is from."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import IndexUnavailableError, InvalidInputError, ModelError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.ontology import declared_terms, ontology
+from kg.retrieval.attribution import Chunk, voices_of
+from kg.retrieval.evidence import describe, origin_of
+from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.results import Provenance, Statement
+from kg.sparql.terms import Bindable, bind, is_iri
+from kg.store.protocol import Term
+from kg.tools.zoning.labels import code_names, code_tops
+from kg.tools.zoning.section_tables import Table, section_tables
+from kg.vocabulary import (
+    BASE,
+    DCTERMS,
+    FOAF,
+    KG,
+    PREFIXES,
+    PROV_GRAPH,
+    RDF,
+    RDFS,
+    SCHEMA,
+    SKOS,
+    curie,
+    segment,
+    slug_of,
+)
+
+QUADS: Final = 1_000
+"""Quads about one thing that are given."""
+PAGE: Final = 50
+"""Parts, references, or things of a graph on one page."""
+COUNTED: Final = 10_000
+"""References are counted up to here."""
+ORIGINS: Final = 20
+"""Graphs whose origin is looked up."""
+PREVIEW: Final = 2_000
+"""Characters of a text that are given where it is part of something else."""
+
+ABOUT: Final = """
+SELECT DISTINCT ?graph ?property ?value WHERE { GRAPH ?graph { $iri ?property ?value } } LIMIT $limit"""
+
+PARTS: Final = """
+SELECT DISTINCT ?graph ?subject ?position WHERE {
+  GRAPH ?graph { ?subject dcterms:isPartOf $iri . ?subject schema:position ?position }
+} ORDER BY ?position LIMIT $limit OFFSET $offset"""
+
+COUNT_PARTS: Final = """
+SELECT (COUNT(*) AS ?count) WHERE {
+  { SELECT DISTINCT ?part WHERE { ?part dcterms:isPartOf $iri . ?part schema:position ?position } LIMIT $limit }
+}"""
+
+# The words of a chunk need not be those of whoever gave the speech: `voices` says whose they are.
+SPOKEN: Final = """
+SELECT DISTINCT ?part ?name ?whole ?start ?end WHERE {
+  VALUES ?part { $parts }
+  { ?part kg:speakerAsRecorded ?name } UNION { ?part dcterms:isPartOf ?whole . ?part kg:start ?start ; kg:end ?end }
+}"""
+
+# In order within blocks of `COUNTED`: to put a million references in order for each page takes too long. By one text,
+# which is made once for each row; ORDER BY looks up what a variable stands for at each comparison.
+REFERENCES: Final = """
+SELECT ?graph ?subject ?property WHERE {
+  { SELECT ?graph ?subject ?property (CONCAT(STR(?graph), " ", STR(?subject), " ", STR(?property)) AS ?place) WHERE {
+      GRAPH ?graph { ?subject ?property $iri } FILTER(?property != $apart)
+    } LIMIT $block OFFSET $before }
+} ORDER BY ?place LIMIT $limit OFFSET $offset"""
+
+COUNTS: Final = """
+SELECT ?property (COUNT(*) AS ?count) WHERE {
+  { SELECT DISTINCT ?subject ?property WHERE { ?subject ?property $iri } LIMIT $limit }
+} GROUP BY ?property"""
+
+USES: Final = """
+SELECT DISTINCT ?graph ?subject ?value WHERE { GRAPH ?graph { ?subject $iri ?value } } LIMIT $limit OFFSET $offset"""
+
+HELD: Final = """
+SELECT DISTINCT ?subject WHERE { GRAPH $iri { ?subject ?property ?value } } LIMIT $limit OFFSET $offset"""
+
+# By FILTER, after the lookup by subject: see the queries of hydration.
+LABELS: Final = """
+SELECT DISTINCT ?thing ?property ?label WHERE {
+  VALUES ?thing { $things } ?thing ?property ?value
+  FILTER(?property IN (rdfs:label, skos:prefLabel, foaf:name, dcterms:title, schema:name, schema:text,
+                       dcterms:description, rdf:type))
+  BIND(IF(?property IN (schema:text, dcterms:description), SUBSTR(?value, 1, $preview), ?value) AS ?label)
+}"""
+
+EXISTING: Final = """
+SELECT ?iri WHERE {
+  VALUES ?iri { $iris }
+  FILTER(EXISTS { ?iri ?property ?value } || EXISTS { ?subject ?property ?iri })
+}"""
+
+_HASH: Final = re.compile("[0-9a-f]{64}")
+_SPOKEN: Final = frozenset((KG.Speech.value, KG.SpeechChunk.value))
+_NAMES: Final = (
+    RDFS.label, SKOS.prefLabel, FOAF.name, DCTERMS.title, SCHEMA.name, SCHEMA.text, DCTERMS.description
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Dereferenced:
+    """What is known of `iri`; `page` counts from 1 and pages through parts, references and things held."""
+
+    iri: str
+    generation: int
+    quads: Sequence[Quad]
+    """What is said of it, each quad with its graph; of the ontology the graph is the module."""
+    cut: bool
+    """Whether more is said than is given."""
+    parts: Sequence[Quad]
+    """Its parts in their order, as ``part dcterms:isPartOf iri``."""
+    positions: Mapping[str, str]
+    """The position of each part, by its IRI; of a section of a code its number."""
+    many: int
+    """How many parts there are; from `COUNTED` on there may be more."""
+    kinds: Mapping[str, str]
+    """A class of each thing named here that has one."""
+    tops: Sequence[str]
+    """For a municipality: the sections that its code begins with."""
+    tables: Sequence[Table]
+    """The tables in its text, where it is a section of a code."""
+    voices: Mapping[str, tuple[str, str]]
+    """Who says the words of a part, with the utterance or speech that says so."""
+    references: Sequence[Quad]
+    counts: Mapping[str, int]
+    """How many things refer to it, by property; from `COUNTED` in all on there may be more."""
+    uses: Sequence[Quad]
+    """For a property: statements that have it."""
+    held: Sequence[str]
+    """For a named graph: things that it says something of."""
+    page: int
+    more: bool
+    """Whether there is another page."""
+    labels: Mapping[str, str]
+    known: frozenset[str]
+    """Those of the IRIs named that something is said of."""
+    origins: Sequence[Provenance]
+    queries: Sequence[Statement]
+
+    @property
+    def label(self) -> str | None:
+        """Its name, if it has one."""
+        return self.labels.get(self.iri)
+
+    def values(self, *properties: NamedNode) -> list[Literal]:
+        """Return the literals that it has for `properties`."""
+        return [q.object for q in self.quads if q.predicate in properties and isinstance(q.object, Literal)]
+
+
+def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
+    """Return what is known of `iri`.
+
+    Raises InvalidInputError for what is no absolute IRI, and NotFoundError where nothing is said of it and nothing
+    refers to it.
+    """
+    node = node_of(iri)
+    if not 1 <= page <= COUNTED:
+        raise InvalidInputError(f"page is {page}; it must be from 1 to {COUNTED}")
+    reader = Reader(kg)
+    window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
+    about = reader.rows("what is said of it", bind(ABOUT, iri=node, limit=QUADS + 1))
+    said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
+    declared = list(ontology().get(node, ()))
+    in_order = [row for row in reader.rows("its parts", bind(PARTS, **window)) if isinstance(row["subject"], NamedNode)]
+    parts = [Quad(NamedNode(iri_of(row["subject"])), DCTERMS.isPartOf, node, _graph(row)) for row in in_order]
+    in_parts = parts or (page > 1 and reader.rows("whether it has parts", bind(PARTS, iri=node, limit=1, offset=0)))
+    apart = DCTERMS.isPartOf if in_parts else RDF.nil
+    references = [
+        Quad(row["subject"], NamedNode(iri_of(row["property"])), node, _graph(row))
+        for row in _referring(reader, node, apart, (page - 1) * PAGE)
+        if isinstance(row["subject"], NamedNode)
+    ]
+    uses = [
+        Quad(row["subject"], node, row["value"], _graph(row))
+        for row in reader.rows("what has it as a property", bind(USES, **window))
+        if isinstance(row["subject"], NamedNode)
+    ]
+    # A graph can be there without anything being said of it.
+    held = [iri_of(row["subject"]) for row in reader.rows("what the graph holds", bind(HELD, **window))]
+    if not any((said, declared, parts, references, uses, held)):
+        raise NotFoundError(
+            f"no graph says anything of <{iri}>, and nothing refers to it" if page == 1 else f"there is no page {page}"
+        )
+    counts = {
+        iri_of(row["property"]): int(text_of(row["count"]))
+        for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED))
+        if "property" in row
+    }
+    more = any(len(found) > PAGE for found in (parts, references, uses, held))
+    parts, references, uses, held = parts[:PAGE], references[:PAGE], uses[:PAGE], held[:PAGE]
+    quads = sorted({*said, *declared}, key=lambda q: (str(q.predicate), str(q.object), str(q.graph_name)))
+    named = {
+        term.value
+        for quad in (*quads, *parts, *references, *uses)
+        for term in (quad.subject, quad.predicate, quad.object)
+        if isinstance(term, NamedNode)
+    }
+    is_place = page == 1 and any(quad.object == KG.Municipality for quad in said)
+    tops = code_tops(reader, node, PAGE) if is_place else []
+    labels, kinds, known = _labels(reader, {*named, *held, *tops, iri})
+    names, numbers = code_names(reader, kinds, labels)
+    many = (page - 1) * PAGE + len(parts)
+    if more:
+        counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED))
+        many = max(many, *(int(text_of(row["count"])) for row in counted))
+    positions = {
+        part: numbers.get(part, text_of(row["position"]))
+        for row in in_order[:PAGE]
+        for part in [iri_of(row["subject"])]
+    }
+    graphs = list(dict.fromkeys(graph_of(quad) for quad in (*said, *parts) if quad.graph_name != PROV_GRAPH))[:ORIGINS]
+    return Dereferenced(
+        iri=iri,
+        generation=reader.generation,
+        quads=quads,
+        cut=len(about) > QUADS or reader.truncated,
+        parts=parts,
+        positions=positions,
+        many=many,
+        kinds=kinds,
+        tops=tops,
+        tables=section_tables(reader, node) if kinds.get(iri) == KG.CodeSection.value else [],
+        voices=_voices(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
+        references=references,
+        counts=counts,
+        uses=uses,
+        held=held,
+        page=page,
+        more=more,
+        labels=labels | names,
+        known=frozenset(known | {str(node.value) for node in ontology()}),
+        origins=_origins(reader, quads, graphs),
+        queries=list(reader.ran),
+    )
+
+
+def _referring(reader: Reader, node: NamedNode, apart: NamedNode, offset: int) -> list[dict[str, Term]]:
+    """Return a page of what refers to `node`, by graph and subject, and one row more where there is another page."""
+    before = offset - offset % COUNTED
+
+    def rows(before: int, offset: int, limit: int) -> list[dict[str, Term]]:
+        window: dict[str, Bindable] = {"before": before, "offset": offset, "limit": limit, "block": COUNTED}
+        return reader.rows("what refers to it", bind(REFERENCES, iri=node, apart=apart, **window))
+
+    found = rows(before, offset - before, PAGE + 1)
+    ends = offset - before + PAGE == COUNTED and len(found) == PAGE
+    return [*found, *rows(before + COUNTED, 0, 1)] if ends else found
+
+
+def names_of(kg: KnowledgeGraph, iris: Iterable[str]) -> dict[str, str]:
+    """Return the names of those of `iris` that have one."""
+    reader = Reader(kg)
+    labels, kinds, _ = _labels(reader, set(iris))
+    return labels | code_names(reader, kinds, labels)[0]
+
+
+def node_of(iri: str) -> NamedNode:
+    """Return `iri` as a node. Raises InvalidInputError for what is no absolute IRI."""
+    try:
+        return NamedNode(iri)
+    except ValueError as error:
+        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}") from None
+
+
+def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
+    """Return IRIs near to `iri` that something is said of: another spelling, the whole of a part, alike words."""
+    near = dict.fromkeys(_spellings(iri))
+    terms = [*declared_terms()]
+    near |= dict.fromkeys(difflib.get_close_matches(iri, terms, n=3, cutoff=0.9))
+    reader = Reader(kg)
+    nodes = [NamedNode(text) for text in near if is_iri(text)]
+    found = {iri_of(row["iri"]) for row in reader.rows("near IRIs", bind(EXISTING, iris=nodes))} if nodes else set()
+    kept = [text for text in near if text in found or text in declared_terms()]
+    if not kept and iri.lower().startswith(("cpr://doc/", "cpr://family/")):
+        words = slug_of("cpr://doc/" + iri[iri.index("//") + 2 :].partition("/")[2]).replace("-", " ").replace("_", " ")
+        if words.strip():
+            with contextlib.suppress(IndexUnavailableError, ModelError):
+                best = kg.search.rank(words[:300], limit=3).candidates
+                kept += dict.fromkeys(candidate.iri.partition("#")[0] for candidate in best)
+    return [text for text in kept if text != iri][:5]
+
+
+def _spellings(iri: str) -> Iterable[str]:
+    """Yield what may have been meant by `iri`."""
+    prefix, _, local = iri.partition(":")
+    if prefix in PREFIXES:
+        yield PREFIXES[prefix] + local
+    if prefix == "http" and iri.startswith("http" + BASE[5:]):
+        yield "https" + iri[4:]
+    yield prefix.lower() + ":" + local
+    yield iri.rstrip("/")
+    whole = iri.partition("#")[0]
+    yield iri.partition("&")[0]
+    yield whole
+    for root in ("cpr://doc/", "cpr://family/", BASE + "graph/", BASE + "id/", BASE + "vocab/"):
+        rest = whole.removeprefix(root)
+        if rest != whole and rest:
+            fragment = iri[len(whole) :]
+            with contextlib.suppress(InvalidInputError):
+                yield root + "/".join(segment(unquote(part)) for part in rest.split("/")) + fragment
+    if iri.startswith("cpr://doc/"):
+        yield "cpr://family/" + whole.removeprefix("cpr://doc/")
+
+
+def _graph(row: Mapping[str, Term]) -> NamedNode:
+    return NamedNode(iri_of(row["graph"]))
+
+
+def graph_of(quad: Quad) -> str:
+    """Return the IRI of the graph that `quad` stands in; nothing for the default graph."""
+    return quad.graph_name.value if isinstance(quad.graph_name, NamedNode) else ""
+
+
+def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, str], set[str]]:
+    """Return a name and a class for each of `iris` that has one, and those that something is said of."""
+    labels: dict[str, str] = {}
+    kinds: dict[str, str] = {}
+    known: set[str] = set()
+    ranks: dict[str, tuple[int, bool]] = {}
+    things = [NamedNode(iri) for iri in sorted(iris)]
+    for row in reader.rows("labels", bind(LABELS, things=things, preview=PREVIEW)):
+        thing, name, label = iri_of(row["thing"]), NamedNode(iri_of(row["property"])), row.get("label")
+        known.add(thing)
+        if name == RDF.type and isinstance(label, NamedNode):
+            kinds[thing] = min(label.value, kinds.get(thing, label.value))
+        if name == RDF.type or not isinstance(label, Literal):
+            continue
+        rank = _NAMES.index(name), (label.language or "en") != "en"
+        if thing not in ranks or rank < ranks[thing]:
+            ranks[thing], labels[thing] = rank, label.value
+    for iri in iris - labels.keys():
+        term = declared_terms().get(iri)
+        if term is not None:
+            labels[iri] = term.label
+    return labels, kinds, known
+
+
+def _voices(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return who says the words of those of `parts` that somebody says, and where that is said."""
+    if not parts:
+        return {}
+    found: dict[str, tuple[str, str]] = {}
+    chunks: list[Chunk] = []
+    for row in reader.rows("who speaks", bind(SPOKEN, parts=[NamedNode(part) for part in parts])):
+        part = iri_of(row["part"])
+        if "name" in row:
+            found[part] = text_of(row["name"]), part
+        else:
+            start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+            chunks.append(Chunk(part, iri_of(row["whole"]), start, end))
+    return found | {part: (voice.name, voice.utterance) for part, voice in voices_of(reader, chunks).items()}
+
+
+def _origins(reader: Reader, quads: Sequence[Quad], graphs: Sequence[str]) -> list[Provenance]:
+    descriptions = describe(reader, (), graphs)
+    positions: dict[str, int] = {}
+    for quad in quads:
+        if quad.predicate == SCHEMA.position and isinstance(quad.object, Literal) and quad.object.value.isdecimal():
+            positions[graph_of(quad)] = int(quad.object.value)
+    return [origin_of(reader, descriptions, graph, positions.get(graph)) for graph in graphs]
+
+
+def short_name(iri: str) -> str:
+    """Return a name for an IRI without a label: by a prefix, or its last part; long hashes are cut."""
+    kind, _, key = iri.removeprefix(BASE + "id/").partition("/")
+    if iri.startswith(BASE + "id/") and key:
+        return f"{kind} {_HASH.sub(lambda found: found[0][:12] + '…', unquote(key))}"
+    short = curie(iri)
+    if not short.startswith("<"):
+        return short
+    tail = iri.rstrip("/#").rpartition("/")[2]
+    return unquote(tail) or iri
+
+
+def worded_name(iri: str) -> str:
+    """Return the words in the name of a term without a label: ``dcterms:isPartOf`` is "is part of"."""
+    prefix, _, local = curie(iri).partition(":")
+    if prefix.startswith("<"):
+        return short_name(iri)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", local).lower()

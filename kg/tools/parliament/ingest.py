@@ -1,0 +1,199 @@
+"""Speeches from a file on the server's machine into the graph, until they can be found by what they mean."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+from typing import Literal as OneOf
+
+from pydantic import Field
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import ForbiddenError, InvalidInputError, ModelError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader, clean_text, iri_of
+from kg.retrieval.results import Result
+from kg.search.protocol import IndexStatus
+from kg.sparql.terms import bind
+from kg.store.protocol import Rows
+from kg.tools import operations
+from kg.vocabulary import KG, PROV_GRAPH
+
+SETTING: Final = "QUADCITE_INGEST_FOLDERS"
+ENDINGS: Final = {
+    "json": (".json",),
+    "csv": (".csv",),
+    "jsonl": (".jsonl", ".ndjson"),
+    "parquet": (".parquet",),
+    "xml": (".xml", ".sgml", ".sgm"),
+}
+SHOWN_ERRORS: Final = 100
+MOST_BYTES: Final = 1 << 29
+"""Of one file: JSON and XML are read whole, in several times their size, beside all else that the server does."""
+_AT_ONCE: Final = 1_000
+_MANY: Final = 10_000_000
+
+Format = OneOf["json", "csv", "jsonl", "parquet", "xml"]
+
+WRITTEN: Final = """
+SELECT DISTINCT ?thing WHERE { GRAPH $prov { ?graph prov:wasGeneratedBy $run } GRAPH ?graph { ?thing a $kind } }"""
+
+OF_FILE: Final = """
+SELECT DISTINCT ?thing WHERE {
+  GRAPH $prov { ?graph prov:wasDerivedFrom/kg:sha256 $sha256 } GRAPH ?graph { ?thing a $kind }
+}"""
+
+
+class IngestionResult(Result):
+    """What became of a file."""
+
+    speeches_processed: int = Field(description="Speeches stored, and those that were there already")
+    chunks_created: int
+    vectors_stored: int = Field(description="Of these chunks")
+    duplicates_skipped: int = Field(description="Speeches that were there already, unchanged")
+    errors: list[str] = Field(description="What was kept out and why, and what else went wrong")
+    processing_time_seconds: float
+
+
+class _StoredError(Exception):
+    """Ends the waiting: all vectors of the file are there."""
+
+
+def ingest_speech(
+    kg: KnowledgeGraph,
+    file_path: Annotated[str, Field(min_length=1, max_length=4_000, description="File on the server's machine")],
+    format: Annotated[Format, Field(description="What the file is")] = "json",
+) -> IngestionResult:
+    """Load speeches from a file under a folder that the server allows, and wait until they can be found by meaning.
+
+    Use to add speeches; what is there already, unchanged, is skipped. Needs the scope write and the server's setting
+    QUADCITE_INGEST_FOLDERS. Returns speeches_processed, chunks_created, vectors_stored, duplicates_skipped, errors,
+    processing_time_seconds.
+    Example: ingest_speech(file_path="speeches.csv", format="csv").
+    Next: `search_speeches`.
+    """
+    began = time.monotonic()
+    path = allowed(kg.settings.ingest_folders, clean_text("file_path", file_path, 4_000), format)
+    done = operations.load(kg, _unheard, source="hansard", paths=[str(path)], prune=False, wait=False)
+    report = done["report"]
+    reader = Reader(kg)
+    run = None if report["run"] is None else NamedNode(report["run"])
+    speeches, chunks = _written(reader, run, KG.Speech), _written(reader, run, KG.SpeechChunk)
+    errors = [f"{each['record']}: {each['reason']}" for each in report["rejections"][:SHOWN_ERRORS]]
+    if len(report["rejections"]) > SHOWN_ERRORS:
+        errors.append(f"and {len(report['rejections']) - SHOWN_ERRORS} more; kg quarantine lists them all")
+    try:
+        _await_vectors(kg, chunks)
+    except ModelError as error:  # what was loaded stays loaded, and is found by its words
+        errors.append(str(error))
+    duplicates = report["skipped"]
+    if duplicates and format == "xml":  # a record is a day
+        duplicates = _duplicates(reader, path, speeches)
+    result = IngestionResult(
+        speeches_processed=len(speeches) + duplicates,
+        chunks_created=len(chunks),
+        vectors_stored=sum(_stored(kg, chunks)),
+        duplicates_skipped=duplicates,
+        errors=errors,
+        processing_time_seconds=round(time.monotonic() - began, 3),
+        notes=list(done["warnings"][:SHOWN_ERRORS]),
+    )
+    return reader.finish(result)
+
+
+def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
+    """Return the file that `text` names, with all links followed, if it lies under one of `folders` and may be read.
+
+    A relative path is looked for in each of them. Raises ForbiddenError for what lies elsewhere, whether or not there
+    is anything; NotFoundError and InvalidInputError for what is no file of this format.
+    """
+    if not folders:
+        raise ForbiddenError(
+            f"this server takes no files: its setting {SETTING} names no folder; whoever runs it names one, or loads "
+            "with `kg load hansard FILE`"
+        )
+    roots = [_resolved(folder.expanduser()) for folder in folders]
+    if "\0" in text:
+        raise InvalidInputError("file_path holds a NUL character, which no path can have")
+    given = Path(text)
+    candidates = [_resolved(given)] if given.is_absolute() else [_resolved(root / given) for root in roots]
+    inside = [path for path in candidates if any(path.is_relative_to(root) for root in roots)]
+    if not inside:
+        raise ForbiddenError(
+            f"file_path: {text[:200]!r} does not lie under a folder that {SETTING} allows, links followed"
+        )
+    path = next((path for path in inside if os.path.exists(path)), None)  # of an impossible name just: no
+    if path is None:
+        raise NotFoundError(f"file_path: there is no {text[:200]!r} in the folders that {SETTING} allows")
+    if not os.path.isfile(path):
+        raise InvalidInputError(f"file_path: {text[:200]!r} is not a file; name one file of speeches")
+    if not path.name.lower().endswith(ENDINGS[format]):
+        meant = next((name for name, endings in ENDINGS.items() if path.name.lower().endswith(endings)), None)
+        valid = f"pass format={meant!r}" if meant else f"formats are {', '.join(ENDINGS)}, each with its ending"
+        raise InvalidInputError(f"file_path: {path.name[:200]!r} is not {format} by its ending; {valid}")
+    if (size := path.stat().st_size) > MOST_BYTES:
+        raise InvalidInputError(
+            f"file_path: {path.name[:200]!r} has {size:,} bytes; at most {MOST_BYTES:,} are taken here: split it, or "
+            "load it with `kg load hansard FILE`"
+        )
+    return path
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # a circle of links, or a name that is too long
+        raise InvalidInputError(f"{str(path)[:200]!r} cannot be followed to a file: {error}") from None
+
+
+def _unheard(done: int, total: int | None, doing: str) -> None:
+    """Take progress that nobody listens to."""
+
+
+def _written(reader: Reader, run: NamedNode | None, kind: NamedNode) -> list[str]:
+    """Return the things of a class in the graphs that a run wrote."""
+    if run is None:
+        return []
+    answer = reader.kg.query(bind(WRITTEN, prov=PROV_GRAPH, run=run, kind=kind), limit=_MANY)
+    return sorted(iri_of(row["thing"]) for row in answer.result) if isinstance(answer.result, Rows) else []
+
+
+def _duplicates(reader: Reader, path: Path, written: Sequence[str]) -> int:
+    """Return how many speeches of a record of a whole day were there already."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    query = bind(OF_FILE, prov=PROV_GRAPH, sha256=Literal(digest), kind=KG.Speech)
+    answer = reader.kg.query(query, limit=_MANY)
+    found = {iri_of(row["thing"]) for row in answer.result} if isinstance(answer.result, Rows) else set()
+    return len(found - set(written))
+
+
+def _await_vectors(kg: KnowledgeGraph, units: Sequence[str]) -> None:
+    """Wait until each of `units` has its vector, whatever else is pending. Raises ModelError when none can be made."""
+    if not units:
+        return
+    left = list(units)
+
+    def look(status: IndexStatus) -> None:
+        while left and all(_stored(kg, left[:_AT_ONCE])):
+            del left[:_AT_ONCE]
+        if not left:
+            raise _StoredError
+
+    with contextlib.suppress(_StoredError):
+        kg.search.wait(look)
+
+
+def _stored(kg: KnowledgeGraph, units: Sequence[str]) -> list[bool]:
+    """Return which of `units` have their vector."""
+    found: dict[str, bool] = {}
+    for start in range(0, len(units), _AT_ONCE):
+        some = list(units[start : start + _AT_ONCE])
+        ranking = kg.search.rank("speech", units=some, limit=len(some), mode="dense")
+        found |= {candidate.iri: candidate.cosine is not None for candidate in ranking.candidates}
+    return [found.get(iri, False) for iri in units]

@@ -1,0 +1,299 @@
+"""Speeches as the graph has them: what is recorded of them, with names, and their words, put together by offsets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import StoreDamagedError
+from kg.retrieval.attribution import other_voice
+from kg.retrieval.concept_index import preference
+from kg.retrieval.evidence import code_of
+from kg.retrieval.reader import Reader, iri_of, of_sources, text_of
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.vocabulary import DCTERMS, FOAF, KG, SKOS, mint
+
+# Properties are chosen by FILTER, after the lookup by subject: see the queries of hydration.
+RECORDS: Final = """
+SELECT DISTINCT ?speech ?graph ?property ?value WHERE {
+  VALUES ?speech { $speeches }
+  GRAPH ?graph { ?speech ?property ?value }
+  FILTER(?property IN (
+    dcterms:identifier, dcterms:title, dcterms:date, dcterms:subject, dcterms:source, dcterms:isPartOf,
+    kg:speaker, kg:speakerAsRecorded, kg:party, kg:partyAsRecorded, kg:chamber, kg:chamberAsRecorded, kg:venue,
+    kg:electorate, kg:electorateAsRecorded, kg:state, kg:stateAsRecorded, kg:hansardReference, kg:debateType,
+    kg:speechType, kg:transcriptQuality, kg:role, kg:office, kg:inGovernment, kg:firstSpeech, kg:answers,
+    kg:length, kg:textSha256, kg:pageNumber, kg:sourceLines, schema:startTime, schema:position
+  ))
+}"""
+
+LABELS: Final = """
+SELECT DISTINCT ?thing ?graph ?property ?label WHERE {
+  VALUES ?thing { $things } GRAPH ?graph { ?thing ?property ?label }
+  FILTER(?property IN (foaf:name, skos:prefLabel, skos:notation, dcterms:title, dcterms:identifier))
+}"""
+
+# One graph alone says that a speech is one: its record. What people write of it elsewhere is none of its words.
+SPANS: Final = """
+SELECT DISTINCT ?speech ?unit ?position ?start ?end WHERE {
+  VALUES ?speech { $speeches }
+  GRAPH ?graph {
+    ?speech a kg:Speech . ?unit dcterms:isPartOf ?speech .
+    ?unit schema:position ?position ; kg:start ?start ; kg:end ?end
+  }
+}"""
+
+TEXTS: Final = """
+SELECT DISTINCT ?unit ?text WHERE { VALUES ?unit { $units } ?unit schema:text ?text }"""
+
+UTTERANCES: Final = """
+SELECT DISTINCT ?speech ?utterance ?type ?start ?end ?name ?person WHERE {
+  VALUES ?speech { $speeches }
+  GRAPH ?graph {
+    ?speech a kg:Speech . ?utterance dcterms:isPartOf ?speech .
+    ?utterance kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
+    OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:speaker ?person }
+  }
+}"""
+
+_UNITS_AT_ONCE: Final = 500
+INTERJECTION: Final = mint("code", "utteranceType", "interjection")
+"""The type of what others threw in."""
+
+Values = Mapping[str, Sequence[Term]]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A chunk of a speech: the code points from `start` to `end` of its text."""
+
+    iri: str
+    position: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """Words of one person in a speech: the code points from `start` to `end`; `name` as recorded."""
+
+    start: int
+    end: int
+    kind: str
+    """The IRI of its type."""
+    name: str | None
+    person: str | None
+    """The IRI of the person."""
+
+    @property
+    def interjection(self) -> bool:
+        """Whether others threw it in."""
+        return self.kind == INTERJECTION.value
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What is recorded of one speech. Names are those of the things that it links to, else as recorded."""
+
+    iri: str
+    graph: str
+    values: Values = field(repr=False)
+    labels: Mapping[str, Mapping[NamedNode, str]] = field(repr=False)
+
+    def all(self, name: NamedNode) -> list[str]:
+        """Return the values of a property, sorted."""
+        return sorted(text_of(term) for term in self.values.get(name.value, ()))
+
+    def one(self, name: NamedNode) -> str | None:
+        """Return the first value of a property."""
+        return next(iter(self.all(name)), None)
+
+    def label(self, name: NamedNode, *kinds: NamedNode) -> str | None:
+        """Return the name, of the first of `kinds` there is, of what a property links to; its code if it has none."""
+        iri = self.one(name)
+        if iri is None:
+            return None
+        names = self.labels.get(iri, {})
+        return next((names[kind] for kind in kinds or (SKOS.prefLabel,) if kind in names), code_of(iri))
+
+    @property
+    def speech_id(self) -> str:
+        """Its identifier."""
+        return self.one(DCTERMS.identifier) or code_of(self.iri)
+
+    @property
+    def title(self) -> str:
+        """Its title; its identifier if it has none."""
+        return self.one(DCTERMS.title) or self.speech_id
+
+    @property
+    def speaker(self) -> str:
+        """The full name of who speaks, where the record knows it, else the name that it shows."""
+        person = self.labels.get(self.one(KG.speaker) or "", {})
+        return person.get(FOAF.name) or self.one(KG.speakerAsRecorded) or ""
+
+    @property
+    def party(self) -> str:
+        """The party as the source writes it, else its name; empty where none is recorded."""
+        return self.one(KG.partyAsRecorded) or self.label(KG.party) or ""
+
+    @property
+    def chamber(self) -> str:
+        """The name of the chamber."""
+        return self.label(KG.chamber) or self.one(KG.chamberAsRecorded) or ""
+
+    @property
+    def electorate(self) -> str | None:
+        """The electorate that the speaker sat for."""
+        return self.label(KG.electorate) or self.one(KG.electorateAsRecorded)
+
+    @property
+    def state(self) -> str:
+        """The code of the state or territory (VIC), else as recorded; empty where none is recorded."""
+        code = self.one(KG.state)
+        return code_of(code).rpartition("-")[2] if code else self.one(KG.stateAsRecorded) or ""
+
+    @property
+    def date(self) -> str:
+        """The day, as YYYY-MM-DD."""
+        return self.one(DCTERMS.date) or ""
+
+    @property
+    def reference(self) -> str:
+        """The official citation."""
+        return self.one(KG.hansardReference) or ""
+
+    @property
+    def topics(self) -> list[str]:
+        """The topic tags of the source."""
+        return [text_of(term) for term in self.values.get(DCTERMS.subject.value, ()) if isinstance(term, Literal)]
+
+    def other_voice(self, utterance: Utterance) -> str | None:
+        """Return who said one of its utterances, where that was not the speaker."""
+        speaker, recorded = self.one(KG.speaker), self.one(KG.speakerAsRecorded)
+        return other_voice(utterance.kind, utterance.name, utterance.person, recorded, speaker)
+
+    @property
+    def url(self) -> str | None:
+        """Where the source shows it."""
+        return self.one(DCTERMS.source)
+
+
+def read_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
+    """Return the speeches among `iris` that the graph has."""
+    if not iris:
+        return {}
+    said: dict[str, dict[str, list[Term]]] = {}
+    graphs: dict[str, str] = {}
+    for row in of_sources("speech", reader.rows("speeches", bind(RECORDS, speeches=[NamedNode(iri) for iri in iris]))):
+        iri, name = iri_of(row["speech"]), iri_of(row["property"])
+        said.setdefault(iri, {}).setdefault(name, []).append(row["value"])
+        if name == DCTERMS.identifier.value:
+            graphs[iri] = iri_of(row["graph"])
+    linked = {
+        term.value
+        for iri in graphs
+        for name, terms in said[iri].items()
+        for term in terms
+        if isinstance(term, NamedNode) and name != DCTERMS.source.value
+    }
+    labels = labels_of(reader, linked)
+    for values in said.values():
+        for terms in values.values():
+            terms.sort(key=text_of)
+    return {iri: Speech(iri, graph, said[iri], labels) for iri, graph in graphs.items()}
+
+
+def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedNode, str]]:
+    """Return the names of things by kind of name, English ones first. Read once for each state of the graph."""
+    wanted = set(things)
+    memory, generation = reader.kg.memory, reader.generation or reader.kg.store.statistics().generation
+    known: dict[str, Mapping[NamedNode, str]] = {}
+    for iri in wanted:
+        names: Mapping[NamedNode, str] | None = memory.get(("names", iri, generation))
+        if names is not None:
+            known[iri] = names
+    missing = sorted(wanted - known.keys())
+    if missing:
+        found: dict[str, dict[NamedNode, list[Literal]]] = {iri: defaultdict(list) for iri in missing}
+        query = bind(LABELS, things=[NamedNode(iri) for iri in missing])
+        for row in of_sources("thing", reader.rows("names", query)):
+            if isinstance(row["label"], Literal):
+                found[iri_of(row["thing"])][NamedNode(iri_of(row["property"]))].append(row["label"])
+        for iri, kinds in found.items():
+            best = {kind: min(names, key=preference).value for kind, names in kinds.items()}
+            known[iri] = memory.keep(("names", iri, reader.generation), best)
+    return known
+
+
+def spans_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]:
+    """Return the chunks of speeches, in order."""
+    found: dict[str, list[Span]] = {iri: [] for iri in speeches}
+    if not speeches:
+        return found
+    for row in reader.rows("chunks of speeches", bind(SPANS, speeches=[NamedNode(iri) for iri in speeches])):
+        numbers = (int(text_of(row[name])) for name in ("position", "start", "end"))
+        found[iri_of(row["speech"])].append(Span(iri_of(row["unit"]), *numbers))
+    for spans in found.values():
+        spans.sort(key=lambda span: (span.start, span.end, span.position))
+    return found
+
+
+def texts_of(reader: Reader, units: Sequence[str]) -> dict[str, str]:
+    """Return the words of text units."""
+    found: dict[str, str] = {}
+    for start in range(0, len(units), _UNITS_AT_ONCE):
+        some = [NamedNode(iri) for iri in units[start : start + _UNITS_AT_ONCE]]
+        for row in reader.rows("words of chunks", bind(TEXTS, units=some)):
+            found[iri_of(row["unit"])] = text_of(row["text"])
+    return found
+
+
+def utterances_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Utterance]]:
+    """Return the utterances of speeches, in order; a speech of a table has none."""
+    found: dict[str, list[Utterance]] = {iri: [] for iri in speeches}
+    if not speeches:
+        return found
+    query = bind(UTTERANCES, speeches=[NamedNode(iri) for iri in speeches])
+    for row in reader.rows("who said what in speeches", query):
+        name = text_of(row["name"]) if "name" in row else None
+        start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+        person = iri_of(row["person"]) if "person" in row else None
+        found[iri_of(row["speech"])].append(Utterance(start, end, iri_of(row["type"]), name, person))
+    for utterances in found.values():
+        utterances.sort(key=lambda each: (each.start, each.end))
+    return found
+
+
+def laid(speech: Speech, pieces: Iterable[tuple[int, str]], start: int, end: int) -> str:
+    """Return the code points from `start` to `end` of a speech, from chunks given with where they begin.
+
+    Raises StoreDamagedError where they leave something out, or two of them differ where they overlap.
+    """
+    parts: list[str] = []
+    at = start
+    last = (0, "")
+    for begin, text in sorted(pieces):
+        if begin + len(text) <= start or begin >= end:
+            continue
+        if begin > at:
+            break
+        known = last[1][begin - last[0] :][: len(text)]
+        if known and not text.startswith(known):
+            raise StoreDamagedError(
+                f"speech {speech.speech_id}: chunks differ where they overlap, from character {begin}; load it again"
+            )
+        last = begin, text
+        if taken := text[at - begin : end - begin]:
+            parts.append(taken)
+            at += len(taken)
+    if at < end:
+        raise StoreDamagedError(
+            f"speech {speech.speech_id}: no chunk has its characters from {at} to {end}; load it again"
+        )
+    return "".join(parts)

@@ -1,0 +1,385 @@
+"""What the graph is made of, in levels: its domains and classes, one class with its properties, one property."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+from typing import Literal as OneOf
+
+from pydantic import BaseModel, Field
+from pyoxigraph import Literal, NamedNode, RdfFormat, parse
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader, bounded, text_of
+from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Offset, Result
+from kg.retrieval.token_budget import Lean, MaxTokens, clipped, tokens_of
+from kg.sparql.measured_schema import ClassUse, PropertyUse, Schema
+from kg.sparql.terms import bind
+from kg.tools.schema import declared_terms
+from kg.tools.schema.declared_terms import Constraint, foreign, local_name, short, words_of
+from kg.tools.schema.term_names import Terms, terms_of
+from kg.tools.sparql.result_cells import written
+from kg.vocabulary import PREFIXES, RDF
+
+ABOUT_CHARACTERS: Final = 160
+EXAMPLE_CHARACTERS: Final = 90
+CODES_SHOWN: Final = 12
+"""Codes of a list that a class names; the property has them all."""
+NOTE_TOKENS: Final = 45
+"""What it takes to say that something was cut."""
+STANDARDS: Final = "standards"
+"""The domain of classes that other vocabularies define."""
+
+CODES_IN_DATA: Final = "SELECT DISTINCT ?code WHERE { ?thing $property ?code FILTER(isIRI(?code)) } LIMIT 2000"
+
+
+class ClassLine(BaseModel):
+    """One class in the overview."""
+
+    name: str
+    things: int
+    about: str
+
+
+class Domain(BaseModel):
+    """A part of the model with the classes that belong to it."""
+
+    name: str
+    title: str
+    things: int
+    classes: list[ClassLine]
+
+
+class PropertyLine(Lean):
+    """How a class uses a property; what is not known is absent."""
+
+    name: str
+    values: str = Field(description="Datatypes, languages or classes of the values")
+    per_thing: str = Field(description="How many values one thing has, by the shapes, and how many things have any")
+    about: str | None = None
+    rule: str | None = Field(None, description="What else the shapes demand")
+    codes: list[str] | None = Field(None, description="Codes of the values; see code_iri")
+    code_iri: str | None = None
+    example: str | None = Field(None, description="One value, as a SPARQL term")
+
+
+class UsedBy(BaseModel):
+    """One class that uses the property."""
+
+    name: str
+    triples: int
+    things: int
+    values: str
+    per_thing: str
+
+
+class SchemaResult(Result):
+    """One level of the schema: `domains`, or a class with its `properties`, or a property with who is `used_by` it."""
+
+    level: OneOf["domains", "class", "property"]
+    iri: str | None = None
+    name: str | None = None
+    label: str | None = None
+    definition: str | None = None
+    specializes: list[str] | None = None
+    things: int | None = None
+    triples: int | None = None
+    example: str | None = None
+    rules: list[str] | None = None
+    domains: list[Domain] | None = None
+    properties: list[PropertyLine] | None = None
+    used_by: list[UsedBy] | None = None
+    codes: list[str] | None = None
+    code_iri: str | None = None
+    query: str | None = Field(None, description="SPARQL to begin with")
+
+
+def describe_schema(
+    kg: KnowledgeGraph,
+    term: Annotated[Identifier | None, Field(description="Class or property: IRI, prefixed name or label")] = None,
+    max_tokens: MaxTokens = 2_000,
+    offset: Offset = 0,
+) -> SchemaResult:
+    """Describe the graph's schema as measured: without term its domains and classes, with one a class or property.
+
+    Use before writing SPARQL. A class comes with its properties, most used first: values, cardinality, codes, rules,
+    example, and a query; a property with the classes that use it. Next page: offset=next_offset.
+    Example: describe_schema(term="kg:Passage").
+    Next: `sparql_examples` for a query like yours, then `sparql`.
+    """
+    bounded("max_tokens", max_tokens, 200, 50_000)
+    bounded("offset", offset, 0, MOST_SKIPPED)
+    reader = Reader(kg)
+    terms = terms_of(kg)
+    if term is None or not term.strip():
+        result = _domains(terms.schema)
+    else:
+        entry = terms.resolve(term, ("class", "property"))
+        result = _class(terms, entry.iri) if entry.kind == "class" else _property(reader, terms, entry.iri)
+        result.label = entry.label
+        result.definition = entry.about
+    if not terms.schema.generation:
+        result.notes.append("The graph is being measured for the first time: counts and values come in a moment.")
+    total, following = _cut(result, max_tokens, offset)
+    reader.generation = terms.schema.generation
+    completeness: Completeness = "truncated" if following is not None else "complete"
+    return reader.finish(result, total=total, next_offset=following, completeness=completeness)
+
+
+def _domains(schema: Schema) -> SchemaResult:
+    of: dict[str, list[ClassLine]] = {}
+    unused = [term.iri for term in schema.terms.values() if term.kind == "class" and term.iri not in schema.classes]
+    for iri, use in schema.classes.items():
+        term = schema.terms.get(iri)
+        about = clipped(
+            (term.definition if term else None) or foreign(iri, words_of(local_name(iri))),
+            ABOUT_CHARACTERS,
+        )
+        line = ClassLine(name=short(iri), things=use.entities, about=about)
+        of.setdefault((term.domain if term else None) or STANDARDS, []).append(line)
+    titles = {name: title for name, (title, _) in declared_terms.modules().items()} | {
+        STANDARDS: "Classes of other vocabularies"
+    }
+    domains = [
+        Domain(name=name, title=titles.get(name, name), things=sum(line.things for line in lines), classes=lines)
+        for name, lines in sorted(of.items(), key=lambda item: -sum(line.things for line in item[1]))
+    ]
+    result = SchemaResult(level="domains", triples=schema.triples, domains=domains)
+    if unused:
+        result.notes.append(f"Declared, with nothing of them here: {', '.join(map(short, sorted(unused)))}.")
+    result.notes.append(
+        "Prefixes need no declaration: " + ", ".join(sorted(PREFIXES)) + ". The default graph is all graphs together; "
+        "GRAPH ?g { } tells them apart, and graph/prov says where each comes from."
+    )
+    return result
+
+
+def _class(terms: Terms, iri: str) -> SchemaResult:
+    schema = terms.schema
+    use = schema.classes.get(iri) or ClassUse(iri, 0, {})
+    shape = declared_terms.shapes().get(iri, declared_terms.Shape())
+    unused = [path for path in shape.properties if path not in use.properties]
+    lines = [
+        _line(terms, path, use.properties.get(path), shape.properties.get(path), use.entities)
+        for path in [*use.properties, *unused]
+        if path != RDF.type.value
+    ]
+    rules = [f"IRIs look like {shape.pattern}"] if shape.pattern else []
+    if shape.closed:
+        rules.append("It has no other properties than these.")
+    return SchemaResult(
+        level="class",
+        iri=iri,
+        name=short(iri),
+        specializes=[short(parent) for parent in declared_terms.above(iri)] or None,
+        things=use.entities,
+        example=use.example,
+        rules=rules or None,
+        properties=lines,
+        query=_class_query(iri, use),
+    )
+
+
+def _line(
+    terms: Terms, path: str, use: PropertyUse | None, constraint: Constraint | None, entities: int
+) -> PropertyLine:
+    term = terms.schema.terms.get(path)
+    about = term.definition if term else None
+    if about is None and constraint is not None and constraint.messages:
+        about = constraint.messages[0]
+    codes = [
+        local_name(code.iri) for code in declared_terms.code_lists().get((constraint and constraint.scheme) or "", ())
+    ]
+    rest = len(codes) - CODES_SHOWN
+    return PropertyLine(
+        name=short(path),
+        values=_values(use, constraint, path),
+        per_thing=_per_thing(use, constraint, entities),
+        about=clipped(about, ABOUT_CHARACTERS) if about else None,
+        rule=_rule(constraint),
+        codes=[*codes[:CODES_SHOWN], *([f"... {rest} more: describe_schema({short(path)!r})"] if rest > 0 else [])]
+        or None,
+        code_iri=f"<{constraint.scheme}/CODE>" if constraint and constraint.scheme else None,
+        example=_example(use),
+    )
+
+
+def _values(use: PropertyUse | None, constraint: Constraint | None, path: str) -> str:
+    """Say in a few words what the values are, as measured; where there are none, as declared."""
+    parts: Counter[str] = Counter()
+    if use is not None:
+        for datatype, count in use.datatypes.items():
+            name = short(datatype)
+            if datatype == RDF.langString.value:
+                tags = sorted(use.languages, key=lambda tag: -use.languages[tag])
+                name = "text in " + ", ".join(f"@{tag}" for tag in tags[:6]) + (" ..." if len(tags) > 6 else "")
+            parts[name] += count
+        for name, count in use.classes.items():
+            listed = constraint is not None and constraint.scheme is not None
+            parts[short(name) if name else "codes" if listed else "IRIs of no class"] += count
+    if parts:
+        several = len(parts) > 1
+        return ", ".join(f"{name} ({count:,})" if several else name for name, count in parts.most_common(6))
+    wanted = [*(constraint.datatypes + constraint.classes if constraint else ()), *declared_terms.ranges(path)]
+    return ", ".join(short(name) for name in dict.fromkeys(wanted)) or "IRIs"
+
+
+def _per_thing(use: PropertyUse | None, constraint: Constraint | None, entities: int) -> str:
+    words = [constraint.cardinality] if constraint is not None else []
+    subjects = use.subjects if use is not None else 0
+    if not entities:
+        words.append("not used yet")
+    elif subjects == entities:
+        words.append("all have it")
+    else:
+        words.append(f"{subjects:,} of {entities:,} have it")
+    if use is not None and subjects and use.triples > subjects and (constraint is None or constraint.most != 1):
+        words.append(f"{use.triples / subjects:.1f} each")
+    return "; ".join(words)
+
+
+def _rule(constraint: Constraint | None) -> str | None:
+    if constraint is None:
+        return None
+    parts = []
+    if constraint.pattern and not constraint.scheme:
+        parts.append(f"matches {constraint.pattern}")
+    if constraint.lowest is not None:
+        parts.append(f"at least {constraint.lowest}")
+    if constraint.values:
+        parts.append("one of " + ", ".join(constraint.values))
+    return "; ".join(parts) or None
+
+
+def _example(use: PropertyUse | None) -> str | None:
+    if use is None or use.example is None:
+        return None
+    [quad] = parse(f"<urn:s> <urn:p> {use.example} .", format=RdfFormat.N_TRIPLES)
+    value = quad.object
+    if isinstance(value, Literal) and len(value.value) > EXAMPLE_CHARACTERS:
+        return written(Literal(clipped(value.value, EXAMPLE_CHARACTERS), language=value.language))
+    return written(value)
+
+
+def _class_query(iri: str, use: ClassUse) -> str:
+    """Return a query for some things of a class with the properties that nearly all of them have."""
+    paths = [
+        path
+        for path, used in use.properties.items()
+        if path != RDF.type.value and used.subjects * 10 >= use.entities * 9 and used.triples == used.subjects
+    ][:4]
+    names = {path: _variable(path) for path in paths}
+    body = "".join(f" ;\n    {short(path)} ?{name}" for path, name in names.items())
+    return f"SELECT * WHERE {{\n  ?{_variable(iri)} a {short(iri)}{body}\n}} LIMIT 10"
+
+
+def _variable(iri: str) -> str:
+    name = "".join(letter for letter in local_name(iri) if letter.isascii() and (letter.isalnum() or letter == "_"))
+    return (name[:1].lower() + name[1:]) if name and not name[0].isdigit() else "thing"
+
+
+def _property(reader: Reader, terms: Terms, iri: str) -> SchemaResult:
+    schema = terms.schema
+    use = schema.properties.get(iri)
+    constraints = {name: shape.properties.get(iri) for name, shape in declared_terms.shapes().items()}
+    used_by = [
+        UsedBy(
+            name=short(name),
+            triples=of.properties[iri].triples,
+            things=of.properties[iri].subjects,
+            values=_values(of.properties[iri], constraints.get(name), iri),
+            per_thing=_per_thing(of.properties[iri], constraints.get(name), of.entities),
+        )
+        for name, of in schema.classes.items()
+        if iri in of.properties
+    ]
+    used_by.sort(key=lambda line: -line.triples)
+    ruled = {name: constraint for name, constraint in constraints.items() if constraint is not None}
+    rules = [f"{short(name)}: {text}" for name, each in ruled.items() for text in (*each.messages, _rule(each)) if text]
+    scheme = next((each.scheme for each in ruled.values() if each.scheme), None)
+    codes = _codes(reader, iri, scheme) if scheme else None
+    subject = used_by[0].name if used_by else None
+    typed = f"?thing a {subject} ; " if subject else "?thing "
+    return SchemaResult(
+        level="property",
+        iri=iri,
+        name=short(iri),
+        specializes=[short(parent) for parent in declared_terms.above(iri)] or None,
+        triples=use.triples if use else 0,
+        things=use.subjects if use else 0,
+        example=_example(use),
+        rules=rules or None,
+        used_by=used_by,
+        codes=codes,
+        code_iri=f"<{scheme}/CODE>" if scheme else None,
+        query=f"SELECT ?thing ?value WHERE {{ {typed}{short(iri)} ?value }} LIMIT 10",
+    )
+
+
+def _codes(reader: Reader, iri: str, scheme: str) -> list[str]:
+    """Return the codes of a list: those that the ontology explains, with their labels, and what else the data use."""
+    known = declared_terms.code_lists().get(scheme, ())
+    lines = [f"{local_name(code.iri)}: {clipped(code.definition or code.label, ABOUT_CHARACTERS)}" for code in known]
+
+    def read(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        return sorted(text_of(row["code"]).removeprefix(f"{scheme}/") for row in rows)
+
+    used = reader.kept("codes in use", bind(CODES_IN_DATA, property=NamedNode(iri)), read)
+    listed = {code.iri.removeprefix(f"{scheme}/") for code in known}
+    return [*lines, *(code for code in used if code not in listed)]
+
+
+def _cut(result: SchemaResult, most: int, offset: int) -> tuple[int | None, int | None]:
+    """Leave out what is before `offset` and what `most` tokens have no room for; return the total and the next offset.
+
+    What the level lists is counted in lines, and the cut is announced with how to get the rest.
+    """
+    max_tokens = most - NOTE_TOKENS
+    if result.domains is not None:
+        lines = [(domain, line) for domain in result.domains for line in domain.classes]
+        empty = [domain.model_copy(update={"classes": []}) for domain in result.domains]
+        spare = max_tokens - tokens_of(result.model_copy(update={"domains": empty}))
+        end = _fitting([line for _, line in lines], spare, offset)
+        kept = {id(line) for _, line in lines[offset:end]}
+        for domain in result.domains:
+            domain.classes = [line for line in domain.classes if id(line) in kept]
+        result.domains = [domain for domain in result.domains if domain.classes]
+        return _announced(result, "classes", len(lines), offset, end)
+    listed: list[Any] | None = result.properties if result.properties is not None else result.used_by
+    name = "properties" if result.properties is not None else "used_by"
+    if listed is None:
+        return None, None
+    bare = result.model_copy(update={name: []})
+    if tokens_of(bare) > max_tokens * 2 // 3:
+        for field in ("rules", "codes"):
+            values = getattr(result, field)
+            if values and tokens_of(values) > max_tokens // 4:
+                kept_values = values[: _fitting(values, max_tokens // 4, 0)]
+                result.notes.append(f"{len(kept_values)} of {len(values)} {field} are shown: raise max_tokens.")
+                setattr(result, field, kept_values)
+        bare = result.model_copy(update={name: []})
+    end = _fitting(listed, max_tokens - tokens_of(bare), offset)
+    setattr(result, name, listed[offset:end])
+    return _announced(result, "properties" if name == "properties" else "classes", len(listed), offset, end)
+
+
+def _fitting(lines: Sequence[Any], tokens: int, offset: int) -> int:
+    """Return the end of the lines from `offset` on that `tokens` have room for, at least one."""
+    end, used = offset, 0
+    for line in lines[offset:]:
+        used += tokens_of(line)
+        if used > tokens and end > offset:
+            break
+        end += 1
+    return end
+
+
+def _announced(result: SchemaResult, what: str, total: int, offset: int, end: int) -> tuple[int, int | None]:
+    following = end if end < total else None
+    if following is not None:
+        result.notes.append(
+            f"Cut to max_tokens: {what} {offset + 1} to {end} of {total}. offset={end} gives the next, a larger "
+            "max_tokens more at once."
+        )
+    return total, following

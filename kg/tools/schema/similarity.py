@@ -1,0 +1,63 @@
+"""Short texts compared with a question by what they mean: by the index's embedding model, or by their words alone."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.fuzzy_names import folded
+from kg.vocabulary import sha256
+
+STEM: Final = 5
+"""Letters by which two words count as forms of one where they are longer."""
+
+WITHOUT_MODEL: Final = "No embedding model is there, so this was matched by words alone (kg models pull gets one)."
+
+_STOP: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at be by do does for from has have how i in is it its list me of on or show that the their "
+        "there these they this to was were what when where which who whose with all each every per",
+    )
+)
+
+
+def closeness(kg: KnowledgeGraph, question: str, texts: Sequence[str]) -> list[float] | None:
+    """Return the cosine of each text with `question`, or None where no vectors are being made.
+
+    The vectors of `texts` are kept: the same few hundred texts are asked about again and again.
+    """
+    key = ("vectors", sha256("\0".join(texts)))
+    known: NDArray[np.float32] | None = kg.memory.get(key)
+    if known is None:
+        made = kg.search.embed(texts)
+        if made is None:
+            return None
+        known = kg.memory.keep(key, np.array(made, dtype=np.float32))
+    asked = kg.search.embed([question])
+    if asked is None:
+        return None
+    cosines: list[float] = (known @ np.array(asked[0], dtype=np.float32)).tolist()
+    return cosines
+
+
+def overlap(question: str, texts: Sequence[str]) -> list[float]:
+    """Return which share of the question's words each text has, from 0 to 1; rare words count more."""
+    wanted = set(stems(question))
+    having = [set(stems(text)) for text in texts]
+    spread = Counter(stem for stem_set in having for stem in stem_set)
+    weights = {stem: math.log(1 + len(texts) / (0.5 + spread[stem])) for stem in wanted}
+    whole = sum(weights.values()) or 1.0
+    return [sum(weights[stem] for stem in wanted & found) / whole for found in having]
+
+
+def stems(text: str) -> list[str]:
+    """Return the words of `text` that say something, each cut to what its forms share."""
+    return [word[:STEM] for word in re.findall(r"\w+", folded(text)) if word not in _STOP]

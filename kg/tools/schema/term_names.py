@@ -1,0 +1,248 @@
+"""The names of the graph's vocabulary and of what it speaks of: classes, properties, codes, places, families, ..."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pyoxigraph import Literal as RdfLiteral
+from pyoxigraph import NamedNode
+
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.concept_index import preference
+from kg.retrieval.fuzzy_names import Names, folded
+from kg.retrieval.reader import iri_of, text_of
+from kg.sparql.measured_schema import Schema
+from kg.sparql.terms import bind
+from kg.store.protocol import Rows
+from kg.tools.schema import declared_terms
+from kg.tools.schema.declared_terms import local_name, short, words_of
+from kg.tools.schema.measurement import measured
+from kg.vocabulary import BASE, DCTERMS, FOAF, KG, PREFIXES, RDFS, SCHEMA, SKOS
+
+Kind = Literal["class", "property", "individual"]
+
+INDIVIDUAL_NAMES: Final = 200_000
+"""Names of individuals that are read at most; the cut is announced."""
+
+NEAR: Final = 0.5
+"""Likeness of a name from which it is proposed for one that is not there."""
+
+SHARE: Final = 20
+"""The names are read anew after a commit, once the last reading is this many times as old as it took."""
+
+NAMING: Final = (SKOS.prefLabel, SKOS.altLabel, SKOS.notation, RDFS.label, FOAF.name, SCHEMA.name, DCTERMS.title)
+"""The properties whose values are names, the one to show first."""
+
+NAMES_OF: Final = """
+SELECT DISTINCT ?thing ?class ?property ?name WHERE {
+  VALUES ?class { $classes } VALUES ?property { $properties }
+  ?thing a ?class ; ?property ?name
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that has a name: `names` are its labels, aliases, codes and local name, the first one to be shown."""
+
+    iri: str
+    kind: Kind
+    names: tuple[str, ...]
+    about: str | None = None
+    """What its definition says, where the ontology or the shapes have one."""
+    classes: tuple[str, ...] = ()
+    """Of an individual: what it is."""
+    count: int | None = None
+    """Of a class: how many there are; of a property: in how many triples it is used."""
+
+    @property
+    def label(self) -> str:
+        """The name to show."""
+        return self.names[0]
+
+
+class Terms:
+    """All that has a name at `generation`, findable by it."""
+
+    def __init__(self, schema: Schema, entries: Sequence[Entry], generation: int, *, truncated: bool) -> None:
+        self.schema = schema
+        self.entries = entries
+        self.generation = generation
+        self.truncated = truncated
+        self._by_iri = {entry.iri: entry for entry in entries}
+        self._names = {
+            kind: Names([(n, name) for n, entry in enumerate(entries) if entry.kind == kind for name in entry.names])
+            for kind in ("class", "property", "individual")
+        }
+        self.explained = [entry for entry in entries if entry.about]
+        """Those that can be found by meaning."""
+
+    def like(self, text: str, kinds: Sequence[str], most: int) -> list[tuple[float, Entry, str]]:
+        """Return at most `most` entries of each of `kinds` that are named like `text`, with their likeness and name."""
+        found = [
+            (likeness.score, self.entries[likeness.number], likeness.name)
+            for kind in kinds
+            for likeness in self._names[kind].like(text, most)
+        ]
+        return sorted(found, key=lambda item: -item[0])
+
+    def get(self, text: str) -> Entry | None:
+        """Return the entry that `text` is the IRI, the prefixed name, or (bare) the local name in ``kg:`` of."""
+        stripped = text.strip().removeprefix("<").removesuffix(">")
+        prefix, colon, local = stripped.partition(":")
+        forms = [stripped, KG.iri + stripped]
+        if colon and prefix in PREFIXES:
+            forms.insert(0, PREFIXES[prefix] + local)
+        return next((self._by_iri[form] for form in forms if form in self._by_iri), None)
+
+    def resolve(self, text: str, kinds: Sequence[str]) -> Entry:
+        """Return the one entry of `kinds` that `text` names, by IRI, prefixed name, label or alias.
+
+        Raises NotFoundError that names the nearest.
+        """
+        entry = self.get(text)
+        if entry is not None and entry.kind in kinds:
+            return entry
+        found = self.like(text.partition(":")[2] or text, kinds, 6) if ":" in text else self.like(text, kinds, 6)
+        wanted = folded(text)
+        same = [item for _, item, name in found if folded(name) == wanted]
+        if len(same) == 1 or (same and same[0].kind != same[-1].kind):
+            return same[0]
+        raise self.unknown(text, kinds, [item for score, item, _ in found if score >= NEAR])
+
+    def unknown(self, text: str, kinds: Sequence[str], near: Sequence[Entry]) -> NotFoundError:
+        """Return the error for a name that no entry of `kinds` has; `near` are those that come close."""
+        singular = " or ".join(kinds)
+        close = ", ".join(f"{short(entry.iri)} ({entry.label})" for entry in near[:5])
+        other = self.get(text)
+        if other is not None:
+            return NotFoundError(
+                f"{short(other.iri)} is no {singular} but an {other.kind} of {', '.join(map(short, other.classes))}; "
+                "kg://entity/{iri} shows what is said of it"
+            )
+        hint = f"; near it are {close}" if close else ""
+        return NotFoundError(
+            f"there is no {singular} {text[:100]!r}{hint}; find_terms finds them by meaning, and describe_schema "
+            "without a term lists the classes"
+        )
+
+
+def terms_of(kg: KnowledgeGraph) -> Terms:
+    """Return the names at the last commit, or a little before it while commits come faster than names are read."""
+    generation, schema = kg.store.statistics().generation, measured(kg)
+    kept: tuple[Terms, float, float] | None = kg.memory.get("terms")
+    if kept is not None:
+        terms, at, took = kept
+        fresh = terms.generation >= generation and terms.schema.generation >= schema.generation
+        if fresh or (terms.schema.generation and time.monotonic() - at < SHARE * took):
+            return terms
+    began = time.monotonic()
+    terms = _read(kg, schema)
+    now = time.monotonic()
+    kg.memory.keep("terms", (terms, now, now - began))
+    return terms
+
+
+def _read(kg: KnowledgeGraph, schema: Schema) -> Terms:
+    entries = {entry.iri: entry for entry in [*_vocabulary(schema), *_codes()]}
+    individuals, generation, truncated = _individuals(kg, schema)
+    for entry in individuals:
+        known = entries.get(entry.iri)
+        if known is None:
+            entries[entry.iri] = entry
+        elif known.kind == "individual":
+            names = tuple(dict.fromkeys(known.names + entry.names))
+            entries[entry.iri] = Entry(entry.iri, "individual", names, known.about, entry.classes)
+    return Terms(schema, list(entries.values()), generation or schema.generation, truncated=truncated)
+
+
+def _vocabulary(schema: Schema) -> Iterator[Entry]:
+    """Yield the classes and properties that are used, or declared here."""
+    said = _messages(schema)
+    uses: Mapping[str, tuple[Kind, int]] = {
+        **{iri: ("property", use.triples) for iri, use in schema.properties.items()},
+        **{iri: ("class", use.entities) for iri, use in schema.classes.items()},
+    }
+    declared_kinds: dict[str, Kind] = {
+        iri: "class" if term.kind == "class" else "property"
+        for iri, term in schema.terms.items()
+        if term.kind in ("class", "property")
+    }
+    for iri in dict.fromkeys([*uses, *declared_kinds]):
+        kind, count = uses.get(iri) or (declared_kinds[iri], 0)
+        term = schema.terms.get(iri)
+        local = local_name(iri)
+        label = term.label if term else words_of(local)
+        names = (label, *(term.alt_labels if term else ()), local, words_of(local), short(iri))
+        about = (term.definition if term else None) or said.get(iri)
+        yield Entry(iri, kind, tuple(dict.fromkeys(names)), about, count=count)
+
+
+def _codes() -> Iterator[Entry]:
+    concept = (SKOS.Concept.value,)
+    for scheme, codes in declared_terms.code_lists().items():
+        for code in codes:
+            about = f"{words_of(local_name(scheme))} {code.notation!r}: {code.definition or code.label}"
+            yield Entry(code.iri, "individual", tuple(dict.fromkeys((code.label, code.notation))), about, concept)
+
+
+def _messages(schema: Schema) -> dict[str, str]:
+    """Return what the shapes say of each property: the best there is for those that other vocabularies define.
+
+    Not where most of its uses are with classes that have no shape for it.
+    """
+    found: dict[str, list[str]] = defaultdict(list)
+    covered: dict[str, int] = defaultdict(int)
+    for name, shape in declared_terms.shapes().items():
+        uses = schema.classes[name].properties if name in schema.classes else {}
+        for path, constraint in shape.properties.items():
+            found[path].extend(constraint.messages)
+            covered[path] += uses[path].triples if path in uses else 0
+    return {
+        path: messages[0]
+        for path, messages in found.items()
+        if messages and (path not in schema.properties or 2 * covered[path] >= schema.properties[path].triples)
+    }
+
+
+def _individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], int, bool]:
+    """Return what has a name and is neither a document nor a text, of which there are too many to be listed."""
+    classes = [
+        NamedNode(iri)
+        for iri, use in schema.classes.items()
+        if any(name.value in use.properties for name in NAMING)
+        and not {KG.Document.value, KG.TextUnit.value} & {iri, *declared_terms.all_above(iri)}
+    ]
+    if not classes:
+        return [], 0, False
+    query = bind(NAMES_OF, classes=classes, properties=list(NAMING))
+    answer = kg.query(query, limit=INDIVIDUAL_NAMES)
+    if not isinstance(answer.result, Rows):
+        raise TypeError("a SELECT gave no rows")
+    ranks = {name.value: rank for rank, name in enumerate(NAMING)}
+    names: dict[str, list[tuple[int, tuple[int, str, str], str]]] = defaultdict(list)
+    of: dict[str, set[str]] = defaultdict(set)
+    for row in answer.result:
+        if isinstance(row["thing"], NamedNode):
+            iri = row["thing"].value
+            name = row["name"]
+            rank = preference(name) if isinstance(name, RdfLiteral) else (0, "", "")
+            names[iri].append((ranks[iri_of(row["property"])], rank, text_of(name)))
+            of[iri].add(iri_of(row["class"]))
+    entries = [
+        Entry(
+            iri, "individual", tuple(dict.fromkeys(name for _, _, name in sorted(named))), None, tuple(sorted(of[iri]))
+        )
+        for iri, named in names.items()
+    ]
+    return entries, answer.generation, answer.truncated
+
+
+def scheme_of(iri: str) -> str | None:
+    """Return the code list that a code is of by its IRI."""
+    scheme, _, code = iri.rpartition("/")
+    return scheme if code and scheme.startswith(f"{BASE}vocab/") else None

@@ -1,0 +1,1 @@
+"""Search for passages, and fetch them verbatim with everything needed to cite them."""

@@ -1,0 +1,42 @@
+"""The pair of tools that deep-research clients expect, with one argument each and nothing else."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.results import Identifier, ResearchDocument, ResearchHit, ResearchHits
+from kg.tools.search import passages
+
+
+def search(kg: KnowledgeGraph, query: passages.Query) -> ResearchHits:
+    """Find passages of laws, policies and speeches by meaning and words, best first.
+
+    Use for evidence on a topic; name the country, law or speaker in the query. Each result: id, title, url.
+    Example: search(query="geothermal exploration licences in Djibouti").
+    Next: `fetch` an id for the exact words.
+    """
+    found = passages.search(kg, query, limit=20)
+    hits = [ResearchHit(id=hit.id, title=hit.title, url=hit.url) for hit in found.results]
+    return ResearchHits(results=hits, notes=found.notes, meta=found.meta)
+
+
+def fetch(kg: KnowledgeGraph, id: Annotated[Identifier, Field(description="An id from search")]) -> ResearchDocument:
+    """Read one passage, document or family by its id, word for word.
+
+    Use with ids from `search`. Returns id, title, text, url to cite, metadata (page, source file, its hash, row).
+    Example: fetch(id="cpr://doc/fictional-decree-on-geothermal-exploration_d0a1#p=3").
+    Next: `search` for more.
+    """
+    one = passages.fetch(kg, id=id)
+    return ResearchDocument(
+        id=one.id or id,
+        title=one.title or "",
+        text=one.text or "",
+        url=one.url or id,
+        metadata=one.metadata,
+        notes=one.notes,
+        meta=one.meta,
+    )

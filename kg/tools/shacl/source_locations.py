@@ -1,0 +1,151 @@
+"""From a result about the store to the file, and the row of it, that its node was read from, by ``graph/prov``."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Generic, TypeVar
+
+from pyoxigraph import Literal, NamedNode, Quad, Store
+
+from kg.provenance.load_records import parse_rows, row_of
+from kg.shacl.report import Violation
+from kg.shacl.sarif import Location
+from kg.store.protocol import Term
+from kg.vocabulary import KG, PROV, PROV_GRAPH, SCHEMA
+
+T = TypeVar("T")
+
+_UNITS: Final = 4_000_000
+"""Text units at most whose positions are kept, and rows, each in 8 bytes: results come in no order of graphs."""
+
+_WHOLE: Final = re.compile("[0-9]{1,18}")
+
+_DEPTH: Final = 5
+"""Through how many graphs that are made of graphs a file is looked for."""
+
+_LOOKED_AT: Final = 1_000
+"""Quads about one node that are looked through at most for the graphs that they stand in."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A file that a graph was read from, with the rows of its text units, in their order."""
+
+    document: str
+    rows: Sequence[int] = ()
+
+
+class _Kept(Generic[T]):
+    """What was read of graphs, until it is too much: then what was read first goes."""
+
+    def __init__(self, read: Callable[[NamedNode], T], size: Callable[[T], int]) -> None:
+        self._read, self._size = read, size
+        self._values: OrderedDict[NamedNode, T] = OrderedDict()
+        self._total = 0
+
+    def __call__(self, graph: NamedNode) -> T:
+        if graph not in self._values:
+            value = self._values[graph] = self._read(graph)
+            self._total += self._size(value)
+            while self._total > _UNITS and len(self._values) > 1:
+                self._total -= self._size(self._values.popitem(last=False)[1])
+        return self._values[graph]
+
+
+class Locator:
+    """Finds where the nodes of `store` were read from, by lookups, each some microseconds."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._parts = _Kept(self._read_parts, lambda parts: 50 + sum(len(part.rows) for part in parts))
+        self._positions = _Kept(self._read_positions, lambda positions: 50 + len(positions))
+
+    def locate(self, violation: Violation) -> Location | None:
+        """Return the file that the triple or the focus node of a result was read from, and the row, where it has one.
+
+        A node that several graphs describe is located in one of them, the first by name; what a request wrote has no
+        file.
+        """
+        for graph in self._homes(violation):
+            if parts := self._parts(graph):
+                return self._place(parts, graph, violation.focus)
+        return None
+
+    def _homes(self, violation: Violation) -> Iterator[NamedNode]:
+        """Yield the graphs that the result may be about, the best first."""
+        if violation.graph is not None:
+            yield violation.graph
+        focus, path = violation.focus, violation.path
+        if focus is None:
+            return
+        if isinstance(path, NamedNode) and violation.value is not None and not isinstance(focus, Literal):
+            yield from self._named_by(focus, path, violation.value)
+        if not isinstance(focus, Literal):
+            yield from self._named_by(focus, None, None)
+        yield from self._named_by(None, None, focus)
+
+    def _named_by(self, subject: Term | None, predicate: NamedNode | None, value: Term | None) -> list[NamedNode]:
+        quads = islice(self._store.quads_for_pattern(subject, predicate, value, None), _LOOKED_AT)  # type: ignore[arg-type]
+        graphs = {quad.graph_name for quad in quads if isinstance(quad.graph_name, NamedNode)} - {PROV_GRAPH}
+        return sorted(graphs, key=lambda graph: graph.value)
+
+    def _place(self, parts: tuple[_Part, ...], graph: NamedNode, focus: Term | None) -> Location:
+        position = None if focus is None or isinstance(focus, Literal) else self._position(focus, graph)
+        if position is not None and (place := row_of(self._rank(position, graph), (part.rows for part in parts))):
+            return Location(parts[place[0]].document, row=place[1])
+        single = len(parts) == 1 and len(set(parts[0].rows)) == 1
+        return Location(parts[0].document, row=parts[0].rows[0] if single else None)
+
+    def _position(self, focus: Term, graph: NamedNode) -> int | None:
+        for quad in self._store.quads_for_pattern(focus, SCHEMA.position, None, graph):  # type: ignore[arg-type]
+            return _number(quad)
+        return None
+
+    def _rank(self, position: int, graph: NamedNode) -> int:
+        """Return the place of a position in a graph: the rows of a record stand in the order of its units."""
+        return bisect_left(self._positions(graph), position)
+
+    def _read_positions(self, graph: NamedNode) -> Sequence[int]:
+        found = map(_number, self._store.quads_for_pattern(None, SCHEMA.position, None, graph))
+        return array("q", sorted({position for position in found if position is not None}))
+
+    def _read_parts(self, graph: NamedNode, depth: int = 0) -> tuple[_Part, ...]:
+        said = self._said(graph, PROV.qualifiedDerivation)
+        derivations = sorted((node for node in said if isinstance(node, NamedNode)), key=self._order)
+        if derivations:
+            made_of = [(each, rows) for node in derivations for each, rows in self._derived(node, PROV.entity)]
+        else:
+            made_of = list(self._derived(graph, PROV.wasDerivedFrom))
+        parts: list[_Part] = []
+        for source, rows in made_of:
+            places = sorted(term.value for term in self._said(source, KG.location) if isinstance(term, Literal))
+            if places and not self._said(source, PROV.wasAttributedTo):
+                parts.append(_Part(places[0], rows))
+            elif not places and depth < _DEPTH:
+                parts += (_Part(part.document) for part in self._read_parts(source, depth + 1))
+        return tuple(parts)
+
+    def _derived(self, node: NamedNode, relation: NamedNode) -> Iterator[tuple[NamedNode, Sequence[int]]]:
+        rows = [term.value for term in self._said(node, KG.sourceRows) if isinstance(term, Literal)]
+        for source in self._said(node, relation):
+            if isinstance(source, NamedNode):
+                yield source, array("q", parse_rows(rows[0]) if rows else ())
+
+    def _order(self, node: Term) -> int:
+        found = self._store.quads_for_pattern(node, SCHEMA.position, None, PROV_GRAPH)  # type: ignore[arg-type]
+        return next((number for number in map(_number, found) if number is not None), 0)
+
+    def _said(self, subject: Term, predicate: NamedNode) -> list[Term]:
+        found = self._store.quads_for_pattern(subject, predicate, None, PROV_GRAPH)  # type: ignore[arg-type]
+        return sorted((quad.object for quad in found), key=str)
+
+
+def _number(quad: Quad) -> int | None:
+    value = quad.object
+    return int(value.value) if isinstance(value, Literal) and _WHOLE.fullmatch(value.value) else None

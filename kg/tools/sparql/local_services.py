@@ -1,0 +1,261 @@
+"""SERVICE clauses that are answered here: ``kg:search`` by the index, ``wikibase:label`` from the labels in the graph
+(`kg.sparql.label_service`), allowed endpoints by asking them.
+
+A clause ``SERVICE kg:search { ?unit kg:matches "..." ; kg:score ?score }`` becomes ``VALUES (?unit ?score) { ... }``
+before the query runs, so it joins with any pattern. Hits that the graph does not hold join with nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, NoReturn, get_args
+
+from pyoxigraph import Literal, NamedNode, RdfFormat, parse
+
+from kg.errors import InvalidInputError, QueryForbiddenError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.queries.federation import Federation
+from kg.queries.text_check import clauses_of
+from kg.search.protocol import Candidate, Mode
+from kg.sparql import label_service
+from kg.sparql.guard import position
+from kg.sparql.lexer import Token
+from kg.sparql.service import Clause, Prologue, replace
+from kg.sparql.terms import Bindable, bind
+from kg.vocabulary import KG
+
+FORM: Final = 'SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }'
+DEFAULT_HITS: Final = 50
+MAX_HITS: Final = 1_000
+_PARTS: Final = ("matches", "score", "rank", "limit", "mode")
+_MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+_DECIMALS: Final = 6
+
+
+def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> str:
+    """Return `query` with its SERVICE clauses replaced by their results; without any it is returned as it is.
+
+    `timeout_s` is what the query has left (default: its whole deadline). Raises InvalidInputError for a clause that
+    says something else than the search takes, QueryForbiddenError for an endpoint that the setting
+    ``service_endpoints`` does not name, and what the index and a remote endpoint raise; each with line and column.
+    """
+    left_s = kg.settings.query_timeout_s if timeout_s is None else min(timeout_s, kg.settings.query_timeout_s)
+    federation = Federation(kg.settings.service_endpoints, time.monotonic() + left_s)
+    found, prologue = clauses_of(query)
+    if not found:
+        return query
+    # Everything that can be refused is, before anything is asked.
+    searches = _searches(query, found, prologue, federation)
+    results = []
+    for clause in found:
+        if clause.endpoint == label_service.ENDPOINT:
+            results += label_service.answered(query, clause, prologue)
+            continue
+        search = searches.get(clause.start)
+        results.append((clause, federation.ask(query, clause, prologue) if search is None else _ranked(kg, search)))
+    return replace(query, results)
+
+
+def blanked(kg: KnowledgeGraph, query: str) -> str:
+    """Return `query` with an empty group for each SERVICE clause, every other character where it was; asks nothing.
+
+    Raises what `expand` raises for clauses that it would refuse.
+    """
+    found, prologue = clauses_of(query)
+    _searches(query, found, prologue, Federation(kg.settings.service_endpoints, time.monotonic()))
+    for clause in found:
+        inside = re.sub(r"[^\r\n]", " ", query[clause.start + 1 : clause.end - 1])
+        query = f"{query[: clause.start]}{{{inside}}}{query[clause.end :]}"
+    return query
+
+
+def _searches(query: str, found: Sequence[Clause], prologue: Prologue, federation: Federation) -> dict[int, _Search]:
+    """Return what the clauses for kg:search ask, by where they begin; raises for a clause that is not answered."""
+    searches = {
+        clause.start: _Reader(query, clause, prologue).read() for clause in found if clause.endpoint == KG.search.value
+    }
+    for clause in found:
+        if clause.endpoint == label_service.ENDPOINT:
+            label_service.answered(query, clause, prologue)
+        elif clause.start not in searches and not federation.allows(clause.endpoint):
+            raise _unanswered(query, clause, federation)
+    return searches
+
+
+def _unanswered(query: str, clause: Clause, federation: Federation) -> QueryForbiddenError:
+    line, column = position(query, clause.start)
+    answered = "kg:search, wikibase:label" + "".join(f", <{endpoint}>" for endpoint in federation.endpoints)
+    asked = "a variable" if clause.endpoint is None else f"<{clause.endpoint}>"
+    return QueryForbiddenError(
+        f"SERVICE at line {line}, column {column}: {asked} is not asked from here; this server answers {answered} "
+        "(its setting QUADCITE_SERVICE_ENDPOINTS names others). Load the data, or query the other server yourself"
+    )
+
+
+@dataclass(slots=True)
+class _Search:
+    """What one clause asks for, and the variables that take the answer."""
+
+    unit: str
+    words: str
+    limit: int = DEFAULT_HITS
+    mode: Mode = "hybrid"
+    score: list[str] = field(default_factory=list)
+    rank: list[str] = field(default_factory=list)
+
+
+def _ranked(kg: KnowledgeGraph, search: _Search) -> str:
+    """Return the hits of `search` as a VALUES block."""
+    if not search.words.strip() or not search.limit:
+        candidates: Sequence[Candidate] = ()
+    elif search.mode == "hybrid":
+        candidates = kg.search.rank(search.words, limit=search.limit).candidates
+    else:
+        candidates = kg.search.rank(search.words, limit=search.limit, mode=search.mode).candidates
+    rows: list[tuple[Bindable | None, ...]] = []
+    for number, candidate in enumerate(_speaking(candidates), 1):
+        score = Decimal(str(round(_score(candidate, search.mode), _DECIMALS)))
+        rows.append((NamedNode(candidate.iri), *[score] * len(search.score), *[number] * len(search.rank)))
+    names = " ".join(f"?{name}" for name in (search.unit, *search.score, *search.rank))
+    return bind(f"VALUES ({names}) {{ $rows }}", rows=rows)
+
+
+def _speaking(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """Yield the candidates for which words or meaning speak."""
+    return (candidate for candidate in candidates if candidate.bm25 > 0 or candidate.cosine is not None)
+
+
+def _score(candidate: Candidate, mode: Mode) -> float:
+    if mode == "bm25":
+        return candidate.bm25
+    return candidate.score if mode == "hybrid" or candidate.cosine is None else candidate.cosine
+
+
+class _Reader:
+    """Reads the few triples that a clause may hold."""
+
+    def __init__(self, query: str, clause: Clause, prologue: Prologue) -> None:
+        self._query, self._clause, self._prologue = query, clause, prologue
+        self._tokens = clause.tokens
+        self._at = 0
+        self._said: dict[str, object] = {}
+        self._search = _Search("", "")
+
+    def read(self) -> _Search:
+        """Return what the clause asks for. Raises InvalidInputError that says where it goes wrong and what would do."""
+        subject: Token | None = None
+        while (token := self._peek()) is not None:
+            if token.kind != "variable":
+                self._fail(token, f"{token.text} stands where the variable for the units belongs")
+            if subject is not None and token.text[1:] != subject.text[1:]:
+                self._fail(token, f"one clause speaks of one variable, and this one of {subject.text} already")
+            subject = self._next()
+            self._properties()
+        if subject is None or "matches" not in self._said:
+            self._fail(None, "it says nothing to search for; it needs kg:matches and a string")
+        self._search.unit = subject.text[1:]
+        named = [self._search.unit, *self._search.score, *self._search.rank]
+        if len(set(named)) < len(named):
+            self._fail(None, "unit, score and rank need a variable each")
+        return self._search
+
+    def _properties(self) -> None:
+        while True:
+            predicate = self._next()
+            if predicate is None:
+                self._fail(None, "a property is missing")
+            self._property(predicate, self._part(predicate))
+            token = self._peek()
+            if token is None:
+                return
+            if token.text not in (";", "."):
+                self._fail(token, f"{token.text} stands where ; or . belongs")
+            while (token := self._peek()) is not None and token.text in (";", "."):
+                self._next()
+                if token.text == ".":
+                    return
+            if token is None:
+                return
+
+    def _part(self, token: Token) -> str:
+        iri = self._prologue.resolve(token) if token.kind in ("iri", "name") else None
+        part = (iri or "").removeprefix(KG.iri)
+        if part not in _PARTS or iri == part:
+            self._no_part(token)
+        return part
+
+    def _no_part(self, token: Token) -> NoReturn:
+        near = difflib.get_close_matches(token.text.rpartition(":")[2], _PARTS, n=1)
+        hint = f"; did you mean kg:{near[0]}?" if near else ""
+        valid = ", ".join(f"kg:{name}" for name in _PARTS)
+        self._fail(token, f"{token.text} is no property of a search, which has {valid}{hint}")
+
+    def _property(self, predicate: Token, part: str) -> None:
+        value = self._next()
+        if value is None:
+            self._fail(None, f"kg:{part} has no value")
+        if part in ("score", "rank"):
+            if value.kind != "variable":
+                self._fail(value, f"kg:{part} takes a variable, not {value.text}; compare it in a FILTER outside")
+            (self._search.score if part == "score" else self._search.rank).append(value.text[1:])
+            return
+        if value.kind == "variable":
+            why = "the search runs before the query does, so it cannot depend on a variable"
+            self._fail(value, f"kg:{part} takes a constant, not {value.text}: {why}")
+        if part in self._said:
+            self._fail(predicate, f"kg:{part} is said twice")
+        self._said[part] = value
+        if part == "matches":
+            self._search.words = self._string(value, part)
+        elif part == "limit":
+            self._search.limit = self._limit(value)
+        else:
+            mode = self._string(value, part).lower()
+            chosen = next((known for known in _MODES if known == mode), None)
+            if chosen is None:
+                names = ", ".join(f'"{known}"' for known in _MODES)
+                self._fail(value, f"kg:mode is one of {names}, not {value.text}")
+            self._search.mode = chosen
+
+    def _string(self, token: Token, part: str) -> str:
+        """Return the text of a string literal; a language tag or the datatype xsd:string after it changes nothing."""
+        if token.kind != "string":
+            self._fail(token, f"kg:{part} takes a string, not {token.text}")
+        following = self._peek()
+        if following is not None and following.kind == "language":
+            self._next()
+        elif following is not None and following.text == "^^":
+            self._next()
+            datatype = self._next()
+            if datatype is None or self._prologue.resolve(datatype) != "http://www.w3.org/2001/XMLSchema#string":
+                self._fail(datatype, f"kg:{part} takes a plain string")
+        try:
+            quad = next(parse(f"<a:a> <a:a> {token.text} .", format=RdfFormat.TURTLE))
+        except SyntaxError:
+            self._fail(token, "the string holds an escape that names no character")
+        assert isinstance(quad.object, Literal)  # noqa: S101 -- a string token reads as one
+        return quad.object.value
+
+    def _limit(self, token: Token) -> int:
+        if token.kind != "number" or not token.text.isdecimal() or not 1 <= int(token.text[:9]) <= MAX_HITS:
+            self._fail(token, f"kg:limit takes a whole number from 1 to {MAX_HITS}, not {token.text[:20]}")
+        return int(token.text)
+
+    def _peek(self) -> Token | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def _next(self) -> Token | None:
+        token = self._peek()
+        self._at += token is not None
+        return token
+
+    def _fail(self, token: Token | None, reason: str) -> NoReturn:
+        offset = self._clause.end - 1 if token is None else token.start
+        line, column = position(self._query, offset)
+        end = "" if reason.endswith("?") else "."
+        raise InvalidInputError(f"kg:search, line {line}, column {column}: {reason}{end} A search is written {FORM}")

@@ -1,0 +1,266 @@
+"""SPARQL as a tool: typed rows within a budget, what cut them off, and what may be wrong with the query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+from typing import Literal as OneOf
+
+from pydantic import BaseModel, Field
+from pyoxigraph import RdfFormat, Triple, serialize
+
+from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, QueryTimeoutError
+from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
+from kg.queries import replies
+from kg.queries.text_check import form_of
+from kg.retrieval.reader import Reader, bounded
+from kg.retrieval.results import Result, Statement
+from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens
+from kg.sparql.lint import Hint, check
+from kg.store.protocol import Result as StoreResult
+from kg.store.protocol import Rows
+from kg.tools.schema.measurement import measured
+from kg.tools.sparql.empty_results import diagnose, is_empty
+from kg.tools.sparql.local_services import expand
+from kg.tools.sparql.result_cells import Cell, column, longest_cut
+from kg.vocabulary import PREFIXES
+
+QUERY_CHARACTERS: Final = 100_000
+MAX_ROWS: Final = 10_000
+FRAME_TOKENS: Final = 60
+"""What an answer takes beside its rows, notes and hints."""
+
+Why = OneOf["rows", "tokens", "time"]
+
+
+class Column(BaseModel):
+    """One variable, and what all its cells are."""
+
+    name: str
+    type: str = Field(description="iri, string, @tag, a datatype, bnode or unbound; term: each cell is a SPARQL term")
+
+
+class HintLine(Lean):
+    """One thing that looks wrong in the query, and what would be right."""
+
+    code: str
+    message: str
+    suggestions: list[str] | None = None
+
+
+class SparqlResult(Result):
+    """What a query gives: columns and rows, a boolean, or Turtle."""
+
+    form: str
+    complete: bool
+    truncated_by: Why | None = None
+    snapshot: int = Field(description="Generation of the store that was asked; can be given as snapshot")
+    columns: list[Column] | None = None
+    rows: list[list[Cell]] | None = Field(None, description="null is unbound")
+    boolean: bool | None = None
+    turtle: str | None = None
+    hints: list[HintLine] | None = None
+    empty_because: list[str] | None = Field(None, description="The fewest patterns that together match nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    result: StoreResult
+    generation: int
+    why: Why | None
+
+
+def sparql(
+    kg: KnowledgeGraph,
+    query: Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="SPARQL 1.1 query")],
+    max_rows: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 100,
+    max_tokens: MaxTokens = 4_000,
+    timeout: Annotated[float | None, Field(gt=0, description="Seconds; lowers the server's deadline")] = None,
+    snapshot: Annotated[int | None, Field(ge=0, description="Generation to ask; the last two are kept")] = None,
+) -> SparqlResult:
+    """Run a read-only SPARQL query (SELECT, ASK, CONSTRUCT, DESCRIBE) over the whole graph.
+
+    Use for counts, joins and lists that no other tool gives. Common prefixes are declared; full-text search joins in by
+    SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }. Returns columns with their types,
+    rows, complete or truncated_by, and hints on what looks wrong. Count with COUNT(DISTINCT ?x).
+    Example: sparql(query="SELECT ?place (COUNT(DISTINCT ?doc) AS ?n) { ?doc kg:jurisdiction ?place } GROUP BY ?place").
+    Next: `describe_schema` or `find_terms` when rows are missing; `fetch` the passages found.
+    """
+    bounded("max_rows", max_rows, 1, MAX_ROWS)
+    bounded("max_tokens", max_tokens, 200, 50_000)
+    if timeout is not None and not timeout > 0:
+        raise InvalidInputError(f"timeout is {timeout}; it must be more than 0 seconds")
+    schema = measured(kg)
+    hints = [_line(hint) for hint in check(query, schema)]
+    try:
+        form, answered = _ask(kg, query, max_rows, timeout, snapshot)
+    except QuadciteError as error:
+        raise _with_hints(error, hints) from None
+    result = SparqlResult(
+        form=form or "SELECT",
+        complete=answered.why is None,
+        truncated_by=answered.why,
+        snapshot=answered.generation,
+        hints=hints or None,
+    )
+    if answered.why is None and is_empty(query, answered.result):
+        _explain_emptiness(kg, query, result)
+    if result.hints and schema.generation < answered.generation:
+        result.notes.append(
+            f"The hints go by the graph as it was at generation {schema.generation}, and it has changed since; it is "
+            "being measured anew."
+        )
+    spare = int((max_tokens - FRAME_TOKENS) * CHARACTERS_PER_TOKEN) - len(result.model_dump_json(exclude_none=True))
+    _fill(result, answered.result, max(spare, 300))
+    _say_why(result, max_rows)
+    reader = Reader(kg)
+    reader.ran.append(Statement(purpose="the query", sparql=query))
+    reader.generation = answered.generation
+    return reader.finish(
+        result,
+        total=len(answered.result) if isinstance(answered.result, Rows) and answered.why is None else None,
+        completeness="complete" if result.complete else "truncated",
+    )
+
+
+def _ask(
+    kg: KnowledgeGraph, query: str, max_rows: int, timeout: float | None, snapshot: int | None
+) -> tuple[str | None, _Answered]:
+    """Run the query; one that is stopped at its deadline with rows underway gives those."""
+    deadline = min(kg.settings.query_timeout_s, timeout or kg.settings.query_timeout_s)
+    expanded = expand(kg, query, deadline)
+    form = form_of(expanded)
+    graph = form in ("CONSTRUCT", "DESCRIBE")
+    stream = kg.raw_pool.stream(
+        expanded,
+        client=CALLER.get(),
+        media_type="application/n-triples" if graph else "text/tab-separated-values",
+        limit=min(max_rows, kg.settings.max_rows),
+        timeout_s=deadline,
+        at_least=kg.store.statistics().generation if snapshot is None else 0,
+        exactly=snapshot,
+        cancellation=CANCELLATION.get(),
+    )
+    pieces: list[bytes] = []
+    why: Why | None = None
+    try:
+        with stream:
+            pieces.extend(stream)
+        why = "rows" if stream.truncated else None
+    except QueryTimeoutError:
+        # Every line but the last is whole: line ends within a literal are escaped.
+        whole = b"".join(pieces).rpartition(b"\n")[0]
+        if not whole or (not graph and b"\n" not in whole):
+            raise
+        pieces, why = [whole, b"\n"], "time"
+    return form, _Answered(replies.result_of(stream.kind, pieces, truncated=why is not None), stream.generation, why)
+
+
+def _with_hints(error: QuadciteError, hints: Sequence[HintLine]) -> QuadciteError:
+    """Return `error` with what looks wrong in the query, in the words for whoever wrote it."""
+    said = str(error)
+    if isinstance(error, QueryForbiddenError):  # what a refused clause would have declared or bound is not missing
+        hints = [hint for hint in hints if hint.code not in ("undeclared_prefix", "unbound_variable")]
+    for hint in hints:
+        at, _, problem = hint.message.partition(": ")
+        # The parser says the same of a prefix, with less help.
+        said = f"not SPARQL: {hint.message}" if said.startswith(f"not SPARQL: {at}: ") and problem else said
+    more = [hint.message for hint in hints if hint.message not in said]
+    return type(error)(". ".join([said, *more])) if more or said != str(error) else error
+
+
+def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult) -> None:
+    """Put into `result` what part of the query has no solutions, and what would be right."""
+    diagnosis = diagnose(kg, query)
+    if diagnosis is None:
+        return
+    result.empty_because = list(diagnosis.patterns)
+    note = diagnosis.message
+    for hint in diagnosis.hints:  # they stand in `hints`
+        note = note.replace(hint.message, "").replace(" .", "").strip()
+    result.notes.append(note)
+    known = {hint.message for hint in result.hints or []}
+    more = [_line(hint) for hint in diagnosis.hints if hint.message not in known]
+    result.hints = [*(result.hints or []), *more] or None
+
+
+def _line(hint: Hint) -> HintLine:
+    return HintLine(code=hint.code, message=hint.message, suggestions=list(hint.suggestions) or None)
+
+
+def _fill(result: SparqlResult, answer: StoreResult, characters: int) -> None:
+    """Put as much of `answer` into `result` as `characters` have room for."""
+    if isinstance(answer, bool):
+        result.boolean = answer
+    elif isinstance(answer, Rows):
+        _fill_rows(result, answer, characters)
+    else:
+        _fill_graph(result, answer, characters)
+
+
+def _fill_rows(result: SparqlResult, answer: Rows, characters: int) -> None:
+    columns = [column([row[number] for row in answer.rows]) for number in range(len(answer.variables))]
+    result.columns = [Column(name=name, type=kind) for name, (kind, _) in zip(answer.variables, columns, strict=True)]
+    rows: list[list[Cell]] = [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
+    left = characters - sum(len(name) + 30 for name in answer.variables)
+    kept: list[list[Cell]] = []
+    for row in rows or [[] for _ in answer.rows]:
+        left -= len(json.dumps(row, ensure_ascii=False, separators=(",", ":"))) + 1
+        if left < 0:
+            break
+        kept.append(row)
+    if not kept and rows:
+        longest = max(40, (characters - 100) // max(1, len(columns)))
+        row, cut = longest_cut(rows[0], longest)
+        kept = [row]
+        if cut:
+            result.notes.append(f"Texts are cut to {longest} characters to fit max_tokens; they end in an ellipsis.")
+            _cut_by_tokens(result)
+    if len(kept) < len(rows):
+        _cut_by_tokens(result)
+    result.rows = kept
+
+
+def _fill_graph(result: SparqlResult, triples: list[Triple], characters: int) -> None:
+    shown = triples
+    text = _turtle(shown)
+    while len(text) > characters and len(shown) > 1:
+        shown = shown[: max(1, min(len(shown) - 1, int(len(shown) * characters / len(text) * 0.95)))]
+        text = _turtle(shown)
+    if len(shown) < len(triples):
+        _cut_by_tokens(result)
+    result.turtle = text
+
+
+def _turtle(triples: Sequence[Triple]) -> str:
+    used = " ".join(map(str, triples))
+    prefixes = {name: start for name, start in PREFIXES.items() if f"<{start}" in used}
+    return (serialize(triples, format=RdfFormat.TURTLE, prefixes=prefixes) or b"").decode()
+
+
+def _cut_by_tokens(result: SparqlResult) -> None:
+    result.complete = False
+    result.truncated_by = "tokens"
+
+
+def _say_why(result: SparqlResult, max_rows: int) -> None:
+    """Add to the notes how to get what was cut off."""
+    shown = len(result.rows) if result.rows is not None else None
+    rows = f"{shown} rows are shown" if shown is not None else "Not all triples are shown"
+    match result.truncated_by:
+        case "rows":
+            result.notes.append(
+                f"{rows}, and there are more (max_rows={max_rows}). Count them with COUNT(DISTINCT ...), raise "
+                "max_rows, or page with ORDER BY, LIMIT and OFFSET."
+            )
+        case "tokens":
+            result.notes.append(
+                f"{rows}, and more did not fit max_tokens. Select fewer variables, shorten texts with SUBSTR, raise "
+                "max_tokens, or page with ORDER BY, LIMIT and OFFSET."
+            )
+        case "time":
+            result.notes.append(
+                f"{rows}: what was there at the deadline, in no order, and more may be missing. Restrict the query."
+            )

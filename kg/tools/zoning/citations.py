@@ -1,0 +1,288 @@
+"""What a section of a code cites and is cited by: claims with the words of the citation and what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal, NamedTuple
+
+from pydantic import Field
+from pyoxigraph import Literal as Text
+from pyoxigraph import NamedNode
+
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.evidence import code_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.results import Result
+from kg.retrieval.token_budget import Lean
+from kg.sparql.terms import bind
+from kg.tools.zoning.municipalities import (
+    MunicipalityName,
+    PageSize,
+    SectionId,
+    Skipped,
+    StateName,
+    key_of,
+    place_named,
+    statuses,
+    subsection,
+)
+from kg.tools.zoning.rule_rows import Rule, Span, origins, read_rules
+from kg.tools.zoning.term_lookup import natural
+from kg.vocabulary import KG, RDF, SOURCED, root_of
+from kg.zoning_summaries import code_tree
+from kg.zoning_summaries.code_tree import Hierarchy
+
+CLAIMS: Final = """
+SELECT ?claim ?graph ?citing ?cited ?type ?start WHERE {
+  VALUES ?place { $place } GRAPH ?graph { ?claim $end ?place . ?claim kg:rawCitation ?words }
+  ?claim rdf:subject ?citing
+  OPTIONAL { ?claim rdf:object ?cited }
+  OPTIONAL { ?claim kg:relationshipType ?type }
+  OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?start }
+}"""
+
+MARKED: Final = """
+SELECT ?citing ?cited ?graph WHERE {
+  { BIND($section AS ?citing) GRAPH ?graph { $section eli:cites ?cited } }
+  UNION { BIND($section AS ?cited) GRAPH ?graph { ?citing eli:cites $section } }
+  FILTER(STRSTARTS(STR(?graph), $asserted))
+}"""
+
+ASSERTED: Final = """
+SELECT DISTINCT ?citing ?predicate ?cited WHERE {
+  VALUES (?citing ?predicate ?cited) { $triples } ?citing ?predicate ?cited
+}"""
+
+LAWS: Final = """
+SELECT ?law ?name ?type WHERE {
+  VALUES ?law { $laws } ?law dcterms:identifier ?name OPTIONAL { ?law kg:lawType ?type }
+}"""
+
+TYPES: Final = (
+    "defines", "constrains", "requires", "excepts", "supersedes", "authorizes", "delegates", "supplements",
+    "incorporates", "references", "unknown",
+)  # fmt: skip
+"""What a citation is for."""
+
+_SECTIONS: Final = root_of("section")
+
+Direction = Literal["outgoing", "incoming", "both"]
+
+
+class Related(Lean):
+    """A citation. It is read from the citing side: `reads` says how the one that cites stands to the one cited."""
+
+    citing: str
+    citing_iri: str
+    citing_title: str | None = None
+    citing_status: str | None = None
+    cited: str | None = Field(None, description="Section or law; absent: not known")
+    cited_iri: str | None = None
+    cited_title: str | None = None
+    cited_status: str | None = None
+    law_type: str | None = None
+    relationship_type: str
+    reads: str = Field(description="E.g. subjectTo: citing is subject to cited")
+    raw_citation: str | None = None
+    context: str | None = None
+    asserted: bool = Field(description="Whether it counts as an edge")
+    confidence: float | None = None
+    method: str
+    spans: list[Span] | None = None
+    id: str | None = None
+    graph: str
+    source: str | None = None
+
+
+class RelatedResult(Result):
+    """Citations, those of the section itself first, in the order of the text."""
+
+    section_id: str
+    iri: str
+    title: str
+    status: str | None = None
+    related: list[Related]
+
+
+class _Citation(NamedTuple):
+    """A citation before what is said of it is read; without a claim it is one of the source's own markup."""
+
+    citing: str
+    cited: str | None
+    type: str
+    start: int
+    graph: str
+    claim: str | None
+
+
+@dataclass(slots=True)
+class _Names:
+    tree: Hierarchy
+    laws: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    """What they are called, and their types."""
+    statuses: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, iri: str) -> tuple[str, str | None]:
+        """Return what to call a section or a law, and the heading of a section."""
+        if iri.startswith(_SECTIONS):
+            known = self.tree.sections.get(iri)
+            return key_of(iri), None if known is None else known.title
+        return self.laws[iri][0] if iri in self.laws else code_of(iri), None
+
+
+def kg_find_related(
+    kg: KnowledgeGraph,
+    municipality: MunicipalityName,
+    state: StateName,
+    section_id: SectionId,
+    relationship_type: Annotated[str | None, Field(max_length=40, description="E.g. constrains")] = None,
+    direction: Annotated[Direction, Field()] = "both",
+    limit: PageSize = 50,
+    offset: Skipped = 0,
+) -> RelatedResult:
+    """Find what a section cites and what cites it, sections and laws, and what each citation is for.
+
+    Use before relying on a section. Returns related: citing, cited (absent: not known), relationship_type, reads,
+    raw_citation, context, spans, confidence. Types name what the cited one does: what constrains is cited.
+    Example: kg_find_related(municipality="Quarry Bend", state="UT", section_id="17.12.040", direction="outgoing").
+    Next: `kg_query_section` with cited.
+    """
+    bounded_page(limit, offset)
+    wanted = None if relationship_type is None else _type(relationship_type)
+    reader = Reader(kg)
+    place = place_named(reader, municipality, state)
+    tree = code_tree.kept(kg, place.iri)
+    iri, _ = subsection(tree, section_id)
+    reader.ran.clear()
+    found = [each for each in _citations(reader, iri, direction) if wanted is None or each.type == wanted]
+    own = key_of(iri)
+    found.sort(key=lambda each: (each.citing != iri, natural(key_of(each.citing)), each.start, each.claim or ""))
+    page = found[offset : offset + limit]
+    claims = read_rules(reader, {each.claim: each.graph for each in page if each.claim is not None})
+    known = origins(reader, {each.graph for each in page})
+    standing = statuses(reader, [iri, *(end for each in page for end in (each.citing, each.cited))])
+    names = _Names(tree, _laws(reader, page), standing)
+    promoted = _promoted(reader, claims.values())
+    result = RelatedResult(
+        section_id=own,
+        iri=iri,
+        title=tree.sections[iri].title,
+        status=standing.get(iri),
+        related=[
+            _related(each, claims[each.claim] if each.claim else None, names, known.of(each.graph).source, promoted)
+            for each in page
+        ],
+    )
+    if not found:
+        parts = len(tree.children.get(iri, ()))
+        result.notes.append(
+            "No such citation is known."
+            + (f" It has {parts} parts, which may cite: kg_traverse_hierarchy lists them." if parts else "")
+        )
+    return reader.finish(result, total=len(found), next_offset=page_of(found, offset, limit))
+
+
+def _type(text: str) -> str:
+    wanted = text.strip().casefold()
+    found = [name for name in TYPES if wanted in (name, name.rstrip("s"))]
+    if not found:
+        raise InvalidInputError(f"relationship_type: {text[:40]!r} is none of {', '.join(TYPES)}")
+    return found[0]
+
+
+def _related(
+    found: _Citation, claim: Rule | None, names: _Names, source: str | None, promoted: set[tuple[str, str, str]]
+) -> Related:
+    """Return a citation as an answer has it; of one without a claim, which markup makes, no words are known."""
+    citing, cited = found.citing, found.cited
+    if claim is not None:  # by its own graph: another may say otherwise of it
+        citing, cited = claim.one(RDF.subject) or "", claim.one(RDF.object)
+    called, heading = (None, None) if cited is None else names.of(cited)
+    own, title = names.of(citing)
+    result = Related(
+        citing=own,
+        citing_iri=citing,
+        citing_title=title,
+        citing_status=names.statuses.get(citing),
+        cited=called,
+        cited_iri=cited,
+        cited_title=heading,
+        cited_status=names.statuses.get(cited or ""),
+        law_type=names.laws.get(cited or "", (None, None))[1],
+        relationship_type="unknown",
+        reads="cites",
+        asserted=True,
+        method="markup of the source",
+        graph=found.graph if claim is None else claim.graph,
+        source=source,
+    )
+    if claim is not None:
+        predicate, confidence = claim.one(RDF.predicate) or "", claim.one(KG.confidence)
+        result.relationship_type = claim.code(KG.relationshipType) or "unknown"
+        result.reads = _local(predicate)
+        result.raw_citation = claim.one(KG.rawCitation)
+        result.context = claim.one(KG.contextSentence)
+        result.asserted = cited is not None and (citing, predicate, cited) in promoted
+        result.confidence = None if confidence is None else float(confidence)
+        result.method = claim.one(KG.method) or ""
+        result.spans = claim.spans() or None
+        result.id = claim.iri
+    return result
+
+
+def _local(iri: str) -> str:
+    return iri.rpartition("#")[2].rpartition("/")[2]
+
+
+def _citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
+    """Return the claims about a section, then the citations in the source's own markup that no claim is of."""
+    found: dict[str, _Citation] = {}
+    for name, end in (("outgoing", RDF.subject), ("incoming", RDF.object)):
+        if direction not in (name, "both"):
+            continue
+        # Kept for the pages that follow: a section may have thousands.
+        for row in reader.kept(f"{name} citations", bind(CLAIMS, place=NamedNode(iri), end=end), list):
+            claim = iri_of(row["claim"])
+            start = int(text_of(row["start"])) if "start" in row else 0
+            if claim not in found or start < found[claim].start:
+                cited = iri_of(row["cited"]) if "cited" in row else None
+                kind = code_of(iri_of(row["type"])) if "type" in row else "unknown"
+                found[claim] = _Citation(iri_of(row["citing"]), cited, kind, start, iri_of(row["graph"]), claim)
+    ends = {(each.citing, each.cited) for each in found.values()}
+    rows = reader.rows("citations in the markup", bind(MARKED, section=NamedNode(iri), asserted=Text(SOURCED)))
+    marked = {(iri_of(row["citing"]), iri_of(row["cited"]), iri_of(row["graph"])) for row in rows}
+    return [
+        *found.values(),
+        *(
+            _Citation(citing, cited, "unknown", 0, graph, None)
+            for citing, cited, graph in sorted(marked)
+            if (citing, cited) not in ends
+            and (direction == "both" or (citing if direction == "outgoing" else cited) == iri)
+        ),
+    ]
+
+
+def _laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tuple[str, str | None]]:
+    """Return how the laws beside the code that are cited are called, and of which type they are."""
+    cited = {each.cited for each in citations}
+    laws = sorted(each for each in cited if each is not None and not each.startswith(_SECTIONS))
+    if not laws:
+        return {}
+    rows = reader.rows("laws that are cited", bind(LAWS, laws=[NamedNode(law) for law in laws]))
+    return {
+        iri_of(row["law"]): (text_of(row["name"]), code_of(iri_of(row["type"])) if "type" in row else None)
+        for row in rows
+    }
+
+
+def _promoted(reader: Reader, claims: Iterable[Rule]) -> set[tuple[str, str, str]]:
+    """Return the triples of claims that are asserted."""
+    triples = {(claim.one(RDF.subject), claim.one(RDF.predicate), claim.one(RDF.object)) for claim in claims}
+    whole = sorted((s, p, o) for s, p, o in triples if s is not None and p is not None and o is not None)
+    if not whole:
+        return set()
+    query = bind(ASSERTED, triples=[(NamedNode(s), NamedNode(p), NamedNode(o)) for s, p, o in whole])
+    rows = reader.rows("citations that are asserted", query)
+    return {(iri_of(row["citing"]), iri_of(row["predicate"]), iri_of(row["cited"])) for row in rows}

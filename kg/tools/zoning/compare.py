@@ -1,0 +1,359 @@
+"""Municipalities side by side: in which districts each permits a use, and between which values its standards lie."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import Field
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.evidence import code_of
+from kg.retrieval.fuzzy_names import Choice, folded, listed
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.retrieval.results import Result
+from kg.retrieval.token_budget import Lean
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.zoning.municipalities import PageSize, Place, Skipped, place_named
+from kg.tools.zoning.term_lookup import (
+    UNRECORDED,
+    StandardType,
+    UseName,
+    Vocabulary,
+    matching,
+    missing,
+    natural,
+    spelt,
+    types_named,
+    vocabulary,
+)
+from kg.tools.zoning.units import commonest, converted, kind_of
+
+MOST_PLACES: Final = 10
+SHOWN_DISTRICTS: Final = 60
+
+USES: Final = """
+SELECT ?rule ?district ?use ?level ?raw WHERE {
+  VALUES ?district { $districts } ?rule kg:district ?district ; kg:landUse ?use
+  OPTIONAL { ?rule kg:permissionLevel ?level }
+  OPTIONAL { ?rule kg:rawLevel ?raw }
+}"""
+
+STANDARDS: Final = """
+SELECT ?rule ?district ?type ?bound ?number ?unit ?raw ?applies WHERE {
+  VALUES ?district { $districts } ?rule kg:district ?district ; kg:standardType ?type ; kg:rawValue ?raw
+  OPTIONAL { ?rule kg:bound ?bound }
+  OPTIONAL { ?rule kg:appliesTo ?applies }
+  OPTIONAL { ?rule kg:quantity ?quantity . ?quantity qudt:numericValue ?number ; qudt:hasUnit ?unit }
+}"""
+
+MunicipalityNames = Annotated[
+    list[str],
+    Field(min_length=2, max_length=MOST_PLACES, description="Each as Name, State"),
+]
+
+
+class UseCell(Lean):
+    """A use in one municipality: the codes of the districts, by level of permission or the source's word for it."""
+
+    municipality: str
+    districts: dict[str, list[str]] = Field(description="Empty: not recorded")
+    rules: list[str]
+
+
+class UseRow(Lean):
+    """A use in all the municipalities."""
+
+    use: str
+    places: list[UseCell]
+
+
+class StandardCell(Lean):
+    """A standard in one municipality: the lowest and highest value of its districts, in the unit of the row."""
+
+    municipality: str
+    lowest: float | None = None
+    lowest_recorded: str | None = Field(None, description="Number and unit, where recorded in another")
+    lowest_in: str | None = None
+    lowest_for: str | None = Field(None, description="What it applies to, where it is not for all")
+    median: float | None = None
+    highest: float | None = None
+    highest_recorded: str | None = None
+    highest_in: str | None = None
+    highest_for: str | None = None
+    districts: int
+    not_numbers: list[str] | None = None
+    rules: list[str]
+
+
+class StandardRow(Lean):
+    """A standard in all the municipalities, in the unit that most of its values have."""
+
+    standard_type: str
+    bound: str | None = None
+    unit: str | None = None
+    places: list[StandardCell]
+
+
+class ZoningComparison(Result):
+    """Uses and standards of municipalities side by side, what most of them have first."""
+
+    municipalities: list[str]
+    uses: list[UseRow]
+    standards: list[StandardRow]
+
+
+def compare_zoning(
+    kg: KnowledgeGraph,
+    municipalities: MunicipalityNames,
+    use: UseName = None,
+    standard_type: StandardType = None,
+    limit: PageSize = 20,
+    offset: Skipped = 0,
+) -> ZoningComparison:
+    """Put municipalities side by side: where each permits a use, and how high its standards are.
+
+    Use to compare places; uses are the same by name only. Returns uses with the districts by level, standards with
+    lowest, median and highest value in one unit, and the IRIs of rules. With `use`, standards for other uses are out.
+    Example: compare_zoning(municipalities=["Quarry Bend, UT", "Lower Quill, CT"], use="duplex",
+    standard_type="height").
+    Next: `kg_query_permissions`, `kg_query_standards` for the evidence.
+    """
+    bounded_page(limit, offset)
+    reader, notes = Reader(kg), list[str]()
+    places = [_place(reader, given) for given in municipalities]
+    if len({place.iri for place in places}) < len(places):
+        raise InvalidInputError("municipalities: one is named twice; name each once")
+    if not 2 <= len(places) <= MOST_PLACES:
+        raise InvalidInputError(f"municipalities: {len(places)} are named; name 2 to {MOST_PLACES}")
+    known = [vocabulary(reader, place) for place in places]
+    reader.ran.clear()
+    uses = [] if use is None and standard_type is not None else _uses(reader, places, known, use, notes)
+    standards = (
+        []
+        if standard_type is None and use is not None
+        else _standards(reader, places, known, standard_type, use, notes)
+    )
+    for place, words in zip(places, known, strict=True):
+        if not words.districts:
+            notes.append(f"No district of {place.shown} is recorded.")
+    longest: Sequence[object] = uses if len(uses) > len(standards) else standards
+    return reader.finish(
+        ZoningComparison(
+            municipalities=[place.shown for place in places],
+            uses=uses[offset : offset + limit],
+            standards=standards[offset : offset + limit],
+            notes=notes,
+        ),
+        total=len(longest),
+        next_offset=page_of(longest, offset, limit),
+    )
+
+
+def _place(reader: Reader, given: str) -> Place:
+    name, comma, state = clean_text("municipalities", given, 260).rpartition(",")
+    if not comma or not name.strip() or not state.strip():
+        raise InvalidInputError(f'municipalities: {given[:100]!r} is not "Name, State", as in "Quarry Bend, UT"')
+    return place_named(reader, name, state.strip())
+
+
+def _uses(
+    reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], use: str | None, notes: list[str]
+) -> list[UseRow]:
+    wanted = None if use is None else _wanted_uses(clean_text("use", use, 300), places, known)
+    names: dict[str, str] = {}
+    cells: dict[str, dict[str, dict[str, list[tuple[str, str]]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
+    for place, words in zip(places, known, strict=True):
+        for row in _rows(reader, f"uses in {place.name}", USES, words):
+            named = words.uses.get(iri_of(row["use"]))
+            if named is None or (wanted is not None and folded(named.name) not in wanted):
+                continue
+            names.setdefault(folded(named.name), named.name)
+            level = code_of(iri_of(row["level"])) if "level" in row else text_of(row.get("raw", _UNKNOWN))
+            code = words.districts[iri_of(row["district"])].code
+            cells[folded(named.name)][place.iri][level].append((code, iri_of(row["rule"])))
+    order = sorted(cells, key=lambda name: (-len(cells[name]), natural(name)))
+    if wanted is not None and len(order) > 1:
+        called = listed([names[name] for name in order])
+        notes.append(f"use: {use!r} was taken for {called}: one row for each name, though they may mean the same.")
+    return [
+        UseRow(use=names[name], places=[_use_cell(place, cells[name].get(place.iri, {})) for place in places])
+        for name in order
+    ]
+
+
+def _use_cell(place: Place, levels: Mapping[str, Sequence[tuple[str, str]]]) -> UseCell:
+    found = {
+        level: sorted({code for code, _ in said}, key=natural)[:SHOWN_DISTRICTS]
+        for level, said in sorted(levels.items())
+    }
+    rules = sorted(rule for said in levels.values() for _, rule in said)
+    return UseCell(municipality=place.shown, districts=found, rules=rules[:3])
+
+
+def _wanted_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) -> set[str]:
+    """Return the folded names of uses that `text` means in any of the places."""
+    found: set[str] = set()
+    for words in known:
+        choices = [each.choice for each in words.uses.values()]
+        found |= {folded(words.uses[choice.term.value].name) for choice in matching(text, choices)}
+    if not found:
+        choices = [each.choice for words in known for each in words.uses.values()]
+        where = " and ".join(place.shown for place in places)
+        raise NotFoundError(missing("use", text, _labels(choices), where) + UNRECORDED)
+    return found
+
+
+def _labels(choices: Iterable[Choice]) -> list[str]:
+    return sorted({choice.label for choice in choices})
+
+
+class _Value(NamedTuple):
+    """A value of a standard; its number is in the unit of its row."""
+
+    number: float | None
+    recorded: str
+    """Its words; of a number those in another unit, else nothing."""
+    district: str
+    rule: str
+    applies_to: str | None
+
+
+def _other_uses(places: Sequence[Place], known: Sequence[Vocabulary], use: str | None) -> Callable[[str], bool]:
+    """Return what tells whether a standard that applies to so and so is for another use than `use`."""
+    if use is None:
+        return lambda applies_to: False
+    wanted = _wanted_uses(clean_text("use", use, 300), places, known)
+    uses = [each.choice for words in known for each in words.uses.values()]
+
+    @cache
+    def other(applies_to: str) -> bool:
+        named = {folded(choice.label) for choice in spelt(applies_to, uses)}
+        return bool(named) and not named & wanted
+
+    return other
+
+
+def _standards(
+    reader: Reader,
+    places: Sequence[Place],
+    known: Sequence[Vocabulary],
+    asked: str | None,
+    use: str | None,
+    notes: list[str],
+) -> list[StandardRow]:
+    for_another, left_out = _other_uses(places, known, use), set[str]()
+    found: list[tuple[Place, tuple[str, str], float | None, str, _Value]] = []
+    units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for place, words in zip(places, known, strict=True):
+        for row in _rows(reader, f"standards in {place.name}", STANDARDS, words):
+            applies_to = text_of(row["applies"]) if "applies" in row else None
+            if applies_to is not None and for_another(applies_to):
+                left_out.add(applies_to)
+                continue
+            key = code_of(iri_of(row["type"])), code_of(iri_of(row["bound"])) if "bound" in row else ""
+            code = words.districts[iri_of(row["district"])].code
+            value = _Value(None, text_of(row["raw"]), code, iri_of(row["rule"]), applies_to)
+            if "number" not in row:
+                found.append((place, key, None, "", value))
+                continue
+            unit = code_of(iri_of(row["unit"]))
+            units[key][kind_of(unit)][unit] += 1
+            found.append((place, key, float(text_of(row["number"])), unit, value))
+    cells: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
+    for place, key, number, unit, value in found:
+        alike = units[key][kind_of(unit)] if unit else sum(units[key].values(), Counter[str]())
+        common = commonest(alike)
+        if number is not None:
+            said = "" if unit == common else f"{number:.15g} {unit}"
+            value = value._replace(number=converted(number, unit, common), recorded=said)
+        cells[*key, common][place.iri].append(value)
+    if asked is not None:
+        kinds = sorted({kind for kind, _, _ in cells})
+        where = Place("", " and ".join(place.shown for place in places), ())
+        types, bound_asked = types_named(asked, kinds, where, notes)
+        cells = defaultdict(
+            lambda: defaultdict(list),
+            {
+                key: of
+                for key, of in cells.items()
+                if key[0] in types and (bound_asked is None or key[1] in (bound_asked, ""))
+            },
+        )
+    order = sorted(cells, key=lambda key: (-len(cells[key]), key))
+    notes.extend(_told(order, units))
+    if left_out:
+        notes.append(f"Standards for other uses are left out: {listed(sorted(left_out, key=natural))}.")
+    return [
+        StandardRow(
+            standard_type=kind,
+            bound=bound or None,
+            unit=unit or None,
+            places=[_standard_cell(place, cells[kind, bound, unit].get(place.iri, [])) for place in places],
+        )
+        for kind, bound, unit in order
+    ]
+
+
+def _told(
+    order: Sequence[tuple[str, str, str]], units: Mapping[tuple[str, str], Mapping[str, Counter[str]]]
+) -> Iterator[str]:
+    """Yield what was converted, and what could not be and so has several rows."""
+    converted_into = {
+        f"{unit} to {common}"
+        for kind, bound, common in order
+        if common
+        for unit in units[kind, bound][kind_of(common)]
+        if unit != common
+    }
+    if converted_into:
+        yield f"Converted, to compare in one unit: {listed(sorted(converted_into))}; *_recorded has what is recorded."
+    apart: dict[str, list[str]] = defaultdict(list)
+    for kind, bound, unit in order:
+        if unit:
+            apart[f"{bound} {kind}".strip()].append(unit)
+    several = [f"{name} ({', '.join(sorted(found))})" for name, found in sorted(apart.items()) if len(found) > 1]
+    if several:
+        yield f"In units that do not convert into each other, a row for each: {listed(several)}."
+
+
+def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:
+    numbers = sorted((each.number, natural(each.district), each) for each in values if each.number is not None)
+    words = sorted({f"{each.district}: {each.recorded}"[:120] for each in values if each.number is None}, key=natural)
+    districts = len({each.district for each in values})
+    if not numbers:
+        rules = sorted(each.rule for each in values)[:2]
+        return StandardCell(municipality=place.shown, districts=districts, not_numbers=words[:5] or None, rules=rules)
+    low, high, middle = numbers[0][2], numbers[-1][2], len(numbers) // 2
+    median = numbers[middle][0] if len(numbers) % 2 else (numbers[middle - 1][0] + numbers[middle][0]) / 2
+    return StandardCell(
+        municipality=place.shown,
+        lowest=low.number,
+        lowest_recorded=low.recorded or None,
+        lowest_in=low.district,
+        lowest_for=low.applies_to,
+        median=median,
+        highest=high.number,
+        highest_recorded=high.recorded or None,
+        highest_in=high.district,
+        highest_for=high.applies_to,
+        districts=districts,
+        not_numbers=words[:5] or None,
+        rules=list(dict.fromkeys((low.rule, high.rule))),
+    )
+
+
+def _rows(reader: Reader, purpose: str, query: str, words: Vocabulary) -> list[dict[str, Term]]:
+    if not words.districts:
+        return []
+    return reader.rows(purpose, bind(query, districts=[NamedNode(iri) for iri in words.districts]))
+
+
+_UNKNOWN: Final = Literal("not recorded")

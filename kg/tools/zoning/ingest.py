@@ -1,0 +1,266 @@
+"""What agents send of codes: sections, use permissions, dimensional standards and definitions, one record each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, WithJsonSchema
+from pyoxigraph import NamedNode
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import SENDER, KnowledgeGraph
+from kg.retrieval.reader import Reader, clean_text, text_of
+from kg.retrieval.results import Result
+from kg.retrieval.token_budget import Lean
+from kg.sparql.terms import bind
+from kg.tools import operations
+from kg.tools.zoning.municipalities import MunicipalityName, StateName, key_of, place_named
+from kg.vocabulary import EXTRACTED, SOURCED
+
+MOST_ENTRIES: Final = 5_000
+SHOWN_NOTES: Final = 50
+
+FOUND: Final = """
+SELECT ?kind (COUNT(DISTINCT ?thing) AS ?count) WHERE {
+  GRAPH $graph { ?thing a ?kind
+    FILTER(?kind IN (kg:CrossReference, kg:Definition, kg:UsePermission, kg:DimensionalStandard)) }
+} GROUP BY ?kind"""
+
+LONGEST: Final[Mapping[str, int]] = {
+    "district": 200, "use": 300, "permission": 500, "conditions": 5_000, "review_section": 500, "section_ref": 500,
+    "standard_type": 200, "value": 2_000, "unit": 200, "term": 300, "definition_text": 100_000,
+}  # fmt: skip
+"""Characters of the fields of an entry. What is longer than the query tools take could not be asked for again."""
+
+_FOUND: Final = {
+    "CrossReference": "cross_references",
+    "Definition": "definitions",
+    "UsePermission": "permissions",
+    "DimensionalStandard": "standards",
+}
+
+Kind = Literal["section", "permission", "standard", "definition"]
+
+
+def _schema(properties: Mapping[str, str], optional: int) -> dict[str, Any]:
+    """Return the schema of a list of entries, the last `optional` of whose fields need not be there.
+
+    It says what an entry has; each entry is checked by itself when it is taken, so that a bad one does not refuse all.
+    """
+    types = {
+        name: {"type": "array", "items": {"type": "string"}} if kind == "list" else {"type": kind.split("|")}
+        for name, kind in properties.items()
+    }
+    required = list(properties)[: len(properties) - optional]
+    items = {"type": "object", "properties": types, "required": required}
+    return {"type": "array", "items": items}
+
+
+_TEXT: Final = "string"
+_PERMISSION: Final = {
+    "district": _TEXT, "use": _TEXT, "permission": _TEXT, "conditions": "list", "review_section": _TEXT,
+    "section_ref": _TEXT,
+}  # fmt: skip
+_STANDARD: Final = {
+    "district": _TEXT, "standard_type": _TEXT, "value": "string|number", "unit": _TEXT, "section_ref": _TEXT,
+}  # fmt: skip
+_DEFINITION: Final = {"term": _TEXT, "definition_text": _TEXT, "section_ref": _TEXT}
+_MANY: Final = Field(min_length=1, max_length=MOST_ENTRIES)
+
+Permissions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_PERMISSION, 3))]
+Standards = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_STANDARD, 1))]
+Definitions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_DEFINITION, 1))]
+
+
+class EntryOutcome(Lean):
+    """What became of one entry."""
+
+    entry: int
+    outcome: str = Field(description="stored, unchanged or rejected")
+    reason: str | None = None
+    graph: str | None = None
+
+
+class Ingested(Result):
+    """What became of what was sent."""
+
+    municipality: str
+    state: str
+    municipality_iri: str
+    fetched_at: str
+    sent_by: str
+    stored: int
+    unchanged: int
+    rejected: int
+    run: str | None = None
+    entries: list[EntryOutcome]
+
+
+class IngestedSection(Ingested):
+    """What became of a section, and what was found in its text."""
+
+    section_id: str | None = None
+    iri: str | None = None
+    found: dict[str, int] = Field(
+        default_factory=dict, description="cross_references, definitions, permissions, standards in its text"
+    )
+
+
+def kg_ingest_code_section(
+    kg: KnowledgeGraph,
+    municipality: MunicipalityName,
+    state: StateName,
+    section_id: Annotated[str, Field(min_length=1, max_length=500)],
+    title: Annotated[str, Field(max_length=2_000)],
+    level: Annotated[int | str, Field(description="1 is the highest; or title, chapter, ...")],
+    raw_content: Annotated[str, Field(max_length=20_000_000, description="Text or HTML")],
+    parent_id: Annotated[str | None, Field(max_length=500)] = None,
+    order: Annotated[int | None, Field(ge=0)] = None,
+) -> IngestedSection:
+    """Store a section; cross-references, definitions, permissions and standards in its text are found.
+
+    Use for law that you fetched, parents first; the section as it was is replaced. Needs the scope write. Returns the
+    outcome, what was found, fetched_at, sent_by.
+    Example: kg_ingest_code_section(municipality="Quarry Bend", state="UT", section_id="17.70.010", title="Kilns",
+    level="section", raw_content="(a) A kiln is subject to section 17.12.010.", parent_id="17.70").
+    Next: `kg_build_summaries`.
+    """
+    given = {
+        "section_id": section_id, "title": title, "level": level, "raw_content": raw_content, "parent_id": parent_id,
+        "order": order,
+    }  # fmt: skip
+    entry = {name: value for name, value in given.items() if value is not None}
+    if isinstance(level, str) and level.strip().isdecimal():
+        entry["level"] = int(level)
+    reader = Reader(kg)
+    done = _take(reader, "kg_ingest_code_section", municipality, state, "section", [entry])
+    [sent] = done["entries"]
+    if sent["outcome"] == "rejected":
+        raise InvalidInputError(f"section {section_id[:100]}: {sent['reason']}")
+    iri = next(iter(done["sections"].values()), None)
+    result = IngestedSection(
+        **_result(done),
+        section_id=None if iri is None else key_of(iri),
+        iri=iri,
+        found=_found(reader, sent["graph"]),
+    )
+    return reader.finish(result, total=1)
+
+
+def kg_ingest_use_permissions(
+    kg: KnowledgeGraph, municipality: MunicipalityName, state: StateName, permissions: Permissions
+) -> Ingested:
+    """Store which uses districts permit.
+
+    Use for a table of uses; permission is permitted, conditional, prohibited, or the source's own word. What was sent
+    of a use in a district and section before is replaced; a bad entry is rejected alone. Needs the scope write.
+    Example: kg_ingest_use_permissions(municipality="Quarry Bend", state="UT", permissions=[{"district": "M-1",
+    "use": "Kiln", "permission": "conditional"}]).
+    Next: `kg_query_permissions`.
+    """
+    return _ingest(kg, "kg_ingest_use_permissions", municipality, state, "permission", permissions)
+
+
+def kg_ingest_dimensional_standards(
+    kg: KnowledgeGraph, municipality: MunicipalityName, state: StateName, standards: Standards
+) -> Ingested:
+    """Store dimensions that districts prescribe.
+
+    Use for a table of standards; standard_type as in minimum lot area, maximum height. What was sent of a type in a
+    district and section before is replaced; a bad entry is rejected alone. Needs the scope write.
+    Example: kg_ingest_dimensional_standards(municipality="Quarry Bend", state="UT", standards=[{"district": "M-1",
+    "standard_type": "maximum height", "value": 35, "unit": "feet"}]).
+    Next: `kg_query_standards`.
+    """
+    return _ingest(kg, "kg_ingest_dimensional_standards", municipality, state, "standard", standards)
+
+
+def kg_ingest_definitions(
+    kg: KnowledgeGraph, municipality: MunicipalityName, state: StateName, definitions: Definitions
+) -> Ingested:
+    """Store what terms mean in a code.
+
+    Use for a list of definitions. What was sent of a term in a section before is replaced; a bad entry is rejected
+    alone. Needs the scope write.
+    Example: kg_ingest_definitions(municipality="Quarry Bend", state="UT", definitions=[{"term": "Chimney",
+    "definition_text": "A flue of brick.", "section_ref": "17.08.020"}]).
+    Next: `kg_query_definition`.
+    """
+    return _ingest(kg, "kg_ingest_definitions", municipality, state, "definition", definitions)
+
+
+def _ingest(
+    kg: KnowledgeGraph, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any]
+) -> Ingested:
+    reader = Reader(kg)
+    done = _take(reader, tool, municipality, state, kind, entries)
+    return reader.finish(Ingested(**_result(done)), total=len(entries))
+
+
+def _take(
+    reader: Reader, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any]
+) -> dict[str, Any]:
+    name, letters = clean_text("municipality", municipality, 200), state.strip()
+    notes: list[str] = []
+    try:
+        place = place_named(reader, name, state)
+        name, letters = place.name, place.short_state or letters
+    except NotFoundError as error:
+        notes.append(f"A municipality is begun: {error}")
+    sent_by = SENDER.get()
+    unfit = {number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _too_long(entry))}
+    taken = [None if number in unfit else entry for number, entry in enumerate(entries, 1)]
+    done = operations.receive(
+        reader.kg, tool=tool, municipality=name, state=state, kind=kind, entries=taken, sent_by=sent_by
+    )
+    for outcome in done["entries"]:
+        outcome["reason"] = unfit.get(outcome["number"], outcome.get("reason"))
+    done["name"], done["state"] = name, letters
+    done["sent_by"], done["notes"] = sent_by, [*notes, *done["warnings"]]
+    return done
+
+
+def _too_long(entry: Any) -> str | None:
+    """Return which field of an entry is too long, and how long it may be."""
+    if not isinstance(entry, Mapping):
+        return None
+    for name, longest in LONGEST.items():
+        values = entry.get(name)
+        for value in values if isinstance(values, list) else [values]:
+            if isinstance(value, str) and len(value) > longest:
+                return f"its {name!r} has {len(value):,} characters; at most {longest:,} are taken"
+    return None
+
+
+def _result(done: Mapping[str, Any]) -> dict[str, Any]:
+    outcomes = sorted(done["entries"], key=lambda each: (each["outcome"] != "rejected", each["number"]))
+    counted = {name: sum(each["outcome"] == name for each in outcomes) for name in ("stored", "unchanged", "rejected")}
+    notes = [str(note)[:500] for note in done["notes"][:SHOWN_NOTES]]
+    if (more := len(done["notes"]) - SHOWN_NOTES) > 0:
+        notes.append(f"And {more} more notes.")
+    shown = [
+        EntryOutcome(entry=each["number"], outcome=each["outcome"], reason=each.get("reason"), graph=each.get("graph"))
+        for each in outcomes[:200]
+    ]
+    return {
+        **counted,
+        "municipality": done["name"],
+        "state": done["state"],
+        "municipality_iri": done["municipality"],
+        "fetched_at": done["fetched_at"],
+        "sent_by": done["sent_by"],
+        "run": done["run"],
+        "entries": shown,
+        "notes": notes,
+    }
+
+
+def _found(reader: Reader, graph: str) -> dict[str, int]:
+    """Return how much of each kind was found in the text of a section."""
+    extracted = NamedNode(EXTRACTED + graph.removeprefix(SOURCED))
+    counts = dict.fromkeys(_FOUND.values(), 0)
+    for row in reader.rows("what was found in its text", bind(FOUND, graph=extracted)):
+        if "kind" in row:
+            counts[_FOUND[text_of(row["kind"]).rpartition("#")[2]]] = int(text_of(row["count"]))
+    return counts

@@ -1,0 +1,195 @@
+"""Municipalities by name and state, and sections of their codes by number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+from urllib.parse import unquote
+
+from pydantic import Field
+from pyoxigraph import Literal, NamedNode
+from rapidfuzz import fuzz, process
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.retrieval.fuzzy_names import folded
+from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
+from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.vocabulary import root_of, segment
+from kg.zoning_summaries.code_tree import Hierarchy
+
+NEAR: Final = 5
+
+MUNICIPALITIES: Final = """
+SELECT ?municipality ?name ?code ?state WHERE {
+  ?municipality a kg:Municipality ; skos:prefLabel ?name
+  OPTIONAL { ?municipality kg:within ?within . ?within skos:notation ?code ; skos:prefLabel ?state }
+}"""
+
+STATUSES: Final = """
+SELECT ?section ?status WHERE { VALUES ?section { $sections } ?section kg:inForceStatus ?status }"""
+
+MunicipalityName = Annotated[str, Field(max_length=200)]
+StateName = Annotated[str, Field(max_length=60)]
+SectionId = Annotated[str, Field(max_length=2_000, description="Number or IRI")]
+PageSize = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
+Skipped = Annotated[int, Field(ge=0, le=MOST_SKIPPED)]
+"""Results to skip: next_offset of the page before. Said of no argument, for many tools have it."""
+
+_COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "county", "of", "the", "municipality"})
+"""Words in the names of municipalities that seldom tell them apart."""
+_SECTIONS: Final = root_of("section")
+_WORD: Final = re.compile(r"^(?:§+|(?:sections?|secs?|title|chapter|article|part|division)\b\.?)\s*", re.IGNORECASE)
+_LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\))+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A municipality as it is known."""
+
+    iri: str
+    name: str
+    states: tuple[str, ...]
+    """Two letters and name of its state, where these are known."""
+
+    @property
+    def key(self) -> str:
+        """Its key: us-ut-quarry-bend."""
+        return self.iri.rpartition("/")[2]
+
+    @property
+    def short_state(self) -> str:
+        """The letters of its state, where they are known."""
+        return min(self.states, key=len, default="")
+
+    @property
+    def shown(self) -> str:
+        """Its name with that of its state."""
+        return f"{self.name}, {max(self.states, key=len, default='')}".strip(", ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """All municipalities, by what they may be called."""
+
+    all: Sequence[Place]
+    by_key: Mapping[str, Place]
+    """By IRI and by key."""
+    by_name: Mapping[tuple[str, str], Sequence[Place]]
+    """By folded name and folded state."""
+    by_words: Mapping[tuple[str, str], Sequence[Place]]
+    """The same, without the words that many names have in common."""
+
+
+def place_named(reader: Reader, name: str, state: str) -> Place:
+    """Return a municipality by name or key. NotFoundError names those that are like it, InvalidInputError several."""
+    wanted, within = clean_text("municipality", name, 200), folded(clean_text("state", state, 60))
+    within = within.removeprefix("us ")
+    places = reader.kept("all municipalities", MUNICIPALITIES, _places)
+    one = places.by_key.get(wanted.strip("<>"))
+    found = [one] if one is not None and (not one.states or within in map(folded, one.states)) else []
+    found = found or [*places.by_name.get((folded(wanted), within), ())]
+    found = found or [*places.by_words.get((_distinct(wanted), within), ())]
+    # What is a state and a municipality at once, as the District of Columbia, is the only one there.
+    found = found or [
+        place for place in places.all if within in map(folded, place.states) and place.key == f"us-{within}"
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = ", ".join(f"{place.name} ({place.key})" for place in found)
+        raise InvalidInputError(f"municipality: {name!r} in {state!r} may be {several}; give the name or key of one")
+    names = sorted({place.shown for place in places.all})
+    near = process.extract(f"{name}, {state}", names, scorer=fuzz.WRatio, limit=NEAR)
+    said = "; ".join(each for each, _, _ in near) or "none at all: kg load zoning loads a code"
+    raise NotFoundError(f"there is no municipality {name!r} in {state!r}; there are: {said}")
+
+
+def known_places(reader: Reader) -> list[Place]:
+    """Return all municipalities, by state and name."""
+    places = reader.kept("all municipalities", MUNICIPALITIES, _places)
+    return sorted(places.all, key=lambda place: (max(place.states, key=len, default=""), folded(place.name)))
+
+
+def _places(rows: Sequence[Mapping[str, Term]]) -> _Places:
+    known: dict[str, Place] = {}
+    for row in rows:
+        codes = [row[name] for name in ("code", "state") if name in row]
+        texts = tuple(term.value.removeprefix("US-") for term in codes if isinstance(term, Literal))
+        known[iri_of(row["municipality"])] = Place(iri_of(row["municipality"]), text_of(row["name"]), texts)
+    by_name: dict[tuple[str, str], list[Place]] = {}
+    by_words: dict[tuple[str, str], list[Place]] = {}
+    for place in known.values():
+        for state in dict.fromkeys(map(folded, place.states)):
+            by_name.setdefault((folded(place.name), state), []).append(place)
+            by_words.setdefault((_distinct(place.name), state), []).append(place)
+    by_key = {name: place for place in known.values() for name in (place.iri, place.key)}
+    return _Places(list(known.values()), by_key, by_name, by_words)
+
+
+def _distinct(name: str) -> str:
+    words = folded(name).split()
+    return " ".join(word for word in words if word not in _COMMON) or " ".join(words)
+
+
+def section(tree: Hierarchy, section_id: str) -> str:
+    """Return the IRI of a section by its number or its IRI. NotFoundError names numbers that are like it."""
+    given = clean_text("section_id", section_id, 2_000)
+    if given.strip("<>") in tree.sections:
+        return given.strip("<>")
+    own = next(iter(tree.sections), "").rpartition("/")[0]
+    number = _WORD.sub("", given).strip() or given
+    found = [iri for each in (given, number) if (iri := f"{own}/{segment(each)}") in tree.sections][:1]
+    found = found or [iri for iri, each in tree.sections.items() if each.number.casefold() == number.casefold()]
+    if len(found) > 1:
+        # "Chapter II" is in the key of the one that is meant, after those above it.
+        named = [
+            iri for iri in found if key_of(iri).rpartition("|")[2].casefold() == " ".join(given.split()).casefold()
+        ]
+        found = named if len(named) == 1 else found
+    found = found or [iri for iri, each in tree.sections.items() if folded(each.title) == folded(given)]
+    if len(found) > 1:
+        raise InvalidInputError(
+            f"{len(found)} sections have the number {number}; give one of {', '.join(map(key_of, found[:NEAR]))}"
+        )
+    if found:
+        return found[0]
+    numbers = [each.number for each in tree.sections.values() if each.number]
+    like = process.extract(number, numbers, scorer=fuzz.ratio, limit=NEAR)
+    near = ", ".join(dict.fromkeys(each for each, _, _ in like))
+    raise NotFoundError(f"this code has no section {given!r}; there are: {near}")
+
+
+def subsection(tree: Hierarchy, section_id: str) -> tuple[str, str | None]:
+    """Return the IRI of a section, and the labels of a part of it where `section_id` ends in some: ``17.20(a)(1)``.
+
+    Raises what `section` raises.
+    """
+    given = clean_text("section_id", section_id, 2_000)
+    whole, _, part = given.partition("#subsection=")
+    if part:
+        return section(tree, whole), "".join(f"({unquote(label)})" for label in part.strip(">").split("."))
+    labels = _LABELS.search(given)
+    if labels is None or labels.start() == 0:
+        return section(tree, given), None
+    try:
+        return section(tree, given), None  # a number may end so
+    except NotFoundError:
+        return section(tree, given[: labels.start()].strip()), labels[1]
+
+
+def statuses(reader: Reader, sections: Iterable[str | None]) -> dict[str, str]:
+    """Return what became of those of `sections` that their source says something of: repealed, reserved."""
+    wanted = sorted({iri for iri in sections if iri is not None and iri.startswith(_SECTIONS)})
+    if not wanted:
+        return {}
+    query = bind(STATUSES, sections=[NamedNode(iri) for iri in wanted])
+    return {iri_of(row["section"]): text_of(row["status"]) for row in reader.rows("what is repealed", query)}
+
+
+def key_of(iri: str) -> str:
+    """Return the key of a section in its code, which its IRI was minted from."""
+    return unquote(iri.removeprefix(_SECTIONS).partition("/")[2].partition("#")[0])

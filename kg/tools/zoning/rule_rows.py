@@ -1,0 +1,206 @@
+"""What a code says of districts, uses and terms, read rule by rule with what each was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from pydantic import Field
+from pyoxigraph import NamedNode
+
+from kg.retrieval.evidence import Descriptions, code_of, describe
+from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.token_budget import Lean
+from kg.sparql.terms import bind
+from kg.tools.zoning.municipalities import key_of, statuses
+from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, OA, PROV, QUDT
+
+# A rule by its number and not its IRI: of some hundred rows, what is said again in each takes longest.
+# One property at a time, after the lookup by subject: OPTIONAL inside GRAPH has the engine read the whole store.
+RULES: Final = """
+SELECT ?number ?part ?property ?value WHERE {
+  VALUES (?number ?rule) { $rules }
+  { ?rule ?property ?value FILTER(?property NOT IN (rdf:type, kg:district, kg:landUse, kg:quantity, kg:evidence)) }
+  UNION { ?rule kg:quantity|kg:evidence ?part . ?part ?property ?value
+          FILTER(?property NOT IN (rdf:type, oa:hasSource)) }
+  UNION { ?rule kg:definedIn ?part . ?part dcterms:title ?value BIND(dcterms:title AS ?property) }
+}"""
+
+_GRAPHS: Final = BASE + "graph/"
+_NOTHING: Final[dict[str, list[str]]] = {}
+
+
+class Span(Lean):
+    """Words of the law: `text` is characters start to end of the section's text."""
+
+    start: int
+    end: int
+    text: str
+
+
+class RuleEvidence(Lean):
+    """What a rule was read from."""
+
+    id: str
+    graph: str
+    section: str | None = None
+    section_iri: str | None = None
+    section_status: str | None = None
+    spans: list[Span] | None = None
+    basis: str = Field(description="stated by the source, or extracted from text")
+    recorded_in: str | None = Field(None, description="Column or row of a table")
+    method: str | None = None
+    confidence: float | None = None
+    source: str | None = None
+    sha256: str | None = None
+    fetched_at: str | None = None
+    sent_by: str | None = None
+
+
+@dataclass(slots=True)
+class Rule:
+    """All that is said of a permission, a standard, a definition or a citation."""
+
+    iri: str
+    graph: str
+    said: dict[str, list[str]] = field(default_factory=dict)
+    """By property."""
+    parts: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    """What is said of the quantity, the spans and the section that it rests on, by IRI and property."""
+
+    def all(self, name: NamedNode, of: str | None = None) -> list[str]:
+        """Return the values of one property, sorted."""
+        return sorted((self.said if of is None else self.parts.get(of, _NOTHING)).get(name.value, ()))
+
+    def one(self, name: NamedNode, of: str | None = None) -> str | None:
+        """Return the first value of one property."""
+        found = (self.said if of is None else self.parts.get(of, _NOTHING)).get(name.value)
+        return None if found is None else found[0] if len(found) == 1 else min(found)
+
+    def code(self, name: NamedNode) -> str | None:
+        """Return the code that a property names in its list."""
+        value = self.one(name)
+        return None if value is None else code_of(value)
+
+    def section(self, name: NamedNode) -> str | None:
+        """Return the key of the section that a property names."""
+        value = self.one(name)
+        return None if value is None else key_of(value)
+
+    def quantity(self) -> tuple[float, str] | None:
+        """Return the number that it prescribes, with the code of its unit."""
+        for part, said in self.parts.items():
+            if QUDT.numericValue.value in said and (unit := self.one(QUDT.hasUnit, part)) is not None:
+                return float(self.one(QUDT.numericValue, part) or 0), code_of(unit)
+        return None
+
+    def spans(self) -> list[Span]:
+        """Return the words that it rests on."""
+        found = [
+            Span(
+                start=int(self.one(KG.start, part) or 0),
+                end=int(self.one(KG.end, part) or 0),
+                text=self.one(OA.exact, part) or "",
+            )
+            for part, said in self.parts.items()
+            if OA.exact.value in said
+        ]
+        return sorted(found, key=lambda span: (span.start, span.end))
+
+
+def read_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
+    """Return the rules of these IRIs, each in its graph, in this order."""
+    rules = [Rule(iri, graph) for iri, graph in graphs.items()]
+    if rules:
+        query = bind(RULES, rules=[(number, NamedNode(rule.iri)) for number, rule in enumerate(rules)])
+        for number, part, name, value in reader.tuples("what the rules say", query):
+            if number is None or name is None or value is None:
+                continue
+            rule = rules[int(text_of(number))]
+            said = rule.said if part is None else rule.parts.setdefault(iri_of(part), {})
+            said.setdefault(iri_of(name), []).append(text_of(value))
+    return {rule.iri: rule for rule in rules}
+
+
+class Origin(NamedTuple):
+    """Where a graph comes from, as far as it is recorded."""
+
+    source: str | None = None
+    sha256: str | None = None
+    fetched_at: str | None = None
+    sent_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where graphs come from."""
+
+    descriptions: Descriptions
+
+    def of(self, graph: str) -> Origin:
+        """Return where a graph comes from."""
+        found = self.descriptions
+        made_from = found.all(graph, PROV.wasDerivedFrom)
+        behind = [each for each in made_from if each.startswith(_GRAPHS)]
+        snapshots = [each for each in made_from if not each.startswith(_GRAPHS)]
+        for other in behind:
+            snapshots += [each for each in found.all(other, PROV.wasDerivedFrom) if not each.startswith(_GRAPHS)]
+        if not snapshots:
+            return Origin()
+        sender = found.one(snapshots[0], PROV.wasAttributedTo)
+        return Origin(
+            found.one(snapshots[0], KG.location),
+            found.one(snapshots[0], KG.sha256),
+            found.one(snapshots[0], KG.retrievedAt),
+            None if sender is None else code_of(sender),
+        )
+
+
+def origins(reader: Reader, graphs: Iterable[str]) -> Origins:
+    """Return where `graphs` come from; what was found in a text comes from where the text does."""
+    wanted = set(graphs)
+    first = describe(reader, (), wanted, rows=False)
+    behind = {
+        each
+        for graph in wanted
+        for each in first.all(graph, PROV.wasDerivedFrom)
+        if each.startswith(_GRAPHS) and each not in wanted
+    }
+    more = describe(reader, (), behind, rows=False).said if behind else {}
+    return Origins(Descriptions({**first.said, **more}))
+
+
+def evidence_of(rule: Rule, origin: Origin, status: str | None = None) -> RuleEvidence:
+    """Return what a rule was read from; `origin` is where its graph comes from, `status` that of its section."""
+    section = rule.one(KG.definedIn)
+    confidence = rule.one(KG.confidence)
+    return RuleEvidence(
+        id=rule.iri,
+        graph=rule.graph,
+        section=None if section is None else rule.one(DCTERMS.title, section),
+        section_iri=section,
+        section_status=status,
+        spans=rule.spans() or None,
+        basis="extracted" if rule.graph.startswith(EXTRACTED) else "stated",
+        recorded_in=rule.one(KG.recordedIn),
+        method=rule.one(KG.method),
+        confidence=None if confidence is None else float(confidence),
+        source=origin.source,
+        sha256=origin.sha256,
+        fetched_at=origin.fetched_at,
+        sent_by=origin.sent_by,
+    )
+
+
+def evidences(reader: Reader, rules: Sequence[Rule]) -> list[RuleEvidence]:
+    """Return what each of `rules` was read from."""
+    graphs = {rule.graph for rule in rules}
+    known = origins(reader, graphs)
+    by_graph = {graph: known.of(graph) for graph in graphs}
+    sections = [rule.one(KG.definedIn) for rule in rules]
+    standing = statuses(reader, sections)
+    return [
+        evidence_of(rule, by_graph[rule.graph], standing.get(section or ""))
+        for rule, section in zip(rules, sections, strict=True)
+    ]

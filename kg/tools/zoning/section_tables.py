@@ -1,0 +1,63 @@
+"""Tables in the text of a section, cell by cell as pages show them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyoxigraph import NamedNode
+
+from kg.retrieval.reader import Reader, text_of
+from kg.sparql.terms import bind
+
+TABLES: Final = """
+SELECT DISTINCT ?table ?start ?end ?cells ?rows WHERE {
+  ?table dcterms:isPartOf $section ; kg:cells ?cells ; kg:start ?start ; kg:end ?end
+  OPTIONAL { ?table kg:headerRows ?rows }
+} ORDER BY ?start DESC(?end)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table, as it is shown."""
+
+    words: list[tuple[str, bool]]
+    """Its text in pieces, each with whether it is raised, as the mark of a footnote is."""
+    header: bool
+    colspan: int
+    rowspan: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table in the text of a section, with the characters that its rows take there as lines."""
+
+    start: int
+    end: int
+    rows: list[list[Cell]]
+
+
+def section_tables(reader: Reader, section: NamedNode) -> list[Table]:
+    """Return the tables in the text of `section`, in their order; none within another."""
+    tables: list[Table] = []
+    for row in reader.rows("its tables", bind(TABLES, section=section)):
+        start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+        if tables and start < tables[-1].end:
+            continue
+        headed = int(text_of(row["rows"])) if "rows" in row else 0
+        cells = json.loads(text_of(row["cells"]))
+        tables.append(Table(start, end, [[_cell(of, n < headed) for of in line] for n, line in enumerate(cells)]))
+    return tables
+
+
+def _cell(cell: str | dict[str, Any], headed: bool) -> Cell:
+    if isinstance(cell, str):
+        return Cell([(cell, False)], headed, 1, 1)
+    text, words, done = cell.get("text", ""), [], 0
+    for start, end in cell.get("raised", ()):
+        words += [(text[done:start], False), (text[start:end], True)]
+        done = end
+    words.append((text[done:], False))
+    kept = [piece for piece in words if piece[0]]
+    return Cell(kept, cell.get("header", headed), cell.get("colspan", 1), cell.get("rowspan", 1))

@@ -1,0 +1,238 @@
+"""Districts, uses, kinds of standards and defined terms by what people call them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
+from pyoxigraph import NamedNode
+from rapidfuzz import fuzz, process
+
+from kg.errors import NotFoundError
+from kg.retrieval.fuzzy_names import NEAREST, Choice, Names, folded, listed
+from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
+from kg.sparql.schema_index import singular
+from kg.sparql.terms import bind
+from kg.store.protocol import Term
+from kg.tools.zoning.municipalities import Place
+from kg.tools.zoning.use_synonyms import kinds
+from kg.vocabulary import root_of
+
+DistrictName = Annotated[str | None, Field(max_length=200, description="Code or name")]
+UseName = Annotated[str | None, Field(max_length=300, description="E.g. duplex")]
+StandardType = Annotated[str | None, Field(max_length=200, description="E.g. setback, lot-area, max height")]
+
+# Which is which is said by the IRIs: to look up the classes takes half as long again.
+NAMED: Final = """
+SELECT ?thing ?code ?name WHERE {
+  ?thing kg:jurisdiction $municipality ; skos:notation ?code ; skos:prefLabel ?name
+}"""
+
+UNRECORDED: Final = (
+    "; what is not recorded is not thereby prohibited, and kg_search_by_topic finds the sections that speak of it"
+)
+LIKE: Final = 65
+"""Likeness, of 100, from which on a name is called near to another."""
+LIKE_CODE: Final = 50
+"""The same for a name of at most `CODE` characters, which may be a code."""
+CODE: Final = 4
+_DISTRICTS: Final = root_of("district")
+_USES: Final = root_of("landuse")
+_NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
+_BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", "maximum": "max", "most": "max"}
+_SAME: Final = {
+    "size": "area", "acreage": "area", "story": "storey", "yard": "setback", "far": "floor area ratio",
+}  # fmt: skip
+"""Words for kinds of standards, in the singular, by that of the list."""
+_FILLERS: Final = frozenset(re.findall(r"\w+", "a an allowed for limit number of required requirement the"))
+"""Words that tell no kinds of standards apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A district or a use."""
+
+    choice: Choice
+    code: str
+    name: str
+
+    @property
+    def iri(self) -> str:
+        """Its IRI."""
+        return self.choice.term.value
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The districts and uses of one municipality, by IRI."""
+
+    districts: Mapping[str, Named]
+    uses: Mapping[str, Named]
+
+
+def vocabulary(reader: Reader, place: Place) -> Vocabulary:
+    """Return the districts and uses of a municipality."""
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> Vocabulary:
+        districts: list[Named] = []
+        uses: list[Named] = []
+        for row in rows:
+            iri, code, name = iri_of(row["thing"]), text_of(row["code"]), text_of(row["name"])
+            names = tuple(dict.fromkeys((code, name)))
+            if iri.startswith(_DISTRICTS):
+                districts.append(Named(Choice(NamedNode(iri), code, names), code, name))
+            elif iri.startswith(_USES):
+                uses.append(Named(Choice(NamedNode(iri), name, names), code, name))
+        districts.sort(key=lambda each: natural(each.code))
+        uses.sort(key=lambda each: natural(each.name))
+        # In order, as all answers have them.
+        return Vocabulary({each.iri: each for each in districts}, {each.iri: each for each in uses})
+
+    return reader.kept("districts and uses", bind(NAMED, municipality=NamedNode(place.iri)), read)
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return what texts are ordered by so that R-2 comes before R-10."""
+    parts = re.findall(r"\d+|\D+", text.casefold())
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+def named(argument: str, text: str, things: Mapping[str, Named], place: Place, notes: list[str]) -> Mapping[str, Named]:
+    """Return what `text` names among `things`, and note what it was taken for. NotFoundError names the nearest."""
+    wanted = clean_text(argument, text, 300)
+    choices = [each.choice for each in things.values()]
+    found = matching(wanted, choices)
+    if not found:
+        more = UNRECORDED if argument == "use" else ""
+        raise NotFoundError(missing(argument, wanted, [choice.label for choice in choices], place.shown) + more)
+    if (note := taken_for(argument, wanted, found)) is not None:
+        notes.append(note)
+    wanted_iris = {choice.term.value for choice in found}
+    return {iri: thing for iri, thing in things.items() if iri in wanted_iris}
+
+
+def matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return those that `text` names: exactly, or else by ever looser likeness, all that are as like."""
+    found = spelt(text, choices) or _keyed(_meant, text, choices)
+    return found or having_words(text, choices)
+
+
+def spelt(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return those whose IRI or name is `text`, as it is, else but for case, blanks, plural and order of words."""
+    whole = text.strip("<>")
+    found = [choice for choice in choices if choice.term.value == whole]
+    for rule in (str.strip, str.casefold, _squeezed, _plain):
+        found = found or _keyed(rule, text, choices)
+    return found
+
+
+def headed(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return those whose head is `text`, or means the same: of ``Dwelling, Row`` and ``Row dwelling`` a dwelling."""
+    words = _in_order(text)
+    found = [choice for choice in choices if words and any(_head(name, len(words)) == words for name in choice.names)]
+    alike = _keyed(_meant, text, choices)
+    return [*alike, *(choice for choice in found if choice not in alike)]
+
+
+def having_words(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return those whose name has all words of `text`."""
+    words = set(_plain(text))
+    return [choice for choice in choices if words and any(words <= set(_plain(name)) for name in choice.names)]
+
+
+def _keyed(rule: Callable[[str], object], text: str, choices: Sequence[Choice]) -> list[Choice]:
+    key = rule(text)
+    return [choice for choice in choices if key and any(rule(name) == key for name in choice.names)]
+
+
+def _head(name: str, length: int) -> tuple[str, ...]:
+    """Return the last words of what stands before the first comma or bracket."""
+    return _in_order(re.split(r"[,;:(\[]", name, maxsplit=1)[0])[-length:]
+
+
+def _in_order(text: str) -> tuple[str, ...]:
+    return tuple(singular(word) for word in folded(text).split())
+
+
+def taken_for(argument: str, text: str, found: Sequence[Choice]) -> str | None:
+    """Return what to tell of a name that was not given as it is recorded; None where there is nothing to tell."""
+    names = []
+    for choice in found:
+        other = next((name for name in choice.names if folded(name) != folded(choice.label)), None)
+        names.append(choice.label if other is None else f"{choice.label} ({other})")
+    names = list(dict.fromkeys(names))
+    if all(text in choice.names for choice in found):
+        return None
+    if len(found) == 1 and text.casefold() in map(str.casefold, found[0].names):
+        return None
+    return f"{argument}: {text!r} was taken for {listed(names)}."
+
+
+def _squeezed(text: str) -> str:
+    """R1, R-1 and R 1 are one, where no code is written just so: then all that may be meant are taken."""
+    return folded(text).replace(" ", "")
+
+
+def _plain(text: str) -> tuple[str, ...]:
+    words = folded(text).split()
+    return tuple(sorted(singular(word) for word in words if word not in _NOISE)) or tuple(words)
+
+
+def _meant(text: str) -> frozenset[str]:
+    return kinds(text) - _NOISE
+
+
+def missing(argument: str, text: str, names: Sequence[str], where: str) -> str:
+    """Return what to say of a name that nothing has: what is near it."""
+    known = list(dict.fromkeys(names))
+    if not known:
+        return f"{argument}: {text[:100]!r} is none of {where}: nothing of the kind is recorded there"
+    like = nearest(text, known)
+    if not like:
+        return f"{argument}: {where} has no {text[:100]!r} nor the like; there are: {listed(known)}"
+    more = f" of {len(known)}" if len(known) > len(like) else ""
+    return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {in_line(like)}"
+
+
+def nearest(text: str, known: Sequence[str]) -> list[str]:
+    """Return the names that are like `text`, the nearest first."""
+    least = LIKE_CODE if len(text) <= CODE else LIKE
+    near = [known[each.number] for each in Names(list(enumerate(known))).like(text, NEAREST)]
+    if like := [name for name in near if fuzz.partial_ratio(folded(text), folded(name)) >= least]:
+        return like
+    return [
+        name
+        for name, _, _ in process.extract(text, known, scorer=fuzz.token_sort_ratio, limit=NEAREST, score_cutoff=least)
+    ]
+
+
+def in_line(names: Sequence[str]) -> str:
+    """Return names in one line, by semicolons where one of them has a comma."""
+    return ("; " if any("," in name for name in names) else ", ").join(names)
+
+
+def types_named(text: str, codes: Sequence[str], place: Place, notes: list[str]) -> tuple[set[str], str | None]:
+    """Return the codes of standards that `text` names, and the bound that it asks for, if it does.
+
+    NotFoundError names the nearest.
+    """
+    wanted = clean_text("standard_type", text, 200)
+    if wanted in codes and "-" in wanted:
+        return {wanted}, None
+    given = folded(wanted).split()
+    bound = next((_BOUNDS[word] for word in given if word in _BOUNDS), None)
+    words = _standard_words([word for word in given if word not in _BOUNDS])
+    found = {code for code in codes if words and words <= _standard_words(folded(code).split())}
+    if not found:
+        raise NotFoundError(missing("standard_type", wanted, sorted(codes), place.shown))
+    if {folded(code) for code in found} != {folded(wanted)}:
+        notes.append(f"standard_type: {wanted!r} was taken for {', '.join(sorted(found))}.")
+    return found, bound
+
+
+def _standard_words(words: Sequence[str]) -> set[str]:
+    single = [singular(word) for word in words]
+    return {part for word in single if word not in _FILLERS for part in _SAME.get(word, word).split()}

@@ -1,0 +1,296 @@
+"""Writing the summaries of a code: level by level from its leaves, whatever is missing or stale and no more.
+
+Summaries are committed as they are written, so a build that is killed or interrupted has done what it has committed,
+and the next one goes on from there: the hashes of the inputs say what is left. What an endpoint has answered is
+committed at once, since it was paid for. One writer's current summaries are not replaced by a plainer one's: extracts
+never replace what a model or an agent has written of the same text. Of two builds of a code at once in one process the
+second waits, and finds what the first has done.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pyoxigraph import Literal
+
+from kg.errors import QuadciteError, UpstreamError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.load_records import Run
+from kg.provenance.reader import iri_of
+from kg.search.index_sync import Progress
+from kg.sparql.terms import bind
+from kg.store.protocol import select
+from kg.vocabulary import sha256
+from kg.zoning_summaries import code_tree, text_vectors
+from kg.zoning_summaries.code_tree import Hierarchy, Summary
+from kg.zoning_summaries.prompts import Source
+from kg.zoning_summaries.stored_summaries import AGENT, commit, source_of, summary_by
+from kg.zoning_summaries.topic_search import standing_for
+from kg.zoning_summaries.writers import Chat, Mode, Summarizer, rank, writer_for
+
+BATCH: Final = 50
+"""Sections whose texts are read at a time, and graphs that are removed in one commit."""
+ENOUGH_FAILURES: Final = 5
+"""Failures of an endpoint in a row after which a build asks it no more."""
+
+_WAIT_S: Final = 0.2
+_BUILDING: Final[defaultdict[tuple[Path, str], threading.Lock]] = defaultdict(threading.Lock)
+"""By data directory and municipality."""
+
+ALL_GRAPHS: Final = """
+SELECT ?graph ?section WHERE {
+  GRAPH ?graph { ?summary kg:summaryOf ?section } FILTER(STRSTARTS(STR(?section), $prefix))
+}"""
+
+ORPHANS: Final = """
+SELECT ?graph ?section WHERE {
+  GRAPH ?graph { ?summary kg:summaryOf ?section } FILTER NOT EXISTS { ?section a kg:CodeSection }
+}"""
+
+
+@dataclass(slots=True)
+class BuildReport:
+    """What a build did. `run` is its run in ``graph/prov``, None where nothing had to be committed."""
+
+    municipality: str
+    model: str
+    run: str | None = None
+    sections: int = 0
+    """Sections in question: those below the root that was given, or all."""
+    built: int = 0
+    current: int = 0
+    """Summaries that were current already."""
+    empty: int = 0
+    """Sections in which nothing can be summarized."""
+    removed: int = 0
+    """Summaries of sections that are gone, of whichever code, or that have nothing to summarize any more."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Sections without a summary now, and why."""
+    waiting: int = 0
+    """Sections that wait for a part that failed, or for which an endpoint was not asked any more."""
+    circular: list[str] = field(default_factory=list)
+    """Sections that are, over their parents, parts of themselves."""
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        said = {name: getattr(self, name) for name in self.__slots__}
+        return said | {"seconds": round(self.seconds, 3)}
+
+
+def build(
+    kg: KnowledgeGraph,
+    municipality: str,
+    root: str | None = None,
+    *,
+    mode: Mode = "extractive",
+    anew: bool = False,
+    on_progress: Progress | None = None,
+    sleep: Callable[[float], object] | None = None,
+) -> BuildReport:
+    """Bring the summaries of a municipality in line with its sections: those at and below `root`, or all.
+
+    With `anew`, those that are current are written again too. A section that fails is told of and does not stop the
+    others, only those that it is a part of; an endpoint that fails `ENOUGH_FAILURES` times in a row is left alone.
+    Raises NotFoundError where there is no such municipality or root, InvalidInputError where `mode` has no endpoint.
+    """
+    halt = threading.Event()
+    writer = writer_for(kg, mode, sleep or halt.wait)
+    with _alone(kg, municipality, on_progress):
+        tree = code_tree.latest(kg, municipality)
+        return _Build(kg, tree, writer, municipality, on_progress, halt).run(tree.below(root), forced=anew)
+
+
+def rebuild(
+    kg: KnowledgeGraph,
+    section: str,
+    *,
+    mode: Mode = "extractive",
+    on_progress: Progress | None = None,
+    sleep: Callable[[float], object] | None = None,
+) -> BuildReport:
+    """Write the summary of `section` again, and those below and above it that are missing or stale; else as `build`."""
+    municipality = code_tree.municipality_of(kg.store.query, section)
+    halt = threading.Event()
+    writer = writer_for(kg, mode, sleep or halt.wait)
+    with _alone(kg, municipality, on_progress):
+        tree = code_tree.latest(kg, municipality)
+        work = _Build(kg, tree, writer, municipality, on_progress, halt)
+        return work.run([*reversed(tree.above(section)), *tree.below(section)], forced={section})
+
+
+@contextmanager
+def _alone(kg: KnowledgeGraph, municipality: str, on_progress: Progress | None) -> Iterator[None]:
+    """Wait until no other build of this code runs; `on_progress` may raise meanwhile, which ends the wait."""
+    lock = _BUILDING[kg.settings.data_dir, municipality]
+    while not lock.acquire(timeout=_WAIT_S):
+        if on_progress is not None:
+            on_progress(0, None, "waiting for another build to end")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _Build:
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        tree: Hierarchy,
+        writer: Summarizer,
+        municipality: str,
+        on_progress: Progress | None,
+        halt: threading.Event,
+    ) -> None:
+        self.kg, self.tree, self.writer, self.on_progress = kg, tree, writer, on_progress
+        self.report = BuildReport(municipality, writer.model)
+        self.prov_run = Run(AGENT, {"municipality": municipality, "model": writer.model})
+        self.failures = 0
+        """Of the endpoint, in a row."""
+        self.halt = halt
+        """Set when the build is broken off: nobody waits before another try then, and nobody asks for more."""
+        self.lock = threading.Lock()
+        self.done = self.whole = 0
+
+    def run(self, sections: Sequence[str], forced: bool | set[str] = False) -> BuildReport:
+        started = time.perf_counter()
+        tree, report = self.tree, self.report
+        report.sections = len(sections)
+        report.circular = sorted(iri for iri, state in tree.states.items() if state == "circular")
+        report.empty = sum(tree.states[iri] == "empty" for iri in sections)
+        self.sweep()
+        levels: dict[int, list[str]] = {}
+        for iri in sections:
+            if iri in tree.heights:
+                levels.setdefault(tree.heights[iri], []).append(iri)
+        self.whole = sum(map(len, levels.values()))
+        for _, level in sorted(levels.items()):
+            todo = [iri for iri in level if forced is True or (forced and iri in forced) or self.is_due(iri)]
+            report.current += len(level) - len(todo)
+            self.advance(len(level) - len(todo))
+            written: list[Summary] = []
+            with ThreadPoolExecutor(self.writer.threads, "summaries") as threads:
+                for start in range(0, len(todo), BATCH):
+                    written += self.write(todo[start : start + BATCH], threads)
+            tree.put(written)
+        if report.built:  # so that the first question does not wait for it
+            texts = [standing_for(tree, section) for section in tree.order if section in tree.heights]
+            text_vectors.of_code(self.kg, report.municipality, texts)
+        if isinstance(self.writer, Chat):
+            usage = self.writer.endpoint.usage
+            report.requests = usage.requests
+            report.prompt_tokens, report.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+        report.seconds = time.perf_counter() - started
+        return report
+
+    def is_due(self, iri: str) -> bool:
+        """Say whether the summary of `iri` is to be written: what is current stays, unless it is a plainer one's."""
+        summary = self.tree.summaries.get(iri)
+        if summary is None or self.tree.states[iri] != "current":
+            return True
+        mine, theirs = rank(self.writer.model), rank(summary.model)
+        if mine != theirs or summary.method == "agent":
+            return mine > theirs
+        [source] = self.sources([iri], {})
+        return summary.model != self.writer.model or summary.prompt_sha256 != self.writer.prompt_sha256(source)
+
+    def sources(self, sections: Iterable[str], texts: dict[str, str]) -> list[Source]:
+        return [source_of(self.tree, iri, texts.get(iri, "")) for iri in sections]
+
+    def write(self, batch: Sequence[str], threads: ThreadPoolExecutor) -> list[Summary]:
+        """Have the summaries of some sections of one level written, and commit them, also where this is broken off."""
+        texts = code_tree.texts(self.kg.store.query, batch)
+        ready = [iri for iri in batch if self.is_ready(iri, texts.get(iri))]
+        self.advance(len(batch) - len(ready))
+        asked = {threads.submit(self.attempt, source): source for source in self.sources(ready, texts)}
+        made: list[Summary] = []
+        kept = 0
+
+        def take(answered: Future[str | None]) -> None:
+            source = asked.pop(answered)
+            if not answered.cancelled() and (text := answered.result()) is not None:
+                prompt = self.writer.prompt_sha256(source)
+                made.append(summary_by(self.tree, source.section, text, self.writer.model, prompt))
+
+        try:
+            for answered in as_completed(list(asked)):
+                take(answered)
+                if len(made) - kept >= self.writer.at_once:
+                    self.keep(made[kept:])
+                    kept = len(made)
+                self.advance(1)
+        finally:
+            if asked:
+                self.halt.set()
+                for each in asked:
+                    each.cancel()
+                for answered in [each for each in asked if each.done()]:
+                    take(answered)
+                if isinstance(self.writer, Chat):
+                    self.writer.endpoint.close()
+            self.keep(made[kept:])
+        return made
+
+    def keep(self, summaries: Sequence[Summary]) -> None:
+        if summaries:
+            self.report.run = commit(self.kg, self.tree, summaries, self.prov_run) or self.report.run
+            self.report.built += len(summaries)
+
+    def advance(self, sections: int) -> None:
+        self.done += sections
+        if self.on_progress is not None and sections:
+            tokens = self.writer.endpoint.usage.tokens if isinstance(self.writer, Chat) else 0
+            self.on_progress(self.done, self.whole, f"summarizing, {tokens:,} tokens" if tokens else "summarizing")
+
+    def is_ready(self, iri: str, text: str | None) -> bool:
+        digest = self.tree.sections[iri].text_sha256
+        if (None if text is None else sha256(text)) != digest:
+            self.report.failed[iri] = "its text was changed meanwhile; build again"
+            return False
+        if any(self.tree.states[part] != "current" for part in self.tree.parts(iri)):
+            self.report.waiting += 1
+            return False
+        return True
+
+    def attempt(self, source: Source) -> str | None:
+        with self.lock:
+            if self.halt.is_set() or self.failures >= ENOUGH_FAILURES:
+                self.report.waiting += 1
+                return None
+        try:
+            text = self.writer.write(source)
+        except QuadciteError as error:
+            with self.lock:
+                self.failures += isinstance(error, UpstreamError)
+                self.report.failed[source.section] = str(error)
+            return None
+        with self.lock:
+            self.failures = 0
+        return text
+
+    def sweep(self) -> None:
+        """Remove the summaries of what cannot have one, or not any more."""
+        tree = self.tree
+        query = bind(ALL_GRAPHS, prefix=Literal(next(iter(tree.sections)).rpartition("/")[0] + "/"))
+        rows = [*select(self.kg.store.query, query), *select(self.kg.store.query, ORPHANS)]
+        found = {iri_of(row["graph"]): iri_of(row["section"]).value for row in rows}
+        gone = [graph for graph, section in found.items() if section not in tree.heights]
+        for start in range(0, len(gone), BATCH):
+            self.kg.store.commit(
+                dict.fromkeys(gone[start : start + BATCH], ()), self.prov_run.describe(self.kg.store, {})
+            )
+        self.report.removed = len(gone)
+        for section in found.values():
+            if section not in tree.heights:
+                tree.summaries.pop(section, None)

@@ -1,0 +1,373 @@
+"""The sections of one municipal code as a tree, with their summaries, and which of these are stale.
+
+What a summary was made from is known by hashes: one of its section's heading and text, one for each part that has
+something to say, of that part's heading and summary. A summary is stale when these hashes are others by now, or when
+the summary of a part is stale or missing; so whatever changes makes the summaries above it stale, up to the top.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import unquote
+
+from pyoxigraph import Literal as Text
+from pyoxigraph import NamedNode
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.provenance.reader import changed, iri_of, stating, text_of
+from kg.sparql.terms import bind
+from kg.store.protocol import Query, Term, select
+from kg.vocabulary import GENERATED, SOURCED, mint, root_of, sha256
+
+State = Literal["current", "stale", "missing", "empty", "circular"]
+"""Of the summary of a section. ``empty``: nothing below its heading can be summarized; ``circular``: it is, over its
+parents, a part of itself, or of such a section."""
+
+LENGTHS: Final = ((1, 2), (2, 3), (3, 4))
+"""Sentences, least and most, of a summary by its level; those of the last hold for all above it."""
+
+SECTIONS: Final = """
+SELECT ?section ?graph ?number ?title ?level ?parent ?position ?sha256 WHERE {
+  GRAPH ?graph {
+    ?section kg:jurisdiction $municipality ; a kg:CodeSection
+    OPTIONAL { ?section kg:sectionNumber ?number }
+    OPTIONAL { ?section dcterms:title ?title }
+    OPTIONAL { ?section kg:level ?level }
+    OPTIONAL { ?section dcterms:isPartOf ?parent }
+    OPTIONAL { ?section schema:position ?position }
+    OPTIONAL { ?section kg:textSha256 ?sha256 }
+  }
+}"""
+
+SUMMARIES: Final = """
+SELECT ?graph ?section ?text ?level ?prompt (GROUP_CONCAT(?input; separator=" ") AS ?inputs) WHERE {
+  ?section kg:jurisdiction $municipality .
+  GRAPH ?graph {
+    ?summary kg:summaryOf ?section ; schema:text ?text ; kg:summaryLevel ?level ; kg:promptSha256 ?prompt ;
+      kg:inputSha256 ?input
+  }
+} GROUP BY ?graph ?section ?text ?level ?prompt"""
+
+TEXTS: Final = """
+SELECT ?section ?text WHERE { VALUES ?section { $sections } ?section schema:text ?text }"""
+
+MUNICIPALITY: Final = """
+SELECT ?municipality WHERE { $section kg:jurisdiction ?municipality ; a kg:CodeSection } LIMIT 1"""
+
+_SECTIONS: Final = root_of("section")
+_SUMMARIES: Final = root_of("summary")
+_MUNICIPALITIES: Final = root_of("municipality")
+_MOST_CHANGED: Final = 300
+"""Graphs that are read again one by one."""
+_ATTEMPTS: Final = 3
+_KEPT: Final = 8
+_LOCK: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One level of a code, as the store has it."""
+
+    iri: str
+    graph: str
+    number: str
+    title: str
+    level: int
+    parent: str | None
+    position: int
+    text_sha256: str | None
+    """Of its own text; None where it has none."""
+
+    @property
+    def name(self) -> str:
+        """Number and heading, as far as it has any."""
+        return " ".join(part for part in (self.number, self.title) if part) or self.iri
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary as it is stored."""
+
+    section: str
+    graph: str
+    text: str
+    level: int
+    """0 is made from text alone, each other one from summaries of at most the level below."""
+    prompt_sha256: str
+    inputs: frozenset[str]
+    """Hashes of what it was made from."""
+
+    @property
+    def model(self) -> str:
+        """What wrote it: ``extractive/...``, ``chat/...`` or ``agent/...``."""
+        return unquote(self.graph.removeprefix(GENERATED).partition("/")[0])
+
+    @property
+    def method(self) -> str:
+        """The kind of what wrote it: ``extractive``, ``chat`` or ``agent``."""
+        return self.model.partition("/")[0]
+
+
+class Hierarchy:
+    """The tree of one municipality; `put` keeps it in step with the summaries that are written."""
+
+    def __init__(self, sections: Iterable[Section], summaries: Iterable[Summary]) -> None:
+        listed = sorted(sections, key=lambda section: (section.position, _natural(section.number), section.iri))
+        self.sections = {section.iri: section for section in listed}
+        self.children: dict[str, list[str]] = defaultdict(list)
+        self.roots: list[str] = []
+        for iri, section in self.sections.items():
+            if section.parent in self.sections:
+                self.children[section.parent].append(iri)
+            else:
+                self.roots.append(iri)
+        self.order: Sequence[str] = list(self._documents_order())
+        """Every section that hangs on a root, before its parts."""
+        self.summaries = {summary.section: summary for summary in sorted(summaries, key=lambda each: each.graph)}
+        self.heights: dict[str, int] = {}
+        """Levels of summaries below the one of each section; of those alone that have something to summarize."""
+        for iri in reversed(self.order):
+            parts = self.parts(iri)
+            if parts or self.sections[iri].text_sha256 is not None:
+                self.heights[iri] = max((self.heights[part] + 1 for part in parts), default=0)
+        self.states: dict[str, State] = dict.fromkeys(self.sections, "circular")
+        self.put(())
+
+    def _documents_order(self) -> Iterator[str]:
+        stack = self.roots[::-1]
+        while stack:
+            iri = stack.pop()
+            yield iri
+            stack += self.children.get(iri, ())[::-1]
+
+    def parts(self, iri: str) -> list[str]:
+        """Return the children that have something to summarize, in order."""
+        return [child for child in self.children.get(iri, ()) if child in self.heights]
+
+    def below(self, root: str | None) -> list[str]:
+        """Return `root` and all below it, in document order; without one all sections.
+
+        Raises NotFoundError where `root` is none of them.
+        """
+        if root is None:
+            return list(self.order)
+        if root not in self.sections:
+            raise NotFoundError(f"this code has no section {root}; its highest are {self._shown()}")
+        found, stack = {root}, [root]
+        while stack:
+            new = [child for child in self.children.get(stack.pop(), ()) if child not in found]
+            found.update(new)
+            stack += new
+        return [iri for iri in self.order if iri in found]
+
+    def _shown(self) -> str:
+        shown = ", ".join(self.roots[:5]) or "none at all"
+        return shown if len(self.roots) <= 5 else f"{shown} and {len(self.roots) - 5} more"
+
+    def above(self, iri: str) -> list[str]:
+        """Return the sections that `iri` is a part of, the nearest first."""
+        found: list[str] = []
+        parent = self.sections[iri].parent
+        while parent in self.sections and parent not in found:
+            found.append(parent)
+            parent = self.sections[parent].parent
+        return found
+
+    def inputs(self, iri: str) -> frozenset[str]:
+        """Return the hashes of what a summary of this section would be made from."""
+        section = self.sections[iri]
+        own = sha256(f"{section.title}\n{section.text_sha256 or ''}")
+        return frozenset([own, *(self.input_of(child) for child in self.children.get(iri, ()))])
+
+    def input_of(self, part: str) -> str:
+        """Return the hash of what a part says to the summary above it."""
+        summary = self.summaries.get(part) if part in self.heights else None
+        return sha256(f"{part}\n{self.sections[part].title}\n{sha256(summary.text) if summary else ''}")
+
+    def why_stale(self, iri: str) -> Iterator[str]:
+        """Yield the reasons for which the summary of this section is stale, a sentence each."""
+        section, summary = self.sections[iri], self.summaries[iri]
+        now = self.inputs(iri)
+        explained: set[str] = set()
+        if (own := sha256(f"{section.title}\n{section.text_sha256 or ''}")) not in summary.inputs:
+            explained.add(own)
+            yield "its heading or its own text has changed"
+        for part in self.children.get(iri, ()):
+            name = self.sections[part].name
+            state = self.states[part]
+            if state in ("missing", "stale"):
+                yield f"the summary of {name} is {state}"
+            if (said := self.input_of(part)) not in summary.inputs:
+                explained.add(said)
+                if state in ("current", "empty"):
+                    yield f"the heading or the summary of {name} is another one"
+        if len(summary.inputs - now) > len(explained):
+            yield "a part that it was made from is gone"
+
+    def put(self, summaries: Iterable[Summary]) -> None:
+        """Take summaries in, and bring all states in line."""
+        self.summaries.update((summary.section, summary) for summary in summaries)
+        for iri in reversed(self.order):
+            if iri not in self.heights:
+                self.states[iri] = "empty"
+            elif iri not in self.summaries:
+                self.states[iri] = "missing"
+            else:
+                self.states[iri] = "stale" if next(self.why_stale(iri), None) else "current"
+
+
+def read(query: Query, generation: Callable[[], int], municipality: str) -> Hierarchy:
+    """Read the tree of a municipality, all of it as of one time. NotFoundError where it has no sections."""
+    place = NamedNode(municipality)
+    for _ in range(_ATTEMPTS):
+        before = generation()
+        sections = select(query, bind(SECTIONS, municipality=place))
+        summaries = select(query, bind(SUMMARIES, municipality=place))
+        if generation() == before:
+            break
+    if not sections.rows:
+        raise NotFoundError(f"there is no section of the code of {municipality}; kg load zoning loads one")
+    found: dict[str, Section] = {}
+    for row in sections.rows:
+        section = _section(row)
+        # Two parents, or two headings, are a mistake of the data; one of them stands for both.
+        found[section.iri] = min(
+            found.get(section.iri, section), section, key=lambda each: (each.parent or "", each.title)
+        )
+    return Hierarchy(found.values(), (_summary(row) for row in summaries.rows if row[1] is not None))
+
+
+def _section(row: Sequence[Term | None]) -> Section:
+    section, graph, number, title, level, parent, position, digest = row
+    return Section(
+        iri_of(section).value,
+        iri_of(graph).value,
+        "" if number is None else text_of(number),
+        "" if title is None else text_of(title),
+        _number(level),
+        parent.value if isinstance(parent, NamedNode) else None,
+        _number(position),
+        None if digest is None else text_of(digest),
+    )
+
+
+def _summary(row: Sequence[Term | None]) -> Summary:
+    graph, section, text, level, prompt, inputs = row
+    return Summary(
+        iri_of(section).value,
+        iri_of(graph).value,
+        text_of(text),
+        _number(level),
+        text_of(prompt),
+        frozenset(text_of(inputs).split()),
+    )
+
+
+def _natural(number: str) -> list[tuple[bool, int, str]]:
+    """Return what numbers are ordered by so that 9 comes before 10."""
+    parts = re.findall(r"\d+|\D+", number)
+    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
+
+
+def _number(term: Term | None) -> int:
+    return int(term.value) if isinstance(term, Text) and term.value.lstrip("-").isdecimal() else 0
+
+
+def latest(kg: KnowledgeGraph, municipality: str) -> Hierarchy:
+    """Return the tree as the store has it, to be written to; NotFoundError where the municipality has no sections."""
+    return read(kg.store.query, lambda: kg.store.statistics().generation, municipality)
+
+
+def kept(kg: KnowledgeGraph, municipality: str) -> Hierarchy:
+    """Return the tree as of the last commit, read by the query workers; it is not to be changed."""
+    with _LOCK:
+        memory: Memory = kg.memory.get("summary trees") or kg.memory.keep("summary trees", Memory(_KEPT))
+    generation = kg.store.statistics().generation
+    known: tuple[int, Hierarchy] | None = memory.get(municipality)
+    if known is not None and known[0] == generation:
+        return known[1]
+    tree = None if known is None else _renewed(kg.store.query, *known, municipality, generation)
+    if tree is None:
+        tree = read(lambda text: kg.query(text).result, lambda: kg.store.statistics().generation, municipality)
+    if kg.store.statistics().generation == generation:
+        memory.keep(municipality, (generation, tree))
+    return tree
+
+
+def _renewed(query: Query, known: int, tree: Hierarchy, municipality: str, generation: int) -> Hierarchy | None:
+    """Return the tree as it is after the commits since it was `known`, by what these have changed.
+
+    None where it is to be read as a whole: where much has changed, or something that is not of the code's own graphs.
+    """
+    graphs = changed(query, known, generation)
+    if graphs is None:
+        return None
+    name = municipality.removeprefix(_MUNICIPALITIES)
+    own = stating(graphs, "zoning", name)
+    generated = {graph for graph in own if graph.startswith(GENERATED)}
+    keys = {graph.removeprefix(GENERATED).partition("/")[2] for graph in generated}
+    written = {_SECTIONS + key for key in keys if key.startswith(f"{name}/")}
+    stated = {graph for graph in own if graph.startswith(SOURCED)}
+    others = own - generated - stated
+    if len(own) > _MOST_CHANGED or any(section.graph in others for section in tree.sections.values()):
+        return None
+    if others and select(query, _only(SECTIONS, "graph", others, municipality)).rows:
+        return None
+    if not stated and not written:
+        return tree
+    sections = {iri: section for iri, section in tree.sections.items() if section.graph not in stated}
+    summaries = {iri: summary for iri, summary in tree.summaries.items() if iri not in written}
+    if stated:
+        rows = select(query, _only(SECTIONS, "graph", stated, municipality))
+        for section in map(_section, rows.rows):
+            other = sections.get(section.iri, section)
+            sections[section.iri] = min(other, section, key=lambda each: (each.parent or "", each.title))
+    if written:
+        rows = select(query, _only(SUMMARIES, "section", written, municipality))
+        found = sorted((_summary(row) for row in rows.rows if row[1] is not None), key=lambda each: each.graph)
+        summaries |= {summary.section: summary for summary in found}
+    return Hierarchy(sections.values(), summaries.values()) if sections else None
+
+
+def _only(query: str, variable: str, values: Iterable[str], municipality: str) -> str:
+    """The query, asked for some values of a variable alone."""
+    # Beside the patterns themselves: outside of GRAPH, the store would look for everything first.
+    some = query.replace("GRAPH ?graph {", f"GRAPH ?graph {{ VALUES ?{variable} {{ $values }}", 1)
+    return bind(some, values=[NamedNode(each) for each in sorted(values)], municipality=NamedNode(municipality))
+
+
+def municipality_of(query: Query, section: str) -> str:
+    """Return the municipality whose code a section is of. NotFoundError where there is no such section."""
+    for row in select(query, bind(MUNICIPALITY, section=NamedNode(section))):
+        return iri_of(row["municipality"]).value
+    raise NotFoundError(f"there is no section {section}; one is {_SECTIONS}{{municipality}}/{{number}}")
+
+
+def texts(query: Query, sections: Sequence[str]) -> dict[str, str]:
+    """Return the own texts of those of `sections` that have one."""
+    if not sections:
+        return {}
+    named = [NamedNode(section) for section in sections]
+    return {iri_of(row["section"]).value: text_of(row["text"]) for row in select(query, bind(TEXTS, sections=named))}
+
+
+def summary_of(section: str) -> NamedNode:
+    """Return the node of the summary of a section."""
+    return NamedNode(_SUMMARIES + _key(section))
+
+
+def graph_of(section: str, model: str) -> NamedNode:
+    """Return the graph in which `model` writes the summary of a section."""
+    return mint("graph", "gen", model, *(unquote(part) for part in _key(section).split("/")))
+
+
+def _key(section: str) -> str:
+    if not section.startswith(_SECTIONS):
+        raise InvalidInputError(f"{section} is no section of a code: {_SECTIONS}{{municipality}}/{{number}}")
+    return section.removeprefix(_SECTIONS)

@@ -1,0 +1,127 @@
+"""One summary as it stands: its words, who wrote it when, and whether it is stale."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run, timestamp
+from kg.provenance.reader import iri_of, text_of
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, select
+from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, SCHEMA, SOURCED, root_of
+from kg.zoning_summaries import code_tree
+from kg.zoning_summaries.code_tree import Hierarchy, State, Summary, graph_of, summary_of
+from kg.zoning_summaries.prompts import Source
+
+AGENT: Final = Agent("kg.summaries", "1")
+"""What writes the graphs of summaries, whoever wrote their words."""
+
+GRAPHS_OF: Final = """
+SELECT ?graph ?section WHERE { VALUES ?section { $sections } GRAPH ?graph { ?summary kg:summaryOf ?section } }"""
+
+_OF_SECTIONS: Final = SOURCED + "zoning/"
+_SECTIONS: Final = root_of("section")
+_WRITING: Final = threading.Lock()
+
+
+def source_of(tree: Hierarchy, section: str, text: str) -> Source:
+    """Return what the summary of a section is made from; `text` is its own."""
+    said = tree.summaries
+    parts = [(tree.sections[part].name, said[part].text) for part in tree.parts(section) if part in said]
+    return Source(section, tree.sections[section].name, text, parts, tree.heights[section])
+
+
+def summary_by(tree: Hierarchy, section: str, text: str, model: str, prompt_sha256: str) -> Summary:
+    """Return the summary `text`, made from what `tree` has now."""
+    graph = graph_of(section, model).value
+    return Summary(section, graph, text, tree.heights[section], prompt_sha256, tree.inputs(section))
+
+
+def commit(kg: KnowledgeGraph, tree: Hierarchy, summaries: Sequence[Summary], run: Run) -> str | None:
+    """Write summaries, each in the place of what others wrote of its section, and return the run that is recorded.
+
+    Two builds at once leave one summary of each section.
+    """
+    replace: dict[NamedNode, Sequence[Quad]] = {}
+    origins: dict[NamedNode, RecordOrigin] = {}
+    built = timestamp(datetime.now(UTC))
+    for summary in summaries:
+        graph = NamedNode(summary.graph)
+        replace[graph] = list(_quads(tree, summary))
+        said = [(KG.method, Literal(summary.method)), (PROV.generatedAtTime, built)]
+        section = NamedNode(tree.sections[summary.section].graph)
+        origins[graph] = RecordOrigin("", (), derived_from=[section], said=said)
+    sections = [NamedNode(summary.section) for summary in summaries]
+    with _WRITING:
+        for row in select(kg.store.query, bind(GRAPHS_OF, sections=sections)):
+            replace.setdefault(iri_of(row["graph"]), ())
+        done = kg.store.commit(replace, run.describe(kg.store, origins))
+    return run.iri.value if any(change.content_sha256 for change in done.changes) else None
+
+
+def withdrawn(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+    """Return the summaries that go with the graphs of sections that are about to be removed: each becomes nothing."""
+    removed = [graph for graph, quads in replace.items() if not quads and graph.value.startswith(_OF_SECTIONS)]
+    if not removed:
+        return {}
+    sections = {f"{_SECTIONS}{graph.value.removeprefix(_OF_SECTIONS)}": graph for graph in removed}
+    rows = select(store.query, bind(GRAPHS_OF, sections=[*map(NamedNode, sections)]))
+    return {iri_of(row["graph"]): ((), RecordOrigin("", (), (sections[iri_of(row["section"]).value],))) for row in rows}
+
+
+def _quads(tree: Hierarchy, summary: Summary) -> Iterator[Quad]:
+    graph, node, section = NamedNode(summary.graph), summary_of(summary.section), NamedNode(summary.section)
+    yield Quad(node, RDF.type, KG.Summary, graph)
+    yield Quad(node, KG.summaryOf, section, graph)
+    yield Quad(node, KG.summaryLevel, Literal(summary.level), graph)
+    yield Quad(node, SCHEMA.text, Literal(summary.text), graph)
+    yield Quad(node, KG.promptSha256, Literal(summary.prompt_sha256), graph)
+    for digest in summary.inputs:
+        yield Quad(node, KG.inputSha256, Literal(digest), graph)
+    yield Quad(node, PROV.wasDerivedFrom, section, graph)
+    for part in tree.parts(summary.section):
+        if part in tree.summaries:
+            yield Quad(node, PROV.wasDerivedFrom, summary_of(part), graph)
+
+
+WRITTEN: Final = """
+SELECT ?run ?time WHERE {
+  GRAPH $prov { $graph prov:wasGeneratedBy ?run OPTIONAL { $graph prov:generatedAtTime ?time } }
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The summary of one section. `summary` is None where there is none, `why` says why it is stale."""
+
+    state: State
+    summary: Summary | None = None
+    built_at: str | None = None
+    run: str | None = None
+    why: tuple[str, ...] = ()
+
+
+def summary(kg: KnowledgeGraph, section: str) -> Standing:
+    """Return how the summary of a section stands. NotFoundError where there is no such section."""
+    municipality = code_tree.municipality_of(lambda text: kg.query(text).result, section)
+    tree = code_tree.kept(kg, municipality)
+    found = tree.summaries.get(section)
+    if found is None or section not in tree.heights:
+        return Standing(tree.states[section])
+    rows = select(lambda text: kg.query(text).result, bind(WRITTEN, graph=NamedNode(found.graph), prov=PROV_GRAPH))
+    said = next(iter(rows), {})
+    time, run = said.get("time"), said.get("run")
+    return Standing(
+        tree.states[section],
+        found,
+        None if time is None else text_of(time),
+        None if run is None else text_of(run),
+        tuple(tree.why_stale(section)),
+    )

@@ -1,0 +1,511 @@
+"""Climate policy documents from rows of passages, in any of the known layouts and file formats."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, mint, segment, sha256
+from loaders.climate.languages import language_code
+from loaders.climate.layouts import BODY, FLAT, HEAD, LAWS, detect
+from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
+from loaders.readers.cells import items, present, slug_from, truth, web_address, whole_number
+from loaders.readers.html import blocks
+from loaders.readers.locations import File
+from loaders.readers.tables import BodyRow, Group, Tables
+
+
+@lru_cache(maxsize=4096)
+def place_codes(text: str | None) -> tuple[str, ...]:
+    """Return the codes of places that `text` lists, or the ``iso`` of the one object that it describes."""
+    if text is not None and text.lstrip().startswith("{"):
+        try:
+            described = json.loads(text)
+        except json.JSONDecodeError:
+            try:
+                described = ast.literal_eval(text)
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                raise RecordError("the geography is neither a code, a list of codes nor an object with 'iso'") from None
+        code = described.get("iso") if isinstance(described, dict) else None
+        return (str(code),) if present(code and str(code)) else ()
+    return tuple(dict.fromkeys(code.upper() if len(code) <= 3 else code for code in items(text)))
+
+
+def iso_date(text: str) -> str | None:
+    """Return the day that begins an ISO 8601 time, or that ``DD/MM/YYYY`` names, or None when it is neither."""
+    if match := re.match(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", text.strip()):
+        year, month, day = match.groups()
+    elif match := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})", text.strip()):
+        day, month, year = match.groups()
+    else:
+        return None
+    try:
+        return date(int(year), int(month), int(day)).isoformat()
+    except ValueError:
+        return None
+
+
+DOMAIN: Final = "climate"
+VERSION: Final = "1"
+"""Version of what this module makes of a row; with a new one every record is made anew."""
+
+CORPUS_TYPES: Final = (
+    "Executive", "Intl. agreements", "Law", "Laws and Policies", "Legislative", "Litigation", "MCF", "Policy",
+    "Reports", "UNFCCC",
+)  # fmt: skip
+BLOCK_TYPES: Final = (
+    "Ambiguous", "Document Header", "Figure", "Google Text Block", "Inferred from gaps", "List", "Table", "TableCell",
+    "Text", "Title", "footnote", "pageFooter", "pageHeader", "pageNumber", "sectionHeading", "title",
+)  # fmt: skip
+"""The codes that the ontology describes. Any other has its own graph, which goes with the records that use it."""
+
+_APP: Final = "https://app.climatepolicyradar.org/documents/"
+_LAWS_SITE: Final = "https://climate-laws.org"
+_NAMED_ROWS: Final = 5
+
+
+def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]:
+    """Yield the documents of `files`, one for each slug and language version, in the order of slugs.
+
+    A record that cannot become a document is yielded as a Rejection, and so is a file that was found (in a folder,
+    by a pattern) but cannot be read. Raises SourceError for a named file that cannot be read, before the first
+    document, and for one that turns out to be damaged further in.
+    """
+    with Tables(HEAD, BODY) as tables:
+        of_layout: dict[str, list[str]] = {}
+        for file in files:
+            try:
+                columns, sheet = tables.columns(file)
+                layout = detect(file.path, columns)
+                tables.add(file, layout.name, layout.columns, sheet)
+            except SourceError as error:
+                if file.named:
+                    raise
+                yield Rejection(file.snapshot.source, str(error), (Origin(file.snapshot),))
+                continue
+            of_layout.setdefault(layout.name, []).append(file.snapshot.source)
+            for warning in sheet.warnings if sheet else ():
+                yield Notice(warning, warning=True)
+        if not tables.files:
+            raise SourceError(f"none of the {len(files)} files found can be read; the first: {files[0].path}")
+        for name, sources in of_layout.items():
+            others = f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""
+            yield Notice(f"{sources[0]}{others}: layout {name!r}")
+        yield Notice(f"{tables.rows:,} rows in {len(tables.files)} files", expected_rows=tables.rows)
+        families = _Families(tables)
+        for group in tables.groups():
+            yield from _records(group, families)
+
+
+class _Families:
+    """Which law each law belongs to: itself, or the one at the end of its chain of parents."""
+
+    def __init__(self, tables: Tables) -> None:
+        names = ("document_id", "slug", "title", "family_id")
+        self.laws: dict[str, tuple[str | None, ...]] = {}
+        self.places: dict[str, Origin] = {}
+        for file, row, (law, *said) in tables.fields(LAWS.name, names):
+            if law is not None:
+                self.laws[law] = tuple(said)
+                self.places[law] = Origin(file.snapshot, (row,))
+
+    def root(self, law: str) -> tuple[str, str | None, str | None]:
+        """Return id, slug and title of the law that gives `law`'s family its name."""
+        *_, law = self._line(law)
+        slug, title, _ = self.laws.get(law, (None, None, None))
+        return law, slug, title
+
+    def above(self, law: str | None) -> tuple[Origin, ...]:
+        """Return where the laws stand that say which family `law` belongs to."""
+        return tuple(self.places[parent] for parent in [*self._line(law)][1:]) if law is not None else ()
+
+    def _line(self, law: str) -> dict[str, None]:
+        """`law`, its parent, and so on."""
+        line = {law: None}
+        while (parent := present(self.laws.get(law, (None, None, None))[2])) and parent in self.laws:
+            if parent in line:
+                break
+            line[parent] = None
+            law = parent
+        return line
+
+
+def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rejection]:
+    """The documents of one key: the original, its translations, and laws that happen to have the same key."""
+    records: dict[tuple[str, str | None], list[BodyRow]] = defaultdict(list)
+    heads: dict[tuple[str, str | None], Mapping[str, str | None]] = {}
+    faults: dict[tuple[str, str | None], str] = {}
+    by_split = {(head.layout, head.split): head.values for head in group.heads}
+    for row in group.rows:
+        head = by_split[row.layout, row.split]
+        kind = LAWS.name if row.layout == LAWS.name else "document"
+        record: tuple[str, str | None] = (kind, None)
+        try:
+            if row.layout == FLAT.name and truth(row.split):
+                record = (kind, _translated_into(head, row))
+        except RecordError as error:
+            faults[record] = f"row {row.row}: {error}"
+        records[record].append(row)
+        heads.setdefault(record, head)
+    for record, rows in records.items():
+        kind, version = record
+        name = present(group.key) or rows[0].file.snapshot.source
+        try:
+            if record in faults:
+                raise RecordError(faults[record])
+            _trusted(group.key, rows)
+            if kind == LAWS.name:
+                yield _law(heads[record], rows, families)
+            else:
+                yield _document(heads[record], version, rows)
+        except (RecordError, InvalidInputError) as error:
+            yield Rejection(
+                name if version is None else f"{name} ({version})",
+                str(error),
+                _origins(sorted(rows, key=lambda row: (row.file.snapshot.source, row.row))),
+                _key(kind, version, heads[record]),
+                families.above(heads[record]["document_id"]) if kind == LAWS.name else (),
+            )
+
+
+def _key(kind: str, version: str | None, head: Mapping[str, str | None]) -> tuple[str, ...] | None:
+    slug, law = present(head["slug"]), head["document_id"]
+    if kind == LAWS.name:
+        return (_law_slug(slug, law),) if law else None
+    if slug is None:
+        return None
+    return (slug,) if version is None else (slug, version)
+
+
+def _translated_into(head: Mapping[str, str | None], row: BodyRow) -> str:
+    named = items(head["languages"]) or items(row.values[BODY.index("language")])
+    if not named or (code := language_code(named[0])) is None:
+        raise RecordError("a translated row does not say in which language it is (languages, language)")
+    return code
+
+
+def _trusted(key: str | None, rows: Sequence[BodyRow]) -> None:
+    """Refuse rows that the reader of the file could not make sense of, and rows of no document."""
+    problems = [f"row {row.row} {row.problem}" for row in rows if row.problem is not None]
+    if problems:
+        raise RecordError(_some(problems))
+    if not present(key):
+        raise RecordError(f"{_rows(rows)}: the slug is empty, so no document is named")
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = len(texts) - _NAMED_ROWS
+    return "; ".join(texts[:_NAMED_ROWS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _rows(rows: Sequence[BodyRow]) -> str:
+    numbers = ", ".join(str(row.row) for row in rows[:_NAMED_ROWS])
+    more = f" and {len(rows) - _NAMED_ROWS} more" if len(rows) > _NAMED_ROWS else ""
+    return f"row{'s' if len(rows) > 1 else ''} {numbers}{more}"
+
+
+def _origins(rows: Sequence[BodyRow]) -> tuple[Origin, ...]:
+    """One origin for each run of rows of the same file, so that together they follow the order of the units."""
+    origins: list[tuple[File, list[int]]] = []
+    for row in rows:
+        if not origins or origins[-1][0] is not row.file:
+            origins.append((row.file, []))
+        origins[-1][1].append(row.row)
+    return tuple(Origin(file.snapshot, tuple(numbers)) for file, numbers in origins)
+
+
+def _ordered(rows: Sequence[BodyRow]) -> list[tuple[int, BodyRow]]:
+    """Rows with their passage index, in its order. An index that is absent, odd or there twice is an error."""
+    numbered: list[tuple[int, BodyRow]] = []
+    for row in rows:
+        index = row.values[0]
+        if index is None:
+            raise RecordError(f"row {row.row} has no passage index")
+        try:
+            number = whole_number(index)
+        except RecordError as error:
+            raise RecordError(f"row {row.row}: the passage index {error}") from None
+        if number < 0:
+            raise RecordError(f"row {row.row}: the passage index {number} is negative")
+        numbered.append((number, row))
+    numbered.sort(key=lambda each: (each[0], each[1].file.snapshot.source, each[1].row))
+    twice = [(i, a, b) for (i, a), (j, b) in pairwise(numbered) if i == j]
+    if twice:
+        places = [
+            f"index {i} in row {a.row} of {a.file.snapshot.source} and in row {b.row} of {b.file.snapshot.source}"
+            for i, a, b in twice
+        ]
+        raise RecordError(f"the same passage twice, and never merged: {_some(places)}")
+    return numbered
+
+
+@cache
+def _block_type(code: str) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]]]:
+    return _code("blockType", code, BLOCK_TYPES)
+
+
+@cache
+def _corpus_type(code: str) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]]]:
+    known = {name.casefold(): name for name in CORPUS_TYPES}
+    return _code("corpusType", known.get(code.casefold(), code), CORPUS_TYPES)
+
+
+def _code(scheme: str, code: str, known: Sequence[str]) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]]]:
+    concept = mint("code", scheme, code)
+    if code in known:
+        return concept, {}
+    graph = mint("graph", "ref", "code", scheme, code)
+    return concept, {
+        graph: [
+            Quad(concept, RDF.type, SKOS.Concept, graph),
+            Quad(concept, SKOS.inScheme, mint("code", scheme), graph),
+            Quad(concept, SKOS.notation, Literal(code), graph),
+            Quad(concept, SKOS.prefLabel, Literal(code, language="en"), graph),
+        ]
+    }
+
+
+@cache
+def _page(number: int) -> Property:
+    return KG.pageNumber, Literal(number)
+
+
+@cache
+def _language(text: str) -> str | None:
+    return language_code(text)
+
+
+class _Draft:
+    """A document in the making: what is said of it, its shared graphs, warnings and the hash of all that was read."""
+
+    def __init__(self, head: Mapping[str, str | None], slug: str, version: str | None) -> None:
+        self.head = head
+        self.slug = slug
+        self.version = version
+        self.iri = mint("document", slug, lang=version)
+        self.properties: list[Property] = []
+        self.shared: dict[NamedNode, Sequence[Quad]] = {}
+        self.warnings: list[str] = []
+        self.hash = hashlib.sha256()
+        self.digest(slug, version, *(head[name] for name in HEAD if name not in ("languages", "translated")))
+
+    def digest(self, *values: str | int | None) -> None:
+        """Take `values` into the hash, each with its length, so that none can run into the next."""
+        parts = [b"-" if value is None else str(value).encode() for value in values]
+        self.hash.update(b"".join(b"%d:" % len(part) + part for part in parts) + b"\n")
+
+    def say(self, predicate: NamedNode, value: NamedNode | str) -> None:
+        self.properties.append((predicate, Literal(value) if isinstance(value, str) else value))
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(f"{self.slug}: {text}")
+
+    def title(self) -> str:
+        return present(self.head["title"]) or self._untitled()
+
+    def _untitled(self) -> str:
+        self.warn("has no title; its slug stands for it")
+        return self.slug
+
+    def family(self, slug: str, title: str) -> None:
+        iri, graph = mint("family", slug), mint("graph", "ref", "family", slug)
+        self.say(ELI.is_member_of, iri)
+        self.shared[graph] = [
+            Quad(iri, RDF.type, KG.PolicyFamily, graph),
+            Quad(iri, DCTERMS.title, Literal(title), graph),
+        ]
+
+    def places(self) -> tuple[str, ...]:
+        name = present(self.head["geography_name"])
+        if self.head["geography_name"] is not None and name is None:
+            self.warn(f"the geography is {self.head['geography_name']!r}: its name is missing")
+        codes = place_codes(self.head["geographies"])
+        if not codes:
+            self.warn("has no geography")
+        for code in codes:
+            iri, graph = mint("place", code), mint("graph", "ref", "place", code)
+            self.say(KG.jurisdiction, iri)
+            self.shared[graph] = [
+                Quad(iri, RDF.type, KG.Place, graph),
+                Quad(iri, SKOS.notation, Literal(code), graph),
+                *([Quad(iri, SKOS.prefLabel, Literal(name, language="en"), graph)] if name and len(codes) == 1 else ()),
+            ]
+        return codes
+
+    def languages(self, codes: Sequence[str]) -> None:
+        for code in dict.fromkeys(codes):
+            self.say(SCHEMA.inLanguage, code)
+        if not codes:
+            self.warn("has no language")
+
+    def common(self, site: str) -> None:
+        """Say what all layouts have: slug, identifier, corpus type, date, description, source."""
+        self.say(KG.slug, self.slug)
+        if identifier := present(self.head["document_id"]):
+            self.say(DCTERMS.identifier, identifier)
+        if kind := present(self.head["corpus_type"]):
+            concept, shared = _corpus_type(kind)
+            self.say(KG.corpusType, concept)
+            self.shared |= shared
+        if day := present(self.head["date"]):
+            if parsed := iso_date(day):
+                self.properties.append((ELI.date_document, Literal(parsed, datatype=XSD.date)))
+            else:
+                self.warn(f"the date {day!r} is no date")
+        if description := present(self.head["description"]):
+            self.say(DCTERMS.description, description)
+        if address := present(self.head["source_url"]):
+            if found := web_address(address, site):
+                self.say(DCTERMS.source, NamedNode(found))
+            else:
+                self.warn(f"the source {address!r} is no web address")
+
+    def unit(self, index: int, text: str, kind: str | None, page: int | None, language: str | None) -> TextUnit:
+        properties: list[Property] = []
+        if kind is not None:
+            concept, shared = _block_type(kind)
+            properties.append((KG.blockType, concept))
+            if shared:
+                self.shared |= shared
+        if page is not None:
+            properties.append(_page(page))
+        if self.version is not None:
+            properties.append((PROV.wasDerivedFrom, mint("passage", self.slug, str(index))))
+        return TextUnit(
+            mint("passage", self.slug, str(index), lang=self.version),
+            KG.Passage,
+            index,
+            text,
+            self.iri,
+            language,
+            tuple(properties),
+        )
+
+    def document(
+        self, title: str, units: Sequence[TextUnit], rows: Sequence[BodyRow], context: Sequence[Origin]
+    ) -> SourceDocument:
+        if not units:
+            self.warn("has no text")
+        return SourceDocument(
+            DOMAIN,
+            (self.slug,) if self.version is None else (self.slug, self.version),
+            self.iri,
+            title,
+            (KG.PolicyDocument,),
+            tuple(self.properties),
+            tuple(units),
+            _origins(rows),
+            self.hash.hexdigest(),
+            self.shared,
+            tuple(self.warnings),
+            context,
+        )
+
+
+def _document(head: Mapping[str, str | None], version: str | None, rows: Sequence[BodyRow]) -> SourceDocument:
+    slug = head["slug"]
+    if slug is None:
+        raise RecordError(f"{_rows(rows)}: the slug is empty, so no document is named")
+    draft = _Draft(head, slug, version)
+    title = draft.title()
+    draft.common(_LAWS_SITE)
+    draft.properties.append((FOAF.page, NamedNode(_APP + segment(slug))))
+    if version is not None:
+        draft.say(SCHEMA.translationOfWork, mint("document", slug))
+    codes = draft.places()
+    family, family_title = present(head["family_slug"]), present(head["family_title"])
+    if family is not None:
+        draft.family(family, family_title or title)
+    elif family_title is not None:
+        # A title alone names many families ("Climate Change Act"): its places tell them apart.
+        mark = sha256(family_title + "".join(sorted(codes)))[:8]
+        draft.family(f"{slug_from(family_title)}-{mark}", family_title)
+    else:
+        raise RecordError("the document is of no family: family slug and family title are both empty")
+
+    units, kept = [], []
+    empty: list[BodyRow] = []
+    unknown: Counter[str] = Counter()
+    spoken: Counter[str] = Counter()
+    for index, row in _ordered(rows):
+        _, text, page, kind, language = row.values
+        draft.digest(index, text, page, kind, language)
+        if not text:
+            empty.append(row)
+            continue
+        code = None
+        if (named := present(language)) is not None:
+            code = _language(named)
+            if code is None:
+                unknown[named] += 1
+            else:
+                spoken[code] += 1
+        try:
+            number = whole_number(page) if (page := present(page)) is not None else None
+        except RecordError as error:
+            raise RecordError(f"row {row.row}: the page number {error}") from None
+        if number is not None and number < -1:
+            raise RecordError(f"row {row.row}: the page number {number} is negative")
+        units.append(draft.unit(index, text, present(kind), None if number == -1 else number, code))
+        kept.append(row)
+    if empty:
+        draft.warn(f"{_rows(empty)} without text left out")
+    for name, count in unknown.items():
+        draft.warn(f"{name!r} ({count} rows) is neither a language code nor the name of a language")
+    if version is not None:
+        draft.languages([version])
+    else:
+        draft.languages(_document_languages(draft, head, spoken))
+    return draft.document(title, units, kept, _origins(empty))
+
+
+def _document_languages(draft: _Draft, head: Mapping[str, str | None], spoken: Counter[str]) -> list[str]:
+    """The languages that the source states, else the one that most passages are in."""
+    draft.digest(head["languages"])
+    stated = items(head["languages"])
+    codes = [code for name in stated if (code := _language(name)) is not None]
+    for name in stated:
+        if _language(name) is None:
+            draft.warn(f"{name!r} is neither a language code nor the name of a language")
+    if codes or not spoken:
+        return codes
+    most = max(spoken.values())
+    return [min(code for code, count in spoken.items() if count == most)]
+
+
+def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Families) -> SourceDocument:
+    """One row of the laws layout. Its slug is one only within a country, so the document's carries the law's id."""
+    if len(rows) > 1:
+        places = [f"row {row.row} of {row.file.snapshot.source}" for row in rows]
+        raise RecordError(f"the same law twice, and never merged: {_some(places)}")
+    row = rows[0]
+    law = head["document_id"] or ""
+    draft = _Draft(head, _law_slug(present(head["slug"]), law), None)
+    title = draft.title()
+    draft.common(_LAWS_SITE)
+    draft.places()
+    parent = present(head["family_id"])
+    root, slug, root_title = families.root(law)
+    if parent is not None and root == law:
+        draft.warn(f"its parent, law {parent}, is not in the source; it is a family of its own")
+    draft.family(_law_slug(present(slug), root), present(root_title) or title)
+    draft.digest(root, root_title, row.values[BODY.index("text")])
+    found = blocks(row.values[BODY.index("text")] or "")
+    draft.languages(["en"])
+    units = [draft.unit(index, block.text, block.kind, None, None) for index, block in enumerate(found)]
+    return draft.document(title, units, [row] * len(units) or [row], families.above(law))
+
+
+def _law_slug(slug: str | None, law: str) -> str:
+    return f"{slug or 'law'}_law{law}"

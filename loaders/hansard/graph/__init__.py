@@ -1,0 +1,1 @@
+"""Memberships of chambers and parties derived from stored speeches."""

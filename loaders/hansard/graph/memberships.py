@@ -1,0 +1,125 @@
+"""Who belonged to which chamber and party, as far as speeches show it: graphs derived in the commit of the speeches.
+
+A membership lasts from the first to the last day on which the person spoke there, and names the two speeches. These two
+alone are looked at when more speeches come; all of a person's are read again only when speeches go or are replaced.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.provenance.load_records import Derived, RecordOrigin, Rule
+from kg.provenance.reader import iri_of, text_of
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, select
+from kg.vocabulary import BASE, DCTERMS, KG, ORG, PROV, RDF, SOURCED, XSD, mint
+
+MEMBERSHIP: Final = Rule("membership", "1", "who spoke in which chamber and for which party, first and last")
+
+OUTERMOST: Final = """
+SELECT DISTINCT ?person ?organization ?date ?speech ?graph WHERE {
+  VALUES ?person { $persons }
+  ?membership org:member ?person ; org:organization ?organization ; prov:wasDerivedFrom ?speech .
+  GRAPH ?graph { ?speech dcterms:date ?date }
+}"""
+
+ALL: Final = """
+SELECT DISTINCT ?person ?organization ?date ?speech ?graph WHERE {
+  VALUES ?person { $persons }
+  GRAPH ?graph { ?speech kg:speaker ?person ; dcterms:date ?date ; kg:chamber|kg:party ?organization }
+  FILTER(STRSTARTS(STR(?graph), $prefix))
+}"""
+
+HEARD: Final = """
+SELECT DISTINCT ?person WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH ?graph { ?speech kg:speaker ?person ; dcterms:date ?date }
+}"""
+
+_WHERE: Final = (KG.chamber, KG.party)
+
+
+class Sighting(NamedTuple):
+    """A speech that shows where its speaker belonged. The order is that of days."""
+
+    date: str
+    speech: str
+    graph: NamedNode
+
+
+Sightings = dict[NamedNode, dict[NamedNode, list[Sighting]]]
+"""By person and organization."""
+
+
+class Memberships:
+    """The memberships that speeches below ``graph/src/{domain}/`` show."""
+
+    def __init__(self, domain: str) -> None:
+        self.sources: Final = f"{SOURCED}{domain}/"
+
+    def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+        """Return the graphs of memberships that go with a commit of speeches, one a person, each with its sources."""
+        graphs = [graph for graph in replace if graph.value.startswith(self.sources)]
+        seen: Sightings = defaultdict(lambda: defaultdict(list))
+        for graph in graphs:
+            _collect(seen, replace[graph], graph)
+        before = {iri_of(row["person"]) for row in select(store.query, bind(HEARD, graphs=graphs))}
+        queries = (
+            bind(ALL, persons=list(before), prefix=Literal(self.sources)),
+            bind(OUTERMOST, persons=list(seen.keys() - before)),
+        )
+        for row in chain.from_iterable(select(store.query, query) for query in queries):
+            if (graph := iri_of(row["graph"])) not in replace:
+                sighting = Sighting(text_of(row["date"]), iri_of(row["speech"]).value, graph)
+                seen[iri_of(row["person"])][iri_of(row["organization"])].append(sighting)
+        return {_graph_of(person): _written(person, seen.get(person, {})) for person in {*before, *seen}}
+
+
+def _collect(seen: Sightings, quads: Iterable[Quad], graph: NamedNode) -> None:
+    """Add what the speeches among `quads` show."""
+    speakers: dict[object, NamedNode] = {}
+    days: dict[object, str] = {}
+    places: list[tuple[NamedNode, NamedNode]] = []
+    for subject, predicate, value, _ in quads:
+        if predicate in _WHERE:
+            places.append((subject, value))
+        elif predicate == KG.speaker:
+            speakers[subject] = value
+        elif predicate == DCTERMS.date:
+            days[subject] = value.value
+    for speech, organization in places:
+        if speech in speakers and speech in days:
+            seen[speakers[speech]][organization].append(Sighting(days[speech], speech.value, graph))
+
+
+def _written(person: NamedNode, seen: Mapping[NamedNode, Sequence[Sighting]]) -> tuple[Sequence[Quad], RecordOrigin]:
+    graph, key = _graph_of(person), _key(person)
+    quads: list[Quad] = []
+    sources: dict[str, NamedNode] = {}
+    for organization, sightings in seen.items():
+        first, last = min(sightings), max(sightings)
+        node = mint("membership", key, *organization.value.removeprefix(f"{BASE}id/").split("/"))
+        quads += [
+            Quad(node, RDF.type, ORG.Membership, graph),
+            Quad(node, ORG.member, person, graph),
+            Quad(node, ORG.organization, organization, graph),
+            Quad(node, KG.firstSeen, Literal(first.date, datatype=XSD.date), graph),
+            Quad(node, KG.lastSeen, Literal(last.date, datatype=XSD.date), graph),
+            *(Quad(node, PROV.wasDerivedFrom, NamedNode(iri), graph) for iri in {first.speech, last.speech}),
+        ]
+        sources |= {each.graph.value: each.graph for each in (first, last)}
+    return quads, RecordOrigin("", (), [sources[name] for name in sorted(sources)], MEMBERSHIP)
+
+
+def _key(person: NamedNode) -> str:
+    return unquote(person.value.rpartition("/")[2])
+
+
+def _graph_of(person: NamedNode) -> NamedNode:
+    return mint("graph", "der", "membership", _key(person))

@@ -1,0 +1,230 @@
+"""A speech as quads and text units, whatever kind of file it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, time
+from functools import lru_cache
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, part_of, sha256, span_of
+from loaders.hansard import parties
+from loaders.hansard.authorities import AUSTRALIA, LANGUAGE, Authorities, office_of
+from loaders.hansard.chunks import chunks
+from loaders.hansard.sitting_model import Speech, Talker, Utterance
+from loaders.model import Property, TextUnit
+from loaders.readers.cells import digits
+
+SENATE: Final = mint("chamber", "au-senate")
+
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LABELS: Final = {SENATE: "Senate", mint("chamber", "au-representatives"): "House of Representatives"}
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A speech with what its record says of it besides."""
+
+    id: str
+    speech: Speech
+    chamber: NamedNode
+    on: date
+    title: str
+    chamber_form: str | None = None
+    """The chamber as recorded."""
+    venue: NamedNode | None = None
+    reference: str | None = None
+    """The citation, where the source has one."""
+    debate_type: str | None = None
+    topics: Sequence[str] = ()
+    quality: str = "verbatim"
+    source: str | None = None
+    """A web address."""
+    within: NamedNode | None = None
+    """Its debate, or sitting."""
+    answers: NamedNode | None = None
+    position: int | None = None
+    """Its place in the sitting."""
+
+    @property
+    def iri(self) -> NamedNode:
+        """Its identifier."""
+        return mint("speech", self.id)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Collects the quads and text units of one graph."""
+
+    graph: NamedNode
+    shared: Authorities
+    quads: list[Quad] = field(default_factory=list)
+    units: list[TextUnit] = field(default_factory=list)
+
+    def say(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | Literal | str | int | bool) -> None:
+        """Take down one quad."""
+        term = value if isinstance(value, NamedNode | Literal) else Literal(value)
+        self.quads.append(Quad(subject, predicate, term, self.graph))
+
+    def say_all(self, subject: NamedNode, said: Iterable[Property]) -> None:
+        """Take down several quads of one subject."""
+        graph = self.graph
+        self.quads += [Quad(subject, predicate, value, graph) for predicate, value in said]
+
+    def speech(self, recorded: Recorded) -> None:
+        """Take down a speech: what is said of it, its utterances and its chunks."""
+        speech, iri = recorded.speech, recorded.iri
+        self.say(iri, RDF.type, KG.Speech)
+        self.say_all(iri, self._described(recorded))
+        self.say_all(iri, self._spoken_by(speech.talker, iri))
+        for number, utterance in enumerate(speech.utterances):
+            self._utterance(iri, number, _by_turn(utterance, speech.talker))
+        spans = [(each.start, each.end) for each in speech.utterances if each.end > each.start]
+        kind, start, end = KG.SpeechChunk, KG.start, KG.end
+        for position, (first, last) in enumerate(chunks(speech.text, spans) if speech.text else ()):
+            where = (start, Literal(first)), (end, Literal(last))
+            self.units.append(
+                TextUnit(span_of(iri, first, last), kind, position, speech.text[first:last], iri, properties=where)
+            )
+
+    def _described(self, recorded: Recorded) -> Iterator[Property]:
+        speech = recorded.speech
+        yield DCTERMS.identifier, Literal(recorded.id)
+        yield DCTERMS.title, Literal(recorded.title)
+        yield DCTERMS.date, Literal(recorded.on.isoformat(), datatype=XSD.date)
+        yield KG.chamber, recorded.chamber
+        if recorded.chamber_form and recorded.chamber_form != _LABELS.get(recorded.chamber):
+            yield KG.chamberAsRecorded, Literal(recorded.chamber_form)
+        if recorded.venue is not None:
+            yield KG.venue, recorded.venue
+        yield KG.jurisdiction, AUSTRALIA
+        yield SCHEMA.inLanguage, LANGUAGE
+        yield KG.hansardReference, Literal(recorded.reference or citation(recorded.chamber, recorded.on, speech.page))
+        yield KG.speechType, mint_code("speechType", speech.kind)
+        yield KG.transcriptQuality, mint_code("transcriptQuality", recorded.quality)
+        yield KG.length, Literal(len(speech.text))
+        yield KG.wordCount, Literal(len(speech.text.split()))
+        yield KG.textSha256, Literal(sha256(speech.text))
+        if recorded.debate_type:
+            yield KG.debateType, Literal(recorded.debate_type)
+        for topic in recorded.topics:
+            yield DCTERMS.subject, Literal(topic)
+        if recorded.source:
+            yield DCTERMS.source, NamedNode(recorded.source)
+        if recorded.within is not None:
+            yield DCTERMS.isPartOf, recorded.within
+        if recorded.answers is not None:
+            yield KG.answers, recorded.answers
+        if recorded.position is not None:
+            yield SCHEMA.position, Literal(recorded.position)
+        yield from when_and_where(speech.time, speech.page)
+        if speech.lines is not None:
+            yield KG.sourceLines, lines(speech.lines)
+
+    def _spoken_by(self, talker: Talker, speech: NamedNode) -> Iterator[Property]:
+        yield from self._name(talker)
+        if talker.party:
+            if (party := self.shared.party(talker.party)) is not None:
+                yield KG.party, party
+            if not parties.is_nothing(talker.party):
+                yield KG.partyAsRecorded, Literal(talker.party)
+        yield from self._seat(talker)
+        if talker.role:
+            yield KG.role, Literal(talker.role)
+        if talker.in_government is not None:
+            yield KG.inGovernment, Literal(talker.in_government)
+        if talker.first_speech is not None:
+            yield KG.firstSpeech, Literal(talker.first_speech)
+
+    def _name(self, talker: Talker) -> Iterator[Property]:
+        if (person := self.shared.person(talker)) is not None:
+            yield KG.speaker, person
+        if (office := office_of(talker)) is not None:
+            yield KG.office, mint_code("office", office)
+        if talker.name:
+            yield KG.speakerAsRecorded, Literal(talker.name)
+
+    def _seat(self, talker: Talker) -> Iterator[Property]:
+        """The state and electorate. Where a senator's electorate is recorded, that is a state."""
+        form, electorate = talker.state, talker.electorate
+        if electorate and self.shared.chamber == SENATE:
+            form, electorate = form or electorate, None
+        if form:
+            state = self.shared.state(form)
+            if state is not None:
+                yield KG.state, state
+            if not parties.is_nothing(form) and (state is None or f"AU-{form}" not in state.value):
+                yield KG.stateAsRecorded, Literal(form)
+        if electorate:
+            found = self.shared.electorate(electorate)
+            if found is not None:
+                yield KG.electorate, found[0]
+            if not parties.is_nothing(electorate) and (found is None or found[1] != electorate):
+                yield KG.electorateAsRecorded, Literal(electorate)
+
+    def _utterance(self, speech: NamedNode, number: int, utterance: Utterance) -> None:
+        iri = part_of(speech, "utterance", number)
+        self.say(iri, RDF.type, KG.Utterance)
+        self.say(iri, DCTERMS.isPartOf, speech)
+        self.say(iri, KG.utteranceType, mint_code("utteranceType", utterance.kind))
+        self.say(iri, KG.start, utterance.start)
+        self.say(iri, KG.end, utterance.end)
+        if utterance.talker is not None:
+            self.say_all(iri, self._name(utterance.talker))
+        self.say_all(iri, when_and_where(utterance.time, utterance.page))
+
+
+def _by_turn(utterance: Utterance, speaker: Talker) -> Utterance:
+    """Return an utterance as it is, but for the id of one who goes on: it is that of the turn's speaker of that name.
+
+    Records have there the id of whoever interjected just before.
+    """
+    talker = utterance.talker
+    if utterance.kind != "continuation" or talker is None or not speaker.name_id or talker.name != speaker.name:
+        return utterance
+    return replace(utterance, talker=replace(talker, name_id=speaker.name_id, holder_id=speaker.holder_id))
+
+
+def citation(chamber: NamedNode, on: date, page: str | None = None) -> str:
+    """Return the official citation: ``House Hansard, 21 Oct 2024, p. 42``."""
+    name = "Senate" if chamber == SENATE else "House"
+    day = f"{name} Hansard, {day_of(on)}"
+    return f"{day}, p. {page}" if page and _is_page(page) else day
+
+
+def day_of(on: date) -> str:
+    """Return a date as people write it: ``21 Oct 2024``."""
+    return f"{on.day} {_MONTHS[on.month - 1]} {on.year}"
+
+
+def label_of(chamber: NamedNode) -> str:
+    """Return the name of a chamber."""
+    return _LABELS.get(chamber, chamber.value.rpartition("/")[2])
+
+
+def when_and_where(at: time | None, page: str | None) -> Iterator[Property]:
+    """Yield the time of day and the page, where they are known."""
+    if at is not None:
+        yield SCHEMA.startTime, Literal(at.isoformat(), datatype=XSD.time)
+    if page and _is_page(page) and (number := digits(page)) is not None:
+        yield KG.pageNumber, Literal(number)
+
+
+def lines(span: tuple[int, int]) -> Literal:
+    """Return the lines of a file, first and last, as `kg:sourceLines` has them."""
+    first, last = span
+    return Literal(f"{first}-{last}" if last > first else str(first))
+
+
+def _is_page(page: str) -> bool:
+    """Whether it is one: editions that were never printed have the page 0."""
+    return bool(page.strip("0 "))
+
+
+@lru_cache(maxsize=256)
+def mint_code(scheme: str, code: str) -> NamedNode:
+    """Return a code of the ontology."""
+    return mint("code", scheme, code)

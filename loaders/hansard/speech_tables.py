@@ -1,0 +1,311 @@
+"""Speeches in tables: one a row, or the rows of one turn together, as `columns` tells."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, time
+from pathlib import Path
+from typing import Final, TypeVar
+
+from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.vocabulary import mint, sha256
+from loaders.hansard import parties
+from loaders.hansard.authorities import Authorities
+from loaders.hansard.sitting_model import Speech, Utterance
+from loaders.hansard.speech_records import Recorded, Writer, day_of, label_of
+from loaders.hansard.table_columns import COLUMNS, Cells, chamber_of, goes_on, is_same, iso_day, kind_of, page_of, plain
+from loaders.model import Notice, Origin, Rejection, SourceGraph
+from loaders.readers.cells import items, present, shown, truth, web_address, whole_number
+from loaders.readers.formats import Sheet, json_sheet, open_sheet, surrogate_in
+from loaders.readers.locations import File
+from loaders.readers.tables import parquet_sheet
+
+QUALITIES: Final = ("verbatim", "edited", "summary")
+WITHIN: Final = "speeches"
+"""The member of a JSON object that holds the speeches."""
+
+_PROCEDURE: Final = frozenset({"business start", "business end", "stage direction", "division"})
+_SENATOR: Final = re.compile(r"\bsen(?:ator)?\b", re.IGNORECASE)
+_NAMED: Final = 5
+_SHOWN: Final = 200
+"""Characters of an id that name a row which is refused."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What whoever loads says of files that do not say it."""
+
+    chamber: str | None = None
+    date: date | None = None
+
+
+def opened(path: Path) -> Sheet:
+    """Open a table. Raises SourceError when it is empty or not of its format, or has no words or no speakers."""
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        return parquet_sheet(path)
+    return json_sheet(path, WITHIN) if ending == ".json" else open_sheet(path)
+
+
+def read(domain: str, file: File, given: Given) -> Iterator[SourceGraph | Rejection | Notice]:
+    """Yield the speeches of one file, in its order. Raises SourceError when it cannot be read (further)."""
+    sheet = opened(file.path)
+    table = _Table(domain, file, sheet, given)
+    for warning in sheet.warnings:
+        yield Notice(warning, warning=True)
+    yield from table.notices()
+    for turn in table.turns():
+        yield table.record(turn)
+    yield from table.summary()
+
+
+@dataclass(slots=True)
+class _Table:
+    domain: str
+    file: File
+    sheet: Sheet
+    given: Given
+    places: dict[str, list[str]] = field(init=False)
+    """Of each field the names of its columns in this file."""
+    trusts_flag: bool = field(init=False, default=True)
+    day: date | None = field(init=False, default=None)
+    procedure: dict[str, list[int]] = field(init=False, default_factory=lambda: defaultdict(list))
+    lacking: dict[str, list[str]] = field(init=False, default_factory=lambda: defaultdict(list))
+    count: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        names = {plain(name): name for name in reversed(self.sheet.columns)}
+        self.places = {
+            field_: [names.get(plain(column), column) for column in columns] for field_, columns in COLUMNS.items()
+        }
+        missing = [
+            " or ".join(map(repr, COLUMNS[name]))
+            for name in ("text", "speaker")
+            if not any(plain(column) in names for column in COLUMNS[name])
+        ]
+        if missing:
+            seen = ", ".join(map(repr, self.sheet.columns))
+            hint = ""
+            if len(self.sheet.columns) == 1:
+                hint = "; that is one column: a comma, semicolon, tab or | separates the columns of a CSV file"
+            raise SourceError(f"{self.file.path}: no column {' and no column '.join(missing)}; there is {seen}{hint}")
+
+    @property
+    def source(self) -> str:
+        return self.file.snapshot.source
+
+    def notices(self) -> Iterator[Notice]:
+        """Yield what to say before the speeches: what is read, and what stands for what the file lacks."""
+        known = {plain(column) for columns in COLUMNS.values() for column in columns}
+        unread = [name for name in self.sheet.columns if plain(name) not in known]
+        yield Notice(f"{self.source}: a table of speeches")
+        if unread:
+            yield Notice(f"{self.source}: columns that are not read: {', '.join(map(repr, unread))}", warning=True)
+        day = self._day_of_name() if self.given.date is None else None
+        if day is not None and any(row["date"] is None for row in self._rows()):
+            self.day = day
+            yield Notice(f"{self.source}: rows without a date are of {day}, for so the file is named", warning=True)
+        if self.given.chamber is None and self._is_flag_wrong():
+            self.trusts_flag = False
+            yield Notice(
+                f"{self.source}: senate_flag is 0 beside names of senators, so it is not relied on", warning=True
+            )
+
+    def _day_of_name(self) -> date | None:
+        try:
+            return iso_day(Path(self.source).stem)
+        except RecordError:
+            return None
+
+    def _is_flag_wrong(self) -> bool:
+        rows = (row for row in self._rows() if row["chamber"] is None)
+        return any(row["senate"] in ("0", "0.0") and _SENATOR.search(row["speaker"] or "") for row in rows)
+
+    def _rows(self) -> Iterator[Cells]:
+        columns = list(dict.fromkeys(name for names in self.places.values() for name in names))
+        text = next((name for name in self.places["text"] if name in self.sheet.columns), self.places["text"][0])
+        for place, row in enumerate(self.sheet.rows(columns, text)):
+            cells = dict(zip(columns, row.cells, strict=True))
+            said = {
+                name: next((cells[each] for each in names if present(cells[each]) is not None), None)
+                for name, names in self.places.items()
+            }
+            # Words are words, be they "None".
+            said["text"] = next((cells[each] for each in self.places["text"] if cells[each] is not None), None)
+            yield Cells(row.number if self.file.rows is None else self.file.rows[place], said, row.problem)
+
+    def turns(self) -> Iterator[Sequence[Cells]]:
+        """Yield the rows of each turn; those of procedure are put aside."""
+        turn: list[Cells] = []
+        for row in self._rows():
+            name = (row["speaker"] or "").strip().casefold()
+            if row.problem is None and (name in _PROCEDURE or (not name and row["division"] in ("1", "1.0", "true"))):
+                self.procedure[name or "division"].append(row.number)
+            elif turn and goes_on(turn, row):
+                turn.append(row)
+            else:
+                if turn:
+                    yield turn
+                turn = [row]
+        if turn:
+            yield turn
+
+    def record(self, rows: Sequence[Cells]) -> SourceGraph | Rejection:
+        """Return the record of a turn, or why there is none."""
+        head = rows[0]
+        self.count += 1
+        numbers = [row.number for row in rows]
+        key = None
+        try:
+            if problems := [f"row {row.number} {row.problem}" for row in rows if row.problem]:
+                raise RecordError("; ".join(problems[:_NAMED]))
+            if (identifier := head.identifier) is not None:
+                key = "speech", identifier
+            head.check_words()
+            recorded, warnings = self._recorded(rows)
+            key = "speech", recorded.id
+            return self._graph(recorded, rows, warnings)
+        except (RecordError, InvalidInputError) as error:
+            name = (head["id"] or f"{Path(self.source).name} row {numbers[0]}")[:_SHOWN]
+            return Rejection(name, str(error), (Origin(self.file.snapshot, numbers),), key)
+
+    def _graph(self, recorded: Recorded, rows: Sequence[Cells], warnings: Sequence[str]) -> SourceGraph:
+        key = "speech", recorded.id
+        shared = Authorities(recorded.chamber, recorded.on)
+        writer = Writer(mint("graph", "src", self.domain, *key), shared)
+        writer.speech(recorded)
+        # Chunks, and so the rows that they are read from, follow the utterances; there is one utterance a row, or none.
+        ends = [each.end for each in recorded.speech.utterances] or [len(recorded.speech.text)]
+        numbers, place = [], 0
+        for unit in writer.units:
+            while int(unit.properties[0][1].value) >= ends[place]:
+                place += 1
+            numbers.append(rows[place].number)
+        # What the shapes cannot see, since something stands for it. They warn of the rest that is recommended.
+        for name, value in (("title", rows[0]["title"]), ("hansard_reference", rows[0]["reference"])):
+            if value is None:
+                self.lacking[name].append(recorded.id)
+        return SourceGraph(
+            self.domain,
+            key,
+            recorded.iri,
+            writer.quads,
+            (Origin(self.file.snapshot, numbers),),
+            sha256(repr(recorded)),
+            shared.graphs,
+            [f"speech {recorded.id}: {warning}" for warning in (*warnings, *shared.warnings())],
+            units=writer.units,
+        )
+
+    def summary(self) -> Iterator[Notice]:
+        """Yield what to say once all is read: what speeches lack, and which rows are none."""
+        if not self.count:
+            yield Notice(f"{self.source}: there are no speeches in it", warning=True)
+        for name, ids in self.lacking.items():
+            some = ", ".join(ids[:_NAMED]) + (", ..." if len(ids) > _NAMED else "")
+            yield Notice(f"{self.source}: no {name} in {len(ids)} of {self.count} speeches ({some})", warning=True)
+        for name, numbers in self.procedure.items():
+            some = ", ".join(map(str, numbers[:_NAMED])) + (", ..." if len(numbers) > _NAMED else "")
+            yield Notice(f"{self.source}: rows of procedure ({name!r}), which are no speeches: {some}", warning=True)
+
+    def _recorded(self, rows: Sequence[Cells]) -> tuple[Recorded, Sequence[str]]:
+        head = rows[0]
+        warnings: list[str] = []
+        on = iso_day(said) if (said := head["date"]) else self.given.date or self.day
+        chamber_form = self._chamber_form(head)
+        if on is None or chamber_form is None or head["speaker"] is None or head.text is None:
+            has = {"text": head.text, "speaker": head["speaker"], "date": on, "chamber": chamber_form}
+            missing = [name for name, value in has.items() if value is None]
+            options = " and ".join(f"--{name}" for name in missing if name in ("date", "chamber"))
+            hint = f"; {options} can say it" if options else ""
+            raise RecordError(f"row {head.number} lacks {', '.join(missing)}{hint}")
+        chamber = chamber_of(chamber_form)
+        order = self._read(head, "order", whole_number, warnings)
+        speech = self._speech(rows, order, warnings)
+        title = head["title"]
+        source = head["source"]
+        address = web_address(source) if source else None
+        if source and address is None:
+            warnings.append(f"the source {shown(source)} is no web address")
+        quality = (head["quality"] or QUALITIES[0]).strip().casefold()
+        if quality not in QUALITIES:
+            raise RecordError(f"the transcript quality {shown(quality)} is none of {', '.join(QUALITIES)}")
+        fields = [on.isoformat(), chamber.value, speech.talker.name, "" if order is None else str(order), speech.text]
+        made = sha256("\n".join(f"{len(each)}:{each}" for each in fields))[:24]
+        return Recorded(
+            (head["id"] or made).strip(),
+            speech,
+            chamber,
+            on,
+            title or f"{speech.talker.name}, {label_of(chamber)}, {day_of(on)}",
+            chamber_form if head["chamber"] else None,
+            parties.venue(chamber_form),
+            head["reference"],
+            head["debate_type"],
+            tuple(dict.fromkeys(items(head["topics"], ",;|"))),
+            quality,
+            address,
+            position=order,
+        ), warnings
+
+    def _chamber_form(self, row: Cells) -> str | None:
+        if form := row["chamber"]:
+            return form
+        if self.given.chamber is not None:
+            return self.given.chamber
+        if self.trusts_flag and (flag := row["senate"]) is not None:
+            found = parties.chamber_of_flag(flag)
+            return None if found is None else label_of(found)
+        return None
+
+    def _speech(self, rows: Sequence[Cells], order: int | None, warnings: list[str]) -> Speech:
+        texts, utterances, start = [], [], 0
+        for row in rows:
+            if row.text is None:
+                raise RecordError(f"row {row.number} lacks text")
+            if (found := surrogate_in(row.text)) is not None:
+                raise RecordError(f"row {row.number} has the lone surrogate {found}, which is not a character")
+            texts.append(row.text)
+            end = start + len(row.text) + (row is not rows[-1])
+            own = is_same(rows[0], row)
+            utterances.append(
+                Utterance(
+                    "turn" if row is rows[0] else "continuation" if own else "interjection",
+                    start,
+                    end,
+                    row.talker,
+                    self._read(row, "time", time.fromisoformat, warnings),
+                    page_of(row["page"]),
+                )
+            )
+            start = end
+        head = rows[0]
+        talker = replace(
+            head.talker,
+            in_government=self._read(head, "in_government", truth, warnings),
+            first_speech=self._read(head, "first_speech", truth, warnings),
+        )
+        return Speech(
+            0 if order is None else order,
+            kind_of(head),
+            talker,
+            "\n".join(texts),
+            tuple(utterances) if len(rows) > 1 else (),
+            time=utterances[0].time,
+            page=utterances[0].page,
+        )
+
+    def _read(self, row: Cells, name: str, parse: Callable[[str], T], warnings: list[str]) -> T | None:
+        text = row[name]
+        if text is None:
+            return None
+        try:
+            return parse(text.strip())
+        except (RecordError, ValueError):
+            column = COLUMNS[name][0]
+            warnings.append(f"{column} {shown(text)} in row {row.number} cannot be read and is left out")
+            return None

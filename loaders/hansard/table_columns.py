@@ -1,0 +1,192 @@
+"""The columns of tables with speeches, and the rows of one: what a cell means, and which rows are one turn.
+
+Two families of columns are known, in any mixture. The columns of one speech a row say all of it (``speech_id``,
+``speaker``, ``chamber``, ``text`` and so on). The columns of research data sets have a row for each stretch of words
+(``name``, ``order``, ``speech_no``, ``interject``, ``body``): there the rows that follow each other under one
+``speech_no`` are one turn. Its first row says who has the floor, further rows of the same person are continuations,
+whether or not they are flagged as interjections, and what the chair or a flagged row of somebody else says is an
+interjection. A row of a third person who is not flagged, or one whose flags of question and answer are others than
+those of the turn, begins a turn of its own. Rows that nobody spoke ("stage direction") are procedure, not speeches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from pyoxigraph import NamedNode
+
+from kg.errors import RecordError
+from loaders.hansard import parties
+from loaders.hansard.authorities import identifier_of, office_of
+from loaders.hansard.sitting_model import SpeechKind, Talker
+from loaders.readers.cells import is_structure, present, shown, truth, whole_number
+
+COLUMNS: Final[Mapping[str, Sequence[str]]] = {
+    "id": ("speech_id",),
+    "title": ("title",),
+    "speaker": ("speaker", "name"),
+    "name_id": ("name_id",),
+    "party": ("party",),
+    "chamber": ("chamber",),
+    "senate": ("senate_flag",),
+    "electorate": ("electorate",),
+    "state": ("state",),
+    "role": ("role",),
+    "in_government": ("in_gov",),
+    "first_speech": ("first_speech",),
+    "date": ("date",),
+    "time": ("time_stamp",),
+    "page": ("page_no",),
+    "reference": ("hansard_reference",),
+    "topics": ("topic_tags",),
+    "debate_type": ("debate_type",),
+    "source": ("source_url",),
+    "quality": ("transcript_quality",),
+    "order": ("order",),
+    "turn": ("speech_no",),
+    "question": ("question",),
+    "answer": ("answer",),
+    "written": ("q_in_writing",),
+    "interjection": ("interject",),
+    "division": ("div_flag",),
+    "text": ("text", "body"),
+}
+"""Of each field the columns that hold it, of several the first with a value. Case and punctuation do not count."""
+_DAY: Final = re.compile(
+    r"(\d{4}-\d{2}-\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?| 00:00:00(?:\.0+)?)?"
+)
+_PLAIN: Final = (
+    "id", "title", "speaker", "name_id", "party", "electorate", "state", "role", "reference", "debate_type",
+)  # fmt: skip
+"""Fields that are words, never a list or an object."""
+_LONGEST_ID: Final = 500
+_EASTERNMOST: Final = timedelta(hours=14)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A row by field; `on` and `chamber` are worked out."""
+
+    number: int
+    said: Mapping[str, str | None]
+    problem: str | None = None
+
+    @property
+    def identifier(self) -> str | None:
+        """The id that the source gives. Raises RecordError for one that nobody could write."""
+        if self["id"] is None:
+            return None
+        self.check_words("id")
+        identifier = self["id"].strip()
+        if len(identifier) > _LONGEST_ID:
+            raise RecordError(f"the id {shown(identifier)} is too long; at most {_LONGEST_ID} characters are taken")
+        if not all(character.isprintable() or character == " " for character in identifier):
+            raise RecordError(f"the id {identifier!r} has a character that cannot be seen")
+        return identifier
+
+    def check_words(self, *names: str) -> None:
+        """Raise RecordError where a list or an object stands for words."""
+        for name in names or _PLAIN:
+            if is_structure((self[name] or "").strip()):
+                column = COLUMNS[name][0]
+                raise RecordError(f"row {self.number} has a list or an object as {column!r}: words are expected")
+
+    def __getitem__(self, name: str) -> str | None:
+        return present(self.said.get(name))
+
+    @property
+    def text(self) -> str | None:
+        """Its words, as they are."""
+        text = self.said.get("text")
+        return text if text is not None and text.strip() else None
+
+    @property
+    def talker(self) -> Talker:
+        """Who speaks."""
+        return Talker(
+            self["speaker"] or "", None, self["name_id"], self["electorate"], self["party"], self["state"], self["role"]
+        )
+
+
+def iso_day(text: str) -> date:
+    """Return the day that an ISO 8601 date (or time) is of.
+
+    Raises RecordError for what is none, and for a day that has begun nowhere yet.
+    """
+    match = _DAY.fullmatch(text.strip())
+    try:
+        found = date.fromisoformat(match[1] if match else "")
+    except ValueError:
+        raise RecordError(f"the date {shown(text)} is not an ISO 8601 date, such as 2024-10-15") from None
+    return not_in_future(found)
+
+
+def not_in_future(day: date) -> date:
+    """Return the day. Raises RecordError when it has begun nowhere yet."""
+    if day > (datetime.now(UTC) + _EASTERNMOST).date():
+        raise RecordError(f"the date {day.isoformat()} lies in the future")
+    return day
+
+
+def chamber_of(form: str) -> NamedNode:
+    """Return the chamber that a form names. Raises RecordError, naming the valid ones, when it names none."""
+    found = parties.chamber(form)
+    if found is None:
+        raise RecordError(f"the chamber {shown(form)} is neither 'House of Representatives' nor 'Senate'")
+    return found
+
+
+def goes_on(turn: Sequence[Cells], row: Cells) -> bool:
+    """Whether a row belongs to the turn that the rows before it are."""
+    head = turn[0]
+    number = head["turn"]
+    if number is None or row["turn"] != number or any(row[name] != head[name] for name in ("id", "date", "chamber")):
+        return False
+    if _is_flagged(row, "interjection") or office_of(row.talker) is not None:
+        return True
+    return is_same(head, row) and kind_of(row) == kind_of(head)
+
+
+def is_same(head: Cells, row: Cells) -> bool:
+    """Whether two rows are of one speaker: by the ids, and by the names where one has no id."""
+    one, other = head.talker, row.talker
+    ids = identifier_of(one), identifier_of(other)
+    if None not in ids:
+        return ids[0] == ids[1]
+    return " ".join(one.name.casefold().split()) == " ".join(other.name.casefold().split())
+
+
+def kind_of(row: Cells) -> SpeechKind:
+    """Return what a turn is that begins with this row."""
+    written = _is_flagged(row, "written")
+    if _is_flagged(row, "question"):
+        return "writtenQuestion" if written else "question"
+    if _is_flagged(row, "answer"):
+        return "writtenAnswer" if written else "answer"
+    return "interjection" if _is_flagged(row, "interjection") else "speech"
+
+
+def _is_flagged(row: Cells, name: str) -> bool:
+    try:
+        return truth(row[name])
+    except RecordError:
+        return False
+
+
+def page_of(text: str | None) -> str | None:
+    """A page as it is printed: numbers may come as ``8.0``."""
+    if text is None:
+        return None
+    try:
+        return str(whole_number(text))
+    except RecordError:
+        return text.strip()
+
+
+def plain(name: str) -> str:
+    """The name of a column without what does not count."""
+    return re.sub(r"[^a-z0-9]+", "", name.casefold())

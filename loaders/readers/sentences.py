@@ -1,0 +1,24 @@
+"""Text as sentences, by offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kg.text import sentence_ends
+
+
+def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the sentences of the code points [start, end) of `text`, each with the white space after it."""
+    plain = text[start:end]
+    edge = cut = 0
+    for found in sentence_ends(plain):
+        if found <= cut:  # within space that was passed already
+            continue
+        cut = found
+        while cut < len(plain) and plain[cut].isspace():
+            cut += 1
+        if plain[edge:cut].strip():
+            yield start + edge, start + cut
+            edge = cut
+    if edge < len(plain):
+        yield start + edge, start + len(plain)

@@ -1,0 +1,1 @@
+"""SKOS views derived from stored Wikibase items."""

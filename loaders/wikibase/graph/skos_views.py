@@ -1,0 +1,121 @@
+"""Graphs that are derived from those of a load, in the same commit: the SKOS views of Wikibase items."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.provenance.load_records import Derived, RecordOrigin, Rule
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, select
+from kg.vocabulary import DERIVED, OWL, SOURCED
+from loaders.wikibase.instances import Instance
+from loaders.wikibase.skos import circles, view
+
+REDIRECTS: Final = """
+SELECT ?old ?new WHERE { GRAPH ?g { ?old owl:sameAs ?new } FILTER(STRSTARTS(STR(?g), $prefix)) }"""
+
+REFERRERS: Final = """
+SELECT DISTINCT ?g WHERE { VALUES ?named { $named } GRAPH ?g { ?s ?p ?named } FILTER(STRSTARTS(STR(?g), $prefix)) }"""
+
+BROADER: Final = """
+SELECT ?below ?above WHERE {
+  { GRAPH ?g { ?below skos:broader ?above } } UNION { GRAPH ?g { ?above skos:narrower ?below } }
+  FILTER(STRSTARTS(STR(?g), $prefix))
+}"""
+
+VIEW: Final = Rule("skos", "1", "the SKOS view of an item, from its labels and its best-ranked statements")
+
+_SOURCES: Final = SOURCED + "wikibase/"
+_VIEWS: Final = DERIVED + "skos/"
+
+
+class Views:
+    """The views of what is loaded from the Wikibases `known`, by name as it stands in an IRI."""
+
+    def __init__(self, known: dict[str, Instance]) -> None:
+        self.known = known
+        self.changed: set[str] = set()
+        """The names of the Wikibases of which views were made."""
+
+    def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+        """Return the views that go with a commit of entity graphs, each with what it is made from.
+
+        With an item that starts or ceases to be merged into another, the views of those that link to it are made anew.
+        """
+        found: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+        by_name: dict[str, list[tuple[str, NamedNode]]] = defaultdict(list)
+        for graph in replace:
+            name, _, entity_id = graph.value.removeprefix(_SOURCES).rpartition("/")
+            if graph.value.startswith(_SOURCES) and entity_id.startswith("Q"):
+                by_name[name].append((entity_id, graph))
+        for name, graphs in by_name.items():
+            instance = self.known.get(name)
+            self.changed.add(name)
+            if instance is None:  # nothing of it is being loaded: it only loses entities
+                found |= {_view_of(graph): ((), _made_from(graph)) for _, graph in graphs}
+                continue
+            redirects = _redirects(store, name)
+            quads = {graph: (entity_id, replace[graph]) for entity_id, graph in graphs}
+            merged = _merged(redirects, ((instance.entity(each).value, said) for each, said in quads.values()))
+            for graph in self._referrers(store, name, merged) if merged else ():
+                entity_id = graph.value.rpartition("/")[2]
+                if entity_id.startswith("Q"):
+                    quads.setdefault(graph, (entity_id, store.graph(graph)))
+            for graph, (entity_id, said) in quads.items():
+                found[_view_of(graph)] = (view(instance, entity_id, said, redirects), _made_from(graph))
+        return found
+
+    def _referrers(self, store: Store, name: str, items: Iterable[str]) -> list[NamedNode]:
+        prefix = Literal(f"{_SOURCES}{name}/")
+        return [graph for (graph,) in _rows(store, bind(REFERRERS, named=[*map(NamedNode, items)], prefix=prefix))]
+
+    def cycles(self, store: Store) -> list[str]:
+        """Return, in words, the circles in the hierarchies that were changed: what is broader than itself."""
+        told = []
+        for name in sorted(self.changed):
+            above: dict[str, set[str]] = defaultdict(set)
+            for below, higher in _rows(store, bind(BROADER, prefix=Literal(f"{_VIEWS}{name}/"))):
+                above[below.value].add(higher.value)
+            for circle in circles(above):
+                told.append("broader goes in a circle: " + " -> ".join([*circle, circle[0]]))
+        return told
+
+
+def _redirects(store: Store, name: str) -> dict[str, str]:
+    found = _rows(store, bind(REDIRECTS, prefix=Literal(f"{_SOURCES}{name}/")))
+    return {old.value: new.value for old, new in found}
+
+
+def _rows(store: Store, query: str) -> Iterator[tuple[NamedNode, ...]]:
+    """The rows of a SELECT that consist of IRIs."""
+    for row in select(store.query, query).rows:
+        nodes = tuple(term for term in row if isinstance(term, NamedNode))
+        if len(nodes) == len(row):
+            yield nodes
+
+
+def _made_from(graph: NamedNode) -> RecordOrigin:
+    return RecordOrigin("", (), (graph,), VIEW)
+
+
+def _view_of(graph: NamedNode) -> NamedNode:
+    return NamedNode(_VIEWS + graph.value.removeprefix(_SOURCES))
+
+
+def _merged(redirects: dict[str, str], entities: Iterable[tuple[str, Sequence[Quad]]]) -> set[str]:
+    """Bring `redirects` up to date and return the items that were, or are now, merged into another, if by way of it."""
+    changed = set()
+    for entity, quads in entities:
+        target = quads[0].object if quads and quads[0].predicate == OWL.sameAs else None
+        if isinstance(target, NamedNode) and redirects.get(entity) != target.value:
+            redirects[entity] = target.value
+            changed.add(entity)
+        elif target is None and redirects.pop(entity, None) is not None:
+            changed.add(entity)
+    while changed and (behind := {old for old, new in redirects.items() if new in changed} - changed):
+        changed |= behind
+    return changed

@@ -1,0 +1,334 @@
+"""Wikibase RDF cut into entities: what `entities` would write of each, and what only Wikibase itself can tell.
+
+A file is taken as a whole, in whatever order its triples are. A larger one is taken as the stream that a dump is, where
+each entity follows its document (``schema:about``). Of entities that are only named with their label nothing is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
+
+from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.vocabulary import ONTOLEX, OWL, RDF, SCHEMA, WIKIBASE
+from loaders.wikibase.entity_rdf import Entity, kind_of, restriction, some_value, types_of
+from loaders.wikibase.instances import Instance
+from loaders.wikibase.json_stream import BROKEN, opened
+from loaders.wikibase.languages import is_tag, tagged
+from loaders.wikibase.values import address
+
+FORMATS: Final = {".ttl": RdfFormat.TURTLE, ".nt": RdfFormat.N_TRIPLES, ".nq": RdfFormat.N_QUADS}
+WHOLE: Final = 300_000
+"""Triples of a file that is taken as a whole; of a larger one the order matters."""
+
+_LARGEST: Final = 2_000_000
+_ENTITY: Final = re.compile(r"(https?://.*/)entity/((?:[QPME]|L)[1-9][0-9]*(?:-[FS][1-9][0-9]*)?)")
+_PREDICATE: Final = re.compile(r"prop/(?:(?:statement|qualifier|reference)/(?:value(?:-normalized)?/)?|direct(?:-normalized)?/|novalue/)?(P[1-9][0-9]*)")  # fmt: skip # noqa: E501
+_PART_OF: Final = frozenset({ONTOLEX.lexicalForm, ONTOLEX.sense})
+
+_VALUES: Final = {
+    WIKIBASE.timeValue: WIKIBASE.TimeValue,
+    WIKIBASE.quantityAmount: WIKIBASE.QuantityValue,
+    WIKIBASE.geoLatitude: WIKIBASE.GlobecoordinateValue,
+}
+_NO_IRI: Final = "<{}> is no IRI; what is said with it is left out"
+_RANKED: Final = frozenset({WIKIBASE.BestRank})
+
+Term = NamedNode | Literal | BlankNode
+
+
+Statement = tuple[NamedNode | BlankNode, NamedNode, Term]
+
+
+@dataclass(slots=True)
+class Block:
+    """The triples of one document, or of a whole file; `about` are the entities that it has documents of."""
+
+    triples: Sequence[Statement]
+    about: Sequence[NamedNode] = ()
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """Yield what an RDF file says, at once or document by document.
+
+    Raises SourceError where the file breaks; of a large one after the documents before.
+    """
+    stream = _triples(path)
+    start = list(islice(stream, WHOLE + 1))
+    if len(start) > WHOLE:
+        yield from _documents(path, chain(start, stream))
+        return
+    documents = {triple[0] for triple in start if _is_document(triple)}
+    about = [value for subject, predicate, value in start if predicate == SCHEMA.about and subject in documents]
+    yield Block(start, [value for value in about if isinstance(value, NamedNode)])
+
+
+def _triples(path: Path) -> Iterator[Statement]:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    form = next((FORMATS[each] for each in reversed(suffixes) if each in FORMATS), None)
+    if form is None:
+        raise SourceError(f"{path}: RDF is read from files that end in {', '.join(FORMATS)}, or these with .gz or .bz2")
+    try:
+        with opened(path) as stream:
+            for quad in parse(stream, form, lenient=True):
+                if isinstance(quad.subject, Triple) or isinstance(quad.object, Triple):
+                    raise SourceError(f"{path}: it has triple terms, which Wikibase RDF has not")
+                yield quad.subject, quad.predicate, quad.object
+    except SyntaxError as error:
+        raise SourceError(f"{path}: not {form.name} ({error})") from error
+    except BROKEN as error:
+        raise SourceError(f"{path}: the file is damaged or cut off ({error})") from error
+    except ValueError as error:
+        raise SourceError(f"{path}: not {form.name} ({error})") from error
+    except MemoryError as error:  # the parser's own, of what it holds of one term
+        raise SourceError(f"{path}: a term is too long ({error})") from error
+
+
+def _is_document(triple: Statement) -> bool:
+    return triple[1] == RDF.type and triple[2] == SCHEMA.Dataset and triple[0] != WIKIBASE.Dump
+
+
+def _documents(path: Path, triples: Iterable[Statement]) -> Iterator[Block]:
+    """Cut a stream where a document begins; what comes before the first is of the dump itself."""
+    current: list[Statement] = []
+    about: list[NamedNode] = []
+    for triple in triples:
+        if _is_document(triple):
+            if about:
+                yield Block(current, about)
+            current, about = [], []
+        elif triple[1] == SCHEMA.about and current and triple[0] == current[0][0] and isinstance(triple[2], NamedNode):
+            about.append(triple[2])
+        current.append(triple)
+        if len(current) > _LARGEST:
+            raise SourceError(f"{path}: {_LARGEST:,} triples without a document (schema:Dataset) that they are of")
+    if about:
+        yield Block(current, about)
+
+
+def entities_of(
+    block: Block, instance_at: Callable[[str], Instance]
+) -> Iterator[tuple[Instance | None, Entity | RecordError]]:
+    """Yield the entities of a block with their Wikibase, or why one is none.
+
+    `instance_at` gives the Wikibase with a base address, or raises InvalidInputError where there can be none.
+    """
+    found = base_of(block)
+    if found is None:
+        return
+    try:
+        instance = instance_at(found)
+    except InvalidInputError as error:
+        yield None, RecordError(str(error))
+        return
+    for entity in _Cutting(block, instance).cut():
+        yield instance, entity
+
+
+def base_of(block: Block) -> str | None:
+    """Return the base address of what the block is about, or else of the first entity that it says anything of."""
+    for term in (*block.about, *(subject for subject, *_ in block.triples)):
+        if isinstance(term, NamedNode) and (match := _ENTITY.fullmatch(term.value)):
+            return match[1]
+    return None
+
+
+class _Cutting:
+    def __init__(self, block: Block, instance: Instance) -> None:
+        self.block = block
+        self.instance = instance
+        self.home: dict[object, str] = {}
+        """The entity that a subject belongs to."""
+        self.stubs: Counter[str] = Counter()
+        self.blank: dict[BlankNode, NamedNode] = {}
+        self.entities: dict[str, Entity] = {}
+
+    def cut(self) -> Iterator[Entity | RecordError]:
+        own = self._own()
+        if not own:
+            yield RecordError("its RDF holds no entity with a document, a type or statements")
+            return
+        self._homes(own)
+        self._name_blank_nodes()
+        shared: dict[NamedNode, list[Quad]] = defaultdict(list)
+        references: dict[str, set[NamedNode]] = defaultdict(set)
+        warnings: Counter[str] = Counter()
+        for subject, predicate, value in self.block.triples:
+            term, warning = self._term(value)
+            if warning:
+                warnings[warning] += 1
+            if (says := _sound(predicate)) is None:
+                warnings[_NO_IRI.format(predicate.value[:80])] += 1
+            if term is None or says is None:
+                continue
+            node = self.blank.get(subject) if isinstance(subject, BlankNode) else _sound(subject)
+            if node is None:
+                self.stubs[str(subject)] += 1
+                continue
+            if (graph := self._shared(node, predicate)) is not None:
+                shared[graph].append(Quad(node, says, term, graph))
+                continue
+            owner = self.home.get(subject)
+            if owner is None:
+                self.stubs[node.value] += 1
+                continue
+            entity = self.entities[owner]
+            entity.say(node, says, term)
+            if isinstance(term, NamedNode) and (named := self._shared(term, predicate)) is not None:
+                references[owner].add(named)
+        self._type(shared)
+        self._share(shared, references)
+        for entity in self.entities.values():
+            entity.warnings.update(warnings)
+            yield entity
+
+    def _own(self) -> set[str]:
+        """The ids of the entities that the block is about, not only names."""
+        own = {named for about in self.block.about if (named := self._id(about)) is not None}
+        if not self.block.about:
+            claims = self.instance.base + "prop/P"
+            for subject, predicate, value in self.block.triples:
+                if (
+                    predicate.value.startswith(claims)
+                    or (predicate == RDF.type and isinstance(value, NamedNode) and value.value.startswith(WIKIBASE.iri))
+                ) and (named := self._id(subject)) is not None:
+                    own.add(named)
+        for subject, predicate, value in self.block.triples:
+            if predicate == OWL.sameAs and self._id(value) is not None and (merged := self._id(subject)) is not None:
+                own.add(merged)
+            if predicate in _PART_OF and self._id(subject) in own and (part := self._id(value)) is not None:
+                own.add(part)
+        return own
+
+    def _homes(self, own: set[str]) -> None:
+        instance = self.instance
+        for entity_id in sorted(own, key=lambda each: (len(each), each)):
+            self.entities[entity_id] = Entity(entity_id, instance.graph(entity_id))
+            self.home[instance.entity(entity_id)] = entity_id
+            if kind_of(entity_id) == "P":
+                for prefix in ("wdt", "wdtn", "p", "ps", "psv", "psn", "pq", "pqv", "pqn", "pr", "prv", "prn", "wdno"):
+                    self.home[instance.predicate(prefix, entity_id)] = entity_id
+        claims = instance.base + "prop/P"
+        for subject, predicate, value in self.block.triples:
+            if predicate == SCHEMA.about and (named := self._id(value)) in self.entities:
+                self.home[subject] = str(named)
+            elif predicate.value.startswith(claims) and (named := self._id(subject)) in self.entities:
+                self.home.setdefault(value, str(named))  # an entity stays its own, whatever calls it a statement
+        for subject, predicate, value in self.block.triples:
+            if predicate == OWL.complementOf and subject in self.home:
+                self.home[value] = self.home[subject]
+
+    def _name_blank_nodes(self) -> None:
+        """Name blank nodes by where they stand, as `entities` does; of a statement's value before the direct one."""
+        direct: list[tuple[BlankNode, NamedNode, str]] = []
+        for subject, predicate, value in self.block.triples:
+            if not isinstance(value, BlankNode) or not isinstance(subject, NamedNode):
+                continue
+            match = _PREDICATE.search(predicate.value)
+            if predicate == OWL.complementOf:
+                if match := _PREDICATE.search(subject.value):
+                    self.blank[value] = restriction(self.instance, match[1])
+            elif match is None:
+                self.blank.setdefault(value, some_value(subject, predicate.value))
+            elif "/direct" in predicate.value:
+                direct.append((value, subject, match[1]))
+            else:
+                self.blank[value] = some_value(subject, match[1])
+        for value, subject, property_id in direct:
+            self.blank.setdefault(value, some_value(subject, property_id))
+
+    def _id(self, term: object) -> str | None:
+        return self.instance.id_of(term.value) if isinstance(term, NamedNode) else None
+
+    def _shared(self, node: NamedNode, predicate: NamedNode) -> NamedNode | None:
+        """The graph of a value, reference or site, None for what is an entity's own."""
+        instance = self.instance
+        for kind in ("value", "reference"):
+            start = f"{instance.base}{kind}/"
+            if node.value.startswith(start) and len(node.value) > len(start):
+                return instance.shared(kind, node.value[len(start) :])
+        if predicate in (WIKIBASE.wikiGroup, SCHEMA.isPartOf):
+            return instance.shared("site", node.value) if node not in self.home else None
+        return None
+
+    def _type(self, shared: dict[NamedNode, list[Quad]]) -> None:
+        """Say what kind of thing each node is, which the query service leaves out of what it keeps."""
+        for graph, quads in shared.items():
+            said = {quad.predicate for quad in quads}
+            if WIKIBASE.wikiGroup in said or any(quad.predicate == RDF.type and not self._none(quad) for quad in quads):
+                continue
+            kind = next((kind for predicate, kind in _VALUES.items() if predicate in said), WIKIBASE.Reference)
+            quads.append(Quad(quads[0].subject, RDF.type, kind, graph))
+        for entity in self.entities.values():
+            kinds = (quad for quad in entity.quads if quad.predicate == RDF.type and not self._none(quad))
+            typed = {quad.subject for quad in kinds if quad.object not in _RANKED}
+            claims = self.instance.base + "prop/P"
+            merged = any(quad.predicate == OWL.sameAs for quad in entity.quads)
+            if (own := self.instance.entity(entity.id)) not in typed and not merged:
+                for kind in types_of(entity.id):
+                    entity.say(own, RDF.type, kind)
+            claimed = [q.object for q in entity.quads if q.predicate.value.startswith(claims)]
+            for node in claimed:
+                if isinstance(node, NamedNode) and node not in typed:
+                    entity.say(node, RDF.type, WIKIBASE.Statement)
+
+    def _none(self, quad: Quad) -> bool:
+        """Whether it says that a property has no value, which Wikibase does with a type."""
+        none = self.instance.base + "prop/novalue/"
+        return isinstance(quad.object, NamedNode) and quad.object.value.startswith(none)
+
+    def _share(self, shared: dict[NamedNode, list[Quad]], references: dict[str, set[NamedNode]]) -> None:
+        """Give each entity the shared graphs that it refers to, directly or through its references."""
+        for owner, wanted in references.items():
+            queue = sorted(wanted, key=lambda graph: graph.value)
+            taken = self.entities[owner].shared
+            while queue:
+                graph = queue.pop()
+                if graph in taken or graph not in shared:
+                    continue
+                taken[graph] = shared[graph]
+                for quad in shared[graph]:
+                    if (
+                        isinstance(quad.object, NamedNode)
+                        and (deeper := self._shared(quad.object, quad.predicate)) is not None
+                    ):
+                        queue.append(deeper)
+
+    def _term(self, value: Term) -> tuple[NamedNode | Literal | None, str | None]:
+        """The term to write, None where no RDF can have it, and what is wrong with the one that stands there."""
+        if isinstance(value, BlankNode):
+            return self.blank.get(value) or some_value(self.instance.entity("Q1"), value.value), None
+        if isinstance(value, NamedNode):
+            sound = _sound(value)
+            if sound is None:
+                return None, _NO_IRI.format(value.value[:80])
+            return sound, None if sound == value else f"<{value.value[:80]}> is no IRI; it is written <{sound.value}>"
+        if _sound(value.datatype) != value.datatype:
+            return Literal(value.value), f"<{value.datatype.value[:80]}> is no IRI of a datatype; its value is a text"
+        if (code := value.language) is not None and not is_tag(code):
+            literal, warning = tagged(value.value, code)
+            return literal, warning or f"{code!r} is no language tag; its texts are marked {literal.language!r}"
+        return value, None
+
+
+@lru_cache(65_536)
+def _sound(node: NamedNode) -> NamedNode | None:
+    """The IRI, with what none may hold percent-encoded, None where it is none at all: the parser takes any."""
+    try:
+        return NamedNode(address(node.value))
+    except RecordError:
+        return None
+
+
+def entity_text(entity: Entity) -> Sequence[str]:
+    """Return the triples of an entity and of what it shares, sorted: what its hash is made of."""
+    quads = [*entity.quads, *(quad for graph in entity.shared.values() for quad in graph)]
+    return sorted({f"{quad.subject} {quad.predicate} {quad.object} ." for quad in quads})

@@ -1,0 +1,273 @@
+"""What a citation is for, by the sentence around it.
+
+The words are those of the citing section, and so is the direction: "subject to section 5" makes the citing section
+subject to section 5, which constrains it. Where the words turn the direction round ("is superseded by section 5"), or
+deny it ("is not subject to section 5"), all that holds is that the one refers to the other.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from loaders.readers.sentences import sentences
+from loaders.zoning.extraction.citations import Citation
+
+UNKNOWN: Final = "unknown"
+CITES: Final = "cites"
+"""The property of what no words say more of."""
+
+_PROVIDED: Final = (
+    r"(?:provided|prohibited|set forth|specified|stated|described|established|prescribed|noted"
+    r"|listed|outlined|permitted|authorized"
+    r"|allowed|required|defined|otherwise)"
+)
+_BEFORE: Final[Sequence[tuple[str, str, str]]] = (
+    (
+        "references",
+        CITES,
+        r"\b(?:superseded|repealed|replaced|supplemented|incorporated|governed|controlled) by\b"
+        r"|\b(?:not|nor) (?:be )?(?:subject to|required by|limited by|pursuant to|authorized by)",
+    ),
+    (
+        "excepts",
+        "exceptAsProvidedIn",
+        rf"\b(?:except|unless|other than)(?:,)? (?:as |where |when |to the extent )?(?:may be |is "
+        rf"|are )?"
+        rf"(?:otherwise )?(?:specifically |expressly )?(?:{_PROVIDED} )*(?:for )?(?:in"
+        rf"|by|under|pursuant to|herein,? in)\b"
+        r"|\bexempt(?:ed|ions?)? (?:from|under|by|in|pursuant to)\b|\bexceptions? (?:to|in|under"
+        r"|provided in|set forth in)\b"
+        r"|\bwith the exception of\b",
+    ),
+    ("excepts", "notwithstanding", r"\bnotwithstanding\b|\bregardless of\b|\bin spite of\b"),
+    (
+        "supersedes",
+        "supersedes",
+        r"\b(?:supersedes?|superseding|repeals?|repealing|replaces?|replacing|prevails? over"
+        r"|takes? precedence over|controls? over|in lieu of|instead of)\b",
+    ),
+    (
+        "incorporates",
+        "incorporates",
+        r"\b(?:incorporat(?:es?|ing)|adopt(?:s|ing)? by reference)\b"
+        r"|\b(?:hereby )?adopt(?:s|ing)\b(?= (?:the )?(?:provisions|standards|requirements) of)",
+    ),
+    (
+        "supplements",
+        "supplements",
+        r"\b(?:in addition to|supplements?|supplementing|supplement(?:al|ary) to|as well as"
+        r"|along with|in conjunction with|together with)\b",
+    ),
+    (
+        "defines",
+        "usesDefinitionIn",
+        r"\b(?:as |are |is |term(?:s)? )?defined (?:in|by|under|at|pursuant to)\b"
+        r"|\b(?:same )?meanings? (?:as |set forth |given |provided |specified |ascribed |assigned "
+        r"|in )*(?:in|by|under|to)\b"
+        r"|\bdefinitions? (?:of [^,;.]{1,60} )?(?:in|of|under|contained in|set forth in|provided in|at)\b",
+    ),
+    (
+        "delegates",
+        "defersTo",
+        r"\b(?:determined|designated|delegated|assigned|appointed|calculated|computed|decided"
+        r"|reviewed|approved|adjudicated|administered|processed|interpreted)(?: and \w+)? (?:by|in|under|pursuant to"
+        r"|in accordance with|according to|as provided (?:in|by))\b",
+    ),
+    (
+        "constrains",
+        "subjectTo",
+        r"\b(?:subject to|limited by|restricted by|limitations? (?:of|in|under|contained in"
+        r"|set forth in)"
+        r"|restrictions? (?:of|in|under|contained in|set forth in)|prohibited (?:by|under|in)"
+        r"|constrained by|within the limits of|contrary to)\b",
+    ),
+    (
+        "requires",
+        "mustComplyWith",
+        r"\b(?:compl(?:y|ies|ying|iance) (?:\w+ )?with|complied with|in accordance with"
+        r"|accordance with"
+        r"|in conformance (?:with|to)|conform(?:s|ing)? (?:to|with)|as required (?:by|in|under"
+        r"|pursuant to)|required (?:by|in|under|pursuant to)"
+        r"|requirements? (?:of|in|under|set forth in|contained in)|meets? (?:\w+ ){0,6}(?:of|in)"
+        r"|consistent with|must (?:follow|satisfy)"
+        r"|conditions of|satisf(?:y|ies)(?: \w+){0,5} of|standards (?:of|in|set forth in)|in compliance with)\b",
+    ),
+    (
+        "authorizes",
+        "authorizedBy",
+        r"\b(?:pursuant to|under the (?:authority|provisions) of|by (?:authority|virtue) of"
+        r"|authorized (?:by|under|in|pursuant to)"
+        r"|authority (?:of|under|in|contained in|granted (?:by|in|under))|permitted (?:by|under|in"
+        r"|pursuant to)|allowed (?:by|under|in|pursuant to)"
+        r"|granted (?:by|under|in|pursuant to)|issued (?:under|by|pursuant to)|created (?:by|under"
+        r"|pursuant to)|approved under|licensed under"
+        r"|promulgated (?:under|pursuant to))\b",
+    ),
+    (
+        "references",
+        "references",
+        r"\b(?:see(?: also)?|refer(?:s|red|ring)? to|reference(?:s|d)?(?: to| in)?"
+        r"|as (?:further )?(?:described|set forth|provided"
+        r"|specified|stated|prescribed|established|outlined|listed|shown|noted|identified|found"
+        r"|contained|indicated)|(?:described|set forth|provided|specified|stated"
+        r"|prescribed|established|outlined|listed|identified|found|contained|imposed|made|filed"
+        r"|submitted|given) (?:in|by|under|at|for in|pursuant to)"
+        r"|provisions? (?:of|in|under)|purposes of|under|accordance|procedures? (?:of|in|under)"
+        r"|cf\.|e\.g\.)(?! \()(?:\b|(?<=\.))",
+    ),
+)
+"""Type, property and words before a citation; of words that end at one place, the first type holds."""
+_AFTER: Final[Sequence[tuple[str, str, str]]] = (
+    ("references", CITES, r"\b(?:shall |does |do )not apply\b"),
+    (
+        "incorporates",
+        "incorporates",
+        r"\b(?:is|are|shall be) (?:hereby )?(?:adopted and )?(?:incorporated|adopted)(?: herein"
+        r"| into [^.;]{1,40})?(?: by)? ?(?:this )?reference\b"
+        r"|\b(?:is|are) (?:hereby )?incorporated\b",
+    ),
+    ("supersedes", "supersedes", r"\b(?:is|are) (?:hereby )?(?:superseded|repealed|replaced)\b"),
+    ("excepts", "notwithstanding", r"^[ ,]*(?:to the contrary )?notwithstanding\b"),
+    (
+        "requires",
+        "mustComplyWith",
+        r"\b(?:are|is|must be|shall be) (?:met|complied with|satisfied|followed)\b"
+        r"|\bshall (?:apply|govern|control)\b|\bapplies\b|\bapply\b",
+    ),
+)
+_PARTS: Final = (
+    r"(?: (?:the |any |all )?(?:other |applicable )?(?:provisions?|requirements?|limitations?|conditions?"
+    r"|restrictions?"
+    r"|standards|terms|regulations|procedures?) (?:of|in|under|set forth in|contained in))?"
+)
+"""What may stand between such words and what is cited: notwithstanding `the provisions of`."""
+_CUES: Final = [re.compile(f"(?:{pattern}){_PARTS}", re.IGNORECASE) for _, _, pattern in _BEFORE]
+_TRAILING: Final = [re.compile(pattern, re.IGNORECASE) for _, _, pattern in _AFTER]
+_REACH: Final = 160
+"""Code points before a citation in which the words that say what it is for stand."""
+_BEHIND: Final = 90
+_LONGEST: Final = 3_000
+"""Code points of a sentence at most: tables and lists without full stops are none."""
+_NEAR: Final = 40
+_BROKEN: Final = re.compile(
+    r"(?:U\.S\.C|C\.F\.R|D\.C|Stat|Pub|L|No|Nos|Sec|Secs|sec|secs|Ann|Art|Ch|Reg|Res|v|cf|e\.g|i\.e|et|sq|ft|§)\.\s*$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """How a section relates to what it cites, read from the citing one to the cited one."""
+
+    citation: Citation
+    type: str
+    """defines, constrains, requires, excepts, supersedes, authorizes, delegates, supplements, incorporates, references,
+    unknown: what the source's own vocabulary calls it, in which some are what the cited section does to the citing."""
+    property: str
+    """usesDefinitionIn, subjectTo, mustComplyWith, exceptAsProvidedIn, notwithstanding, supersedes, authorizedBy,
+    defersTo, supplements, incorporates, references, or `CITES`: what holds of the citing section and the cited one."""
+    start: int
+    """The sentence around the citation is [start, end) of the text; of a very long one, the words near."""
+    end: int
+    cue: str
+    """The words that say so, verbatim; empty for unknown."""
+    confidence: float
+    text: str = field(repr=False)
+    """What the citation stands in."""
+    method: str = "sentence"
+
+    @builtins.property
+    def context(self) -> str:
+        """The sentence, verbatim."""
+        return self.text[self.start : self.end]
+
+
+def relationships(text: str, citations: Sequence[Citation]) -> Sequence[Relationship]:
+    """Return what each of `citations` in `text` is for, in their order."""
+    found = []
+    line, spans = (0, 0), [(0, 0)]
+    for citation in citations:
+        if not line[0] <= citation.start < line[1]:
+            start = text.rfind("\n", line[1], citation.start) + 1 or line[1]
+            end = text.find("\n", citation.end)
+            line = (start, len(text) if end < 0 else end + 1)
+            spans = _whole(text, line)
+        place = max(0, bisect_right(spans, (citation.start, len(text))) - 1)
+        last = max(place, bisect_right(spans, (citation.end - 1, len(text))) - 1)
+        found.append(_relationship(text, citation, spans[place][0], spans[last][1]))
+    return found
+
+
+def _whole(text: str, line: tuple[int, int]) -> list[tuple[int, int]]:
+    """The sentences of a line; what ends in an abbreviation of law, or goes on in lower case, is not the end of one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sentences(text, *line):
+        goes_on = (
+            text[start : start + 1].islower() or text[start : start + 1] in "§[" or text[start : start + 1].isdigit()
+        )
+        if merged and (goes_on or _BROKEN.search(text, max(merged[-1][0], start - 12), start)):
+            merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((start, end))
+    return merged or [line]
+
+
+def _relationship(text: str, citation: Citation, start: int, end: int) -> Relationship:
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    end = max(end, citation.end)
+    if end - start > _LONGEST:
+        start = max(start, _word(text, citation.start - _LONGEST // 2, citation.start))
+        end = min(end, max(citation.end, text.rfind(" ", citation.end, citation.end + _LONGEST // 2)))
+    first = text.find(citation.raw, max(start, citation.end - len(citation.raw)), citation.start + len(citation.raw))
+    first = citation.start if first < 0 else min(first, citation.start)
+    type_, property_, cue, confidence = (
+        _before(text, start, first) or _after(text, citation, end) or (UNKNOWN, CITES, "", 0.5)
+    )
+    return Relationship(citation, type_, property_, start, end, cue, confidence, text)
+
+
+def _word(text: str, at: int, before: int) -> int:
+    """Where the first word after `at` starts."""
+    place = text.find(" ", max(0, at), before)
+    return before if place < 0 else place + 1
+
+
+def _before(text: str, start: int, first: int) -> tuple[str, str, str, float] | None:
+    """The words nearest before a citation; of those that end together, the longest."""
+    return _cue(text[max(start, first - _REACH) : first])
+
+
+@lru_cache(maxsize=256)
+def _cue(text: str) -> tuple[str, str, str, float] | None:
+    """What the words at the end of `text`, a citation's, say: those of the members of a list are the same."""
+    window, first = 0, len(text)
+    best: tuple[int, int, int] | None = None
+    found: re.Match[str] | None = None
+    for place, pattern in enumerate(_CUES):
+        for match in pattern.finditer(text, window, first):
+            rank = (match.end(), match.start() - match.end(), place)
+            nearer = best is None or rank[0] > best[0] + 2
+            longer = best is not None and abs(rank[0] - best[0]) <= 2 and rank[1] < best[1]
+            if nearer or longer:
+                best, found = rank, match
+    if best is None or found is None:
+        return None
+    gap = text[found.end() : first]
+    if ";" in gap or "\n" in gap:
+        return None
+    type_, property_, _ = _BEFORE[best[2]]
+    return type_, property_, found[0], 0.9 if len(gap) <= _NEAR else 0.7
+
+
+def _after(text: str, citation: Citation, end: int) -> tuple[str, str, str, float] | None:
+    until = min(end, citation.end + _BEHIND)
+    for (type_, property_, _), pattern in zip(_AFTER, _TRAILING, strict=True):
+        if match := pattern.search(text[citation.end : until]):
+            return type_, property_, match[0].strip(" ,"), 0.7
+    return None

@@ -1,0 +1,227 @@
+"""Which section of a code a citation is of."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from loaders.zoning.extraction.citations import THIS, Citation, citations
+from loaders.zoning.extraction.number_lists import shape
+from loaders.zoning.extraction.section_protocol import Section, Subsection
+
+_SECTION: Final = "section"
+_TRAILING: Final = re.compile(r"[.\-–]+$")
+_NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*(?::(?=\d)\w+(?:[.-]\w+)*)?")
+_PIECES: Final = 8
+
+
+class Index:
+    """The sections of a municipality's code, by what citations call them, in whatever order they come."""
+
+    def __init__(self, sections: Iterable[Section] = (), *, codes: Iterable[str] = ()) -> None:
+        """Index `sections`; `codes` are the names that the code itself is cited by, as of the law of a state.
+
+        So citations of ``D.C. Official Code § 8-101`` are of the code for which that is one of the `codes`.
+        """
+        self.own = frozenset(codes)
+        self.sections: dict[str, Section] = {}
+        self.parents: dict[str, str | None] = {}
+        self.kinds: dict[str, str] = {}
+        self._parts: dict[str | None, tuple[str, ...]] = {}
+        self._numbered: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._order: list[str] = []
+        self._places: dict[str, int] = {}
+        """Where in the order a section is. Both are worked out when they are first asked for."""
+        parts: dict[str | None, list[str]] = defaultdict(list)
+        numbered: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for section in sections:
+            self._describe(section)
+            parts[section.parent].append(section.key)
+            for name in _names(section):
+                numbered[name].append(section.key)
+        self._parts = {key: tuple(several) for key, several in parts.items()}
+        self._numbered = {name: tuple(several) for name, several in numbered.items()}
+
+    def _describe(self, section: Section) -> None:
+        self.sections[section.key] = section
+        self.parents[section.key], self.kinds[section.key] = section.parent, section.kind
+
+    def copy(self) -> Index:
+        """Return an index of the same that can be changed apart from this one."""
+        other = Index(codes=self.own)
+        other.sections, other.parents, other.kinds = dict(self.sections), dict(self.parents), dict(self.kinds)
+        other._parts, other._numbered = dict(self._parts), dict(self._numbered)
+        return other
+
+    def put(self, section: Section) -> None:
+        """Take a section in, in the place of the one with its key."""
+        self.drop(section.key)
+        self._describe(section)
+        self._parts[section.parent] = (*self._parts.get(section.parent, ()), section.key)
+        for name in _names(section):
+            self._numbered[name] = (*self._numbered.get(name, ()), section.key)
+
+    def drop(self, key: str) -> None:
+        """Forget the section with this key, if there is one."""
+        self._places.clear()
+        section = self.sections.pop(key, None)
+        if section is None:
+            return
+        del self.parents[key], self.kinds[key]
+        self._parts[section.parent] = tuple(each for each in self._parts[section.parent] if each != key)
+        for name in _names(section):
+            self._numbered[name] = tuple(each for each in self._numbered[name] if each != key)
+
+    def below(self, key: str) -> Iterator[str]:
+        """Yield the key and those of all that is part of it, whether there is such a section or not."""
+        found, stack = {key}, [key]
+        while stack:
+            each = stack.pop()
+            yield each
+            stack += (new := [part for part in self._parts.get(each, ()) if part not in found])
+            found.update(new)
+
+    def between(self, first: str, last: str) -> Sequence[str]:
+        """Return the keys of the sections from one to another as they stand in the code; none where that is before.
+
+        The parts of each come by their order, then by key.
+        """
+        if not self._places:
+            stack = self._in_order(key for key, parent in self.parents.items() if parent not in self.parents)
+            self._order = []
+            while stack:
+                self._order.append(stack.pop())
+                stack += self._in_order(self._parts.get(self._order[-1], ()))
+            self._places = {key: place for place, key in enumerate(self._order)}
+        # Sections that are above themselves stand nowhere.
+        return self._order[self._places.get(first, 0) : self._places.get(last, -1) + 1]
+
+    def _in_order(self, keys: Iterable[str]) -> list[str]:
+        return sorted(keys, key=lambda key: (self.sections[key].order, key), reverse=True)
+
+    def above(self, key: str | None) -> Sequence[str]:
+        """Return the keys of a section and of all that it is part of, from the inside."""
+        found: list[str] = []
+        while key is not None and key in self.parents and key not in found:
+            found.append(key)
+            key = self.parents[key]
+        return found
+
+    def within(self, kind: str, number: str, scopes: Sequence[str]) -> str | None:
+        """Return the one section of a kind and number that is part of the innermost of `scopes` that has any.
+
+        None where that has several, or none has one. Without scopes, it is the one of the whole code.
+        """
+        found = self._numbered.get((kind, number))
+        if not found:
+            return None
+        placed = bool(shape(number))
+        if len(found) == 1 and (placed or not scopes or scopes[-1] in self.above(found[0])):
+            return found[0]
+        for scope in scopes:
+            inside = [key for key in found if scope in self.above(key)]
+            if inside:
+                return inside[0] if len(inside) == 1 else None
+        return None
+
+
+def resolve(citation: Citation, index: Index, here: str | None = None) -> str | None:
+    """Return the key of the section that a citation in the section `here` is of; None where `index` has none."""
+    if citation.of is not None:
+        return None
+    if citation.law is not None:
+        name, _, number = citation.law.citation.partition(" § ")
+        return index.within(_SECTION, _folded(number), ()) if name in index.own else None
+    above = index.above(here)
+    scopes: Sequence[str] = above
+    found: str | None = None
+    for kind, number in citation.levels:
+        if number == THIS:
+            found = next((key for key in above if index.kinds[key] == kind), None)
+        elif kind == _SECTION:
+            # Sections count through the whole code, so that their number alone says which it is.
+            found = index.within(kind, _folded(number), scopes) or index.within(kind, _folded(number), ())
+        elif kind == "title":
+            found = index.within(kind, _folded(number), ())
+        else:
+            found = index.within(kind, _folded(number), scopes)
+        if found is None and kind != _SECTION and citation.levels[-1][0] != _SECTION:
+            return None
+        scopes = [found] if found is not None else scopes
+    return found
+
+
+def cited(words: str, index: Index, here: str | None = None, state: str | None = None) -> str | None:
+    """Return the key of the section that some words in the section `here` cite first; None where `index` has none."""
+    return next((key for each in citations(words, state) if (key := resolve(each, index, here)) is not None), None)
+
+
+def members(citation: Citation, index: Index, here: str | None = None) -> Sequence[str]:
+    """Return the keys of the sections that a citation is of: for the first end of a range, all up to its last."""
+    first = resolve(citation, index, here)
+    if first is None:
+        return ()
+    if citation.through is None or citation.through.startswith("("):
+        return (first,)
+    kind, _ = citation.levels[-1] if citation.levels else (_SECTION, "")
+    last = index.within(kind, _folded(citation.through), index.above(here)) or index.within(
+        kind, _folded(citation.through), ()
+    )
+    between = index.between(first, last) if last is not None else ()
+    return tuple(each for each in between if index.kinds[each] == kind) or (first,)
+
+
+def subsection(citation: Citation, section: Section, at: int | None = None) -> Subsection | None:
+    """Return the subsection of `section`, which `citation` is of, that its labels name.
+
+    `at` is where the citation stands, if in that section itself: what ``paragraph (1)`` names is in the same one.
+    """
+    if not citation.labels:
+        return None
+    wanted = tuple(citation.labels)
+    known = {tuple(each.path): each for each in section.subsections}
+    if wanted in known:
+        return known[wanted]
+    if at is None:
+        return None
+    around = [each for each in section.subsections if each.start <= at < each.end]
+    for outer in sorted(around, key=lambda each: each.start - each.end, reverse=True):
+        for depth in range(len(outer.path), 0, -1):
+            if found := known.get((*outer.path[:depth], *wanted)):
+                return found
+    return None
+
+
+def _names(section: Section) -> Sequence[tuple[str, str]]:
+    """The kind of a section with each number that it is cited by, as far as its number says where it stands."""
+    number = _folded(section.number)
+    last = re.split(r"[.\-]", number)[-1]
+    bare = section.kind != _SECTION and last != number
+    return [(section.kind, each) for each in ((number, last) if bare else (number,)) if number]
+
+
+def numbers_of(section: Section) -> frozenset[str]:
+    """Return the numbers that words have in them which cite a section: some of those of `numbers_in`."""
+    return frozenset(number for _, number in _names(section))
+
+
+def numbers_in(words: str) -> frozenset[str]:
+    """Return all that can be the number of a section in the words of a citation."""
+    found: set[str] = set()
+    title = ""
+    for match in _NUMBERS.finditer(_folded(words)):
+        before, colon, _ = match[0].rpartition(":")
+        title = before + colon or title
+        # A colon may be part of a number, or of the words before it; of a list what is before it may be said once.
+        for whole in {match[0], *match[0].split(":"), title + match[0]}:
+            # A hyphen may be part of a number, or stand between two: 10-101-10-110.
+            pieces = whole.split("-")[:_PIECES]
+            places = range(len(pieces))
+            found.update("-".join(pieces[at : end + 1]) for at in places for end in places[at:])
+    return frozenset(_folded(each) for each in found)
+
+
+def _folded(number: str) -> str:
+    return _TRAILING.sub("", number.replace("–", "-").casefold())

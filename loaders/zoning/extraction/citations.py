@@ -1,0 +1,515 @@
+"""Citations of law in text: of other parts of the same code, and of other laws.
+
+A scanner stops at the words and signs that a citation begins with, and reads on from there: the numbers of a list or a
+range, and after them what they are of. What it reads at one place is bounded, so a text is read in linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from loaders.zoning.extraction import statutes
+from loaders.zoning.extraction.number_lists import (
+    LETTER,
+    LEVEL_NUMBER,
+    MEMBERS,
+    NUMBER,
+    SIGN,
+    UNIT,
+    Member,
+    further_labels,
+    labels_at,
+    numbers,
+    plain,
+    shape,
+)
+from loaders.zoning.extraction.statutes import Body, Law
+
+_TITLE_WORD: Final = re.compile(r"(?:[A-Z][\w.&'’-]*|(?:of|and|for|the|to|on|in|a|an)\b|\d{4}\b),? ?")
+_DOCUMENT: Final = re.compile(
+    r"(?:Acts?|Codes?|Laws?|Ordinances?|Constitution|Regulations?|Rules|Standards?|Permit|Charter"
+    r"|Statutes?|Manual|Plan"
+    r"|Agreement|Lease|Contract|Compact|Resolution)\b"
+)
+_ACRONYM: Final = re.compile(r"[A-Z]{3,8}\b")
+_LOWER_DOCUMENT: Final = re.compile(
+    r"(?:(?:that|said|such|amended) )?(?:act|constitution|charter|compact|agreement|contract|lease|treaty|bylaws)\b"
+)
+_BEFORE: Final = re.compile(
+    r"((?:[A-Z][\w.&'’-]* ){1,6}(?:Code|Act|Standards?|Regulations|Reg\.|Permit|Laws?|Statutes?|Stats?\.|Ann\.)"
+    r"|(?:[A-Z]\.? ?){2,5} ?c(?:h(?:ap)?)?\. ?\d{1,4}[A-Z]{0,2}),? $"
+)
+_ENACTED: Final = re.compile(
+    r"(?<!\w)(Pub(?:lic\s|\.\s?)L(?:aw\b|\.)\s?(?:No\.\s?)?\d{1,3}[-–]\d{1,4}"
+    r"|D\.\s?C\. (?:Law|Act) \d{1,3}[A-Z]?-\d{1,4}|\d{1,3}A? Stat\. \d{1,4}"
+    r"|Act of [A-Z][a-z]{2,8}\.? \d{1,2}, \d{4}|(?:[A-Z]\. ?){1,3}L\.(?: ?A\.)?|M?GLA?|\d{1,2} P\. ?S\.)"
+    r"(?: \([^()]{0,40}\))?[,;]? $"
+)
+_STATUTES: Final = re.compile(r"[,;] (\d{1,3}A? Stat\. \d{1,4})\b")
+_DOCUMENT_REACH: Final = 80
+"""Code points before a citation in which the name of its document is looked for."""
+_OWN: Final = re.compile(
+    r"(?:Municipal|City|Town|Township|Village|County|Zoning|Land Use|Development) (?:[A-Z]\w+ )?(?:Code|Ordinance)"
+    r"|Code of Ordinances|Ordinance Code|^(?:Code|Ordinance|Title|Codes? and)$"
+)
+
+
+def named_at(text: str, at: int, *, acronyms: bool) -> str | None:
+    """Return the name of the document at `at`, if there is one and it is not the code itself."""
+    if lower := _LOWER_DOCUMENT.match(text, at):
+        return lower[0]
+    end, place = None, at
+    for _ in range(16):
+        keyword = _DOCUMENT.match(text, place) or (_ACRONYM.match(text, place) if acronyms else None)
+        if keyword is not None:
+            end = keyword.end()
+            if not text.startswith(" of ", end):
+                break
+        word = _TITLE_WORD.match(text, place)
+        if word is None:
+            break
+        place = word.end()
+    if end is None or _OWN.search(text[at:end]):
+        return None
+    return text[at:end]
+
+
+def named_before(text: str, start: int) -> str | None:
+    """Return what a section cited at `start` is of, by the words before: ``Conn. Agencies Reg. § 8``."""
+    before = _BEFORE.search(text, max(0, start - _DOCUMENT_REACH), start)
+    return before[1] if before and not _OWN.search(before[1]) else None
+
+
+def enacted_before(text: str, start: int, end: int) -> str | None:
+    """Return the numbered or dated law that the chapter or section cited in [start, end) is of.
+
+    ``Public Law 97-377, § 155``, ``Act of May 3, 1890, Chapter 7``, ``26 Stat. 49, ch. 7`` and the other way round,
+    ``M.G.L. ch. 40A``.
+    """
+    law = _ENACTED.search(text, max(0, start - _DOCUMENT_REACH), start) or _STATUTES.match(text, end)
+    return law[1].strip() if law else None
+
+
+THIS: Final = "this"
+"""Stands for the number of the one that the citing section is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """What the code points [start, end) of a text cite. Of a list, each member is one; of a range, both ends are."""
+
+    start: int
+    end: int
+    raw: str
+    """The words of the whole: of a member of ``§§ 3 and 4``, those. `start` and `end` are the member's own."""
+    form: str
+    """Which pattern it is of: section, number, subsection, this, title, chapter, ...; usc, cfr, state code, public law,
+    public act, dc law."""
+    levels: Sequence[tuple[str, str]] = ()
+    """Of the code itself, kind and number from the outermost that is named: ``(("title", "8"), ("chapter", "2A"))``.
+    The number `THIS` is the one that the citing section is in."""
+    labels: Sequence[str] = ()
+    """Of the subsection, bare, from the outermost."""
+    through: str | None = None
+    """Of the first end of a range: the number of its last."""
+    law: Law | None = None
+    """What it cites where that is another law."""
+    of: str | None = None
+    """The words for the document that it is of, where that is neither the code itself nor a known law: the Act."""
+    confidence: float = 0.95
+    method: str = "citation"
+
+    @property
+    def key(self) -> str:
+        """The same for all citations of the same: ``section 15.3.24.090(G)``, ``title 8|chapter 2A``."""
+        labels = "".join(f"({label})" for label in self.labels)
+        if self.law is not None:
+            return self.law.citation + labels
+        return (
+            "|".join(f"{kind} {number}" for kind, number in self.levels)
+            + labels
+            + (f" of {self.of}" if self.of else "")
+        )
+
+    @property
+    def internal(self) -> bool:
+        """Whether it is of the code itself, or at least says nothing else."""
+        return self.law is None and self.of is None
+
+
+_RANKS: Final = {
+    "title": 0, "subtitle": 1, "chapter": 2, "subchapter": 3, "article": 4, "division": 5, "unit": 5, "part": 6,
+    "subpart": 7, "section": 8,
+}  # fmt: skip
+_LEVEL: Final = r"(?:(?:sub)?(?:title|chapter|part)|article|division)"
+_SHORTENED: Final = {
+    "ch": "chapter", "chap": "chapter", "subch": "subchapter", "art": "article", "div": "division", "tit": "title",
+    "pt": "part", "§": "section",
+}  # fmt: skip
+_SHORT_LEVEL: Final = r"(?:(?:[Ss]ub)?[Cc]h(?:ap)?|[Aa]rt|[Dd]iv|[Tt]it|[Pp]t)s?\. ?(?=[\dIVXL])"
+_RELATIVE: Final = r"(?:(?:sub)?(?:section|paragraph|clause)|subdivision)"
+_WORDS: Final = "|".join(
+    (
+        rf"(?=\d)(?:(?P<reporter>(?P<in_title>\d{{1,2}}(?:-?[A-Z])?) "
+        rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b))"
+        r"|(?P<number>(?<![.\-–$/:\n])(?=\d{1,4}[A-Za-z]?\.\d{1,6}[A-Za-z]{0,2}\.\d)))",
+        rf"(?=[ADP\d])(?P<numbered>{statutes.ACTS})",
+        rf"(?=[A-Z])(?P<code>(?P<code_name>{statutes.NAME}))",
+        rf"(?=[tT])(?P<this>[Tt]his (?P<this_kind>(?i:{_LEVEL}|(?:sub)?section))\b)",
+        rf"(?=[spcSPC])(?P<relative>(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.])))",
+        r"(?=[sS])(?P<section>(?i:(?:sub)?sections?|secs?\.) ?(?=\d))",
+        rf"(?=[stcpadSTCPAD])(?P<level>(?:(?i:{_LEVEL}s?):? |{_SHORT_LEVEL})(?=[\dA-Z]))",
+        r"(?=[uU])(?P<unit>(?i:unit) (?=[\dA-Z]{1,4} of (?i:(?:sub)?(?:chapter|title)) ))",
+    )
+)
+_ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpstu])(?:{_WORDS})|(?P<sign>§(?: ?§)? ?(?=\d))")
+_DATE: Final = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d\d|(?:19|20)\d\d)$")
+_SKIPPED: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?| \[[a-z ]{1,20}\]")
+"""What may stand between a number and what it is of: et seq., [repealed]."""
+_LAW: Final = re.compile(
+    rf",? (?:of (?:the )?)?\(?(?:(?P<title>\d{{1,2}}(?:-?[A-Z])?) )?(?P<name>{statutes.NAME}"
+    rf"|{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b)"
+)
+_OF: Final = re.compile(r",? (?:of|in|under|from) (?:the |said )?")
+_THIS: Final = re.compile(rf"(?:this|that|such) (?P<kind>(?i:{_LEVEL}|{_RELATIVE}))\b", re.IGNORECASE)
+_OF_LEVEL: Final = re.compile(rf"(?P<kind>(?i:{_LEVEL}|unit) |{_SHORT_LEVEL})(?=[\dA-Z])")
+_OF_RELATIVE: Final = re.compile(rf" of (?:(?:this|that|such) )?(?i:{_RELATIVE}) ?(?=\()")
+_CHAIN: Final = re.compile(rf",? (?P<kind>(?i:{_LEVEL}|section)s?:? |§ ?|{_SHORT_LEVEL})(?=[\dA-Z])")
+_UP: Final = re.compile(rf", (?P<kind>(?i:{_LEVEL}) |{_SHORT_LEVEL})(?=[\dA-Z])")
+_AGAIN: Final = re.compile(rf"(?:, (?:and |or )?| and | or )(?P<kind>(?i:{_LEVEL}) |{_SHORT_LEVEL})(?=[\dA-Z])")
+_PROGRAM: Final = re.compile(
+    r" (?:[a-z]+ )?(?:permits?|programs?|schools?|fund(?:s|ing)?|sources?|facilit(?:y|ies)|services|benefits)\b"
+)
+"""What titles of acts of Congress are known for: a ``Title V permit`` is under that of the Clean Air Act."""
+_ROMAN: Final = re.compile(r"[IVXL]+")
+_ACT_NAME: Final = re.compile(r", ((?:[A-Z][\w&'’-]* (?:(?:and|of|for) )?){1,7}Act)\b")
+_IN_BRACKETS: Final = re.compile(
+    r",? \((?:(?:19|20)\d\d(?:,? as amended)?|as amended)[^()]{0,40}\)"
+    r"|, (?:19|20)\d\d,? as amended| (?:19|20)\d\d(?=, )"
+)
+_WITHIN_PART: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?P<part>\d{1,4})(?=\.\d))")
+"""A section after its part: ``40 CFR Part 60, § 60.2``."""
+_PLACED: Final = re.compile(r"\w+(?:[.:-]\w+){2}")
+"""A number of which another after it is seen to be one more: ``RCW 36.70A.070 and 36.70A.080``."""
+_REACH: Final = 24
+_SEVERAL: Final = re.compile(rf"(?i:{_LEVEL})s:? (?P<number>[\w.-]+)$")
+_CLASS: Final = re.compile(r"Class \w{1,3}, $")
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """What follows a citation and says what it is of."""
+
+    end: int
+    """Of the words that are part of the citation: the levels, the name of the body."""
+    after: int
+    """Of all that is read."""
+    levels: tuple[tuple[str, str], ...] = ()
+    body: Body | None = None
+    of: str | None = None
+    title: str | None = None
+
+
+def citations(text: str, state: str | None = None) -> Sequence[Citation]:
+    """Return what `text` cites, in its order; none overlaps another.
+
+    `state` is that of the municipality, in two letters: whose the public acts are that it cites.
+    """
+    found: list[Citation] = []
+    at = 0
+    while anchor := _ANCHOR.search(text, at):
+        read, at = _READERS[anchor.lastgroup or ""](text, anchor, state)
+        found += read
+        at = max(at, anchor.start() + 1)
+    return found
+
+
+def _reporter(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    body = statutes.body_of(anchor["reporter_name"])
+    return _of_body(text, anchor, body, anchor["in_title"]) if body else ((), anchor.end())
+
+
+def _code(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    body = statutes.body_of(anchor["code_name"])
+    return _of_body(text, anchor, body, None) if body else ((), anchor.end())
+
+
+def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) -> tuple[Sequence[Citation], int]:
+    """The sections or parts of another law that is named before them: ``40 CFR Part 312``, ``MCL 125.3101``."""
+    form = _form(body) or ""
+    at = anchor.end()
+    if amended := _IN_BRACKETS.match(text, at):
+        at = amended.end()
+    chain, after = _chain(text, at, "")
+    if chain and chain[0][0] != "section":
+        if chain[-1][0] == "part" and body is statutes.CFR:
+            chain_start = text.rindex(chain[-1][1], at, after)
+            members, end = numbers(text, chain_start, chain_start, plural=True)
+            found = _parts(members)
+            laws = [body.part(f"Part {member.number}", title) for member in found]
+            if (within := _WITHIN_PART.match(text, end)) and within["part"] == found[-1].number:
+                further, end = numbers(text, within.start("part"), within.start("sign"), plural=True)
+                found += further
+                laws += [body.section(member.number, title) for member in further]
+        else:
+            found, end = [Member(anchor.start(), after, "")], after
+            laws = [body.part(", ".join(f"{kind.capitalize()} {number}" for kind, number in chain), title)]
+    else:
+        lead = re.compile(r",? ?").match(text, at)
+        at = lead.end() if lead else at
+        sign = SIGN.match(text, at)
+        at = sign.end() if sign else at
+        plural = ("s" in sign[0] or sign[0].count("§") > 1) if sign else bool(_PLACED.match(text, at))
+        members, end = numbers(text, at, at, plural=plural or body is statutes.CFR)
+        if not members or (not sign and title is None and not shape(members[0].number)):
+            return (), anchor.end()
+        found = _parts(members) if body.name == "DCMR" else members
+        laws = [
+            body.part(f"Part {member.number}", title)
+            if body is statutes.CFR and not shape(member.number) and not sign
+            else body.section(member.number, title)
+            for member in found
+        ]
+    found[0] = replace(found[0], start=anchor.start())
+    raw = text[anchor.start() : end]
+    return [
+        Citation(member.start, member.end, raw, form, labels=member.labels, through=member.through, law=law)
+        for member, law in zip(found, laws, strict=True)
+    ], end
+
+
+def _parts(members: Sequence[Member]) -> list[Member]:
+    """Those of regulations, whose numbers have no hyphen: ``405-471`` is a range."""
+    found: list[Member] = []
+    for member in members:
+        first, hyphen, last = member.number.partition("-")
+        if hyphen and last.replace(".", "").isdigit():
+            middle = member.start + len(first)
+            found.append(Member(member.start, middle, first, through=last))
+            found.append(Member(middle + 1, member.end, last, member.labels))
+        else:
+            found.append(member)
+    return found
+
+
+def _act(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    form, law = statutes.act_of(anchor, state)
+    return [Citation(anchor.start(), anchor.end(), anchor[0], form, law=law)], anchor.end()
+
+
+def _this(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    kind = anchor["this_kind"].lower()
+    levels = (("section" if kind == "subsection" else kind, THIS),)
+    return [Citation(anchor.start(), anchor.end(), anchor[0], "this", levels)], anchor.end()
+
+
+def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    """Subsections, and what they are of: ``subsection (a)(1) or (3) of this section``, ``paragraph (2) of § 8-101``."""
+    members: list[Member] = []
+    plural = anchor[0].rstrip().lower().endswith("s")
+    start, at = (anchor.end() if plural else anchor.start()), anchor.end()
+    bare = LETTER.match(text, at)
+    if bare:
+        members.append(Member(start, bare.end(), "", (bare[0],)))
+        end = bare.end()
+    else:
+        labels, end = labels_at(text, at)
+        if not labels:
+            return (), anchor.end()
+        members.append(Member(start, end, "", labels))
+        end = further_labels(text, members, end)
+    prefix: tuple[str, ...] = ()
+    after = end
+    while within := _OF_RELATIVE.match(text, after):
+        labels, after = labels_at(text, within.end())
+        if not labels:
+            break
+        prefix = labels + prefix
+    number, of, form = THIS, None, "subsection"
+    tail = _OF.match(text, after) or re.compile(", of ").match(text, after)
+    if tail and (this := _THIS.match(text, tail.end())):
+        after = this.end()
+    elif tail and (sign := SIGN.match(text, tail.end())) and (match := NUMBER.match(text, sign.end())):
+        labels, after = labels_at(text, match.end())
+        number, prefix = plain(match[0]), labels + prefix
+        of = _tail(text, after).of
+    elif bare and not tail and not plural and anchor[0][0].islower() and anchor[0].lower().startswith("section"):
+        return (), anchor.end()
+    members[-1] = replace(members[-1], end=after)
+    raw = text[anchor.start() : after]
+    confidence = 0.75 if bare else 0.95
+    return [
+        Citation(
+            m.start,
+            m.end,
+            raw,
+            form,
+            (("section", number),),
+            prefix + m.labels,
+            m.through,
+            of=of,
+            confidence=confidence,
+        )
+        for m in members
+    ], after
+
+
+def _section(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    word = anchor[0].rstrip().lower()
+    plural = word.endswith("s") or word.count("§") > 1
+    members, end = numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
+    if not members:
+        return (), anchor.end()
+    if word.startswith("sub") and not shape(members[0].number):
+        members = [replace(m, number=THIS, labels=(m.number, *m.labels)) for m in members]
+    tail = _tail(text, end, acronyms=not shape(members[0].number))
+    of, bare = tail.of, not shape(members[0].number)
+    if of is not None and of.endswith("Act") and shape(members[0].number) == "-":
+        # The act that a part of the code was made by, which is not numbered so.
+        of = None
+    elif of is None and tail.body is None:
+        of = named_before(text, anchor.start())
+        of = of or (enacted_before(text, anchor.start(), end) if bare else None)
+    return _found(text, anchor, members, replace(tail, of=of), "section"), max(end, tail.after)
+
+
+def _number(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    members, end = numbers(text, anchor.start(), anchor.start(), plural=False)
+    if not members or _DATE.match(members[0].number) or UNIT.match(text, members[0].end):
+        return (), max(end, anchor.end())
+    tail = _tail(text, end)
+    return [replace(each, confidence=0.85) for each in _found(text, anchor, members, tail, "number")], tail.after
+
+
+def _found(text: str, anchor: re.Match[str], members: Sequence[Member], tail: _Tail, form: str) -> Sequence[Citation]:
+    """The citations of sections: of another law if the tail says so."""
+    members = [*members]
+    if tail.body is not None:
+        members[-1] = replace(members[-1], end=tail.end)
+    raw = text[anchor.start() : members[-1].end]
+    title = tail.title or dict(tail.levels).get("title")
+    found = []
+    for member in members:
+        law = tail.body.section(member.number, title) if tail.body else None
+        levels = () if law else (*tail.levels, ("section", member.number))
+        found.append(
+            Citation(
+                member.start, member.end, raw, _form(tail.body) or form, levels, member.labels, member.through, law,
+                None if law else tail.of, 0.7 if shape(member.number) == "" and not law else 0.95,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    """A title, chapter, article or part: ``subchapter I of Chapter 5 of Title 2``, ``Title 59, Chapter 2, Part 5``."""
+    kind, plural = _kind(anchor[0]), anchor[0].rstrip(" :.").lower().endswith("s")
+    if anchor[0].rstrip(" :").isupper() and (anchor.start() == 0 or text[anchor.start() - 1] == "\n"):
+        # A heading within the text.
+        return (), anchor.end()
+    if kind == "division" and _CLASS.search(text, max(0, anchor.start() - 12), anchor.start()):
+        # Dangerous goods: Class 1, Division 1.1.
+        return (), anchor.end()
+    members, end = numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural, level=True)
+    if not members or (kind == "title" and _ROMAN.fullmatch(members[0].number) and _PROGRAM.match(text, end)):
+        return (), anchor.end()
+    while len(members) < MEMBERS and (again := _AGAIN.match(text, end)) and _kind(again["kind"]) == kind:
+        further, after = numbers(text, again.end(), again.start("kind"), plural=False, level=True)
+        if not further:
+            break
+        members, end = [*members, *further], after
+    chain: tuple[tuple[str, str], ...] = ()
+    below: list[Member] = []
+    labels: tuple[str, ...] = ()
+    if len(members) == 1:
+        chain, end = _chain(text, end, kind)
+        if chain and chain[-1][0] == "section":
+            labels, end = labels_at(text, end)
+        if chain and (several := _SEVERAL.search(text, max(anchor.start(), end - _REACH), end)):
+            below, end = numbers(text, several.start("number"), anchor.start(), plural=True, level=True)
+            members = [replace(each, number=members[0].number) for each in below]
+    tail = _tail(text, end, kind)
+    end = max(end, tail.end)
+    named = _ACT_NAME.match(text, end)
+    members[-1] = replace(members[-1], end=end)
+    raw = text[anchor.start() : end]
+    enacted = enacted_before(text, anchor.start(), end) if kind in ("chapter", "title") else None
+    found = []
+    for at, member in enumerate(members):
+        levels = (*tail.levels, (kind, member.number), *chain)
+        if below:
+            levels = (*levels[:-1], (levels[-1][0], below[at].number))
+        law, of = None, tail.of or (named[1] if named else None) or enacted
+        if tail.body:
+            first = levels[0] if len(levels) > 1 and tail.body.titled and levels[0][0] == "title" else None
+            words = ", ".join(f"{each.capitalize()} {number}" for each, number in levels[first is not None :])
+            law = tail.body.part(words, tail.title or (first[1] if first else None))
+        form = _form(tail.body) or levels[-1][0]
+        own, of = ((), None) if law else (levels, of)
+        found.append(Citation(member.start, member.end, raw, form, own, labels, member.through, law, of))
+    return found, max(end, tail.after)
+
+
+_READERS: Final = {
+    "reporter": _reporter, "numbered": _act, "code": _code, "this": _this, "relative": _relative, "section": _section,
+    "sign": _section, "level": _level, "unit": _level, "number": _number,
+}  # fmt: skip
+
+
+def _kind(word: str) -> str:
+    """The kind of level that a word is for, which may be shortened or plural: ``Chs.`` is chapter."""
+    bare = word.strip(" :.").lower().removesuffix("s")
+    return _SHORTENED.get(bare, bare)
+
+
+def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], int]:
+    """The levels below one, in order: ``Title 59`` is followed by ``, Chapter 2, Part 5``."""
+    found: list[tuple[str, str]] = []
+    rank = _RANKS.get(kind, -1)
+    while (link := _CHAIN.match(text, at)) and _RANKS[_kind(link["kind"])] > rank:
+        below = _kind(link["kind"])
+        match = (NUMBER if below == "section" else LEVEL_NUMBER).match(text, link.end())
+        if match is None or (below == "section" and (kind or found) and shape(match[0])):
+            break
+        found.append((below, plain(match[0])))
+        rank, at = _RANKS[below], match.end()
+    return tuple(found), at
+
+
+def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -> _Tail:
+    """What follows and says what a citation of a `kind` is of: levels, a body of law, another document."""
+    end = at
+    levels: tuple[tuple[str, str], ...] = ()
+    for _ in _RANKS:
+        skipped = _SKIPPED.match(text, at)
+        at = skipped.end() if skipped else at
+        if law := _LAW.match(text, at):
+            return _Tail(law.end(), law.end(), levels, statutes.body_of(law["name"]), title=law["title"])
+        of = _OF.match(text, at)
+        above = _OF_LEVEL.match(text, of.end()) if of else _UP.match(text, at)
+        if above is None or (of is None and _RANKS[_kind(above["kind"])] >= _RANKS[kind]):
+            break
+        match = LEVEL_NUMBER.match(text, above.end())
+        if match is None:
+            break
+        kind = _kind(above["kind"])
+        levels = ((kind, plain(match[0])), *levels)
+        at = end = match.end()
+    of = _OF.match(text, at)
+    if of is None:
+        return _Tail(end, end, levels)
+    if this := _THIS.match(text, of.end()):
+        kind = this["kind"].lower()
+        if kind in _RANKS:
+            return _Tail(this.end(), this.end(), ((kind, THIS), *levels))
+        return _Tail(end, this.end(), levels)
+    return _Tail(end, end, levels, None, named_at(text, of.end(), acronyms=acronyms))
+
+
+def _form(body: Body | None) -> str | None:
+    if body is None:
+        return None
+    return body.scheme if body.jurisdiction == "us" else "state code" if body.scheme == "code" else "state regulations"

@@ -1,0 +1,262 @@
+"""Definitions of terms in a section: quoted, as ``X means ...``, or in a list of terms and meanings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from loaders.zoning.extraction.section_protocol import Section
+
+_LABEL: Final = re.compile(r"(?:(?:\([A-Za-z0-9-]{1,6}\) ?){1,4}|[A-Za-z]\.? (?=[A-Z“\"])|\d{1,3}\.? (?=[A-Za-z“\"]))")
+_DEFINING: Final = re.compile(r"\b(?:definitions?|defined|meanings?|glossary|terms)\b", re.IGNORECASE)
+_OPENING: Final = re.compile(
+    r"(?:(?:\([A-Za-z0-9]{1,4}\) ?)*|[A-Za-z0-9]\. )(?:Definitions?[.:]"
+    r"|.{0,200}?\b(?:following (?:words|terms|definitions)|the terms?:|(?:words|terms) and phrases)\b)"
+)
+_QUOTED: Final = re.compile(r"[“\"]([^“”\"\n]{1,120})[”\"]")
+_MORE: Final = re.compile(r",? ?(?:or|and|,) ?(?:the )?(?=[“\"])")
+_VERB: Final = re.compile(
+    r"(?:,? (?:when used|as used|for (?:the )?purposes? of|with respect to|in|of"
+    r"|also)\b[^,.;:\n]{0,80},?)?(?:[.,:—–-] ?| )?"
+    r"(?P<verb>(?P<plain>(?:shall |will )?(?:mean|means)(?: and (?:includes?|refers to))?:?"
+    r"|(?:is|are) (?:hereby )?defined (?:as|to mean):?)"
+    r"|(?:shall (?:have|be|include|refer)|has|have|includes?|refers? to|is|are|does not include)\b)(?= |\n|$)"
+)
+_SUBJECT: Final = re.compile(
+    r"(?:The term |the term |A |An "
+    r"|The )?(?P<term>[A-Z][^\n.:;“”\"]{1,80}?)[.:,]? (?P<verb>(?:shall )?means?)(?= (?!of\b"
+    r"|for\b|to\b))"
+)
+_HEADED: Final = re.compile(r"(?P<term>[A-Z0-9][^\n.:]{1,80})(?:[.:](?: [—–-])?|[—–]| [—–-]) +(?=\S)")
+_THE_TERM: Final = re.compile(r"[Tt]he (?:terms?|words?|phrases?) ")
+_MID: Final = re.compile(r"(?:\b[Tt]he (?:term|word|phrase)s? |, |^)(?=[“\"])")
+_SAYS: Final = re.compile(
+    r"\b(?:shall|is|are|was|may|must|will|means|has|have|can|if|which|that|who|when|where|this|these|it|he|they)\b",
+    re.IGNORECASE,
+)
+_NO_TERM: Final = frozenset({"a", "an", "any", "by", "other", "as", "additional", "express", "to", "all", "such"})
+"""Words after which "means" is a noun, or the sentence is about something else."""
+_LONGEST_TERM: Final = 100
+_WORDS: Final = 12
+_LISTED: Final = 3
+"""Terms on lines of their own that make a section a list of such: ``Front. The line ...`` is part of a meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A term and its meaning, each the code points [start, end) of the section's text."""
+
+    term: str
+    term_start: int
+    term_end: int
+    text: str
+    """What it means, verbatim, without the verb ``means``."""
+    start: int
+    end: int
+    confidence: float
+    method: str
+    """Which form it has: quoted, means, headed (``Term. Meaning``), list (the term on a line of its own)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    terms: tuple[tuple[int, int], ...]
+    start: int
+    """Where the meaning starts."""
+    line: int
+    """Number of the line that the terms are on."""
+    confidence: float
+    method: str
+
+
+def definitions(section: Section) -> Sequence[Definition]:
+    """Return the definitions of a section, in its order."""
+    text = section.text
+    lines = list(_lines(text))
+    found = list(_all(section, lines))
+    inner = {_after_label(text, each.start, each.end): each.end for each in reversed(section.subsections)}
+    result = []
+    for place, each in enumerate(found):
+        after = each.line + (each.method == "list")
+        following = next((next_ for next_ in found[place + 1 : place + 9] if next_.line > after), None)
+        if each.method != "list" and place + 1 < len(found) and found[place + 1].line == each.line:
+            following = found[place + 1]
+        end = _end(text, lines, each, following, inner)
+        for start, stop in each.terms:
+            result.append(
+                Definition(
+                    text[start:stop], start, stop, text[each.start : end], each.start, end, each.confidence, each.method
+                )
+            )
+    return [each for each in result if each.term.strip() and each.text.strip()]
+
+
+def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]:
+    text = section.text
+    whole = bool(_DEFINING.search(section.title))
+    within = whole
+    closes = len(text)
+    meaning, listed = -1, 0
+    for number, (start, end) in enumerate(lines):
+        if number == meaning:
+            yield from _mid(text, start, end, number)
+            continue
+        if not whole and within and start >= closes:
+            within = False
+        if not within and _OPENING.match(text, start, min(end, start + 300)):
+            within, closes = True, _closes(section, start)
+            if text[start:end].rstrip().endswith(":"):
+                continue
+        body = _after_label(text, start, end)
+        found = _in_line(text, body, end, number, within)
+        if found is not None and found.method == "headed" and listed >= _LISTED:
+            found = None
+        if found is None and within:
+            found = _own_line(text, lines, number)
+            if found is not None:
+                meaning, listed = number + 1, listed + 1
+        if found is not None:
+            yield found
+        else:
+            yield from _mid(text, body, end, number)
+
+
+def _closes(section: Section, start: int) -> int:
+    """Where the definitions end that the line at `start` opens: with the subsection that it is the start of."""
+    around = [each for each in section.subsections if each.start <= start < each.end]
+    return min((each.end for each in around), default=len(section.text))
+
+
+def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found | None:
+    """A line that begins with its term."""
+    term = _THE_TERM.match(text, start, end)
+    at = term.end() if term else start
+    terms: list[tuple[int, int]] = []
+    while (quoted := _QUOTED.match(text, at, end)) and len(terms) < _WORDS:
+        terms.append(quoted.span(1))
+        at = quoted.end()
+        more = _MORE.match(text, at, end)
+        if more is None:
+            break
+        at = more.end()
+    if terms:
+        verb = _VERB.match(text, at, end)
+        if verb is not None:
+            meaning = verb.end() if verb["plain"] else verb.start("verb")
+            return _Found(tuple(terms), _skip(text, meaning, end), line, 0.95 if verb["plain"] else 0.85, "quoted")
+        if within and (line or text[at:end].strip(" .:,")):
+            return _Found(tuple(terms), _skip(text, at, end, " .:,—–-"), line, 0.85, "quoted")
+        return None
+    if subject := _SUBJECT.match(text, start, end):
+        span = subject.span("term")
+        words = text[slice(*span)].split()
+        if len(words) <= _WORDS and words[-1].lower() not in _NO_TERM and not _SAYS.search(text, *span):
+            return _Found((span,), _skip(text, subject.end(), end), line, 0.9 if within else 0.7, "means")
+    if within and (headed := _HEADED.match(text, start, end)):
+        span = headed.span("term")
+        said = text[slice(*span)]
+        if len(said.split()) <= _WORDS - 2 and not _DEFINING.search(said) and not _SAYS.search(text, *span):
+            return _Found((_unquoted(text, span),), headed.end(), line, 0.75, "headed")
+    return None
+
+
+def _own_line(text: str, lines: Sequence[tuple[int, int]], number: int) -> _Found | None:
+    """A term on a line of its own, with its meaning on the next."""
+    start, end = lines[number]
+    if number + 1 == len(lines) or end - start > _LONGEST_TERM or not _is_term(text, start, end):
+        return None
+    following, stop = lines[number + 1]
+    if stop - following <= _LONGEST_TERM and _is_term(text, following, stop) and number + 2 < len(lines):
+        # Two such lines: the second is the term, if a meaning follows it.
+        after, last = lines[number + 2]
+        if not _is_term(text, after, last) and not text[following].islower():
+            return None
+    return _Found((_unquoted(text, (start, end)),), following, number, 0.9, "list")
+
+
+def _is_term(text: str, start: int, end: int) -> bool:
+    words = text[start:end].rstrip()
+    if (
+        not words
+        or len(words) > _LONGEST_TERM
+        or words[-1] in ".;,:"
+        or words.endswith((" or", " and"))
+        or len(words.split()) > _WORDS
+    ):
+        return False
+    return (words[0].isupper() or words[0].isdigit() or words[0] in "“\"'‘") and not _LABEL.match(words + " A")
+
+
+def _mid(text: str, start: int, end: int, line: int) -> Iterator[_Found]:
+    """Definitions within a sentence: ``for the purposes of this section, "X" means ...``."""
+    for lead in _MID.finditer(text, start, end):
+        quoted = _QUOTED.match(text, lead.end(), end)
+        verb = _VERB.match(text, quoted.end(), end) if quoted else None
+        if (
+            quoted is not None
+            and verb is not None
+            and (verb["plain"] or "meaning" in text[verb.end() : verb.end() + 20])
+        ):
+            meaning = verb.end() if verb["plain"] else verb.start("verb")
+            yield _Found((quoted.span(1),), _skip(text, meaning, end), line, 0.9, "quoted")
+
+
+def _end(
+    text: str, lines: Sequence[tuple[int, int]], found: _Found, following: _Found | None, inner: dict[int, int]
+) -> int:
+    """Where a meaning ends: with its subsection, or before the next term, or with its line."""
+    start, end = lines[found.line]
+    if found.method == "list":
+        start, end = lines[found.line + 1]
+    body = _after_label(text, *lines[found.line])
+    limit = _line_start(lines, following) if following is not None else len(text)
+    if following is not None and following.line == found.line:
+        # Two in one line: a sentence each.
+        limit = max(found.start, text.rfind(". ", found.start, following.terms[0][0]) + 1) or following.terms[0][0]
+        return max(found.start, limit)
+    if body in inner and body != lines[found.line][0]:
+        return len(text[: min(inner[body], limit)].rstrip()) if limit - start < 50_000 else min(inner[body], limit)
+    stop = end
+    if text[start:end].rstrip().endswith((":", "—", "–")):
+        number = found.line + (2 if found.method == "list" else 1)
+        while number < len(lines) and lines[number][0] < limit:
+            stop = lines[number][1]
+            if text[slice(*lines[number])].rstrip().endswith(".") and not _is_item(text, lines, number + 1):
+                break
+            number += 1
+    return min(stop, limit)
+
+
+def _is_item(text: str, lines: Sequence[tuple[int, int]], number: int) -> bool:
+    return number < len(lines) and bool(re.match(r"[(a-z0-9]", text[lines[number][0] : lines[number][0] + 1]))
+
+
+def _line_start(lines: Sequence[tuple[int, int]], found: _Found) -> int:
+    return lines[found.line][0]
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    for match in re.finditer(r"[^\n]+", text):
+        yield match.span()
+
+
+def _after_label(text: str, start: int, end: int) -> int:
+    match = _LABEL.match(text, start, end)
+    return match.end() if match else start
+
+
+def _skip(text: str, start: int, end: int, characters: str = " ,:") -> int:
+    while start < end and text[start] in characters:
+        start += 1
+    return start
+
+
+def _unquoted(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    start, end = span
+    while start < end and text[start] in "“\"‘' ":
+        start += 1
+    while end > start and text[end - 1] in "”\"’' ":
+        end -= 1
+    return start, end

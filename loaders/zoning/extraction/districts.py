@@ -1,0 +1,377 @@
+"""The districts that a code names: in headings, in lists of them, in the first columns of tables."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from loaders.zoning.extraction.section_protocol import Cell, Section
+
+CODE: Final = (
+    r"(?:[A-Z]{1,4}(?:-[A-Z0-9]{1,4}(?:\.\d{1,2})?){1,3}"
+    r"|[A-Z]{1,3}\d{1,3}(?:\.\d{1,2})?[A-Z]?(?:-[A-Z0-9]{1,3}(?:\.\d{1,2})?)?)"
+)
+"""Pattern of codes that look like nothing else: ``R-1-6``, ``C-UV``, ``B4``, ``RR-2.5``."""
+_LETTERS: Final = rf"(?:{CODE}|[A-Z]{{2,5}})"
+_ANY: Final = rf"(?:{_LETTERS}|[A-Z])"
+_LABEL: Final = r"(?:\([A-Za-z0-9]{1,4}\) |[A-Za-z0-9]{1,3}\. )?"
+_ABOUT: Final = re.compile(r"\b(?:districts?|zones?|zoning|overlays?)\b", re.IGNORECASE)
+_KIND: Final = re.compile(
+    r"\b(?:districts?|zones?|overlays?|residential|residence|commercial|industrial|business|agricultur\w+"
+    r"|office|shopping"
+    r"|downtown|manufacturing|mixed|facilities|park|village|center|conservation|open space"
+    r"|planned|rural|family|density)\b",
+    re.IGNORECASE,
+)
+_HEADING: Final = re.compile(
+    rf"[“\"]?(?P<code>{CODE})[”\"]?(?:\s*[-–—:,.]?\s+)(?P<name>[A-Z][^()]{{2,60}})"
+    rf"|(?P<name_first>[A-Z][^()]{{2,60}}?)[,:]?\s*\([“\"]?(?P<code_last>{_LETTERS})[”\"]?\).*"
+    rf"|[“\"]?(?P<letters>[A-Z]{{1,5}})[”\"]?(?:\s*[-–—:,.]?\s+)(?P<name_after>[A-Za-z][^()]{{2,60}}"
+    r"\b(?i:districts?|zones?|overlay)\.?)"
+)
+_LINE: Final = re.compile(
+    rf"{_LABEL}"
+    rf"(?:[“\"]?(?P<code>{_ANY})[”\"]?(?: ?[-–—:|,.] ?| )(?:[Tt]he )?(?P<name>[A-Za-z][^\n.;|]{{2,60}})"
+    rf"|(?P<name_first>[A-Z][^\n.;:|()]{{2,60}}?),? \([“\"]?(?P<code_last>{_ANY})[”\"]?\))[.;,]?(?: and)?$"
+)
+_SEPARATOR: Final = r"(?:, (?:and |or )?|,? and |,? or | ?/ ?| & )"
+_CODES: Final = re.compile(rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{0,20}})(?P<mark>[.:])(?= )")
+_ONE: Final = re.compile(_LETTERS)
+_EACH: Final = re.compile(rf"(?<![\w-]){CODE}(?![\w-])")
+_FIRST: Final = re.compile(r"(?:zoning )?(?:district|zone)s?\b", re.IGNORECASE)
+_SYMBOL: Final = re.compile(r"(?:map )?(?:symbol|code|abbreviation|designation|label)\b", re.IGNORECASE)
+_ELSEWHERE: Final = re.compile(
+    r"\b(?:abut\w*|adjacent to|adjoining|next to|near|bordering|facing|across from|from|between|except(?: in)?"
+    r"|other than|outside(?: of)?|not in)(?: (?:an?|any|the|all))?(?: \S+){0,2} $",
+    re.IGNORECASE,
+)
+_NOWHERE: Final = re.compile(
+    r"\b(?:except|other than|outside|not|feet of|adjacent|abutting|adjoining)\b[^,;]*$", re.IGNORECASE
+)
+_EVERYWHERE: Final = re.compile(
+    r"\b(?:in|within|for) (?:all|any|every|each) (?:other )?(?:zoning )?(?:districts?|zones?)\b", re.IGNORECASE
+)
+_BY_NAME: Final = re.compile(
+    r"(?:[Ii]n|[Ww]ithin) (?:the|any|all|each|every) (?P<name>[^.;:]{2,60} (?i:districts?|zones?))"
+)
+_REST_OF_HEADING: Final = re.compile(r"(?: [A-Za-z&/,'’-]+){0,9}? ?(?:districts?|zones?|overlay)?[.:]?", re.IGNORECASE)
+_PLACE_AND_COLON: Final = re.compile(r"[^.:;\d]{0,40}\b(?:districts?|zones?)\b[^.;\d]{0,60}:", re.IGNORECASE)
+_ENUMERATED: Final = re.compile(
+    rf"\b[Dd]istricts (?:are|include|of (?:the|this) \w+ are)(?: the following)?:? "
+    rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{1,30}})(?![\w-])"
+)
+_NAMED_ONE: Final = re.compile(rf"(?P<name>[A-Z][A-Za-z /&-]{{2,60}}?),? \([“\"]?(?P<code>{_ANY})[”\"]?\)")
+_CODE_FIRST: Final = re.compile(rf"(?<![\w-])(?P<code>{_ANY}) \((?P<name>[A-Z][A-Za-z /&-]{{2,60}})\)")
+_BARE_ONE: Final = rf"(?:[A-Z][A-Za-z /&-]{{2,60}}?,? \([“\"]?{_ANY}[”\"]?\)|{_ANY} \([A-Z][A-Za-z /&-]{{2,60}}\))"
+_NAMED: Final = re.compile(
+    r"\b(?:districts?|zones?)\b[^.;:\n()]{0,80}(?::|are|into) (?:the )?"
+    rf"(?P<all>{_BARE_ONE}(?:[,;] (?:and )?| and ){_BARE_ONE}[^.\n]*)"
+)
+_HEAD_OF_COLUMN: Final = re.compile(rf"({CODE})(?:[ \n]?[ *(:–-].{{0,60}})?", re.DOTALL)
+_HEADER_ROWS: Final = 4
+_SHORT_TEXT: Final = 600
+_LONGEST_LINE: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class District:
+    """A district, and where a section names it."""
+
+    code: str
+    """As recorded: ``R-1-6``."""
+    name: str
+    """Empty where only its code is named."""
+    section: str
+    """Key of the section that names it."""
+    start: int | None
+    """Its code and name are in the code points [start, end) of the section's text; None for those of its heading."""
+    end: int | None
+    confidence: float
+    method: str
+    """list, heading, line, table."""
+
+
+def districts(sections: Iterable[Section]) -> Mapping[str, District]:
+    """Return the districts that the sections of a code name, by code: each by the place that says most of it.
+
+    Of places that say as much it is the one whose section has the lowest key, in whatever order the sections come.
+    """
+    return best(district for section in sections for district in named_in(section))
+
+
+def best(several: Iterable[District]) -> Mapping[str, District]:
+    """Return of the places that name districts the one that says most of each, by code."""
+    found: dict[str, District] = {}
+    for district in several:
+        known = found.get(district.code)
+        if known is None or _rank(district) < _rank(known):
+            found[district.code] = district
+    return dict(sorted(found.items()))
+
+
+def _rank(district: District) -> tuple[float, bool, str, int, str]:
+    return -district.confidence, not district.name, district.section, district.start or -1, district.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """How text names the districts of a code."""
+
+    plain: re.Pattern[str]
+    """Codes that are no word or letter of the language."""
+    placed: re.Pattern[str]
+    """``in the R-1 and R-2 Districts``; codes of one letter only so."""
+    leading: re.Pattern[str]
+    """Codes at the start of a line."""
+    heads: re.Pattern[str]
+    """The line ``In the R-1 District:`` and the like."""
+    names: Mapping[str, str]
+    """Codes by the names that no other district has."""
+
+
+@lru_cache(maxsize=64)
+def _patterns(known: tuple[tuple[str, str], ...]) -> _Patterns:
+    codes = sorted((code for code, _ in known), key=lambda code: (-len(code), code))
+    several = [re.escape(code) for code in codes if len(code) > 1]
+    one = "(?:" + "|".join(map(re.escape, codes)) + ")" if codes else "(?!)"
+    alone = rf"(?<![\w-]){one}(?![\w-]|\.\d)"
+    run = rf"[“\"‘(]?{alone}[”\"’)]?(?:(?:{_SEPARATOR}| )(?:the )?[“\"‘(]?{alone}[”\"’)]?){{0,30}}"
+    kind = r"(?i:(?: (?!district|zone)[A-Za-z&/-]+){0,6}? (?:zoning )?(?:districts?|zones?))\b"
+    names = Counter(plain for _, name in known if (plain := plain_name(name)))
+    return _Patterns(
+        re.compile(rf"(?<![\w-])(?:{'|'.join(several) or '(?!)'})(?![\w-]|\.\d)"),
+        re.compile(
+            rf"\b(?:[Ii]n|[Ww]ithin|[Ff]or|[Oo]f) (?:(?:the|an?|any|all|each|every|both) )?(?P<codes>{run}){kind}"
+        ),
+        re.compile(rf"(?P<codes>{run})"),
+        re.compile(
+            rf"(?:(?:[Ii]n|[Ww]ithin|[Ff]or) )?(?:(?:[Tt]he|[Aa]ll|[Aa]ny|[Ee]ach) )?(?P<codes>{run})(?P<rest>[^\n]*)"
+        ),
+        {plain: code for code, name in known if (plain := plain_name(name)) and names[plain] == 1},
+    )
+
+
+def _of_known(known: Mapping[str, District]) -> _Patterns:
+    return _patterns(tuple([(code, district.name) for code, district in known.items()]))
+
+
+def of_section(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[str]:
+    """Return the codes of the districts that a section is about: by its heading, its first lines, or those above it."""
+    if codes := of_title(section.title, known):
+        return codes
+    if codes := list(dict.fromkeys(code for _, _, codes in starts(section.text) for code in codes if code in known)):
+        return codes
+    return next((codes for each in above if (codes := of_title(each.title, known))), ())
+
+
+def of_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
+    """Return the codes of the districts that a heading is of."""
+    if not title or not known:
+        return ()
+    patterns = _of_known(known)
+    found = list(
+        dict.fromkeys(
+            match[0] for match in patterns.plain.finditer(title) if not _ELSEWHERE.search(title, 0, match.start())
+        )
+    )
+    if not found and (match := patterns.leading.match(title)) and (rest := plain_name(title[match.end() :])):
+        codes = [code for code in _each(match["codes"], known) if plain_name(known[code].name) == rest]
+        found = codes or found
+    code = None if found else patterns.names.get(plain_name(title))
+    return found or ([code] if code is not None else ())
+
+
+def named(text: str, known: Mapping[str, District]) -> Sequence[str]:
+    """Return the codes of the known districts that some words name, in their order; one letter alone names none."""
+    if text in known:
+        return [text]
+    found = [match[0] for match in _of_known(known).plain.finditer(text)] if known else []
+    return list(dict.fromkeys(found or placed(text, 0, len(text), known) or ()))
+
+
+def placed(text: str, start: int, end: int, known: Mapping[str, District]) -> Sequence[str] | None:
+    """Return the districts for which [start, end) of a text says that it holds: ``in the R-1 and R-2 districts``.
+
+    None where it says none, and no code where it says that it holds in all of them.
+    """
+    if not known:
+        return None
+    patterns = _of_known(known)
+    found = [
+        code
+        for match in patterns.placed.finditer(text, start, end)
+        if not _NOWHERE.search(text, max(start, match.start() - 60), match.start())
+        for code in _each(match["codes"], known)
+    ]
+    if found:
+        return list(dict.fromkeys(found))
+    return () if _EVERYWHERE.search(text, start, end) else None
+
+
+def place(words: str, known: Mapping[str, District]) -> Sequence[str]:
+    """Return the districts that some words are the place of: ``in the R-1 and R-2 districts``, and nothing else.
+
+    They are named by their codes, or one by the name that no other has.
+    """
+    if not known:
+        return ()
+    patterns = _of_known(known)
+    if match := patterns.placed.fullmatch(words):
+        return _each(match["codes"], known)
+    named_one = _BY_NAME.fullmatch(words)
+    code = patterns.names.get(plain_name(named_one["name"])) if named_one else None
+    return () if code is None else [code]
+
+
+def leading(words: str, known: Mapping[str, District]) -> tuple[Sequence[str], int]:
+    """Return the districts with whose codes some words begin, and where their codes end."""
+    match = _of_known(known).leading.match(words) if known else None
+    return (_each(match["codes"], known), match.end()) if match else ((), 0)
+
+
+def headed(line: str, known: Mapping[str, District]) -> Sequence[str]:
+    """Return the districts that a line is the heading of: ``In the R-1 District:``, ``R-1 One-Family Residential.``"""
+    match = _of_known(known).heads.match(line) if known and len(line) <= 160 else None
+    if match is None or not (_REST_OF_HEADING.fullmatch(match["rest"]) or _PLACE_AND_COLON.fullmatch(match["rest"])):
+        return ()
+    codes = _each(match["codes"], known)
+    if any(len(code) == 1 for code in codes) and not _ABOUT.search(match["rest"]):
+        return ()
+    return codes if _ABOUT.search(line) or line[-1:] in ".:" or len(line) == match.end("codes") else ()
+
+
+def _each(codes: str, known: Mapping[str, District]) -> Sequence[str]:
+    """The known codes of a list of them."""
+    return list(dict.fromkeys(each for each in re.findall(r"[A-Za-z0-9][\w.-]*", codes) if each in known))
+
+
+def starts(text: str) -> Iterator[tuple[int, int, Sequence[str]]]:
+    """Yield the lines that begin with the codes of districts that they are about: ``R-1-9, R-1-8: These districts``."""
+    for line in re.finditer(r"[^\n]+", text):
+        if match := _CODES.match(text, line.start(), min(line.end(), line.start() + _LONGEST_LINE)):
+            yield line.start(), match.end("codes"), [code[0] for code in _EACH.finditer(match["codes"])]
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a district in lower case, without the words that it may as well lack."""
+    words = re.sub(r"\b(?:districts?|zones?|overlay|the)\b|\(.*?\)|[“”\".,:–—-]+(?= |$)", " ", name.casefold())
+    return " ".join(words.split())
+
+
+def columns(
+    grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
+) -> tuple[int, Mapping[int, str]] | None:
+    """Return which of the first rows of a table names districts, and the columns that they have."""
+    for number, row in enumerate(grid[:_HEADER_ROWS]):
+        heads = {place: cell.text.strip() for place, cell in enumerate(row) if place and cell and cell.text.strip()}
+        found = {place: code for place, words in heads.items() if (code := _of_head(words, known)) is not None}
+        apart = len({cell.start for place, cell in enumerate(row) if place in heads and cell is not None})
+        if found and len(found) * 2 >= apart and (len(found) > 1 or (apart == 1 and found.keys() <= heads.keys())):
+            letters = {place: words for place, words in heads.items() if re.fullmatch(r"[A-Z]{1,5}", words)}
+            return number, {place: found.get(place) or letters[place] for place in heads if place in {*found, *letters}}
+    return None
+
+
+def _of_head(words: str, known: Mapping[str, District]) -> str | None:
+    """The district that the header of a column is."""
+    if words in known:
+        return words
+    codes, end = leading(words, known)
+    if len(codes) == 1 and (end == len(words) or words[end] in " \n*([:–-"):
+        return codes[0]
+    alone = _HEAD_OF_COLUMN.fullmatch(words)
+    return alone[1] if alone else None
+
+
+def named_in(section: Section) -> Iterator[District]:
+    """Yield the districts that a section names, each as often as it does."""
+    heading = _HEADING.fullmatch(section.title)
+    about = bool(_ABOUT.search(section.title)) or bool(_ABOUT.search(section.text[:_SHORT_TEXT]))
+    if heading and (about or (heading["code"] and _KIND.search(heading["name"]))):
+        code = heading["code"] or heading["code_last"] or heading["letters"]
+        name = heading["name"] or heading["name_first"] or heading["name_after"]
+        sure = "-" in code or any(character.isdigit() for character in code)
+        if (sure and not heading["letters"]) or _ABOUT.search(section.title):
+            article = code == "A" and name[:1].islower() and not _KIND.search(" ".join(name.split()[:-1]))
+            if not article:
+                yield District(code, _name(name), section.key, None, None, 0.9, "heading")
+    if not about:
+        return
+    yield from _in_lists(section)
+    for start, end, codes in starts(section.text):
+        after = section.text[end : end + 200]
+        if _KIND.search(after):
+            for code in codes:
+                yield District(code, "", section.key, start, end, 0.8, "line")
+    yield from _in_sentences(section)
+    yield from _in_tables(section)
+
+
+def _name(words: str) -> str:
+    """The name of a district; the word district alone is none."""
+    name = words.strip(" .,;:-–—")
+    return name if plain_name(name) else ""
+
+
+def _in_sentences(section: Section) -> Iterator[District]:
+    """``The residence districts are R1, R2 and R3A.``, ``these zones: Farm Zone (F) and Hamlet Zone (H)``"""
+    for match in _NAMED.finditer(section.text):
+        one = _CODE_FIRST if _CODE_FIRST.match(match["all"]) else _NAMED_ONE
+        for each in one.finditer(section.text, *match.span("all")):
+            yield District(each["code"], _name(each["name"]), section.key, *each.span(), 0.9, "list")
+    for match in _ENUMERATED.finditer(section.text):
+        for code in _EACH.finditer(section.text, *match.span("codes")):
+            yield District(code[0], "", section.key, *code.span(), 0.8, "line")
+
+
+def _in_tables(section: Section) -> Iterator[District]:
+    """Tables with a column of districts, or of their symbols beside one of their names."""
+    for table in section.tables:
+        grid = table.grid()
+        if not grid or not grid[0]:
+            continue
+        if (named := columns(grid, {})) is not None and len(named[1]) > 1:
+            for place, code in named[1].items():
+                cell = grid[named[0]][place]
+                if cell is not None:
+                    yield District(code, "", section.key, cell.start, cell.end, 0.7, "table")
+        heads = ["" if cell is None else cell.text for cell in grid[0]]
+        symbol = next((place for place, words in enumerate(heads[:3]) if _SYMBOL.match(words)), None)
+        if symbol is None and not _FIRST.match(heads[0]):
+            continue
+        about = symbol is None or any(_ABOUT.search(words) for words in heads)
+        name = next((place for place in range(len(heads)) if place != symbol), None) if about else None
+        for row in grid[max(1, table.header_rows) :]:
+            cell = row[symbol or 0]
+            if cell is None or not cell.text:
+                continue
+            match = (re.compile(_ANY) if symbol is not None else _ONE).match(cell.text)
+            if match is None or len(match[0]) != len(cell.text.split(" ")[0].rstrip(".,:")) or not about:
+                continue
+            beside = row[name] if symbol is not None and name is not None else None
+            words = beside.text if beside is not None else cell.text[match.end() :]
+            if symbol is None and _ONE.match(words.strip(" ,/&")):
+                # "R1 R2": several in one cell.
+                for each in _EACH.finditer(cell.text):
+                    yield District(each[0], "", section.key, cell.start, cell.end, 0.75, "table")
+                continue
+            yield District(match[0], _name(words), section.key, cell.start, cell.end, 0.75, "table")
+
+
+def _in_lists(section: Section) -> Iterator[District]:
+    """Lines that are a district each, where at least two follow one another."""
+    run: list[District] = []
+    for line in [*re.finditer(r"[^\n]+", section.text), None]:
+        match = _LINE.match(section.text, line.start(), min(line.end(), line.start() + 120)) if line else None
+        if match and line and match.end() == line.end():
+            code, name = match["code"] or match["code_last"], match["name"] or match["name_first"]
+            if len(code) > 1 or _KIND.search(name):
+                run.append(District(code, _name(name), section.key, line.start(), line.end(), 0.95, "list"))
+                continue
+        if len(run) > 1 and sum(bool(_KIND.search(each.name)) for each in run) * 2 >= len(run):
+            yield from run
+        run = []

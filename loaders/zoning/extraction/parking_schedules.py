@@ -1,0 +1,158 @@
+"""How many parking spaces a use must have, in the lines of a schedule: ``Restaurants 1:100 square feet``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Final
+
+from loaders.zoning.extraction import districts as naming
+from loaders.zoning.extraction.dimension_names import Bound, bound_of
+from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.list_introductions import has_verb
+from loaders.zoning.extraction.measures import NUMBER, number
+from loaders.zoning.extraction.permissions import label_end
+from loaders.zoning.extraction.section_protocol import Section
+from loaders.zoning.extraction.sentence_standards import Standard
+
+_ABOUT: Final = re.compile(r"\bparking\b", re.IGNORECASE)
+_OTHER: Final = re.compile(
+    r"\b(?:bicycles?|bikes?|loading|stacking|queu\w+|electric|accessible|handicap\w*|disab\w+|width|depth|dimensions?|compact"
+    r"|trees?|landscap\w*|islands?|fees?|fines?|slopes?|light\w*)\b",
+    re.IGNORECASE,
+)
+"""Spaces that are no parking spaces of a use."""
+_APART: Final = re.compile(
+    r"\b(?:bicycles?|bikes?|electric|accessible|handicap\w*|disab\w+|dimensions?|compact|landscap\w*|fees?|fines?)\b",
+    re.IGNORECASE,
+)
+"""What a heading about parking has that is about other spaces, or about none."""
+_SPACES: Final = (
+    r"(?: (?:off-street|on-site|additional|guest|visitor|covered|enclosed|vehicle|vehicular|automobile))*"
+    r"(?: (?:parking )?(?:spaces?|stalls?))"
+)
+RATE: Final = re.compile(
+    rf"(?P<number>(?<![\w.,:/§$-]){NUMBER})"
+    rf"(?:{_SPACES}? ?(?:per|for each|for every|/(?=[A-Za-z]|1,?000\b)) ?|{_SPACES} for (?=\d)| ?: ?)"
+    r"(?P<each>(?=[\w(])[^|\n]{2,200})",
+    re.IGNORECASE,
+)
+"""``1:100 square feet``, ``two (2) spaces per dwelling unit``, ``1 per 4 seats``."""
+_CLOCK: Final = re.compile(r"\d{2} ?(?:[ap]\.?m\b|$|[-–]|to )", re.IGNORECASE)
+_NO_EACH: Final = re.compile(
+    r"(?:[\d,.]+ ?)?(?:where|when|if|max\w*|min\w*|slopes?|ratio|horizontal|vertical|spaces?|stalls?|in|at|to|on|for"
+    r"|the|hours?|days?|weeks?|months?|years?|miles?)\b|[\d,.]+$",
+    re.IGNORECASE,
+)
+"""What follows a number and a colon, or ``per``, where it is no rate of spaces."""
+_DWELLING: Final = re.compile(
+    r"(?:(?:residential|living|housing) unit|(?:single-family |multi-?family )?dwelling(?: unit)?|home|house|residence"
+    r"|apartment|townhouse|d\.?u\.?)[. ]*",
+    re.IGNORECASE,
+)
+_COLUMN: Final = re.compile(r"\b(?:spaces?|stalls?|ratio|required|requirements?)\b", re.IGNORECASE)
+_SENTENCE: Final = re.compile(r"\.(?= [A-Z])")
+_NO_USE: Final = re.compile(
+    r"\b(?:of|at least|than|minimum|maximum|plus|and|or|a|an|the|least|required|requires?|provide[ds]?|up to|see)$"
+    r"|\b(?:required|provided|located|reduced|increased|ratio|rate|exceed\w*)\b",
+    re.IGNORECASE,
+)
+_WHICHEVER: Final = re.compile(r"\bwhichever is\b", re.IGNORECASE)
+_WORDS: Final = 24
+_LONGEST: Final = 400
+
+
+def is_about(section: Section) -> bool:
+    """Return whether a section is about parking, so that the lines of its schedule are of that."""
+    return _ABOUT.search(section.title) is not None and not _APART.search(section.title)
+
+
+class Schedule:
+    """Reads the lines of a section that is about parking, one after another."""
+
+    def __init__(self, section: Section, known: Mapping[str, District]) -> None:
+        self._text: Final = section.text
+        self._known: Final = known
+        self._before = ""
+        self._other = False
+        self._bound: Bound = "min"
+
+    def is_other(self, words: str) -> bool:
+        """Return whether a line of some words, or its heading, is of other spaces than those that a use must have."""
+        return self._other or is_other(words)
+
+    def line(self, start: int, end: int, around: Sequence[str]) -> Standard | None:
+        """Return what the line [start, end) prescribes in the districts `around`; None where it is no row of one.
+
+        A line that is a rate alone is of the use that the line before it names.
+        """
+        text = self._text
+        before, self._before = self._before, ""
+        body = label_end(text, start, end)
+        words = text[body:end].rstrip(" .;")
+        rate = RATE.search(text, body, body + len(words)) if len(words) <= _LONGEST else None
+        if rate is None or _NO_EACH.match(rate["each"]) or _CLOCK.match(rate["each"]):
+            self._head(words)
+            return None
+        use = text[body : rate.start()].strip(" -–—:.|,") or before
+        if (
+            self._other
+            or not _names_use(use)
+            or has_verb(_WHICHEVER.sub("", rate["each"]))
+            or _OTHER.search(f"{use} {rate[0]}")
+        ):
+            return None
+        stop = next((cut.start() for cut in _SENTENCE.finditer(text, rate.start(), rate.end())), rate.end())
+        raw = text[rate.start() : stop]
+        value, unit = per_dwelling(rate["number"], text[rate.start("each") : stop])
+        where = naming.placed(text, body, end, self._known)
+        codes = tuple(around if where is None else where)
+        return Standard(codes, "parking", raw, self._bound, raw, value, unit, use, [], rate.start(), stop, 0.75, "list")
+
+    def _head(self, words: str) -> None:
+        """Take down what a line without a rate is: the use of the next line, or a heading."""
+        if has_verb(words) or not words or len(words.split()) > _WORDS:
+            return
+        if words.endswith(":") or _ABOUT.search(words) or _OTHER.search(words):
+            about = _ABOUT.search(words) is not None
+            self._bound = bound_of(words) or ("min" if about else self._bound)
+            if about:
+                self._other = _APART.search(words) is not None
+            elif _OTHER.search(words):
+                self._other = True
+        elif not any(map(str.isdigit, words)):
+            self._before = words
+
+
+def _names_use(words: str) -> bool:
+    return (
+        words[:1].isalpha()
+        and len(words.split()) <= _WORDS
+        and not has_verb(words)
+        and not _NO_USE.search(words)
+        and ". " not in words
+        and "; " not in words
+    )
+
+
+def of_cell(words: str) -> tuple[Decimal | None, str | None]:
+    """Return the value and unit of what a cell of a schedule says, where it is for one dwelling each."""
+    rate = RATE.fullmatch(words)
+    return per_dwelling(rate["number"], rate["each"]) if rate else (None, None)
+
+
+def is_column(section: Section, words: str) -> bool:
+    """Return whether the header of a column in a section about parking is that of the spaces that a use must have."""
+    return is_about(section) and _COLUMN.search(words) is not None and not _OTHER.search(words)
+
+
+def is_other(words: str) -> bool:
+    """Return whether some words are of other spaces than those that a use must have: of bicycles, for loading."""
+    return _OTHER.search(words) is not None
+
+
+def per_dwelling(spaces: str, each: str) -> tuple[Decimal | None, str | None]:
+    """Return the number of spaces where they are for one dwelling each; others have no unit."""
+    value = number(spaces) if _DWELLING.fullmatch(each) else None
+    return value, None if value is None else "space-per-dwelling"

@@ -1,0 +1,63 @@
+"""How a code permits a use, and by what review: what words say of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from loaders.zoning.extraction.citations import citations
+from loaders.zoning.extraction.dimension_names import dimensions
+
+Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]
+
+NOT: Final = re.compile(
+    r"\bprohibited|\bnot (?:be )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
+    re.IGNORECASE,
+)
+CONDITIONAL: Final = re.compile(
+    r"\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"
+    r"|\b(?:uses? )?(?:by|requiring a) special"
+    r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)|\buse permits?\b|\bspecial approval\b",
+    re.IGNORECASE,
+)
+_LIMITED: Final = re.compile(
+    r"\b(?:subject to|with|under) (?:\w+ ){0,2}(?:conditions?|standards|limitations|restrictions|requirements)\b"
+    r"|\blimited uses|\bsubject to\b",
+    re.IGNORECASE,
+)
+_BY_RIGHT: Final = re.compile(
+    r"\b(?:permitted|allowed|allowable|(?:by|as[- ]of|matter[- ]of)[- ]right|principal|primary)\b", re.IGNORECASE
+)
+_REVIEWED: Final = re.compile(
+    r"\b(?:subject to|pursuant to|under|in accordance with|as (?:provided|set forth|required|specified"
+    r"|described) (?:in|by)"
+    r"|according to|in compliance with|conform\w* to|reviewed|approved|approval|\(?see|\(?per)\b"
+    r"|\((?=§|[Ss]ec|[Cc]hap|[Aa]rt)",
+    re.IGNORECASE,
+)
+_REVIEW: Final = re.compile(r"\b(?:review\w*|approv\w*|permits?|hearings?)\b", re.IGNORECASE)
+
+
+def level_of(words: str) -> Level | None:
+    """Return the level that some words are about: ``Uses subject to conditional use permit`` is conditional."""
+    if NOT.search(words):
+        return "notPermitted"
+    if CONDITIONAL.search(words):
+        return "conditional"
+    if _LIMITED.search(words):
+        return "byRightWithConditions"
+    return "byRight" if _BY_RIGHT.search(words) else None
+
+
+def review_in(words: str) -> str | None:
+    """Return the citation of the section by which some words say that a use is reviewed, verbatim."""
+    for said in _REVIEWED.finditer(words):
+        before = words[: said.start()].rpartition(";")[2]
+        after = words[said.start() :]
+        cited = next((each for each in citations(after) if each.internal), None)
+        if cited is None:
+            return None
+        # What a measure is subject to is no review: "minimum lot area 5,000 square feet subject to section 32-60".
+        if next(dimensions(before), None) is None or _REVIEW.search(before + after[: cited.start]):
+            return cited.raw
+    return None

@@ -1,0 +1,367 @@
+"""Which uses a district permits, from lists and sentences; those of matrices are in `matrices`."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from loaders.zoning.extraction import districts as naming
+from loaders.zoning.extraction.development_types import condition_of, conditional
+from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.inline_lists import alternatives, items
+from loaders.zoning.extraction.permission_levels import NOT, Level, level_of, review_in
+from loaders.zoning.extraction.section_protocol import Section
+from loaders.zoning.extraction.use_sentences import statements, stripped
+
+_LABEL: Final = re.compile(
+    r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
+    r"|[A-Za-z0-9]{1,3}[.)]|[•*·–-]) ?){1,3}(?=\S)"
+)
+_USED_FOR: Final = re.compile(r"\bused only for\b", re.IGNORECASE)
+_USES: Final = re.compile(
+    r"\b(?:uses?|activities|used only for|special exceptions?|conditional (?:land )?uses?)\b", re.IGNORECASE
+)
+_SAYS: Final = re.compile(
+    r"\b(?:is|are|was|were|be|has|have|shall|must|may|will|can|does|do|means?|includes?)\b", re.IGNORECASE
+)
+_HEAD: Final = re.compile(
+    r"(?:(?:the |these |all )?(?:following )?(?:are )?(?:(?:principal|primary|main|accessory|temporary"
+    r"|land|and|or|permitted|allowed"
+    r"|allowable|prohibited|conditional|special|specific|limited|by[- ]right|conditionally|uses?"
+    r"|buildings|structures|activities)"
+    r"[,/]? ?){1,7}|uses? by right)"
+    r"(?P<rest>.*)",
+    re.IGNORECASE,
+)
+_INSIDE: Final = re.compile(r"[.;] (?=(?:Permitted|Conditional|Prohibited|Allowed) Uses?\b[^\n]{0,300}:$)")
+_HEADING_CONDITION: Final = re.compile(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", re.IGNORECASE)
+_ANNOUNCES: Final = re.compile(r"\b(?:follow\w*|is|are|be|if|when|where|subject|provided)\b", re.IGNORECASE)
+"""What follows the heading of a list in its own line where the list is below it."""
+_FOLLOWING: Final = re.compile(r" ?(?:the|these|all|any) ", re.IGNORECASE)
+_HEAD_IN: Final = re.compile(
+    r"(?:(?:conditionally |principally )?(?:permitted|allowed|prohibited)|not (?:permitted|allowed))"
+    r"(?: (?:by right|as of right|by (?:special|conditional|use)(?: use)? permit))?"
+    r" in (?:the )?(?P<where>[^:.;]{1,80})",
+    re.IGNORECASE,
+)
+"""``Permitted in R-1 and R-2``, above a list or before it in the same line."""
+_BARE_HEADS: Final = frozenset(("permitted", "prohibited", "conditional"))
+_ENDING: Final = frozenset(
+    [
+        "standards",
+        "requirements",
+        "regulations",
+        "review",
+        "criteria",
+        "setback",
+        "setbacks",
+        "height",
+        "density",
+        "findings",
+        "procedure",
+        "procedures",
+        "purpose",
+        "intent",
+        "provisions",
+        "restrictions",
+        "limitations",
+        "signs",
+        "signage",
+        "parking",
+        "walls",
+        "fences",
+        "landscaping",
+        "lighting",
+        "application",
+        "applications",
+        "coverage",
+    ]
+)
+"""Last words of the headings that end a list of uses."""
+_ACCESSORY: Final = re.compile(r"Accessory (?:Buildings|Uses|Structures)[^.\n]{0,40}\((?:see|as)\b", re.IGNORECASE)
+_PROSE: Final = re.compile(
+    r"(?:The|No|All|Each|Any|Every|If|Where|When|In|For|A|An|It|These"
+    r"|Such)\b[^\n]{0,200}\b(?:shall|must|may|is|are|will)\b"
+)
+_END: Final = re.compile(r"(?:[;,.]| (?=and$|or$))(?: and| or)?[;, ]*$|[;, ]+(?:and|or)$")
+_CONDITION: Final = re.compile(
+    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|,(?= but (?!not limited))|[,;]? (?=(?:provided|if|when|where|so long as"
+    r"|as long as|subject to|must|shall|unless"
+    r"|not (?:taller|larger|more|less|exceeding|to exceed)|only|up to|with no)\b)|; "
+)
+_ONLY: Final = re.compile(
+    rf"(?:\bin the |\()(?P<codes>{naming.CODE}(?:(?:, (?:and |or )?| and | or ){naming.CODE}){{0,20}})"
+    r" (?:zones?|districts?)(?P<only> only)?",
+    re.IGNORECASE,
+)
+_LEVELS: Final = re.compile(r"\b(?:permitted|allowed|prohibited|conditional|special|right|subject)\b", re.IGNORECASE)
+_WHERE_FIRST: Final = re.compile(
+    r"(?:In|Within) (?:the|all|any|each|every) [^,:;.]{1,80}(?i:districts?|zones?)[^,:;.]{0,20}, ?"
+)
+_BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
+_ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
+_LONGEST_USE: Final = 600
+_WORDS_OF_ITEM: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class UsePermission:
+    """A use and how a district permits it; the code points [start, end) of the section's text say so."""
+
+    district: str
+    """Code of the district."""
+    use: str
+    """Verbatim, without its conditions."""
+    level: Level
+    raw_level: str
+    """The words or letters of the source: ``Uses Subject to Conditions``, ``P``."""
+    conditions: Sequence[str]
+    """Verbatim."""
+    review: str | None
+    """What is cited as the review that is due, verbatim: ``§15.3.08.060``."""
+    start: int
+    end: int
+    confidence: float
+    method: str
+    """list, sentence, matrix."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    level: Level
+    raw: str
+    conditions: tuple[str, ...] = ()
+    review: str | None = None
+    districts: tuple[str, ...] = ()
+    label: str = ""
+
+
+def permissions(
+    section: Section, known: Mapping[str, District], above: Sequence[Section] = ()
+) -> Sequence[UsePermission]:
+    """Return the uses that the lists and sentences of a section permit in each of its districts, in its order.
+
+    `known` are the districts of the code, and `above` the sections that this one is part of, from the inside.
+    """
+    text = section.text
+    around: tuple[str, ...] = tuple(naming.of_section(section, known, above))
+    own = {start: codes for start, _, codes in naming.starts(text)}
+    tables = [(table.start, table.end) for table in section.tables]
+    found: list[UsePermission] = []
+    titled = _heading(section.title, 0, len(section.title), known) if not naming.named(section.title, known) else None
+    heading, headings = titled, [titled] if titled is not None else []
+    place: tuple[str, ...] | None = None
+    place_label = item = ""
+    for line in re.finditer(r"[^\n]+", text):
+        start, end = line.span()
+        if any(first <= start < last for first, last in tables):
+            continue
+        codes = [code for code in own.get(start, ()) if code in known]
+        if codes:
+            # Lines for several districts one after another go together; one after a list begins the next.
+            around = tuple(codes) if headings else tuple(dict.fromkeys((*around, *codes)))
+            heading, headings, place = None, [], None
+        if inside := _INSIDE.search(text, start, end):
+            start = inside.end()
+        body = label_end(text, start, end)
+        label = text[start:body].strip()
+        if place is not None and follows(label, place_label):
+            place = None
+        if heading is not None and heading is not titled and follows(label, heading.label):
+            heading = None
+        words = text[body:end].rstrip()
+        given = _heading(text, body, end, known)
+        listed = _inline(text, body, end, given, known)
+        if given is not None and listed:
+            codes_of = given.districts or place or tuple(codes) or around
+            given = replace(given, conditions=() if given.level == "conditional" else _heading_conditions(given.raw))
+            for first, last in listed:
+                found += _item(text, first, last, given, codes_of, known)
+            heading = heading if heading is titled else None
+        elif given is not None and _is_complete(words):
+            heading = heading if heading is titled else None
+        elif given is not None:
+            heading = _under(replace(given, label=label), headings)
+            headings.append(heading)
+        elif not codes and (headed := naming.headed(words, known)):
+            place, place_label = tuple(headed), label
+            heading = titled if titled is not None and level_of(words) in (None, titled.level) else None
+        elif heading is not None and label and item and _style(label) != _style(item) and _PROSE.match(words):
+            continue  # below a use, what it is subject to
+        elif _is_end(words) or (heading is titled and not _may_be_item(words, label)):
+            heading = heading if heading is titled else None
+        elif heading is not None and end - body <= _LONGEST_USE:
+            said = list(_sentences(text, body, end, (), known))
+            if said:
+                found += said
+                continue
+            item = label
+            several = [(body + first, body + last) for first, last in alternatives(words)]
+            for first, last in several or [(body, end)]:
+                found += _item(text, first, last, heading, heading.districts or place or around, known)
+            continue
+        if given is None:
+            found += _sentences(text, body, end, tuple(codes) or place or around, known)
+    kind = condition_of(section, known, above) if found else None
+    return found if kind is None else [_conditional(each, kind, known) for each in found]
+
+
+def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) -> UsePermission:
+    """A permission with the condition that the use is part of a `kind` of development."""
+    conditions = conditional(each.conditions, kind, each.district, known)
+    limited = each.level == "byRight" and conditions is not each.conditions
+    return replace(each, level="byRightWithConditions" if limited else each.level, conditions=conditions)
+
+
+def _inline(
+    text: str, start: int, end: int, given: _Heading | None, known: Mapping[str, District]
+) -> Sequence[tuple[int, int]]:
+    """Where the uses stand that follow the heading of a list in its own line: ``Permitted uses: parks; schools.``"""
+    colon = text.find(":", start, end) + 1
+    if given is None or not colon or _FOLLOWING.match(text, colon, end):
+        return []
+    return [(colon + first, colon + last) for first, last in items(text[colon:end])]
+
+
+def _is_complete(words: str) -> bool:
+    """Whether the line of a heading says all itself: ``Prohibited uses: none.``"""
+    rest = words.partition(":")[2].strip()
+    return bool(rest) and not rest.endswith(":") and not _ANNOUNCES.search(rest)
+
+
+def _may_be_item(words: str, label: str) -> bool:
+    """Whether a line below a heading of the section itself is a use: labelled or short, and no sentence."""
+    short = len(words.split()) <= (_WORDS_OF_ITEM if label else _WORDS_OF_ITEM // 2)
+    return short and not words.endswith(":") and not _SAYS.search(_CONDITION.split(words, maxsplit=1)[0])
+
+
+def _style(label: str) -> str:
+    """How a label is written, whatever its letter or number: ``(a)`` like ``(b)``, unlike ``(1)`` and ``i.``"""
+    return re.sub(r"[ivx]+|[a-z]{2,}", "#", re.sub(r"\d+", "1", label)).translate(_ALIKE)
+
+
+def follows(label: str, before: str | None) -> bool:
+    """Whether a label is the one after another: ``(b)`` is that after ``(a)``, ``2.`` that after ``1.``"""
+    last, this = _BARE.search(before or ""), _BARE.search(label)
+    if last is None or this is None or _BARE.sub("", before or "") != _BARE.sub("", label):
+        return False
+    if last[0].isdigit() or this[0].isdigit():
+        return last[0].isdigit() and this[0].isdigit() and int(this[0]) == int(last[0]) + 1
+    return len(last[0]) == len(this[0]) == 1 and ord(this[0]) == ord(last[0]) + 1
+
+
+def label_end(text: str, start: int, end: int) -> int:
+    """Return where the label that the line [start, end) begins with ends."""
+    label = _LABEL.match(text, start, end)
+    return label.end() if label else start
+
+
+def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> _Heading | None:
+    """What the line says of the level of the uses that follow it, if it is the heading of a list."""
+    line = text[start:end].rstrip()
+    named, colon, rest = line.partition(":")
+    aside = re.search(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b", named)
+    words = (named[: aside.start()] if aside else named).rstrip(". ")
+    if colon and (placed := _HEAD_IN.fullmatch(words)) and (of := naming.named(placed["where"], known)):
+        level = level_of(words)
+        return None if level is None else _Heading(level, words, districts=tuple(of))
+    where = _WHERE_FIRST.match(words)
+    head = _HEAD.match(words, where.end() if where else 0)
+    if head is None or not (_USES.search(words) or words.casefold() in _BARE_HEADS):
+        return None
+    if len(words.split()) > (60 if colon else 10) or not (_LEVELS.search(words) or _USES.search(words)):
+        return None
+    level = "byRight" if _USED_FOR.search(words) and not NOT.search(words) else level_of(words)
+    if level is None or (not colon and rest) or (colon and rest.strip() and not line.endswith(":") and len(rest) > 300):
+        return None
+    if not colon and (". " in named.rstrip(". ") or _SAYS.search(words)):
+        return None
+    said = words if not rest.strip() else f"{words}:{rest}"
+    conditions = () if _USED_FOR.search(words) else _heading_conditions(said)
+    conditional = level == "conditional"
+    return _Heading(
+        level,
+        words,
+        conditions if not conditional else (),
+        review_in(named) if conditional else None,
+        tuple(
+            known
+            if (codes := naming.placed(words, 0, len(words), known)) == ()
+            else codes or naming.named(words, known)
+        ),
+    )
+
+
+def _heading_conditions(said: str) -> tuple[str, ...]:
+    return tuple(match[0].strip(" :.") for match in _HEADING_CONDITION.finditer(said))[:1]
+
+
+def _under(given: _Heading, before: Sequence[_Heading]) -> _Heading:
+    """The heading of a part of a list, `The following uses are permitted if ...`, has the words of the list."""
+    if before and given.raw.casefold().startswith("the following") and before[-1].level == given.level:
+        return replace(given, raw=before[-1].raw, districts=given.districts or before[-1].districts)
+    return given
+
+
+def _is_end(line: str) -> bool:
+    """Whether a line ends a list of uses: the heading of something else, or prose."""
+    if _ACCESSORY.match(line):
+        return True
+    name = re.split(r" ?[(:]|\. |\.$", line, maxsplit=1)[0].rstrip(" .")
+    words = name.split()
+    if words and len(words) <= 6 and words[-1].strip(",/").casefold() in _ENDING and words[0][0].isupper():
+        return True
+    last = words[-1].split("/")[-1].casefold() if words else ""
+    return (len(words) <= 6 and last in _ENDING) or bool(_PROSE.match(line))
+
+
+def _item(
+    text: str, start: int, end: int, heading: _Heading, around: Sequence[str], known: Mapping[str, District]
+) -> Iterator[UsePermission]:
+    """The use that a line of a list is, for each of the districts."""
+    line = text[start:end].rstrip()
+    if closing := _END.search(line):
+        line = line[: closing.start() + (line[closing.start()] == "." and not line[:-1].endswith("."))]
+    cut = _CONDITION.search(line)
+    use = (line[: cut.start()] if cut else line).strip(" .;,:")
+    rest = line[cut.end() :].strip() if cut else ""
+    if not use or line.startswith("[") or len(use) > 300 or (line.endswith(":") and not cut):
+        return
+    only = _ONLY.search(line)
+    codes = list(around)
+    if only:
+        named = [code for code in naming.named(only["codes"], known) if code in around]
+        codes = named or codes
+    if only and not cut and only.start():
+        use, rest = line[: only.start()].strip(" .;,("), line[only.start() :]
+    elif only and use.endswith(only[0].strip()):
+        use = use[: -len(only[0].strip())].strip(" .;,(")
+    conditions = [each for each in (stripped(rest), *heading.conditions) if each]
+    review = (review_in(rest) if rest and heading.level == "conditional" else None) or heading.review
+    for code in codes:
+        yield UsePermission(
+            code, use, heading.level, heading.raw, conditions, review, start, start + len(line), 0.9, "list"
+        )
+
+
+def _sentences(
+    text: str, start: int, end: int, around: Sequence[str], known: Mapping[str, District]
+) -> Iterator[UsePermission]:
+    """Uses that sentences of the line permit or prohibit: ``Residential uses are not allowed in this district.``"""
+    for said in statements(text, start, end, known):
+        for code in around if said.districts is None else said.districts:
+            yield UsePermission(
+                code,
+                said.use,
+                said.level,
+                said.raw,
+                said.conditions,
+                said.review,
+                said.start,
+                said.end,
+                0.7,
+                "sentence",
+            )

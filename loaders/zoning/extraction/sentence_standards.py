@@ -1,0 +1,400 @@
+"""What one sentence limits: which of its measures is of which dimension, for what, and where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from loaders.zoning.extraction import districts as naming
+from loaders.zoning.extraction.dimension_names import (
+    Bound,
+    Dimension,
+    bound_of,
+    dimensions,
+    of_unit,
+    takes,
+    takes_percent,
+    usual_bound,
+)
+from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.list_introductions import FOR, LONGEST, Lead
+from loaders.zoning.extraction.measures import NUMBER, Measure, measures, number, ratios
+from loaders.zoning.extraction.regulated_subjects import building, of_building, structure, thing, trigger, unrelated
+from loaders.zoning.extraction.section_protocol import Section
+
+_SAYS: Final = re.compile(
+    r"\b(?:shall|must|is|are|be|may|required?|requirements?|minimum|maximum|min|max|least|exceed|than|limited)\b",
+    re.IGNORECASE,
+)
+_CONDITION: Final = re.compile(
+    r"\b(?:except|unless|if|when|where|whichever|(?<!\bbe )(?<!\bis )(?<!\bare )(?<!\bas )provided|so long as"
+    r"|measured)\b[^.;\n]+"
+    r"|\b(?:from|to|within|adjacent to|abutting|between) [^.,;\n]+",
+    re.IGNORECASE,
+)
+_ASIDE: Final = re.compile(
+    r"\b(?:within|every|for each|per|above|below|between|by|beyond|spaced|measured|than every|radius of|distance of"
+    r"|(?:clusters?|groups?|rows?|series) of) (?:an? |the )?$|= ?$"
+    r"|\b(?:that|which|who) (?:are|is|has|have) [^,]{0,30}$"
+    r"|\b(?:provided|if|when|unless|except(?! that)|whichever|so long as)\b[^,;]*$",
+    re.IGNORECASE,
+)
+"""What stands before a measure that is no limit itself: it says where or when the limit holds."""
+_ITEM: Final = re.compile(r"(?:[(A-Za-z0-9)]{1,4}[.)]? )?(?P<what>[A-Z][A-Za-z /&-]{2,60}?)(?:,|:| -| –) ")
+_HIGH: Final = re.compile(r"\)? (?:in (?:\w+ )?height|high|tall)\b")
+_OR: Final = re.compile(r"\)?,? ?(?:or|nor|and|/)(?: more than| less than)? ?", re.IGNORECASE)
+_INSIDE: Final = re.compile(
+    r"\b(?:within|in|into|inside|behind)(?: (?:an?|the|any|each|every|all|required|minimum))* $", re.IGNORECASE
+)
+"""What stands before a yard that says only where something is."""
+_OF_LENGTH: Final = re.compile(r"\b(?:depth|width|frontage|height|length|dimensions?)\b", re.IGNORECASE)
+_NO_USE: Final = re.compile(
+    r"(?:at least|every|each|up to|more|less|one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?![\w-])|.* $",
+    re.IGNORECASE,
+)
+_RATIO: Final = re.compile(r"floor[ -]area ratio|\bF\.?A\.?R\b", re.IGNORECASE)
+_TOTAL_OF: Final = re.compile(r"\b(?:total|combined|in the aggregate|both sides)\b", re.IGNORECASE)
+_SUM: Final = re.compile(r"\b(?:total|totall?ing|combined|aggregate|sum)\b[^.;]{0,40}$", re.IGNORECASE)
+_OR_LESS: Final = re.compile(r"\bor (?:less|fewer|smaller|more|larger|greater)\b", re.IGNORECASE)
+"""Words that go with the number before them alone."""
+_BEHIND: Final = re.compile(r"[ -](?:minimum|maximum|min|max|or (?:less|more|greater|larger|fewer))\b")
+"""Words right behind a measure that say of it alone what it is."""
+_SHARE_OF: Final = re.compile(r"(?:\)| \(\d+%\))? of [^.,;:()\n]{2,60}?(?=[.,;:()\n]|$| shall| or | and )")
+"""``10 percent of the depth of the lot``: without it the percentage says nothing."""
+_RATE_OF: Final = re.compile(
+    rf"\)?(?: (?:shall be|is|are|must be))?(?: (?:required|provided))? (?:per|for each|for every) (?P<count>{NUMBER})"
+    r" ?[^.,;:()\n]{2,60}?(?= shall\b| is\b| are\b| must\b| may\b|[.,;:()\n]|$)",
+    re.IGNORECASE,
+)
+"""``one space is required for every three homes``: without it the number of spaces says nothing."""
+_PER: Final = re.compile(
+    r"\)?(?: (?:shall be|is|are|must be))?(?: (?:required|provided))? per (?P<what>[a-z][a-z -]{2,40}?)"
+    r"(?= shall\b| is\b| are\b| must\b| may\b| within\b| in\b| at\b| and\b| plus\b|[.,;:()\n]|$)",
+    re.IGNORECASE,
+)
+"""``two spaces per dwelling unit``: without it they would be for all of them together."""
+_PAUSE: Final = re.compile(r"[,;]")
+_OF_WHAT: Final = re.compile(
+    r" of (?:an? |any |the |all |each )?(?P<what>[a-z][a-z -]{2,40}?)(?= is\b| shall\b| are\b| must\b"
+    r"| may\b| within\b)"
+)
+_BEFORE: Final = 120
+"""Code points before a measure in which it may be said that it is no limit."""
+_BEFORE_IT: Final = re.compile(r" (?:on|from|at|to|for) (?:the |each |any |all )?$")
+_NEAR: Final = 40
+"""Code points after a measure in which the dimension that it is of may stand: ``25-foot rear setback``."""
+_BESIDE: Final = 12
+"""Code points after a measure in which such a word ends."""
+_TOTAL: Final = 24
+"""Code points after a measure in which it may be said that it is the total of both sides."""
+_OF_LOT: Final = re.compile(
+    r"\)? of (?:the |a |any |each |every )?(?:total |gross |net )*"
+    r"(?:area of (?:the |a |any |each )?)?(?:lot|site|parcel)\b"
+)
+_SHARES: Final = {
+    "impervious": "impervious-coverage",
+    "landscap": "open-space",
+    "open space": "open-space",
+    "cover": "lot-coverage",
+    "occup": "lot-coverage",
+}
+"""What a share of a lot is of, by the first of these words that its sentence has."""
+_OF_UNIT: Final = {
+    "storey": ("building-height",),
+    "dwelling-per-acre": ("density",),
+    "space": ("parking",),
+}
+"""Dimensions that a unit implies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standard:
+    """A standard; the code points [start, end) of the section's text are its value, with its unit."""
+
+    districts: Sequence[str]
+    """Codes of the districts that it is for; none where neither it nor its section is of any."""
+    type: str
+    """lot-area, lot-width, lot-depth, lot-frontage, front-setback, side-setback, street-side-setback, rear-setback,
+    setback, building-height, building-storeys, lot-coverage, impervious-coverage, open-space, density, floor-area,
+    floor-area-ratio, width, parking, project-area."""
+    raw_type: str
+    """The words for it, as recorded."""
+    bound: Bound
+    raw: str
+    """The value, verbatim: ``thirty-five (35) feet``, ``10% of lot depth``."""
+    value: Decimal | None
+    """None for what is not one number in one unit."""
+    unit: str | None
+    """See `measures`; None without a value."""
+    applies_to: str | None
+    """The use or kind of building that it is for, verbatim, where the text says."""
+    conditions: Sequence[str]
+    """Verbatim: notes, and what follows with "except", "if", "when"."""
+    start: int
+    end: int
+    confidence: float
+    method: str
+    """sentence, list, table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence [start, end) of a text, or a line of a list, with what holds for all of it."""
+
+    text: str
+    start: int
+    end: int
+    lead: Lead | None
+    about: str
+    """The heading that it stands under, with the words that lead to it."""
+    districts: Sequence[str]
+    known: Mapping[str, District]
+    measures: Sequence[Measure]
+    dimensions: Sequence[Dimension]
+    says: bool
+    """Whether it has words of a rule."""
+
+    def before(self, place: int) -> int:
+        """Where the measure before the one at `place` ends."""
+        return self.measures[place - 1].end if place else self.start
+
+    def after(self, place: int) -> int:
+        """Where the measure after the one at `place` begins."""
+        return self.measures[place + 1].start if place + 1 < len(self.measures) else self.end
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it says nothing but measures."""
+        edges = [self.start, *(edge for each in self.measures for edge in (each.start, each.end)), self.end]
+        between = (self.text[at:stop] for at, stop in zip(edges[::2], edges[1::2], strict=True))
+        return not any(map(str.isalpha, "".join(between)))
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What a measure is of."""
+
+    kinds: Sequence[tuple[str, str]]
+    """Types of dimensions, each with the words for it."""
+    listed: bool = False
+    """Whether the lead says so, and not the sentence."""
+    what: str | None = None
+    """What it is for."""
+
+
+def limits(
+    section: Section, start: int, end: int, lead: Lead | None, around: Sequence[str], known: Mapping[str, District]
+) -> Iterator[Standard]:
+    """Yield the standards that the sentence [start, end) of a section sets, or that line of a list.
+
+    `lead` is what the words before it say, `around` the districts that it is for where it names none itself, and
+    `known` those of the code.
+    """
+    text = section.text
+    if end - start > LONGEST:
+        return
+    given = list(measures(text, start, end))
+    if _RATIO.search(text, start, end) or (lead is not None and lead.type.type == "floor-area-ratio"):
+        given = sorted([*given, *ratios(text, start, end, given)], key=lambda each: each.start)
+    if not given:
+        return
+    where = naming.placed(text, start, end, known)
+    sentence = _Sentence(
+        text,
+        start,
+        end,
+        lead,
+        lead.about if lead else section.title,
+        around if where is None else where,
+        known,
+        given,
+        list(dimensions(text, start, end)),
+        bool(_SAYS.search(text, start, end)),
+    )
+    if sentence.is_bare and (len(given) > 1 or (lead is not None and not lead.colon)):
+        return  # a row of a table whose columns are lost
+    for place in range(len(given)):
+        yield from _of_measure(sentence, place)
+
+
+def _of_measure(sentence: _Sentence, place: int) -> Iterator[Standard]:
+    """The standards that a measure of a sentence is the value of."""
+    text, each = sentence.text, sentence.measures[place]
+    before, after = sentence.before(place), sentence.after(place)
+    lead_in = text[sentence.start : each.start]
+    if (
+        _ASIDE.search(text, max(before, each.start - _BEFORE), each.start)
+        or trigger(text, sentence.start, each.start)
+        or _exception(sentence, each.start)
+    ):
+        return
+    reading = _reading(sentence, place)
+    together = _TOTAL_OF.search(text, each.end, min(after, each.end + _TOTAL)) or _SUM.search(text, before, each.start)
+    for type_, raw_type in reading.kinds:
+        if together and type_.endswith("-setback"):
+            continue  # of both sides
+        if each.unit == "PERCENT" and not takes_percent(type_) and not _OF_LENGTH.search(text, each.end, after):
+            continue
+        if type_ == "building-height" and reading.what is None:
+            reading.what = structure(lead_in, raw_type)
+        if type_.endswith("setback") and reading.what is None:
+            reading.what = thing(lead_in, raw_type)
+        if type_ == "lot-width" and (told := of_building(lead_in, raw_type)) is not None:
+            type_, reading.what = "width", reading.what or told
+        if takes(type_, each.unit) and not unrelated(
+            type_, raw_type, lead_in, text[each.start : sentence.end], sentence.about, bool(sentence.districts)
+        ):
+            yield _standard(sentence, place, type_, raw_type, reading)
+
+
+def _reading(sentence: _Sentence, place: int) -> _Reading:
+    """What a measure is of: what the sentence says, what leads to it, or what its unit implies."""
+    text, lead, each = sentence.text, sentence.lead, sentence.measures[place]
+    found = _named_with(sentence, place)
+    reading = _Reading([(one.type, text[one.start : one.end]) for one in found])
+    if lead is not None:
+        sides = (one.type for one in (*found, *sentence.dimensions) if one.type.endswith("-setback"))
+        side = next(sides, None) if lead.type.type == "setback" else None
+        if side is not None:
+            words = text[sentence.start : each.start].strip(" ,")
+            reading = _Reading([(side, f"{lead.raw} {words}")], listed=True)
+        elif (not found or not sentence.says) and takes(lead.type.type, each.unit):
+            reading = _Reading([(lead.type.type, lead.raw)], listed=True)
+        if reading.listed:
+            item = _ITEM.match(text, sentence.start, sentence.end)
+            own = item["what"] if item and not side and not any(dimensions(item["what"])) else None
+            reading.what = own or lead.what
+    if not reading.kinds and sentence.says and each.unit == "PERCENT" and (share := _share(sentence, each.end)):
+        reading.kinds = [(share, each.raw)]
+    if not reading.kinds and (sentence.says or lead):
+        reading.kinds = [(type_, each.raw) for type_ in _OF_UNIT.get(each.unit, ()) if _implied(sentence, each)]
+    return reading
+
+
+def _named_with(sentence: _Sentence, place: int) -> Sequence[Dimension]:
+    """The dimensions that a sentence gives with a measure; of alternatives, those that it gives with the other."""
+    if not (sentence.says or sentence.lead):
+        return ()
+    found = _dimensions(sentence, place)
+    last = place + 1 == len(sentence.measures)
+    if found or last or not sentence.says:
+        return found
+    if not _OR.fullmatch(sentence.text, sentence.measures[place].end, sentence.after(place)):
+        return ()
+    unit = sentence.measures[place].unit
+    return [one for one in _dimensions(sentence, place + 1) if takes(one.type, unit)]
+
+
+def _exception(sentence: _Sentence, at: int) -> bool:
+    """Whether a measure is that of an exception that names no dimension: ``except that a steeple may be 50``."""
+    excepted = sentence.text.rfind("except that", sentence.start, at)
+    return excepted >= 0 and not any(excepted < one.start < at for one in sentence.dimensions)
+
+
+def _share(sentence: _Sentence, at: int) -> str | None:
+    """Of which part of a lot a sentence gives the share: ``40 percent of the lot may be covered by buildings``."""
+    if not _OF_LOT.match(sentence.text, at, sentence.end):
+        return None
+    words = sentence.text[sentence.start : sentence.end].casefold()
+    return next((type_ for stem, type_ in _SHARES.items() if stem in words), None)
+
+
+def _implied(sentence: _Sentence, each: Measure) -> bool:
+    """Whether a measure without a dimension is of the one that its unit implies."""
+    if each.unit == "space":
+        return "parking" in each.raw.casefold() or "parking" in sentence.about.casefold()
+    return each.unit == "dwelling-per-acre" or bound_of(sentence.text[sentence.start : sentence.end]) == "max"
+
+
+def _dimensions(sentence: _Sentence, place: int) -> Sequence[Dimension]:
+    """What a measure is of: what stands right behind it, else the last dimension before it in the sentence."""
+    text, each, after = sentence.text, sentence.measures[place], sentence.after(place)
+    behind = [
+        one
+        for one in sentence.dimensions
+        if each.end <= one.start <= min(after, each.end + _NEAR) and takes(one.type, each.unit)
+    ]
+    ahead = [
+        one
+        for one in sentence.dimensions
+        if one.end <= each.start
+        and takes(one.type, each.unit)
+        and not (one.type.endswith("-setback") and _INSIDE.search(text, max(0, one.start - _BEFORE), one.start))
+    ]
+    if (high := _HIGH.match(text, each.end)) and each.unit in ("FT", "M", "storey"):
+        return [Dimension(*high.span(), "building-height")]
+    sides = [one for one in behind if one.type.endswith("-setback")]
+    if behind and ("-" in each.raw or text[each.end : each.end + 9].strip().startswith(("minimum", "maximum"))):
+        return (sides or behind)[-1:] if sides else behind[:1]
+    if not ahead:
+        return behind[:1] if behind and behind[0].type != "lot-area" else ()
+    last = ahead[-1]
+    if sides and any(one.type == "setback" for one in ahead):
+        # "Setbacks shall be five feet on the side and 25 feet on the front and rear": each is followed by its sides.
+        of_last = last.type.endswith("-setback") and _BEFORE_IT.search(text, sentence.before(place), last.start)
+        return sides if last.type == "setback" or of_last else [last]
+    return [last]
+
+
+def _standard(sentence: _Sentence, place: int, type_: str, raw_type: str, reading: _Reading) -> Standard:
+    text, each = sentence.text, sentence.measures[place]
+    stop, value = each.end, each.value
+    if each.unit == "space" and (rate := _RATE_OF.match(text, each.end, sentence.end)) and number(rate["count"]) != 1:
+        stop, value = rate.end(), None
+    if each.unit == "PERCENT" and not takes_percent(type_):
+        share = _SHARE_OF.match(text, each.end, sentence.end)
+        stop, value = share.end() if share else each.end, None
+    condition = _CONDITION.search(text, stop, sentence.end)
+    if condition and condition.start() > sentence.after(place):
+        condition = None
+    return Standard(
+        tuple(sentence.districts),
+        of_unit(type_, each.unit),
+        raw_type,
+        _bound(sentence, place, reading.listed) or usual_bound(type_),
+        text[each.start : stop],
+        value,
+        each.unit if value is not None else None,
+        reading.what
+        or _applies_to(sentence, place, stop, raw_type, reading.listed)
+        or building(text, sentence.start, each.start, each.end, sentence.end),
+        [condition[0].strip(" .,")] if condition else [],
+        each.start,
+        stop,
+        0.75 if reading.listed else 0.8,
+        "list" if reading.listed else "sentence",
+    )
+
+
+def _bound(sentence: _Sentence, place: int, listed: bool) -> Bound | None:
+    """What the words around a measure say it is; the nearer they stand the more they count."""
+    text, each = sentence.text, sentence.measures[place]
+    behind = _BEHIND.match(text[each.end : each.end + _BESIDE])
+    trail = text[each.end : min(sentence.after(place), each.end + _NEAR)]
+    return (
+        (bound_of(behind[0]) if behind else None)
+        or bound_of(text[sentence.before(place) : each.start])
+        or bound_of(re.split(r"[,;]", trail)[0])
+        or bound_of(_OR_LESS.sub("", text[sentence.start : each.start]))
+        or (sentence.lead.bound if sentence.lead and listed else None)
+    )
+
+
+def _applies_to(sentence: _Sentence, place: int, stop: int, raw_type: str, listed: bool) -> str | None:
+    """What a sentence says that a measure is for: ``for a duplex``, ``lot width of a corner lot``."""
+    text, at, after = sentence.text, sentence.measures[place].start, max(stop, sentence.after(place))
+    pause = _PAUSE.search(text, stop, after)
+    said = FOR.search(text, stop, pause.start() if pause else after)
+    if said is None and sentence.measures[place].unit == "space":
+        said = _PER.match(text, sentence.measures[place].end, sentence.end)
+    if said is None and not listed:
+        said = FOR.search(text, sentence.start, at)
+    if said and not _NO_USE.match(said["what"]) and not naming.named(said["what"], sentence.known):
+        return said["what"]
+    if raw_type not in text[sentence.before(place) : at]:
+        return None
+    of = _OF_WHAT.match(text, text.find(raw_type, sentence.start, at) + len(raw_type), at)
+    return of["what"] if of else None

@@ -1,0 +1,91 @@
+"""The districts that tables and statements of a municipality state, beside those that its code names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import unquote
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.provenance.reader import iri_of, text_of
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, select
+from kg.vocabulary import BASE, SKOS, SOURCED, mint
+from loaders.zoning.extraction.districts import District
+from loaders.zoning.loader import DOMAIN
+
+STATED: Final = """
+SELECT DISTINCT ?graph ?code ?name WHERE {
+  ?district kg:jurisdiction $municipality ; a kg:ZoningDistrict ; skos:notation ?code ; skos:prefLabel ?name
+  { GRAPH ?graph { ?rule kg:district ?district } } UNION { GRAPH ?graph { ?district ?says ?what } }
+  FILTER(STRSTARTS(STR(?graph), $sources))
+}"""
+
+_SOURCES: Final = f"{SOURCED}{DOMAIN}/"
+_DISTRICTS: Final = f"{BASE}id/district/"
+_KNOWN_BY_TABLES: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """Which graphs of sources state which districts of a municipality, and how these are called."""
+
+    name: str
+    """Key of the municipality."""
+    codes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By graph."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """By code; the code itself where there is no name."""
+
+    @property
+    def districts(self) -> Mapping[str, District]:
+        """The districts by code."""
+        codes = sorted({code for several in self.codes.values() for code in several})
+        return {
+            code: District(code, self.names.get(code, code), "", None, None, _KNOWN_BY_TABLES, "stated")
+            for code in codes
+        }
+
+    def replaced(self, codes: Mapping[str, frozenset[str]], graphs: Mapping[NamedNode, Sequence[Quad]]) -> Stated:
+        """Return the same once graphs state these codes instead of what they did; `graphs` are about to be written."""
+        left = {graph: several for graph, several in {**self.codes, **codes}.items() if several}
+        names = dict(self.names)
+        for code in {code for several in codes.values() for code in several}:
+            for quad in graphs.get(mint("graph", "ref", "district", self.name, code), ()):
+                if quad.predicate == SKOS.prefLabel:
+                    names[code] = text_of(quad.object)
+        return replace(self, codes=left, names=names)
+
+    def with_name(self, district: District) -> District:
+        """Return a district that a section names, called as tables call it where the section gives it no name."""
+        name = self.names.get(district.code, "")
+        return district if district.name or name in ("", district.code) else replace(district, name=name)
+
+
+def stated_of(store: Store, name: str) -> Stated:
+    """Return what is stated of the districts of a municipality in the store."""
+    codes: dict[str, set[str]] = defaultdict(set)
+    names: dict[str, str] = {}
+    municipality = mint("municipality", name)
+    for row in select(store.query, bind(STATED, municipality=municipality, sources=Literal(_SOURCES))):
+        codes[iri_of(row["graph"]).value].add(text_of(row["code"]))
+        names[text_of(row["code"])] = text_of(row["name"])
+    return Stated(name, {graph: frozenset(several) for graph, several in codes.items()}, names)
+
+
+def stated_in(quads: Iterable[Quad], before: Iterable[Quad]) -> Mapping[str, frozenset[str]]:
+    """Return the codes of the districts that the graph of a source states, by municipality.
+
+    A municipality of which it stated some `before`, and does not any more, has none.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for graph, counts in ((quads, True), (before, False)):
+        for quad in graph:
+            for term in (quad.subject, quad.object):
+                if isinstance(term, NamedNode) and term.value.startswith(_DISTRICTS):
+                    name, _, code = term.value.removeprefix(_DISTRICTS).partition("/")
+                    found[name].update((unquote(code),) if counts else ())
+    return {name: frozenset(several) for name, several in found.items()}

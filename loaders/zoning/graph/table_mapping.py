@@ -1,0 +1,320 @@
+"""How the columns of a table of districts are to be read: a declarative TOML file, which anybody can write for a table.
+
+``loaders/zoning/mappings`` holds those that ship; one whose columns a table has is taken without being asked for::
+
+    name = "example"                     # of the graphs that the table becomes, one for each municipality
+
+    [jurisdiction]                       # either columns of the table ...
+    column = "Town"
+    state_column = "State"               # ... or the same for all rows: name = "Example City", state = "UT"
+
+    [district]
+    code = "District"                    # columns
+    name = "District Name"               # optional
+    category = "Type"                    # optional
+    facts = ["Acres", "Notes"]           # optional: kept as they are, each with its column
+
+    [levels]                             # what cells of use columns mean; what is not here stays as recorded
+    "Allowed" = "byRight"                # byRight, conditional, byRightWithConditions, byRightOrConditional (the source
+                                         # does not tell which), notPermitted
+
+    [[use]]
+    column = "Duplex"
+    name = "Two-family dwelling"         # optional: else the name of the column
+    category = "Residential"             # optional
+    conditions = ["Duplex Owner Lives There"]
+
+    [[standard]]
+    column = "Min. Lot (acres)"
+    type = "lot-area"                    # of the code list standardType, or another
+    bound = "min"                        # optional: min or max
+    unit = "AC"                          # optional: local name in QUDT, or in the code list unit
+    applies_to = "Two-family dwelling"   # optional
+
+A JSON file that is an object of objects has its keys in the column that ``key_column`` names, which is ``key`` where
+the mapping does not say.
+
+A mapping that lies beside its table under the same name, ``towns.toml`` beside ``towns.csv``, is taken without being
+asked for, too. Beside a code, such as ``title_17.html``, such a file has just the ``[jurisdiction]`` with ``name`` and
+``state``, as far as the code does not say them itself; ``jurisdiction.toml`` says them of all files in its folder.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from kg.errors import InvalidInputError, RecordError
+from loaders.zoning.graph.authorities import state_code
+from loaders.zoning.graph.rule_quads import LEVELS, UNITS
+
+OF_FOLDER: Final = "jurisdiction.toml"
+"""Beside sources, what all of them are of."""
+
+FOLDER: Final = Path(__file__).parent.parent / "mappings"
+
+_CODE: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_NAME: Final = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
+_BOUNDS: Final = ("min", "max")
+_TABLE_KEYS: Final = frozenset(("column", "state_column", "name", "levels", "use", "standard", "key_column"))
+"""Keys by which a file beside a source that it is meant to say how to read a table."""
+_NO_DISTRICT: Final = 'there is no [district], which a table needs: code = "..." is its column of districts'
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A column that says how each district permits a use."""
+
+    column: str
+    name: str
+    category: str | None = None
+    conditions: Sequence[str] = ()
+    """Columns with conditions of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A column with a dimension that each district prescribes."""
+
+    column: str
+    type: str
+    bound: str | None = None
+    unit: str | None = None
+    applies_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableMapping:
+    """How to read a table."""
+
+    name: str
+    district: str
+    """Column with the code of the district."""
+    jurisdiction: str | None = None
+    """Column with the municipality; `municipality` where all rows are of one."""
+    municipality: str | None = None
+    state_column: str | None = None
+    state: str | None = None
+    district_name: str | None = None
+    category: str | None = None
+    facts: Sequence[str] = ()
+    levels: Mapping[str, str] = field(default_factory=dict)
+    uses: Sequence[Use] = ()
+    standards: Sequence[Measure] = ()
+    key_column: str = "key"
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """All columns that it names, each once."""
+        conditions = (condition for use in self.uses for condition in use.conditions)
+        standards = (each.column for each in self.standards)
+        named: Iterable[str | None] = (
+            self.jurisdiction, self.state_column, self.district, self.district_name, self.category, *self.facts,
+            *(use.column for use in self.uses), *conditions, *standards,
+        )  # fmt: skip
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    def lacking(self, columns: Collection[str], keyed: bool = False) -> Sequence[str]:
+        """Return what a table with these columns lacks to be read: where a row belongs, and anything said there."""
+        there = {*columns, self.key_column} if keyed else set(columns)
+        needed = (self.jurisdiction, self.state_column, self.district)
+        absent = [name for name in needed if name is not None and name not in there]
+        said = [*(use.column for use in self.uses), *(each.column for each in self.standards)]
+        return absent or ([] if there & set(said) else said)
+
+
+@dataclass(slots=True)
+class _Table:
+    """A table of a TOML file; what is read of it is ticked off, and what is left is an error."""
+
+    place: str
+    entries: dict[str, Any]
+    known: dict[str, None] = field(default_factory=dict)
+    """What was looked for, so what can be here."""
+
+    def text(self, name: str) -> str | None:
+        value = self._take(name, None)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise InvalidInputError(f"{self.place}: {name} is {value!r}; it is text")
+        return value
+
+    def column(self, name: str) -> str | None:
+        """The name of a column, without white space around it, as tables are read."""
+        value = self.text(name)
+        return value.strip() if value is not None else None
+
+    def needed(self, name: str) -> str:
+        if (value := self.text(name)) is None:
+            raise InvalidInputError(f"{self.place}: there is no {name}")
+        return value
+
+    def columns(self, name: str) -> Sequence[str]:
+        value = self._take(name, [])
+        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
+            raise InvalidInputError(f"{self.place}: {name} is {value!r}; it is a list of texts")
+        return [each.strip() for each in value]
+
+    def table(self, name: str) -> _Table:
+        value = self._take(name, {})
+        if not isinstance(value, dict):
+            raise InvalidInputError(f"{self.place}: {name} is {value!r}; it is a table: [{name}]")
+        return _Table(f"{self.place}, [{name}]", value)
+
+    def tables(self, name: str) -> Iterator[_Table]:
+        value = self._take(name, [])
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise InvalidInputError(f"{self.place}: {name} is no list of tables: [[{name}]]")
+        for number, each in enumerate(value, 1):
+            with_rest = _Table(f"{self.place}, [[{name}]] number {number}", each)
+            yield with_rest
+            with_rest.end()
+
+    def _take(self, name: str, default: object) -> Any:
+        self.known[name] = None
+        return self.entries.pop(name, default)
+
+    def end(self, hint: str = "") -> None:
+        """Raise InvalidInputError for what is left; `hint` is added to what it says."""
+        if self.entries:
+            left = ", ".join(map(repr, self.entries))
+            verb = "means" if len(self.entries) == 1 else "mean"
+            valid = ", ".join(self.known)
+            raise InvalidInputError(f"{self.place}: {left} {verb} nothing here; there can be {valid}{hint}")
+
+
+def read(path: Path) -> TableMapping:
+    """Return the mapping of a TOML file. Raises InvalidInputError for one that cannot be read or says too little."""
+    return _mapping(_Table(str(path), _toml(path)))
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInputError(f"{path}: the mapping cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path}: the mapping is not TOML ({error})") from error
+
+
+def _mapping(top: _Table) -> TableMapping:
+    name = top.text("name") or Path(top.place).stem
+    if _NAME.fullmatch(name) is None:
+        raise InvalidInputError(f"{top.place}: name is {name!r}; it is of letters and digits, and - or _ between them")
+    if "district" not in top.entries:
+        raise InvalidInputError(f"{top.place}: {_NO_DISTRICT}")
+    where, district, levels = top.table("jurisdiction"), top.table("district"), top.table("levels")
+    found = TableMapping(
+        name,
+        district.needed("code").strip(),
+        where.column("column"),
+        where.text("name"),
+        where.column("state_column"),
+        where.text("state"),
+        district.column("name"),
+        district.column("category"),
+        district.columns("facts"),
+        {cell: levels.needed(cell) for cell in list(levels.entries)},
+        [_use(each) for each in top.tables("use")],
+        [_measure(each) for each in top.tables("standard")],
+        top.text("key_column") or "key",
+    )
+    for each in (where, district, levels, top):
+        each.end()
+    for cell, level in found.levels.items():
+        if level not in LEVELS:
+            raise InvalidInputError(f"{levels.place}: {cell!r} is {level!r}; a level is one of {', '.join(LEVELS)}")
+    _valid_state(found.state, where.place)
+    if not found.uses and not found.standards:
+        raise InvalidInputError(f"{top.place}: it names no column of a use, [[use]], nor of a standard, [[standard]]")
+    return found
+
+
+def _use(given: _Table) -> Use:
+    column = given.needed("column").strip()
+    return Use(column, given.text("name") or column, given.text("category"), given.columns("conditions"))
+
+
+def _measure(given: _Table) -> Measure:
+    found = Measure(
+        given.needed("column").strip(),
+        given.needed("type"),
+        given.text("bound"),
+        given.text("unit"),
+        given.text("applies_to"),
+    )
+    if _CODE.fullmatch(found.type) is None:
+        raise InvalidInputError(f"{given.place}: type is {found.type!r}; it is in lower case with hyphens: lot-area")
+    if found.bound is not None and found.bound not in _BOUNDS:
+        raise InvalidInputError(f"{given.place}: bound is {found.bound!r}; a bound is min or max")
+    if found.unit is not None and found.unit not in UNITS:
+        raise InvalidInputError(f"{given.place}: unit is {found.unit!r}; a unit is one of {', '.join(UNITS)}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a TOML file beside a source says of it."""
+
+    municipality: str | None = None
+    state: str | None = None
+    mapping: TableMapping | None = None
+    """Where it says how to read a table."""
+    places: Sequence[Path] = ()
+    """The files that say it."""
+
+
+def beside(path: Path) -> Beside:
+    """Return what the files beside a source say: that of its name, and for what that lacks that of its folder.
+
+    Raises InvalidInputError for one that cannot be read.
+    """
+    found = Beside()
+    for place in (path.with_suffix(".toml"), path.with_name(OF_FOLDER)):
+        if place == path or not place.is_file():
+            continue
+        given = _toml(place)
+        table = None
+        if "district" in given:
+            table = _mapping(_Table(str(place), given))
+            name, state = table.municipality, table.state
+        else:
+            top = _Table(str(place), given)
+            where = top.table("jurisdiction")
+            name, state = where.text("name"), where.text("state")
+            _valid_state(state, where.place)
+            table_key = not _TABLE_KEYS.isdisjoint((*where.entries, *top.entries))
+            hint = f"; {_NO_DISTRICT}" if table_key else ""
+            where.end(hint)
+            top.end(hint)
+        found = Beside(found.municipality or name, found.state or state, found.mapping or table, (*found.places, place))
+    return found
+
+
+def _valid_state(state: str | None, place: str) -> None:
+    if state is not None:
+        try:
+            state_code(state)
+        except RecordError as error:
+            raise InvalidInputError(f"{place}: {error}") from error
+
+
+@cache
+def shipped() -> Sequence[TableMapping]:
+    """Return the mappings that ship with Quadcite."""
+    return [read(path) for path in sorted(FOLDER.glob("*.toml"))]
+
+
+def fitting(columns: Iterable[str], keyed: bool = False) -> TableMapping | None:
+    """Return the mapping that ships and fits a table with these columns best; None if none fits.
+
+    A table has to have the columns that say where a row belongs, and one of a use or standard. `keyed`: its rows have
+    keys, so there is a key column whatever it is called.
+    """
+    there = set(columns)
+    found = [each for each in shipped() if not each.lacking(there, keyed)]
+    return max(found, key=lambda each: len(there & set(each.columns)), default=None)

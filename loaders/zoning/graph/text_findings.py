@@ -1,0 +1,158 @@
+"""What a program finds in the text of a section, as quads: rules, terms, and claims of what the text cites.
+
+A claim's subject is the citing section. One whose object is not known is kept with the words of the citation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.vocabulary import ELI, KG, RDF, mint, sha256
+from loaders.zoning.extraction.citation_relationships import Relationship, relationships
+from loaders.zoning.extraction.citation_resolution import Index, cited, members, resolve
+from loaders.zoning.extraction.citations import Citation, citations
+from loaders.zoning.extraction.definitions import definitions
+from loaders.zoning.extraction.districts import District, named_in
+from loaders.zoning.extraction.permission_matrices import matrices
+from loaders.zoning.extraction.permissions import permissions
+from loaders.zoning.extraction.section_protocol import Section
+from loaders.zoning.extraction.standard_tables import schedules
+from loaders.zoning.extraction.standards import standards
+from loaders.zoning.graph.authorities import Authorities
+from loaders.zoning.graph.rule_quads import Evidence, Rules, found, rests_on, unit
+
+LAW_TYPES: Final = {
+    "usc": "federalCode",
+    "cfr": "federalRegulation",
+    "public-law": "publicAct",
+    "public-act": "publicAct",
+    "law": "publicAct",
+    "act": "publicAct",
+    "regulations": "regulation",
+    "ordinance": "ordinance",
+}
+"""By what the numbers of a law count in, the kind of law that it is; others are the law of a state."""
+
+
+def rules_of(
+    section: Section,
+    shared: Authorities,
+    graph: NamedNode,
+    known: Mapping[str, District],
+    index: Index,
+    above: Sequence[Section] = (),
+    state: str | None = None,
+) -> list[Quad]:
+    """Return the definitions, permissions and standards that are found in a section of a code with these districts.
+
+    `index` is of the sections of the code, and `above` are those that this one is part of, from the inside.
+    """
+    rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
+    for district in named_in(section):
+        _district(district.code, shared, known)
+
+    def evidence(start: int, end: int, confidence: float, method: str) -> Evidence:
+        return Evidence(iri, start, end, text[start:end], confidence, method)
+
+    for term in definitions(section):
+        rests = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
+        rules.definition(term.term, term.text, section=iri, evidence=rests)
+    for permission in (*permissions(section, known, above), *matrices(section, known)):
+        rests = evidence(permission.start, permission.end, permission.confidence, permission.method)
+        review = cited(permission.review, index, section.key, state) if permission.review else None
+        rules.permission(
+            _district(permission.district, shared, known),
+            shared.land_use(permission.use),
+            permission.raw_level,
+            permission.level,
+            conditions=permission.conditions,
+            review=None if review is None else shared.section(review),
+            section=iri,
+            evidence=rests,
+        )
+    for standard in (*standards(section, known, above), *schedules(section, known, above)):
+        rests = evidence(standard.start, standard.end, standard.confidence, standard.method)
+        for code in standard.districts or (None,):
+            rules.standard(
+                None if code is None else _district(code, shared, known),
+                standard.type,
+                standard.raw,
+                bound=standard.bound,
+                value=standard.value,
+                measure=None if standard.unit is None else unit(standard.unit),
+                applies_to=standard.applies_to,
+                conditions=standard.conditions,
+                section=iri,
+                column=standard.raw_type,
+                evidence=rests,
+            )
+    return rules.quads
+
+
+def _district(code: str, shared: Authorities, known: Mapping[str, District]) -> NamedNode:
+    district = known.get(code)
+    return shared.district(code, district.name if district is not None else None)
+
+
+def claims_of(text: str, key: str, shared: Authorities, graph: NamedNode, index: Index, state: str) -> list[Quad]:
+    """Return the claims of what the text of the section `key` cites, in a code with the sections of `index`."""
+    found_in = citations(text, state)
+    claims = _Claims(text, shared.section(key), graph)
+    for relationship in relationships(text, found_in) if found_in else ():
+        targets = _targets(relationship.citation, key, shared, index)
+        for target in targets or (None,):
+            if target != claims.section:
+                claims.take(relationship, target)
+    return claims.quads
+
+
+def _targets(citation: Citation, key: str, shared: Authorities, index: Index) -> Sequence[NamedNode]:
+    keys = members(citation, index, key) if citation.through is not None else [resolve(citation, index, key)]
+    sections = [shared.section(each) for each in keys if each is not None]
+    if not sections and (law := citation.law) is not None:
+        return [shared.law(law.jurisdiction, law.scheme, law.citation, LAW_TYPES.get(law.scheme, "state"))]
+    return sections
+
+
+class _Claims:
+    """The claims of one section: one for each triple, however often the text says it."""
+
+    def __init__(self, text: str, section: NamedNode, graph: NamedNode) -> None:
+        self.text: Final = text
+        self.section: Final = section
+        self.graph: Final = graph
+        self.quads: list[Quad] = []
+        self.known: set[NamedNode] = set()
+
+    def take(self, relationship: Relationship, target: NamedNode | None) -> None:
+        """Take down that the section relates to `target`, or to what its words name where that is not known."""
+        citation, graph = relationship.citation, self.graph
+        plain = relationship.property == "cites"
+        predicate = ELI.cites if plain else KG[relationship.property]
+        value = Literal(citation.raw) if target is None else target
+        node = mint("statement", sha256(f"{self.section} {predicate} {value} {graph} .\n")[:32])
+        evidence = Evidence(
+            self.section,
+            citation.start,
+            citation.end,
+            self.text[citation.start : citation.end],
+            citation.confidence if plain else min(citation.confidence, relationship.confidence),
+            f"{citation.method}, {relationship.method}",
+        )
+        if node not in self.known:
+            self.known.add(node)
+            said: list[tuple[NamedNode, NamedNode | Literal]] = [
+                (RDF.type, KG.CrossReference),
+                (RDF.subject, self.section),
+                (RDF.predicate, predicate),
+                *(() if target is None else ((RDF.type, KG.Statement), (RDF.object, target))),
+                (KG.rawCitation, Literal(citation.raw)),
+                (KG.contextSentence, Literal(relationship.context)),
+                (KG.relationshipType, mint("code", "relationshipType", relationship.type)),
+            ]
+            self.quads += [Quad(node, said_of, value, graph) for said_of, value in said]
+            self.quads += found(node, evidence, graph)
+        self.quads += rests_on(node, evidence, graph, self.known)

@@ -1,0 +1,1 @@
+"""Municipal codes in each file format, parsed into sections in document order."""

@@ -1,0 +1,441 @@
+"""HTML of codes as lines and tables, with white space as a browser shows it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from typing import Final, Protocol
+
+from lxml import etree
+
+from kg.errors import SourceError
+from loaders.zoning.readers.outline import Item
+from loaders.zoning.readers.text_builder import Body, Written, WrittenTable
+
+HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_UNSEEN: Final = frozenset({"script", "style", "template", "head", "nav", "noscript", "title", "meta", "link"})
+_BLOCKS: Final = HEADINGS | frozenset(
+    {"address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset"}
+    | {"figcaption", "figure", "footer", "form", "header", "hr", "li", "main", "ol", "p", "pre", "section", "summary"}
+    | {"table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "body", "html"}
+)
+_BOXES: Final = frozenset({"div", "p", "center", "br"})
+_CELLS: Final = ("td", "th")
+_WIDEST: Final = 100
+_TALLEST: Final = 1_000
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_ENCODINGS: Final = ("utf-8", "iso8859", "cp", "mac", "koi8", "gb", "big5", "euc", "shift_jis", "iso2022")
+"""How the names of encodings start that pages are in."""
+_CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:\-]+)", re.IGNORECASE)
+_ROMAN: Final = tuple(
+    zip(
+        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+        ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
+        strict=True,
+    )
+)
+
+
+def decoded(data: bytes, name: str) -> tuple[str, Sequence[str]]:
+    """Return the text of a file, and warnings: by its mark, what its HTML declares, UTF-8 or Windows-1252.
+
+    Raises SourceError for what is no text.
+    """
+    marked = next((encoding for bom, encoding in _MARKS if data.startswith(bom)), None) or _wide(data)
+    if marked is not None:
+        try:
+            return data.decode(marked).removeprefix("\ufeff"), ()
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{name}: starts like {marked}, and is not ({error.reason})") from None
+    match = _CHARSET.search(data[:4_096])
+    said = match[1].decode("ascii").lower() if match else "utf-8"
+    declared = _declared(said)
+    for encoding in dict.fromkeys(filter(None, (declared, "utf-8"))):
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        told = () if encoding == declared else (f"{name}: read as UTF-8, for it is not {said}, as it says",)
+        if "\0" in text:
+            text = text.replace("\0", "\ufffd")
+            told = (*told, f"{name}: holds NUL, which is no character of text; U+FFFD stands for each")
+        return text, told
+    if b"\0" in data:
+        raise SourceError(f"{name}: is no text; HTML or plain text in UTF-8 or Windows-1252 can be read")
+    return data.decode("cp1252", errors="replace"), (f"{name}: read as Windows-1252, for it is not UTF-8",)
+
+
+def _wide(data: bytes) -> str | None:
+    """The encoding of text in UTF-16 without a mark: every other byte of Latin letters is zero."""
+    start = data[:4_096]
+    half = len(start) // 2
+    for zeros, letters, encoding in ((start[1::2], start[::2], "utf-16-le"), (start[::2], start[1::2], "utf-16-be")):
+        if half and zeros.count(0) * 10 > half * 8 and letters.count(0) * 10 < half:
+            return encoding
+    return None
+
+
+def _declared(said: str) -> str | None:
+    """The encoding that a page means by what it says, as browsers have it; None for what no page is in.
+
+    What calls itself ASCII or Latin-1 is Windows-1252, and what says UTF-16 in ASCII letters is UTF-8
+    (https://encoding.spec.whatwg.org/).
+    """
+    try:
+        known = codecs.lookup(said).name
+    except LookupError:
+        return None
+    if known in ("ascii", "iso8859-1"):
+        return "cp1252"
+    if known.startswith(("utf-16", "utf-32")):
+        return "utf-8"
+    return known if known.startswith(_ENCODINGS) else None
+
+
+def tree(text: str, name: str = "HTML") -> etree._Element | None:
+    """Return the root of HTML, however broken it is; None where there is nothing in it.
+
+    Raises SourceError where the parser gives up, and what follows would be lost: elements that nest too deep.
+    """
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    data = text.replace("\0", "\ufffd").encode("utf-8", errors="replace")
+    try:
+        root = etree.fromstring(data, parser) if data.strip() else None
+    except etree.XMLSyntaxError:
+        return None
+    limits = [each.message for each in parser.error_log if each.type_name == "ERR_RESOURCE_LIMIT"]
+    if limits:
+        raise SourceError(f"{name} cannot be read to its end, for its elements nest too deep")
+    return root
+
+
+def shown(text: str) -> str:
+    """Return text on one line, each run of white space as one space, a no-break space too."""
+    return " ".join(text.split())
+
+
+def first_line(element: etree._Element) -> str:
+    """Return the words of an element up to the first block or line break in it."""
+    words: list[str] = []
+    waiting: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
+    words.append(element.text or "")
+    while waiting:
+        parent, children = waiting[-1]
+        child = next(children, None)
+        if child is None:
+            waiting.pop()
+            if waiting:
+                words.append(parent.tail or "")
+        elif child.tag in _BLOCKS or child.tag == "br":
+            begun = any(each and not each.isspace() for each in words)
+            if begun or child.tag not in _BOXES:
+                break
+            words.append(" ")
+            words.append(child.text or "")
+            waiting.append((child, iter(child)))
+        elif child.tag not in _UNSEEN:
+            words.append(child.text or "")
+            waiting.append((child, iter(child)))
+        else:
+            words.append(child.tail or "")
+    return shown("".join(words))
+
+
+def text_of(element: etree._Element) -> str:
+    """Return all the words of an element on one line."""
+    if len(element) == 0:
+        return shown(element.text or "")
+    return shown("".join(_pieces(element)))
+
+
+def _pieces(element: etree._Element) -> Iterator[str]:
+    if element.text:
+        yield element.text
+    for child in element:
+        tag = child.tag
+        if tag == "br":
+            yield "\n"
+        elif tag in _BLOCKS:
+            yield " "
+            yield from _pieces(child)
+            yield " "
+        elif tag not in _UNSEEN:
+            yield from _pieces(child)
+        if child.tail:
+            yield child.tail
+
+
+class Sections(Protocol):
+    """Who is told where each ``<section>`` starts and ends."""
+
+    def enter(self, element: etree._Element) -> None:
+        """Take note that what follows is in this one."""
+
+    def leave(self, element: etree._Element) -> None:
+        """Take note that this one is over."""
+
+    def in_table(self, table: etree._Element) -> bool:
+        """Return whether a table only lays out a page: there are sections in it."""
+
+
+Line = Callable[[str, etree._Element], bool]
+"""Takes a line and the element that it stands in, and says whether that was all to do with it."""
+
+
+def write(
+    element: etree._Element,
+    body: Callable[[], Body],
+    taken: Line,
+    sections: Sections | None = None,
+) -> None:
+    """Write what is in an element to the body that is the current one, each line of which `taken` may take instead.
+
+    `sections` are told of every ``<section>`` in it.
+    """
+    _Writer(body, taken, sections).inside(element)
+
+
+def _extend(run: list[str], words: str | None) -> None:
+    # White space before the first word of a run is none of it.
+    if words and (run or not words.isspace()):
+        run.append(words)
+
+
+class _Writer:
+    def __init__(self, body: Callable[[], Body], taken: Line, sections: Sections | None) -> None:
+        self.body, self.taken, self.sections = body, taken, sections
+
+    def line(self, text: str, element: etree._Element) -> None:
+        if text and not self.taken(text, element):
+            self.body().add(text)
+
+    def lines(self, run: list[str], element: etree._Element) -> None:
+        """Write what has come together between two blocks."""
+        text = "".join(run)
+        run.clear()
+        for part in text.split("\v"):
+            self.line(shown(part), element)
+
+    def inside(self, element: etree._Element) -> None:
+        """Write what is in an element, run by run: words between blocks are a paragraph of their own."""
+        # With a stack of its own: broken HTML nests deeper than Python calls.
+        waiting: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
+        run: list[str] = []
+        _extend(run, element.text)
+        while waiting:
+            parent, children = waiting[-1]
+            child = next(children, None)
+            if child is None:
+                waiting.pop()
+                if run and parent.tag in _BLOCKS:
+                    self.lines(run, parent)
+                if parent.tag == "section" and self.sections is not None and waiting:
+                    self.sections.leave(parent)
+                if waiting:
+                    _extend(run, parent.tail)
+                continue
+            tag = child.tag
+            if tag in _BLOCKS:
+                if run:
+                    self.lines(run, parent)
+                if tag == "section" and self.sections is not None:
+                    self.sections.enter(child)
+                    _extend(run, child.text)
+                    waiting.append((child, iter(child)))
+                    continue
+                if tag == "table" and (self.sections is None or not self.sections.in_table(child)):
+                    self.body().table(table_of(child))
+                elif tag == "ol":
+                    self.numbered(child, ())
+                elif len(child) == 0:
+                    if child.text:
+                        self.line(shown(child.text), child)
+                else:
+                    _extend(run, child.text)
+                    waiting.append((child, iter(child)))
+                    continue
+            elif tag == "br":
+                run.append("\v")
+            elif tag not in _UNSEEN:
+                run.append(child.text or "")
+                if len(child):
+                    waiting.append((child, iter(child)))
+                    continue
+            _extend(run, child.tail)
+        if run:
+            self.lines(run, element)
+
+    def numbered(self, element: etree._Element, path: tuple[str, ...]) -> None:
+        """Write a list that a browser numbers, and note what each item's label is."""
+        number = _whole(element.get("start"), 1)
+        self.line(shown(element.text or ""), element)
+        for child in element:
+            if child.tag != "li":
+                if child.tag == "ol":
+                    self.numbered(child, path)
+                elif child.tag not in _UNSEEN:
+                    self.wrapped(child, path)
+                self.line(shown(child.tail or ""), element)
+                continue
+            number = _whole(child.get("value"), number)
+            body = self.body()
+            first, count = body.length + (1 if body.lines else 0), len(body.lines)
+            at = len(body.items)
+            own = (*path, list_label(element.get("type") or "1", number))
+            self.wrapped(child, own)
+            if self.body() is body and len(body.lines) > count:
+                body.items.insert(at, Item(own, first, body.length))
+            self.line(shown(child.tail or ""), element)
+            number += 1
+
+    def wrapped(self, element: etree._Element, path: tuple[str, ...]) -> None:
+        if not any(child.tag == "ol" for child in element):
+            self.inside(element)
+            return
+        run = [element.text or ""]
+        for child in element:
+            if child.tag == "ol":
+                self.lines(run, element)
+                self.numbered(child, path)
+            elif child.tag in _BLOCKS:
+                self.lines(run, element)
+                self.inside(child)
+            elif child.tag not in _UNSEEN:
+                run += _pieces(child)
+            run.append(child.tail or "")
+        self.lines(run, element)
+
+
+def list_label(kind: str, number: int) -> str:
+    """Return the label of a list's item in HTML: the numbering type is 1, a, A, i or I."""
+    if kind in "aA" and number > 0:
+        letters = ""
+        while number > 0:
+            number, rest = divmod(number - 1, 26)
+            letters = chr(97 + rest) + letters
+        return letters.upper() if kind == "A" else letters
+    if kind in "iI" and 0 < number < 4_000:
+        roman = ""
+        for value, sign in _ROMAN:
+            count, number = divmod(number, value)
+            roman += sign * count
+        return roman.upper() if kind == "I" else roman
+    return str(number)
+
+
+def table_of(element: etree._Element) -> WrittenTable:
+    """Return a table with its spans; tables in its cells stand apart from the cells' own words."""
+    caption, rows, header_rows, leading = None, [], 0, True
+    for row, in_head in _rows(element):
+        cells = [_cell(cell) for cell in row]
+        leading = leading and (in_head or all(cell.header for cell in cells))
+        header_rows += leading
+        rows.append(cells)
+    for child in element:
+        if child.tag == "caption":
+            caption = text_of(child) or None
+    return WrittenTable(rows, header_rows if header_rows < len(rows) else 0, caption)
+
+
+def _rows(table: etree._Element) -> Iterator[tuple[Sequence[etree._Element], bool]]:
+    """The cells of each row. What stands in a table outside of any cell, as in broken HTML, is a row of its own."""
+    loose: list[etree._Element] = []
+    waiting: list[tuple[etree._Element, bool]] = [(table, False)]
+    while waiting:
+        element, in_head = waiting.pop()
+        inner: list[tuple[etree._Element, bool]] = []
+        if element.tag == "tr":
+            cells = [child if child.tag in _CELLS else _boxed(child) for child in element if child.tag not in _UNSEEN]
+            stray = [*_stray(element), *cells]
+            if stray:
+                yield stray, in_head
+            continue
+        if element.tag in _CELLS:
+            loose.append(element)
+            if not waiting or waiting[-1][0].tag not in _CELLS:
+                yield loose, in_head
+                loose = []
+            continue
+        for stray_cell in _stray(element):
+            yield [stray_cell], in_head
+        for child in element:
+            if child.tag in ("thead", "tbody", "tfoot", "tr", *_CELLS):
+                inner.append((child, in_head or child.tag == "thead"))
+            elif child.tag not in _UNSEEN and child.tag not in ("caption", "colgroup", "col"):
+                inner.append((_boxed(child), in_head))
+        waiting += inner[::-1]
+
+
+def _stray(element: etree._Element) -> Iterator[etree._Element]:
+    """Words directly in a table, its parts or rows, each as a cell."""
+    for words in (element.text, *(child.tail for child in element)):
+        if words and words.strip():
+            cell = etree.Element("td")
+            cell.text = words
+            yield cell
+
+
+def _boxed(element: etree._Element) -> etree._Element:
+    tail, element.tail = element.tail, None
+    cell = etree.Element("td")
+    copied = copy(element)
+    element.tail = tail
+    cell.append(copied)
+    return cell
+
+
+def _cell(element: etree._Element) -> Written:
+    header = element.tag == "th"
+    colspan, rowspan = _span(element.get("colspan"), _WIDEST), _span(element.get("rowspan"), _TALLEST)
+    if len(element) == 0:
+        return Written(shown(element.text or ""), colspan, rowspan, header)
+    nested: list[etree._Element] = []
+    words: list[str] = []
+    raised: list[tuple[int, int]] = []
+
+    def gather(inner: etree._Element) -> None:
+        add(inner.text)
+        for child in inner:
+            if child.tag == "table":
+                nested.append(child)
+            elif child.tag == "sup":
+                first = len(words)
+                gather(child)
+                if len(words) > first:
+                    raised.append((first, len(words)))
+            elif child.tag not in _UNSEEN:
+                gather(child)
+                if child.tag in _BLOCKS or child.tag == "br":
+                    words.append(" ")
+            add(child.tail)
+
+    def add(text: str | None) -> None:
+        if text:
+            words.append(text)
+
+    gather(element)
+    text = shown("".join(words))
+    marks = []
+    for first, last in raised:
+        # Where the raised words begin and end once white space is as shown.
+        end = len(shown("".join(words[:last])))
+        marks.append((end - len(shown("".join(words[first:last]))), end))
+    inner = tuple(table_of(each) for each in nested)
+    return Written(text, colspan, rowspan, header, marks, inner)
+
+
+def _span(value: str | None, largest: int) -> int:
+    return min(max(1, _whole(value, 1)), largest)
+
+
+def _whole(value: str | None, default: int) -> int:
+    text = (value or "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else default

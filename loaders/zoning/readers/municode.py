@@ -1,0 +1,192 @@
+"""What the service behind library.municode.com answers, as a code.
+
+A file of it holds the service's own answers, unchanged, under these names:
+
+* ``client``: of ``/Clients/name``: ``ClientID``, ``ClientName``, ``State``
+* ``product``: one of the ``codes`` of ``/ClientContent/{client}``
+* ``job``: of ``/Jobs/latest/{product}``: ``Id``, ``Name``, ``BannerText``; a job is one edition of a code
+* ``nodes``: of ``/codesToc/children``, all levels, parents first: ``Id``, ``Heading``, ``ParentId``
+* ``docs``: the ``Docs`` of ``/CodesContent``: ``Id``, ``Title`` and ``Content``, which is HTML
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lxml import etree
+
+from kg.errors import RecordError, SourceError
+from loaders.zoning.readers import html_lines
+from loaders.zoning.readers.code_model import Code, Note
+from loaders.zoning.readers.headings import SECTION, heading_of
+from loaders.zoning.readers.section_builder import Draft, finished, linked, named, same
+from loaders.zoning.readers.text_builder import Body, Content
+
+LEVEL: Final = "level"
+"""Kind of a level that has no word for it."""
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NOTES: Final = {
+    "historynote": "History",
+    "refeditor": "Editor's Note",
+    "refcross": "Cross Reference",
+    "refstate": "State Law Reference",
+    "refcharter": "Charter Reference",
+    "refother": "Reference",
+}
+"""Kinds of notes by how the class of their paragraph starts."""
+
+
+def parse(data: bytes, name: str, *, municipality: str | None = None, state: str | None = None) -> Code:
+    """Return the code that a file of answers holds. Raises SourceError for a file that holds none."""
+    try:
+        answers = json.loads(data, parse_constant=lambda _: None)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{name}: is not JSON ({error!r:.120})") from None
+    nodes, docs = (answers.get("nodes"), answers.get("docs")) if isinstance(answers, dict) else (None, None)
+    if not isinstance(nodes, list) or not isinstance(docs, list):
+        raise SourceError(f"{name}: holds no answers of Municode: lists under 'nodes' and 'docs'")
+    warnings: list[str] = []
+    texts = _texts(docs, name, warnings)
+    entries = []
+    listed = set()
+    for node in nodes:
+        if not isinstance(node, dict) or not isinstance(node.get("Id"), str | int):
+            warnings.append(f"{name}: a node of the table of contents has no Id, and is left out: {str(node)[:80]}")
+            continue
+        own, above = str(node["Id"]), node.get("ParentId")
+        listed.add(own)
+        heading = _words(node.get("Heading"), own, name, warnings)
+        entries.append((own, above, _draft(own, heading, texts.get(own), name, warnings)))
+    known = {own for own, _, _ in entries}
+    top = {str(_part(answers, "product", "productId", "ProductID"))}
+    for own, text in texts.items():
+        if own not in listed:
+            warnings.append(f"{name}: {text.title!r} ({own}) has text, and the table of contents has no such node")
+            entries.append((own, None, _draft(own, text.title, text, name, warnings)))
+    # Nodes of the first level name the code as their parent, or the product, and neither is a node.
+    roots = [(own, None if _is_top(above, known, top) else str(above), draft) for own, above, draft in entries]
+    drafts = linked(roots, warnings)
+    sections = finished(drafts, warnings)
+    if not sections:
+        warnings.append(f"{name}: holds no section")
+    called, abbreviation = _part(answers, "client", "ClientName"), _state(answers)
+    updated = _part(answers, "job", "BannerText") or _part(answers, "job", "Name")
+    return Code(
+        municipality or (called if isinstance(called, str) else None),
+        state or abbreviation,
+        sections,
+        updated if isinstance(updated, str) else None,
+        warnings=named(warnings, name),
+    )
+
+
+def _words(value: object, own: str, name: str, warnings: list[str]) -> str:
+    """What the service says, as text that can be written: a lone surrogate is no character."""
+    said = "" if value is None else str(value)
+    words = _SURROGATE.sub("\ufffd", said)
+    if words != said:
+        warnings.append(f"{name}: {own} has lone surrogates, which are not characters; U+FFFD stands for each")
+    return words
+
+
+def _part(answers: Mapping[str, Any], part: str, *names: str) -> object:
+    value = answers.get(part)
+    if not isinstance(value, dict):
+        return None
+    return next((value[name] for name in names if name in value), None)
+
+
+def _state(answers: Mapping[str, Any]) -> str | None:
+    state = _part(answers, "client", "State")
+    found = state.get("StateAbbreviation") if isinstance(state, dict) else None
+    return found.upper() if isinstance(found, str) else None
+
+
+def _is_top(above: object, known: set[str], top: set[str]) -> bool:
+    return above in (None, "") or (str(above) not in known and (str(above) in top or len(str(above)) == 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    title: str
+    content: Content
+
+
+def _texts(docs: Sequence[Any], name: str, warnings: list[str]) -> Mapping[str, _Text]:
+    texts: dict[str, _Text] = {}
+    for doc in docs:
+        if not isinstance(doc, dict) or not isinstance(doc.get("Id"), str | int):
+            warnings.append(f"{name}: a document has no Id, and is left out: {str(doc)[:80]}")
+            continue
+        content = doc.get("Content")
+        if not isinstance(content, str):
+            continue
+        own = str(doc["Id"])
+        try:
+            title = _words(doc.get("Title"), own, name, warnings)
+            text = _Text(title, content_of(_words(content, own, name, warnings)))
+        except RecordError as error:
+            warnings.append(f"{name}: the text of {own} is left out: {error}")
+            continue
+        if own in texts and texts[own] != text:
+            warnings.append(f"{name}: there are two documents {own}; the first is taken")
+        texts.setdefault(own, text)
+    return texts
+
+
+def _draft(own: str, heading: str, text: _Text | None, name: str, warnings: list[str]) -> Draft:
+    heading = html_lines.shown(heading)
+    if text is not None and text.title and not same(text.title, heading):
+        warnings.append(f"{name}: {own} is {heading!r} in the table of contents, {text.title!r} where its text is")
+    found = heading_of(heading)
+    content = text.content if text is not None else Content()
+    if found is None:
+        return Draft(SECTION if content.text else LEVEL, "", heading, content=content)
+    return Draft(found.kind, found.number, found.title, content=content)
+
+
+def content_of(html: str) -> Content:
+    """Return what a piece of HTML holds as a section: its lines, tables and labelled parts, and its notes.
+
+    Raises RecordError for what nests so deep that it cannot be read.
+    """
+    try:
+        return _content_of(html)
+    except SourceError as error:
+        raise RecordError(str(error)) from None
+    except RecursionError:
+        raise RecordError("its HTML nests too deep to be read") from None
+
+
+def _content_of(html: str) -> Content:
+    root = html_lines.tree(html, "its HTML")
+    if root is None:
+        return Content()
+    body = Body()
+    labels: list[str] = []
+
+    def taken(line: str, element: etree._Element) -> bool:
+        styles = (element.get("class") or "").split()
+        kind = next((kind for start, kind in _NOTES.items() if any(each.startswith(start) for each in styles)), None)
+        if kind is not None:
+            body.notes.append(Note(line, kind))
+            return True
+        if any(each.startswith("incr") for each in styles):
+            # The label of a paragraph stands in one of its own, beside it.
+            labels.append(line)
+            return True
+        if labels:
+            body.add(" ".join((*labels, line)))
+            labels.clear()
+            return True
+        return False
+
+    html_lines.write(root, lambda: body, taken)
+    if labels:
+        body.add(" ".join(labels))
+    return body.content()

@@ -1,0 +1,188 @@
+"""The labelled parts of a section, (a)(1)(A), found by the labels that its lines start with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Final
+
+from loaders.zoning.readers.code_model import Subsection
+
+_LABEL: Final = re.compile(
+    r"\(([0-9]{1,3}[A-Za-z]?|[A-Za-z]{1,6}(?:-[0-9A-Za-z]{1,3})?)\)\s*|([0-9]{1,3}|[A-Za-z]{1,5})([.)])(?:\s+|$)"
+)
+_STARTS: Final = frozenset("(0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_DEEPEST: Final = 30
+"""Labels that may nest; what would be deeper is text of the innermost."""
+_LARGEST_GAP: Final = 3
+"""Labels that may be missing in a sequence before what follows counts as no label."""
+
+
+def _roman(number: int) -> str:
+    tens, ones = divmod(number, 10)
+    return ("", "x", "xx", "xxx", "xl", "l")[tens] + ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")[ones]
+
+
+_ROMAN: Final = {_roman(number): number for number in range(1, 60)}
+
+Reading = tuple[str, float]
+"""A label as one of a sequence: which one, and its place there. An inserted one (1A, a-1) stands between two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a numbered list whose markup gives its label, and the code points that it holds."""
+
+    path: tuple[str, ...]
+    """From the outermost list of those that it is in."""
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Open:
+    style: str
+    place: float
+    path: tuple[str, ...]
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    start: int
+    first: bool
+    label: str
+    readings: Sequence[Reading]
+    led: bool
+    """Whether the line before it announces what follows, with a colon."""
+
+
+@lru_cache(4_096)
+def readings(label: str, mark: str) -> Sequence[Reading]:
+    """Return what `label` may mean: ``i`` is the ninth letter, or one in Roman numerals."""
+    bare, inserted = label, 0.0
+    if (match := re.fullmatch(r"([0-9]+)[A-Za-z]|([A-Za-z]+)-[0-9A-Za-z]+", label)) is not None:
+        bare, inserted = match[1] or match[2], 0.5
+    if bare.isdigit():
+        return [(mark + "1", int(bare) + inserted)]
+    case = "a" if bare.islower() else "A" if bare.isupper() else ""
+    found = []
+    lower = bare.lower()
+    if case and len(set(lower)) == 1 and len(lower) <= 3:
+        found.append((mark + case, 26 * (len(lower) - 1) + ord(lower[0]) - 96 + inserted))
+    if case and lower in _ROMAN:
+        found.append((mark + ("i" if case == "a" else "I"), _ROMAN[lower] + inserted))
+    return found
+
+
+def _tokens(lines: Sequence[tuple[int, str]]) -> Iterator[_Token]:
+    led = False
+    for start, line in lines:
+        before, led = led, line[-1] == ":"
+        if line[0] not in _STARTS:
+            continue
+        at = 0
+        # (a)(1) at the start of a line are two labels.
+        while (match := _LABEL.match(line, at)) is not None:
+            label = match[1] or match[2]
+            found = readings(label, "(" if match[1] else match[3])
+            if not found:
+                break
+            yield _Token(start + at, at == 0, label, found, before)
+            at = match.end()
+
+
+def outline(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Item] = ()) -> Sequence[Subsection]:
+    """Return the labelled parts of a text that ends at `end`, given its lines, none empty, with where each starts.
+
+    A part reaches to the next label of its own level or a higher one. What starts like a label and continues no
+    sequence, nor starts one, is none. Lines of tables are not to be given.
+    """
+    tokens = list(_tokens(lines))
+    if items:
+        covered = [(item.start, item.end) for item in items if len(item.path) == 1]
+        tokens = [token for token in tokens if not any(first <= token.start < last for first, last in covered)]
+    if not tokens and not items:
+        return ()
+    stack: list[_Open] = []
+    found: list[tuple[tuple[str, ...], int, int]] = []
+    waiting = sorted(items, key=lambda item: (item.start, -item.end))[::-1]
+
+    def close(depth: int, at: int) -> None:
+        found.extend((each.path, each.start, at) for each in stack[depth:])
+        del stack[depth:]
+
+    def give(until: int) -> None:
+        while waiting and waiting[-1].start < until:
+            item = waiting.pop()
+            found.append(((stack[-1].path if stack else ()) + item.path, item.start, item.end))
+
+    for token, following in zip_longest(tokens, tokens[1:]):
+        give(token.start)
+        placed = _place(token, following, stack)
+        if placed is None or placed[0] >= _DEEPEST:
+            continue
+        depth, (style, place) = placed
+        close(depth, token.start - 1 if token.first and token.start else token.start)
+        stack.append(_Open(style, place, ((stack[-1].path if stack else ()) + (token.label,)), token.start))
+    give(end + 1)
+    close(0, end)
+    return unique(Subsection(path, start, last) for path, start, last in sorted(found, key=lambda x: (x[1], -x[2])))
+
+
+def _place(token: _Token, following: _Token | None, stack: Sequence[_Open]) -> tuple[int, Reading] | None:
+    """At which depth a label stands, and as what; None for what is no label here."""
+    styles = [each.style for each in stack]
+    going: list[tuple[int, Reading]] = []
+    opening = None
+    for reading in token.readings:
+        style, place = reading
+        if style in styles:
+            depth = len(styles) - 1 - styles[::-1].index(style)
+            if stack[depth].place < place <= stack[depth].place + 1:
+                going.append((depth, reading))
+        elif place < 2:
+            opening = (len(stack), reading)
+    if going:
+        best = max(going, key=lambda each: each[0])
+        if opening is not None and following is not None and (opening[1][0], 2) in following.readings:
+            return opening
+        return best
+    if opening is not None:
+        return opening
+    if token.led and styles and token.readings[0][0] != styles[-1] and token.readings[0][1] < 2:
+        return len(styles), token.readings[0]
+    for style, place in token.readings:
+        if style in styles:
+            depth = len(styles) - 1 - styles[::-1].index(style)
+            last = stack[depth].place
+            if place < 2 or place == last or last < place <= last + _LARGEST_GAP:
+                return depth, (style, place)
+        elif place == 2 and not stack:
+            return 0, (style, place)
+    return None
+
+
+def unique(subsections: Iterator[Subsection]) -> Sequence[Subsection]:
+    """Return subsections, given in the order of the text, with paths that are unique: what recurs has ``~2`` added."""
+    seen: dict[tuple[str, ...], int] = {}
+    given: list[Subsection] = []
+    renamed: list[tuple[Subsection, tuple[str, ...], tuple[str, ...]]] = []
+    for each in subsections:
+        path = each.path
+        # Below a part that was renamed, the new name goes for all that it holds.
+        while renamed and each.start >= renamed[-1][0].end:
+            renamed.pop()
+        for outer, old, new in renamed:
+            if path[: len(old)] == old and each.start >= outer.start:
+                path = new + path[len(old) :]
+        count = seen[path] = seen.get(path, 0) + 1
+        if count > 1:
+            new = (*path[:-1], f"{path[-1]}~{count}")
+            renamed.append((each, path, new))
+            path = new
+        given.append(each if path == each.path else Subsection(path, each.start, each.end, each.heading))
+    return given

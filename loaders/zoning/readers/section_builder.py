@@ -1,0 +1,371 @@
+"""Sections while their code is read: where each stands, what is a table of contents, and the key of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Final
+
+from kg.vocabulary import sha256
+from loaders.zoning.readers.code_model import Section
+from loaders.zoning.readers.headings import PART, RANKS, SECTION, Heading, components, is_placed, status_of
+from loaders.zoning.readers.text_builder import Body, Content
+
+LONGEST_KEY: Final = 400
+"""Characters of a key; of a longer one, the second half is its hash."""
+_CHAINS: Final = {2: ("chapter",), 3: ("title", "chapter"), 4: ("title", PART, "chapter")}
+"""What the leading components of a section's number stand for, by how many components it has."""
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """A level in the making."""
+
+    kind: str
+    number: str
+    title: str
+    parent: Draft | None = None
+    body: Body | None = None
+    content: Content | None = None
+    line: int | None = None
+    last_line: int | None = None
+    order: int | None = None
+    status: str | None = None
+    file: str | None = None
+    implied: bool = False
+    """Only numbers say that there is such a level."""
+    base: str | None = None
+    """Its key, where the source gives one."""
+    key: str = ""
+    level: int = 0
+    given_level: int | None = None
+    """What the source says that its level is."""
+    children: list[Draft] = field(default_factory=list)
+
+    @property
+    def writing(self) -> Body:
+        """Its body, to write in."""
+        if self.body is None:
+            self.body = Body()
+        return self.body
+
+    @property
+    def name(self) -> str:
+        """How to call it in a warning."""
+        place = f", line {self.line}" if self.line else ""
+        return f"{self.kind} {self.number or repr(self.title)}{place}"
+
+
+@dataclass(slots=True)
+class Drafts:
+    """The levels of a code in document order, each put below another by its number, its kind and what is open."""
+
+    drafts: list[Draft] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    _open: list[Draft] = field(default_factory=list)
+    _under: dict[str, str | None] = field(default_factory=dict)
+    _numbered: dict[str, Draft] = field(default_factory=dict)
+    _titles: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> Draft | None:
+        """What was opened last, other than levels that only numbers imply."""
+        return next((each for each in reversed(self.drafts) if not each.implied), None)
+
+    def add(self, heading: Heading, line: int | None = None, *, implied: bool = False) -> Draft:
+        """Add the level that a heading opens."""
+        draft = Draft(heading.kind, heading.number, heading.title, body=Body(), line=line, implied=implied)
+        if heading.kind == SECTION:
+            draft.parent = self._parent_of_section(draft)
+        else:
+            self._descend(draft)
+        self.drafts.append(draft)
+        return draft
+
+    def _parent_of_section(self, draft: Draft) -> Draft | None:
+        innermost = self._open[-1] if self._open else None
+        parts = components(draft.number)
+        above = draft.number.rpartition(".")[0] if len(parts) > 1 else ""
+        if innermost is not None and innermost.number == above:
+            self._numbered.setdefault(draft.number, draft)
+            return innermost
+        known = self._numbered.get(above)
+        if known is not None and known.kind == SECTION:
+            parent: Draft | None = known
+        elif len(parts) < 2 or (innermost is not None and not self._leads(innermost, parts)):
+            parent = innermost
+        else:
+            parent = self._level_of(draft, parts)
+        if len(parts) > 1:
+            self._numbered.setdefault(draft.number, draft)
+        elif draft.number.isdigit() and parent is None:
+            # Sections 1.1 and 1.2 may stand below section 1.
+            self._numbered[draft.number] = draft
+        return parent
+
+    def _level_of(self, draft: Draft, parts: Sequence[str]) -> Draft | None:
+        """The level that the number of a section says it is in; what has no heading is made."""
+        kinds = _CHAINS.get(len(parts), (*_CHAINS[4], *[SECTION] * max(0, len(parts) - 4)))[: len(parts) - 1]
+        prefixes = [".".join(parts[:count]) for count in range(1, len(parts))]
+        known = max((count for count, prefix in enumerate(prefixes, 1) if prefix in self._numbered), default=0)
+        parent = self._numbered[prefixes[known - 1]] if known else None
+        if parent is None and any(not each.implied for each in self._open):
+            self.warnings.append(f"{draft.name} is in no level that has a heading; its number implies others")
+        for prefix, kind in zip(prefixes[known:], kinds[known:], strict=True):
+            title, own = self._titles.get(prefix, ("", None))
+            parent = Draft(own or kind, prefix, title, parent, Body(), line=draft.line, implied=True)
+            self._numbered[prefix] = parent
+            self.drafts.append(parent)
+        self._open = [each for each in _line_of(parent) if each.kind != SECTION]
+        return parent
+
+    def entitle(self, number: str, title: str, kind: str | None = None) -> bool:
+        """Give a level that only numbers imply its heading, be it before or after its first section.
+
+        Returns False where it has another heading.
+        """
+        known = self._numbered.get(number)
+        title_of = known.title if known is not None else self._titles.get(number, (title, kind))[0]
+        if title_of and not same(title_of, title):
+            return False
+        if known is not None:
+            known.title, known.kind = known.title or title, kind or known.kind
+        else:
+            self._titles[number] = title, kind
+        return True
+
+    def _leads(self, level: Draft, parts: Sequence[str]) -> bool:
+        # Only a level whose number is written like its sections' can be told to be the wrong one.
+        own = components(level.number)
+        return level.implied or level.number in self._numbered or (len(own) > 1 and len(own) < len(parts))
+
+    def _descend(self, draft: Draft) -> None:
+        kinds = [each.kind for each in self._open]
+        if draft.kind in kinds:
+            depth = kinds.index(draft.kind)
+        elif draft.kind in self._under:
+            above = self._under[draft.kind]
+            depth = kinds.index(above) + 1 if above in kinds else _depth_by_rank(kinds, draft.kind)
+        else:
+            depth = _depth_by_rank(kinds, draft.kind)
+        del self._open[depth:]
+        draft.parent = self._open[-1] if self._open else None
+        self._under.setdefault(draft.kind, draft.parent.kind if draft.parent else None)
+        self._open.append(draft)
+        if is_placed(draft.number) or draft.kind == "title":
+            self._numbered[draft.number] = draft
+
+    def sections(self) -> Sequence[Section]:
+        """Return all that was added, parents before their parts, with keys, levels and orders."""
+        return finished(self.drafts, self.warnings)
+
+
+def linked(entries: Sequence[tuple[str, str | None, Draft]], warnings: list[str]) -> Sequence[Draft]:
+    """Return drafts below the parents that each names by id, given as id, id of the parent, draft.
+
+    One whose parent is absent, or is below itself, stands at the top, and there is a warning. Of two with one id, the
+    first is the parent that others mean.
+    """
+    known: dict[str, Draft] = {}
+    higher: dict[Draft, Draft] = {}
+    for own, _, draft in entries:
+        known.setdefault(own, draft)
+    for own, above, draft in entries:
+        if above is None:
+            continue
+        parent = known.get(above)
+        if parent is None:
+            warnings.append(f"{draft.name} is an orphan: its parent {above!r} is not here; it stands at the top")
+        elif own == above or _top(parent, higher) is draft:
+            warnings.append(f"{draft.name} is below itself, by its parent {above!r}; it stands at the top")
+        else:
+            draft.parent = higher[draft] = parent
+    return [draft for _, _, draft in entries]
+
+
+def _top(draft: Draft, higher: dict[Draft, Draft]) -> Draft:
+    """The highest that a draft is below, by `higher`, in which what was passed on the way is brought nearer to it."""
+    passed = []
+    while draft in higher:
+        passed.append(draft)
+        draft = higher[draft]
+    for each in passed[:-1]:
+        higher[each] = draft
+    return draft
+
+
+def _depth_by_rank(kinds: Sequence[str], kind: str) -> int:
+    rank = RANKS.get(kind)
+    if rank is None:
+        return len(kinds)
+    return next((depth for depth, each in enumerate(kinds) if RANKS.get(each, 0) >= rank), len(kinds))
+
+
+def _line_of(draft: Draft | None) -> list[Draft]:
+    line: list[Draft] = []
+    while draft is not None:
+        line.append(draft)
+        draft = draft.parent
+    return line[::-1]
+
+
+def same(one: str, other: str) -> bool:
+    """Return whether two headings say the same, whatever their white space, case and last mark."""
+    return _plain(one) == _plain(other)
+
+
+def named(warnings: Sequence[str], name: str) -> Sequence[str]:
+    """Return warnings that all start with what their file is called."""
+    return tuple(each if each.startswith(name) else f"{name}: {each}" for each in warnings)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).rstrip(".:").casefold()
+
+
+def key_of(draft: Draft) -> str:
+    """Return the key that a level has if no other has it, as the model says; those above it have theirs."""
+    key = _key_of(draft)
+    return key if len(key) <= LONGEST_KEY else f"{key[: LONGEST_KEY // 2]}…{sha256(key)[:32]}"
+
+
+def _key_of(draft: Draft) -> str:
+    if draft.base is not None:
+        return draft.base
+    if draft.number and (is_placed(draft.number) or (draft.kind == "title" and draft.parent is None)):
+        return draft.number
+    own = f"{draft.kind} {draft.number or draft.title or 'without number'}"
+    return own if draft.parent is None else f"{draft.parent.key}|{own}"
+
+
+def finished(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Section]:
+    """Return drafts as sections. Earlier levels without text that recur with text are contents, and are left out."""
+    given = list(drafts)
+    for draft in given:
+        if draft.content is None:
+            draft.content = (draft.body or Body()).content()
+    given = _in_tree_order(_without_contents(_in_tree_order(given), warnings))
+    taken: dict[str, Draft] = {}
+    counts: dict[str, int] = defaultdict(int)
+    siblings: dict[Draft | None, int] = defaultdict(int)
+    sections = []
+    for draft in given:
+        base = draft.key = key_of(draft)
+        while draft.key in taken:
+            counts[base] += 1
+            draft.key = f"{base}~{counts[base] + 1}"
+        if draft.key != base:
+            warnings.append(
+                f"{draft.name} has the number of {taken[base].name}: its key is {draft.key}"
+                if draft.number
+                else f"{draft.name} has no number and recurs: its key is {draft.key}"
+            )
+        elif not draft.number:
+            warnings.append(f"{draft.name} has no number: its key is {draft.key}")
+        taken[draft.key] = draft
+        draft.level = _level(draft, warnings)
+        if draft.order is None:
+            draft.order = siblings[draft.parent]
+        siblings[draft.parent] += 1
+        sections.append(_section(draft))
+    return sections
+
+
+def _level(draft: Draft, warnings: list[str]) -> int:
+    lowest = draft.parent.level + 1 if draft.parent else 1
+    if draft.given_level is None:
+        return lowest
+    if draft.given_level < lowest and draft.parent is not None:
+        warnings.append(f"{draft.name} has level {draft.given_level} below {draft.parent.name}, which has {lowest - 1}")
+    return max(lowest, draft.given_level)
+
+
+def _section(draft: Draft) -> Section:
+    content = draft.content or Content()
+    status = draft.status or status_of(draft.title) or (status_of(content.text) if len(content.text) < 200 else None)
+    if status is None and not content.text and not draft.children and content.notes:
+        status = "repealed" if any("repealed" in note.text[:200].lower() for note in content.notes) else None
+    return Section(
+        draft.key, draft.number, draft.title, draft.kind, draft.level, draft.parent.key if draft.parent else None,
+        draft.order or 0, content.text, content.subsections, content.tables, content.citations, content.notes, status,
+        (draft.line, draft.last_line or draft.line) if draft.line else None, draft.file,
+    )  # fmt: skip
+
+
+def _in_tree_order(drafts: Sequence[Draft]) -> list[Draft]:
+    """Parents before their parts, and those of one parent in the order that they came in."""
+    kept = set(drafts)
+    for draft in drafts:
+        draft.children.clear()
+    roots = []
+    for draft in drafts:
+        if draft.parent is not None and draft.parent in kept:
+            draft.parent.children.append(draft)
+        else:
+            draft.parent = None
+            roots.append(draft)
+    ordered: list[Draft] = []
+    waiting = _in_order(roots)[::-1]
+    while waiting:
+        draft = waiting.pop()
+        ordered.append(draft)
+        waiting.extend(reversed(_in_order(draft.children)))
+    return ordered
+
+
+def _in_order(siblings: list[Draft]) -> list[Draft]:
+    return sorted(siblings, key=lambda draft: inf if draft.order is None else draft.order)
+
+
+def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[Draft]:
+    """Leave out what stands twice: entries of a table of contents within the text, and whole sections word for word."""
+    groups: dict[str, list[Draft]] = defaultdict(list)
+    left: dict[Draft, Draft] = {}
+    first: dict[tuple[str, str, str], Draft] = {}
+    holding: set[Draft] = set()
+    for draft in drafts:
+        draft.key = key_of(draft)
+        groups[draft.key].append(draft)
+        if draft.content is None or not draft.content.text:
+            continue
+        twin = first.setdefault((draft.key, _plain(draft.title), draft.content.text), draft)
+        if twin is not draft and draft.number:
+            left[draft] = twin
+            continue
+        above: Draft | None = draft
+        while above is not None and above not in holding:
+            holding.add(above)
+            above = above.parent
+    meant = {key: next((each for each in group if each in holding), group[-1]) for key, group in groups.items()}
+    for draft in drafts:
+        if draft.number and draft not in holding and draft not in left and meant[draft.key] is not draft:
+            left[draft] = meant[draft.key]
+    _tell(drafts, left, warnings)
+    for draft in drafts:
+        if draft.parent in left:
+            draft.parent = left[draft.parent]
+    return [draft for draft in drafts if draft not in left]
+
+
+def _tell(drafts: Sequence[Draft], left: Mapping[Draft, Draft], warnings: list[str]) -> None:
+    listed = {draft: None for draft in drafts if draft in left and not (draft.content and draft.content.text)}
+    for draft in drafts:
+        kept = left.get(draft)
+        if kept is None:
+            continue
+        if draft not in listed:
+            warnings.append(f"{draft.name} repeats {kept.name} word for word, and is left out")
+        elif not same(draft.title, kept.title):
+            warnings.append(
+                f"{draft.name} is {draft.title!r} in the contents within the text, {kept.title!r} where it has text"
+            )
+        if draft.content is not None and draft.content.notes and kept.content is not None:
+            new = (note for note in draft.content.notes if note not in kept.content.notes)
+            kept.content = replace(kept.content, notes=(*kept.content.notes, *new))
+    if listed:
+        first = next(iter(listed)).name
+        warnings.append(
+            f"{len(listed):,} headings without text stand elsewhere with it, from {first}: a table of contents"
+        )

@@ -1,0 +1,142 @@
+"""A section's body while it is read: its lines, its tables with their places, and what is history rather than law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from loaders.zoning.readers import history_notes
+from loaders.zoning.readers.code_model import Cell, Citation, Note, Subsection, Table
+from loaders.zoning.readers.outline import Item, outline
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a section holds, its text and all that has its place in it."""
+
+    text: str = ""
+    subsections: Sequence[Subsection] = ()
+    tables: Sequence[Table] = ()
+    citations: Sequence[Citation] = ()
+    notes: Sequence[Note] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A cell before it has its place: its text, the raised words in that, and the tables in it."""
+
+    text: str
+    colspan: int = 1
+    rowspan: int = 1
+    header: bool = False
+    superscripts: Sequence[tuple[int, int]] = ()
+    nested: Sequence[WrittenTable] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTable:
+    """A table before it has its place."""
+
+    rows: Sequence[Sequence[Written]]
+    header_rows: int = 0
+    caption: str | None = None
+
+
+@dataclass(slots=True)
+class Body:
+    """The lines of a section in the making. A line is one paragraph, item or row, with its white space in order."""
+
+    lines: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    length: int = 0
+    _starts: list[tuple[int, str]] = field(default_factory=list)
+    _heading: str | None = None
+    _below: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.notes or self.tables)
+
+    def add(self, line: str) -> None:
+        """Add a line, to the notes where it is one on the section's history."""
+        if self._below:
+            if history_notes.is_note_below(line):
+                self._heading = None
+                self.notes.append(Note(line))
+                return
+            self._end_history()
+        elif history_notes.is_note(line):
+            self.notes.append(Note(line))
+            return
+        if (kind := history_notes.annotation_kind(line)) is not None:
+            self.notes.append(Note(line, kind))
+            return
+        if history_notes.is_heading(line):
+            self._heading, self._below = line, True
+            return
+        line, note = history_notes.split_last(line)
+        self._starts.append((self.write(line), line))
+        if note is not None:
+            self.notes.append(Note(note))
+
+    def note(self, line: str) -> None:
+        """Add a line that the source itself calls a note on the section's history."""
+        self._heading = None
+        self.notes.append(Note(line))
+
+    def write(self, line: str) -> int:
+        """Add a line as it is, and return where it starts."""
+        start = self.length + (1 if self.lines else 0)
+        self.lines.append(line)
+        self.length = start + len(line)
+        return start
+
+    def table(self, table: WrittenTable, within: tuple[int, int, int] | None = None) -> None:
+        """Add a table, after its caption, and after each row the tables in that row."""
+        if table.caption:
+            self.write(table.caption)
+        index = len(self.tables)
+        self.tables.append(Table(0, 0, ()))  # holds its place before those in it
+        rows: list[Sequence[Cell]] = []
+        first = None
+        for number, row in enumerate(table.rows):
+            if any(cell.text for cell in row):
+                start = self.write(" | ".join(cell.text for cell in row))
+                first = start if first is None else first
+            else:
+                start = self.length if first is not None or not self.lines else self.length + 1
+            rows.append(self._placed(row, start))
+            for place, cell in enumerate(row):
+                for inner in cell.nested:
+                    first = self.length + (1 if self.lines else 0) if first is None else first
+                    self.table(inner, (index, number, place))
+        if first is None:
+            # A table without words is the point at the end of what is before it.
+            first = self.length
+            rows = [[replace(cell, start=first, end=first) for cell in row] for row in rows]
+        self.tables[index] = Table(first, self.length, rows, table.header_rows, table.caption, within)
+
+    def _placed(self, row: Sequence[Written], start: int) -> Sequence[Cell]:
+        cells = []
+        filled = any(cell.text for cell in row)
+        for cell in row:
+            end = start + len(cell.text)
+            raised = [(start + one, start + other) for one, other in cell.superscripts]
+            cells.append(Cell(cell.text, start, end, cell.colspan, cell.rowspan, cell.header, raised))
+            start = end + 3 if filled else start
+        return cells
+
+    def _end_history(self) -> None:
+        # Nothing below it was a note: then it was the law's own word.
+        self._below = False
+        if self._heading is not None:
+            self._starts.append((self.write(self._heading), self._heading))
+            self._heading = None
+
+    def content(self, citations: Iterable[Citation] = ()) -> Content:
+        """Return all of it, with the labelled parts."""
+        self._end_history()
+        text = "\n".join(self.lines)
+        parts = outline(self._starts, len(text), self.items)
+        return Content(text, parts, tuple(self.tables), tuple(citations), tuple(self.notes))

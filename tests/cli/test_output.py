@@ -1,0 +1,157 @@
+"""What the command line says, where it says it, and how it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import logging
+from pathlib import Path
+
+import pytest
+import typer
+
+from kg.cli import output
+from kg.errors import StoreLockedError
+from kg.settings import Settings
+
+
+@output.reported
+def locked(as_json: bool = False) -> None:
+    raise StoreLockedError("kg-data is in use by process 7")
+
+
+@output.reported
+def missettled(as_json: bool = False) -> None:
+    Settings()
+
+
+@output.reported
+def broken(as_json: bool = False) -> None:
+    raise KeyError("a bug")
+
+
+def test_an_error_is_one_message_on_standard_error_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        locked()
+    out, err = capsys.readouterr()
+    assert (ended.value.exit_code, out, err) == (1, "", "kg: kg-data is in use by process 7\n")
+
+
+def test_with_json_the_error_is_also_a_document_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit):
+        locked(as_json=True)
+    assert json.loads(capsys.readouterr().out) == {
+        "error": {"code": "store_locked", "message": "kg-data is in use by process 7", "retryable": True}
+    }
+
+
+def test_a_wrong_setting_is_usage_and_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUADCITE_PORT", "many")
+    with pytest.raises(typer.Exit) as ended:
+        missettled()
+    assert ended.value.exit_code == 2
+    assert "QUADCITE_PORT=many" in capsys.readouterr().err
+
+
+def test_a_setting_that_is_no_json_is_usage_and_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUADCITE_WIKIBASES", "{'single': 1}")
+    with pytest.raises(typer.Exit) as ended:
+        missettled()
+    assert ended.value.exit_code == 2
+    assert '"wikibases"' in capsys.readouterr().err
+
+
+def test_with_json_a_wrong_setting_is_a_document_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUADCITE_PORT", "many")
+    with pytest.raises(typer.Exit) as ended:
+        missettled(as_json=True)
+    assert ended.value.exit_code == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "invalid_input"
+    assert "QUADCITE_PORT=many" in error["message"]
+
+
+def test_a_log_record_goes_to_standard_error_as_it_is_when_it_is_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = output.Lines()
+    elsewhere = io.StringIO()
+    with monkeypatch.context() as redirected:  # as a progress bar does, to print above itself
+        redirected.setattr("sys.stderr", elsewhere)
+        lines.handle(logging.makeLogRecord({"msg": "one layout"}))
+    assert elsewhere.getvalue() == "one layout\n"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (2_100, "2,100 rows")])
+def test_a_count_has_its_noun_in_the_right_number(number: int, text: str) -> None:
+    assert output.counted(number, "row") == text
+
+
+def test_a_bug_is_not_dressed_as_an_error_of_the_user() -> None:
+    with pytest.raises(KeyError):
+        broken()
+
+
+def test_values_become_jsons_own_types() -> None:
+    @dataclasses.dataclass
+    class Thing:
+        where: Path
+        names: tuple[str, ...]
+        inner: dict[str, object]
+
+    thing = Thing(Path("a/b"), ("x",), {"n": 1.5, "none": None, "yes": True})
+    assert output.plain(thing) == {"where": "a/b", "names": ["x"], "inner": {"n": 1.5, "none": None, "yes": True}}
+
+
+def test_things_are_shown_as_aligned_names_and_values(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show({"quads": 12345, "data_dir": "kg-data", "problem": None, "ready": True, "kinds": ["a", "b"]})
+    assert capsys.readouterr().out.splitlines() == [
+        "quads     12,345",
+        "data dir  kg-data",
+        "problem   -",
+        "ready     yes",
+        "kinds     a, b",
+    ]
+
+
+def test_columns_are_as_wide_as_their_widest_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    output.columns(("name", "n"), iter([("long name", "1"), ("x", "22")]))
+    assert capsys.readouterr().out == "name       n\nlong name  1\nx          22\n"
+
+
+def test_a_table_folds_long_cells_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(("a", "b"), iter([("x" * 70, "[bold]not markup[/bold]")]), width=60)
+    out = capsys.readouterr().out
+    assert out.count("x") == 70
+    assert "[bold]not markup[/bold]" in out.replace("\n", "").replace(" ", "").replace("notmarkup", "not markup")
+    assert max(len(line) for line in out.splitlines()) <= 60
+
+
+def test_in_a_pipe_progress_is_a_line_each_time_the_count_has_doubled(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.progress("loading") as advance:
+        for done in range(0, 5_000, 100):
+            advance(done, None, "")
+        advance(5_000, 5_000, "committing")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == ["loading: 1,000", "loading: 2,000", "loading: 4,000"]
+
+
+def test_on_a_terminal_progress_is_a_bar_on_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with output.progress("loading") as advance:
+        advance(3, 10, "loading")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "3/10" in err

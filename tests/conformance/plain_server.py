@@ -1,0 +1,97 @@
+"""A plain dataset served by the same routes as the knowledge graph: what the endpoint's conformance is tested on.
+
+Its default graph is a graph of its own, not a union; every graph may be written, by everyone who reaches the address;
+no shapes gate what is written, and no prefix is declared beforehand.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from pyoxigraph import NamedNode, Triple
+from starlette.applications import Starlette
+
+from kg.errors import NotFoundError
+from kg.queries.federation import Federation
+from kg.queries.pool import QueryPool
+from kg.queries.text_check import clauses_of
+from kg.server import graph_store, sparql_protocol
+from kg.server.auth import ADMIN, READ, WRITE, Actor
+from kg.server.endpoint import Endpoint, UpdateRequest
+from kg.settings import Settings
+from kg.sparql.service import replace
+from tests.conformance.plain_store import PlainStore
+
+EVERYONE: Final = Actor("everyone", frozenset({READ, WRITE, ADMIN}))
+
+
+@dataclass(frozen=True, slots=True)
+class PlainGraphs:
+    """Writes the graphs of a plain dataset; there is none that may not be written."""
+
+    store: PlainStore
+
+    def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
+        """Make `graph` hold exactly `triples`; return whether it is new."""
+        return self.store.put(graph, triples)
+
+    def post(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
+        """Add `triples` to `graph`; return whether it is new."""
+        return self.store.post(graph, triples)
+
+    def create(self, triples: Sequence[Triple], actor: Actor) -> NamedNode:
+        """Put `triples` into a graph of its own; return its name."""
+        graph = NamedNode(f"urn:uuid:{uuid.uuid4()}")
+        self.store.put(graph, triples)
+        return graph
+
+    def delete(self, graph: NamedNode | None, actor: Actor) -> None:
+        """Remove `graph`. Raises NotFoundError where there is none."""
+        if not self.store.delete(graph):
+            raise NotFoundError(f"there is no graph {graph}")
+
+
+def create_plain_app(store: PlainStore, settings: Settings) -> Starlette:
+    """Return the application over `store`: ``/sparql`` for queries and updates, ``/graphs`` for whole graphs."""
+    pool = QueryPool(store, settings, prefixes={}, base_iri=store.base_iri)
+
+    def update(request: UpdateRequest, actor: Actor) -> int:
+        return store.update(request.text, request.default_graphs, request.named_graphs)
+
+    endpoint = Endpoint(
+        settings=settings,
+        pool=pool,
+        generation=lambda: store.generation,
+        actor=lambda request: EVERYONE,
+        graphs=PlainGraphs(store),
+        update=update,
+        expand=partial(expand, settings),
+        union=False,
+    )
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        with pool:
+            yield
+
+    routes = [*sparql_protocol.routes(endpoint), *graph_store.routes(endpoint)]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+def expand(settings: Settings, query: str, timeout_s: float | None = None) -> str:
+    """Return `query` with its SERVICE clauses answered by the endpoints that the setting ``service_endpoints`` names.
+
+    A query that asks another one is returned as it is, for the guard to refuse.
+    """
+    left_s = settings.query_timeout_s if timeout_s is None else min(timeout_s, settings.query_timeout_s)
+    federation = Federation(settings.service_endpoints, time.monotonic() + left_s)
+    found, prologue = clauses_of(query)
+    if not all(federation.allows(clause.endpoint) for clause in found):
+        return query
+    return replace(query, [(clause, federation.ask(query, clause, prologue)) for clause in found])

@@ -1,0 +1,115 @@
+"""Generate the parts of the documentation that come from the code (``make docs``)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+from platformdirs import user_cache_path
+from pydantic_core import PydanticUndefined
+
+from kg import errors
+from kg.cli.main import app
+from kg.settings import Settings
+from kg.tools.registry import TOOLS
+from tests.conformance import figures
+
+README = Path(__file__).parent.parent / "README.md"
+SECTION = re.compile(r"(<!-- made: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Each command as one writes it, with all that it takes, and its help."""
+
+    def walk(command, path: str):  # type: ignore[no-untyped-def]  # the click inside typer has no public types
+        if hasattr(command, "commands"):
+            for name, child in command.commands.items():
+                yield from walk(child, f"{path} {name}")
+            return
+        words = [path]
+        for param in command.params:
+            if param.name == "help":
+                continue
+            if param.param_type_name == "argument":
+                word = (param.metavar or param.name).upper() + ("..." if param.nargs == -1 else "")
+                words.append(word if param.required else f"[{word}]")
+            else:
+                flag = max(param.opts, key=len)
+                value = param.metavar or param.name.upper()
+                words.append(f"[{flag}]" if param.is_flag else f"[{flag} {value}]")
+        yield " ".join(words), " ".join((command.help or "").split())
+
+    yield from walk(typer.main.get_command(app), "kg")
+
+
+def settings() -> Iterator[tuple[str, str, str]]:
+    """Each setting with its default and its help."""
+    for name, field in Settings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        text = "" if default in (None, (), PydanticUndefined) else str(default)
+        text = text.replace(str(user_cache_path("quadcite")), "~/.cache/quadcite")
+        yield f"QUADCITE_{name.upper()}", text, field.description or ""
+
+
+def raised() -> Iterator[type[errors.QuadciteError]]:
+    """Each error class that carries a code of its own."""
+    found = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, errors.QuadciteError)]
+    yield from sorted((item for item in found if item is not errors.QuadciteError), key=lambda item: item.code)
+
+
+def tools() -> Iterator[tuple[str, str, str, str]]:
+    """Each tool with its arguments, the tags that mount it, what it does and when to use it."""
+    for tool in TOOLS:
+        does, _, more = tool.description.partition("\n\n")
+        use = re.match(r"Use .*?\.(?=\s|$)", " ".join(more.split()))
+        yield (
+            f"`{tool.name}({', '.join(tool.arguments.model_fields)})`",
+            ", ".join(sorted(tool.tags)),
+            " ".join(does.split()),
+            use[0] if use else "",
+        )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(_cell(cell) for cell in line) + " |\n" for line in lines)
+
+
+def made(section: str) -> str:
+    """The text of one generated section."""
+    match section:
+        case "commands":
+            return _table(("command", "what it does"), ((f"`{usage}`", text) for usage, text in commands()))
+        case "settings":
+            rows = ((f"`{name}`", f"`{default}`" if default else "", text) for name, default, text in settings())
+            return _table(("setting", "default", "what it is"), rows)
+        case "errors":
+            rows = (
+                (f"`{item.code}`", str(item.http_status), "yes" if item.retryable else "", inspect.getdoc(item) or "")
+                for item in raised()
+            )
+            return _table(("code", "HTTP", "try again", "meaning"), rows)
+        case "tools":
+            return _table(("tool", "tags", "what it does", "use when"), tools())
+        case "standards":
+            return _table(("W3C test suite", "tests", "passed", "the others, each an expected failure"), figures.rows())
+    raise ValueError(f"the README has a section {section!r} that nothing makes")
+
+
+def renewed(text: str) -> str:
+    """`text` with its generated sections as the code says them now."""
+    return SECTION.sub(lambda match: match[1] + made(match[2]) + match[4], text)
+
+
+if __name__ == "__main__":
+    figures.renew()
+    README.write_text(renewed(README.read_text()))
+    sys.stdout.write(f"wrote {README.name}\n")

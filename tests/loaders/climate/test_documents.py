@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow.parquet as pq
+import pytest
+from pyoxigraph import Literal, NamedNode, parse
+
+from kg import bundle
+from kg.errors import SourceError
+from kg.settings import Settings
+from kg.vocabulary import BASE, ELI, FOAF, KG, RDF, SCHEMA, SKOS, mint
+from loaders.climate import documents
+from loaders.climate.layouts import LAYOUTS, detect
+from loaders.model import Notice, Rejection, SourceDocument, graph_of, quads
+from loaders.readers.locations import find
+from tests.loaders.test_pipeline import rows, write
+
+CLIMATE = Path(__file__).parent.parent.parent.parent / "fixtures" / "climate"
+SETTINGS = Settings(_env_file=None)  # type: ignore[call-arg]
+
+
+def read(*paths: Path) -> dict[str, SourceDocument]:
+    found = {}
+    for item in documents.read(find([str(path) for path in paths], SETTINGS).files):
+        assert not isinstance(item, Rejection), item
+        if isinstance(item, SourceDocument):
+            found["/".join(item.key)] = item
+    return found
+
+
+def said(document: SourceDocument, predicate: NamedNode) -> list[str]:
+    return [value.value for key, value in document.properties if key == predicate]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+def test_each_layout_is_known_by_what_it_needs(layout: object) -> None:
+    assert detect(Path("x"), {*layout.required, "else"}) is layout  # type: ignore[attr-defined]
+
+
+def test_what_an_unknown_layout_lacks_is_named_for_the_nearest() -> None:
+    columns = [name for name in LAYOUTS[0].required if name != "text_block.text"]
+    with pytest.raises(SourceError, match=r"the nearest, 'published', lacks text_block\.text\. Known layouts"):
+        detect(Path("x"), columns)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "codes"), [("corpusType", documents.CORPUS_TYPES), ("blockType", documents.BLOCK_TYPES)]
+)
+def test_the_codes_that_bring_no_graph_are_those_that_the_ontology_describes(scheme: str, codes: tuple[str]) -> None:
+    triples = list(parse(path=bundle.folder("ontology") / "climate.ttl"))
+    described = {t.subject for t in triples if t.predicate == SKOS.inScheme and t.object == mint("code", scheme)}
+    assert described == {mint("code", scheme, code) for code in codes}
+
+
+def test_a_record_is_one_graph_with_no_blank_nodes_and_every_unit_in_it() -> None:
+    for document in read(CLIMATE).values():
+        made = quads(document)
+        assert {quad.graph_name for quad in made} == {graph_of(document)}
+        assert all(isinstance(quad.object, NamedNode | Literal) for quad in made)
+        passages = {quad.subject for quad in made if quad.predicate == RDF.type and quad.object == KG.Passage}
+        assert passages == {unit.iri for unit in document.units}
+
+
+def test_the_same_record_has_the_same_hash_wherever_and_in_whatever_order_its_rows_stand(tmp_path: Path) -> None:
+    records = rows("a", ["one", "two", "three"])
+    one = read(write(tmp_path / "one.jsonl", records))["a"]
+    with (tmp_path / "two.csv").open("w", newline="") as stream:
+        table = csv.DictWriter(stream, list(records[0]))
+        table.writeheader()
+        table.writerows(reversed(records))
+    two = read(tmp_path / "two.csv")["a"]
+    assert one.source_sha256 == two.source_sha256
+    assert [list(origin.rows) for origin in (*one.origins, *two.origins)] == [[1, 2, 3], [3, 2, 1]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": "other"}, {"page_number": 7}, {"type": "List"}, {"language": "fr"}, {"document_name": "Other"},
+        {"geography_iso": "DJI"}, {"family_name": "Other"}, {"category": "legislative"}, {"block_index": 9},
+    ],
+    ids=lambda change: next(iter(change)),
+)  # fmt: skip
+def test_any_change_of_what_is_read_changes_the_hash(change: dict[str, object], tmp_path: Path) -> None:
+    [record] = rows("a", ["one"])
+    before = read(write(tmp_path / "before.jsonl", [record]))["a"]
+    after = read(write(tmp_path / "after.jsonl", [{**record, **change}]))["a"]
+    assert before.source_sha256 != after.source_sha256
+    assert set(quads(before)) != set(quads(after)) or before.shared != after.shared
+
+
+def test_a_record_may_span_files_and_its_rows_follow_the_order_of_passages(tmp_path: Path) -> None:
+    records = rows("a", ["one", "two", "three"])
+    document = read(
+        write(tmp_path / "odd.jsonl", [records[0], records[2]]), write(tmp_path / "even.jsonl", [records[1]])
+    )["a"]
+    places = [(Path(origin.snapshot.source).name, list(origin.rows)) for origin in document.origins]
+    assert places == [("odd.jsonl", [1]), ("even.jsonl", [1]), ("odd.jsonl", [2])]
+
+
+def test_a_family_without_a_slug_is_known_by_title_and_places() -> None:
+    found = read(CLIMATE / "land-and-transport.jsonl")
+    [family] = said(found["fictional-coastal-adaptation-plan_bd01"], ELI.is_member_of)
+    assert family.startswith("cpr://family/fictional-delta-programme-")
+    assert len(family.rpartition("-")[2]) == 8
+
+
+def test_language_names_and_lists_of_places_become_codes() -> None:
+    found = read(CLIMATE / "land-and-transport.jsonl")
+    assert said(found["fictional-coastal-adaptation-plan_bd01"], SCHEMA.inLanguage) == ["en", "bn"]
+    places = said(found["fictional-night-train-agreement_eu01"], KG.jurisdiction)
+    assert places == [mint("place", "FRA").value, mint("place", "DEU").value]
+
+
+def test_without_a_stated_language_a_document_is_in_that_of_most_passages() -> None:
+    found = read(CLIMATE / "energy-and-water.csv")
+    assert said(found["fictional-island-water-security-strategy_fj01"], SCHEMA.inLanguage) == ["en"]
+    assert found["fictional-island-water-security-strategy_fj01"].units[-1].language == "fj"
+
+
+def test_the_category_stands_for_the_corpus_type_in_its_known_spelling() -> None:
+    found = read(CLIMATE / "energy-and-water.csv")
+    kinds = {said(document, KG.corpusType)[0] for document in found.values()}
+    assert kinds == {f"{BASE}vocab/corpusType/Executive", f"{BASE}vocab/corpusType/Legislative"}
+
+
+def test_the_web_page_is_that_of_the_slug(tmp_path: Path) -> None:
+    document = read(write(tmp_path / "t.jsonl", rows("ä b", ["x"])))["ä b"]
+    assert said(document, FOAF.page) == [f"https://app.climatepolicyradar.org/documents/{quote('ä b')}"]
+
+
+def test_a_translated_row_without_a_language_is_refused(tmp_path: Path) -> None:
+    source = CLIMATE / "flat" / "solar-road-map_translated_en.parquet"
+    records = [{**row, "languages": [], "language": None} for row in pq.read_table(source).to_pylist()]
+    for row in records:
+        row["document_metadata.languages"] = []
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in records))
+    items = list(documents.read(find([str(path)], SETTINGS).files))
+    [rejection] = [item for item in items if isinstance(item, Rejection)]
+    assert "does not say in which language" in rejection.reason
+
+
+def test_what_is_unusual_about_a_file_is_told() -> None:
+    notices = [item for item in documents.read(find([str(CLIMATE)], SETTINGS).files) if isinstance(item, Notice)]
+    assert sorted(notice.text.rpartition(" ")[2] for notice in notices if "layout" in notice.text) == sorted(
+        f"'{layout.name}'" for layout in LAYOUTS
+    )
+    assert [notice.expected_rows for notice in notices if notice.expected_rows] == [96]

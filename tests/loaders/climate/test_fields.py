@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kg.errors import RecordError
+from loaders.climate.documents import iso_date, place_codes
+from loaders.climate.languages import language_code
+from loaders.readers.cells import items, present, slug_from, truth, web_address, whole_number
+from loaders.readers.html import Block, blocks
+
+
+@pytest.mark.parametrize("text", [None, "", " ", "nan", "NaN", "None", "null", "[]", "<NA>"])
+def test_marks_of_absence_are_absent(text: str | None) -> None:
+    assert present(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('["BRA", "ZAF"]', ["BRA", "ZAF"]),
+        ("['BRA', 'ZAF']", ["BRA", "ZAF"]),
+        ("['BRA' 'ZAF']", ["BRA", "ZAF"]),
+        ("[BRA, ZAF]", ["BRA", "ZAF"]),
+        ("BRA;ZAF", ["BRA", "ZAF"]),
+        ("BRA | ZAF", ["BRA", "ZAF"]),
+        ("Norwegian Bokmål", ["Norwegian Bokmål"]),
+        ('["BRA", null]', ["BRA"]),
+        ("[]", []),
+        (None, []),
+    ],
+)
+def test_lists_are_read_in_every_notation(text: str | None, expected: list[str]) -> None:
+    assert items(text) == expected
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1)))
+def test_a_json_list_gives_its_items_stripped_and_without_marks_of_absence(listed: list[str]) -> None:
+    assert items(json.dumps(listed)) == [item.strip() for item in listed if present(item)]
+
+
+def test_places_are_codes_or_the_iso_of_an_object() -> None:
+    assert place_codes("{'id': 1, 'iso': 'NZL', 'federal': False}") == ("NZL",)
+    assert place_codes('{"iso": "NZL"}') == ("NZL",)
+    assert place_codes("dji") == ("DJI",)
+    assert place_codes("XAA;XAA") == ("XAA",)
+    assert place_codes("nan") == ()
+    with pytest.raises(RecordError, match="neither a code"):
+        place_codes("{broken")
+
+
+@pytest.mark.parametrize(("text", "number"), [("3", 3), (" 3.0 ", 3), ("-1", -1), ("+7", 7)])
+def test_whole_numbers_may_be_written_as_floats(text: str, number: int) -> None:
+    assert whole_number(text) == number
+
+
+@pytest.mark.parametrize("text", ["3.5", "three", "", "1e3", "0x1"])
+def test_what_is_no_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(RecordError, match="not a whole number"):
+        whole_number(text)
+
+
+@pytest.mark.parametrize("text", ["1" * 19, "-" + "9" * 5000, "9" * 5000 + ".0"])
+def test_a_number_that_no_engine_can_compute_with_is_refused_in_few_words(text: str) -> None:
+    with pytest.raises(RecordError, match="too large") as caught:
+        whole_number(text)
+    assert len(str(caught.value)) < 200
+
+
+def test_truth_is_yes_no_or_refused() -> None:
+    assert [truth(text) for text in ("True", "1", "false", None, "nan")] == [True, True, False, False, False]
+    with pytest.raises(RecordError, match="'perhaps' is not true or false"):
+        truth("perhaps")
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2012-12-01 00:00:00+00", "2012-12-01"),
+        ("2019-11-18T00:00:00Z", "2019-11-18"),
+        ("18/11/2019", "2019-11-18"),
+        ("2019-02-30", None),
+        ("last year", None),
+        ("2019", None),
+    ],
+)
+def test_dates_are_days_or_nothing(text: str, day: str | None) -> None:
+    assert iso_date(text) == day
+
+
+def test_addresses_become_iris() -> None:
+    site = "https://laws.example"
+    assert web_address("https://e.org/a b|c", site) == "https://e.org/a%20b%7Cc"
+    assert web_address('<a href="/nz/x">X</a>', site) == "https://laws.example/nz/x"
+    assert web_address("ftp://e.org/", site) is None
+    assert web_address("see annex", site) is None
+
+
+def test_a_slug_from_a_title_is_never_empty() -> None:
+    assert slug_from("Climate Change Act (2008)") == "climate-change-act-2008"
+    assert slug_from("!!!") == "untitled"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("English", "en"),
+        ("chinese", "zh"),
+        ("Castilian", "es"),
+        ("Lao", "lo"),
+        ("zh-cn", "zh-CN"),
+        ("ZH_hant_tw", "zh-Hant-TW"),
+        ("iw", "he"),
+        ("haw", "haw"),
+        ("Klingonese of Qo", None),
+        ("english please", None),
+        ("x" * 9, None),
+    ],
+)
+def test_languages_become_bcp_47_codes(text: str, code: str | None) -> None:
+    assert language_code(text) == code
+
+
+@given(st.sampled_from(["en", "zh-CN", "sr-Latn", "pt-BR", "haw", "de-AT-1996", "es-419"]), st.booleans())
+def test_a_canonical_code_stays_as_it_is_in_any_case(code: str, upper: bool) -> None:
+    assert language_code(code.upper() if upper else code.lower()) == code
+
+
+def test_html_becomes_blocks_of_plain_text() -> None:
+    html = "<div>A <strong>bold</strong>&nbsp;act.<br><br>Second &amp; last<br>line.</div><h3>Duties</h3>"
+    html += "<ul><li>One &#39;x&#39;</li><li></li></ul><table><tr><td>4 %</td></tr></table><script>no</script>"
+    assert blocks(html) == [
+        Block("Text", "A bold\xa0act."),
+        Block("Text", "Second & last\nline."),
+        Block("Title", "Duties"),
+        Block("List", "One 'x'"),
+        Block("TableCell", "4 %"),
+    ]
+
+
+@given(st.text())
+def test_no_markup_breaks_the_reader_and_no_block_is_empty(html: str) -> None:
+    assert all(block.text.strip() for block in blocks(html))
+
+
+def test_what_cannot_be_a_tag_is_text() -> None:
+    assert blocks("<p>below <10MW and <1 %</p>") == [Block("Text", "below <10MW and <1 %")]

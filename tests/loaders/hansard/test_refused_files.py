@@ -1,0 +1,166 @@
+"""Files that are damaged, dangerous or something else: refused or repaired, and always told."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kg.errors import SourceError
+from loaders.hansard.sitting_xml import read
+
+HEAD = "<session.header><date>2031-03-04</date><chamber>SENATE</chamber></session.header>"
+TALK = "<talk.start><talker><name>Senator ABEL</name><name.id>A1</name.id></talker><para>{}</para></talk.start>"
+TURN = f"<speech>{TALK.format('One two.')}<para>Three &amp; four.</para></speech>"
+DEBATE = f"<debate><debateinfo><title>TIDES</title></debateinfo>{TURN}</debate>"
+
+
+def file(content: str = DEBATE, head: str = HEAD, before: str = "") -> bytes:
+    return f'{before}<hansard version="2.1">{head}<chamber.xscript>{content}</chamber.xscript></hansard>'.encode()
+
+
+def refused(source: bytes, **given: object) -> str:
+    with pytest.raises(SourceError) as error:
+        read(source, "day.xml", **given)  # type: ignore[arg-type]
+    message = str(error.value)
+    assert message.startswith("day.xml")
+    return message
+
+
+@pytest.mark.parametrize(
+    ("head", "option"),
+    [
+        ("", "--chamber"),
+        ("<session.header><date>2031-03-04</date></session.header>", "--chamber"),
+        ("<session.header><date>2031-03-04</date><chamber> </chamber></session.header>", "--chamber"),
+        ("<session.header><chamber>SENATE</chamber></session.header>", "--date"),
+        ("<session.header><date>4th of March</date><chamber>SENATE</chamber></session.header>", "--date"),
+        ("<session.header><date>2031-02-30</date><chamber>SENATE</chamber></session.header>", "--date"),
+    ],
+)
+def test_a_head_that_lacks_something_names_the_option(head: str, option: str) -> None:
+    assert option in refused(file(head=head))
+    day = read(file(head=head), "day.xml", chamber="SENATE", date=date(2031, 3, 4))
+    assert (day.chamber, day.date, len(day.speeches)) == ("SENATE", date(2031, 3, 4), 1)
+
+
+def test_what_the_file_says_goes_before_what_is_given() -> None:
+    day = read(file(), "day.xml", chamber="REPS", date=date(1999, 1, 1))
+    assert (day.chamber, day.date) == ("SENATE", date(2031, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (b"", "empty"),
+        (b" \n", "empty"),
+        (b"<!DOCTYPE html><html><body>Hansard</body></html>", "HTML"),
+        (b"\n<HTML><head/></HTML>", "HTML"),
+        (b"<!-- saved --><html/>", "HTML"),
+        (b"<akomaNtoso/>", "root is <akomaNtoso>"),
+        (b"<debate/>", "root is <debate>"),
+        (b"speech_id,text\n1,x\n", "begins with"),
+        (b"%PDF-1.7", "begins with"),
+    ],
+)
+def test_what_is_no_hansard_is_refused(source: bytes, reason: str) -> None:
+    assert reason in refused(source)
+
+
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "ha"}">' for n in range(10))
+
+
+@pytest.mark.parametrize("root", ["hansard", "HANSARD"])
+@pytest.mark.parametrize(
+    "declared",
+    [
+        LAUGHS,
+        '<!ENTITY passwd SYSTEM "file:///etc/passwd">',
+        '<!ENTITY page PUBLIC "x" "http://127.0.0.1:9/">',
+        '<!ENTITY % all SYSTEM "http://127.0.0.1:9/x.dtd"> %all;',
+    ],
+)
+def test_entities_are_neither_expanded_nor_fetched(root: str, declared: str) -> None:
+    bomb = file("&l9;&passwd;&page;", before=f"<!DOCTYPE {root} [{declared}]>").replace(
+        b"hansard v", f"{root} v".encode()
+    )
+    assert "declares entities" in refused(bomb)
+    wide = bomb.decode().encode("utf-16")
+    assert "declares entities" in refused(wide)
+
+
+def test_an_external_dtd_is_not_fetched() -> None:
+    assert len(read(file(before='<!DOCTYPE hansard SYSTEM "http://127.0.0.1:9/x.dtd">'), "day.xml").speeches) == 1
+
+
+@pytest.mark.parametrize(
+    "cut", ["One", "</para>", "</speech>", "</debate>", "</chamber.xscript>", "</hansard>", "ansard>"]
+)
+def test_a_truncated_file_is_refused(cut: str) -> None:
+    """Nothing of it is taken: half a day would pass for a whole one."""
+    source = file()
+    message = refused(source[: source.rindex(cut.encode())])
+    assert "line 1" in message
+    assert "truncated" in message
+
+
+def test_small_damage_is_repaired_and_told() -> None:
+    """A bare ampersand, an end tag too few, a named character that XML does not know."""
+    content = DEBATE.replace("&amp;", "&").replace("two.</para>", "two. &mdash;")
+    day = read(file(f"<para>\n</para>{content}"), "day.xml")
+    assert day.speeches[0].text == "One two. —\nThree & four."
+    assert list(day.warnings) == [
+        "it is not well-formed XML: read by the tolerant reader",
+        "line 2: </PARA> supplied before </TALK.START>",
+    ]
+
+
+def test_wrong_bytes_are_told_with_their_line() -> None:
+    bad = file().replace(b"Three", b"\nThr\xe9e")
+    assert "line 2: its bytes are not utf-8" in refused(bad)
+    assert "nonsense" in refused(file(before='<?xml version="1.0" encoding="nonsense"?>'))
+    declared = file(before='<?xml version="1.0" encoding="iso-8859-1"?>').replace(b"Three", b"Thr\xe9e")
+    assert read(declared, "day.xml").speeches[0].text.endswith("Thrée & four.")
+
+
+@pytest.mark.parametrize("character", ["\x01", "&#1;", "&#xD800;", "&#x110000;", "\x00"])
+def test_a_character_that_xml_forbids_is_told_as_that(character: str) -> None:
+    assert "line 1: it has a character that XML forbids" in refused(file().replace(b"Three", character.encode()))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_byte_order_marks_are_known(encoding: str) -> None:
+    assert read(file().decode().encode(encoding), "day.xml").speeches[0].text == "One two.\nThree & four."
+
+
+def test_white_space_before_the_declaration_is_nothing() -> None:
+    assert len(read(file(before='\n\n<?xml version="1.0"?>\n<!-- a -->\n'), "day.xml").speeches) == 1
+
+
+def test_comments_instructions_and_cdata_are_markup() -> None:
+    content = DEBATE.replace("two", "t<!-- not -->w<?not this?>o").replace("four", "<![CDATA[f<our]]>")
+    assert read(file(content), "day.xml").speeches[0].text == "One two.\nThree & f<our."
+    assert read(file(f"<para>{content}"), "day.xml").speeches[0].text == "One two.\nThree & f<our."
+
+
+def test_endless_nesting_is_refused() -> None:
+    assert "limits" in refused(file("<quote>" * 3000 + "</quote>" * 3000))
+    deep = "<quote>" * 100 + "<para>x</para>" + "</quote>" * 100
+    assert read(file(deep), "day.xml").procedures[0].text == "x"
+
+
+def test_a_very_large_day_is_read() -> None:
+    """Twenty megabytes are within the limits that stop an attack."""
+    turns = f"<speech>{TALK.format('word ' * 20_000)}</speech>" * 200
+    assert len(read(file(turns), "day.xml").speeches) == 200
+
+
+@given(st.integers(0, len(file())), st.integers(0, 40), st.binary(max_size=4))
+def test_any_damage_is_read_or_refused(start: int, length: int, instead: bytes) -> None:
+    """A piece cut out or replaced gives a sitting or an error about the file, and never anything else."""
+    source = file()
+    with suppress(SourceError):
+        assert read(source[:start] + instead + source[start + length :], "day.xml").chamber

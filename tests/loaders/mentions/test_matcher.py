@@ -1,0 +1,249 @@
+"""What is found is what stands there: whole words, the longest name, nothing that is denied, at exact offsets."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from loaders.mentions.label_variants import Kind, Label, folded, patterns
+from loaders.mentions.matcher import Match, Matcher, possible
+from loaders.mentions.tokens import closed, compounds, tokens
+
+
+def label(text: str, kind: Kind = "label", language: str | None = "en", concept: str | None = None) -> Label:
+    return Label(concept or text, text, language, kind)
+
+
+def found(text: str, *names: str | Label, languages: tuple[str, ...] = ("en",)) -> list[str]:
+    """What is found of `names` in `text`, as it stands there."""
+    matcher = Matcher(name if isinstance(name, Label) else label(name) for name in names)
+    return [text[match.start : match.end] for match in matcher.find(text, languages)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("solar energy", "Solar  energy, SOLAR-ENERGY", ["Solar  energy", "SOLAR-ENERGY"]),
+        ("solar energy", "solar\nenergy and solar\u00a0energy.", ["solar\nenergy", "solar\u00a0energy"]),
+        ("solar energy", "solar – energy; solar, energy; solar. Energy", []),
+        ("ice", "The price of rice, twice on ice.", ["ice"]),
+        ("policy", "Policies and the policy's aims; policymaker", ["Policies", "policy"]),
+        ("biofuel", "Biofuels, bio-fuel and bio-\nfuels", ["Biofuels", "bio-fuel", "bio-\nfuels"]),
+        ("renewable", "re\u00adnewable, renew-\nable, renew- able", ["re\u00adnewable", "renew-\nable", "renew- able"]),
+        ("low-carbon", "low carbon, low-\ncarbon, lowcarbon", ["low carbon", "low-\ncarbon", "lowcarbon"]),
+        ("wind energy", "wind- and solar energy", []),
+        ("flood", "ﬂoods and ＦＬＯＯＤ", ["ﬂoods", "ＦＬＯＯＤ"]),
+        ("CO2", "CO₂, CO 2, CO2 and co2", ["CO₂", "CO 2", "CO2"]),
+        ("farmers' rights", "farmers’ rights and farmers rights", ["farmers’ rights", "farmers rights"]),
+        ("R&D", "R&D, R & D", ["R&D", "R & D"]),
+        ("emission", "emissions² of", ["emissions"]),
+        ("renewable", "non-renewable and renewable", ["renewable"]),
+        ("[a-z]+ power|", "[a-z]+ power| but not wind power", ["[a-z]+ power|"]),
+        ("U.S.", "the U.S. and the US, not us", ["U.S.", "US"]),
+    ],
+)  # fmt: skip
+def test_a_name_is_found_in_what_may_stand_for_it(name: str, text: str, expected: list[str]) -> None:
+    assert found(text, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("GHG", "GHG and GHGs, ghg", ["GHG", "GHGs"]),
+        ("WHO", "who asked the WHO?", ["WHO"]),
+        ("WHO", "THOSE WHO ARE LIABLE", []),
+        ("GHG", "NATIONAL GHG INVENTORY", ["GHG"]),
+        ("ACT", "ACT", ["ACT"]),
+        ("Paris Agreement", "PARIS AGREEMENT, paris agreement", ["PARIS AGREEMENT", "paris agreement"]),
+        ("CLIMATE CHANGE ACT", "the Climate Change Act", ["Climate Change Act"]),
+        ("GHG emissions", "GHG Emissions, ghg emissions", ["GHG Emissions"]),
+        ("kWh", "5 kWh, 5 kwh", ["kWh"]),
+    ],
+)
+def test_capitals_count_where_a_name_is_known_by_them(name: str, text: str, expected: list[str]) -> None:
+    assert found(text, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "expected"),
+    [
+        (("energy", "solar energy", "solar"), "solar energy", ["solar energy"]),
+        (("greenhouse gas", "gas trading"), "greenhouse gas trading", ["greenhouse gas"]),
+        (("carbon market", "market for credits"), "carbon market for credits", ["market for credits"]),
+    ],
+)  # fmt: skip
+def test_the_longest_name_wins(names: tuple[str, ...], text: str, expected: list[str]) -> None:
+    assert found(text, *names) == expected
+
+
+def test_what_is_too_long_to_be_written_so_leaves_the_shorter_name() -> None:
+    assert found("solar energyscape", "solar energy", "solar") == ["solar"]
+
+
+def test_a_negative_name_suppresses_its_own_concept_alone() -> None:
+    names = [
+        label("plant", concept="factory"),
+        label("plant", concept="flora"),
+        label("power plant", "negative", concept="flora"),
+    ]
+    text = "A power plant among plants."
+    matches = [(match.concept, text[match.start : match.end]) for match in Matcher(names).find(text, ["en"])]
+    assert matches == [("factory", "plant"), ("factory", "plants"), ("flora", "plants")]
+
+
+def test_a_concept_yields_to_one_that_it_is_not_to_be_confused_with() -> None:
+    names = [label("power", concept="energy"), label("political power", concept="politics")]
+    matcher = Matcher(names, {"energy": ["politics"]})
+    assert [match.concept for match in matcher.find("political power and power", ["en"])] == ["politics", "energy"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "confusable", "expected"),
+    [
+        (("label", "label"), {}, ["a", "b"]),
+        (("label", "alias"), {}, ["a", "b"]),
+        (("label", "label"), {"a": ["b"]}, ["b"]),
+        (("label", "label"), {"a": ["b"], "b": ["a"]}, ["a", "b"]),
+        (("label", "alias"), {"a": ["b"], "b": ["a"]}, ["a"]),
+    ],
+)
+def test_a_name_of_two_concepts_is_a_mention_of_both_unless_they_are_told_apart(
+    kinds: tuple[Kind, Kind], confusable: dict[str, list[str]], expected: list[str]
+) -> None:
+    matcher = Matcher(
+        [label("georgia", kind, concept=name) for name, kind in zip("ab", kinds, strict=True)], confusable
+    )
+    assert [match.concept for match in matcher.find("in Georgia", ["en"])] == expected
+
+
+def test_a_concept_is_mentioned_once_by_its_label_though_the_words_are_another_name_too() -> None:
+    matcher = Matcher([label("tax", "alias", concept="c"), label("taxes", concept="c")])
+    assert matcher.find("taxes", ["en"]) == [Match(0, 5, "c", "label")]
+
+
+@pytest.mark.parametrize(
+    ("tag", "languages", "expected"),
+    [
+        ("en", ("en-GB",), True),
+        ("en-GB", ("en",), True),
+        ("fr", ("en",), False),
+        ("fr", ("en", "fr"), True),
+        ("fr", (), True),
+        (None, ("en",), True),
+        ("mul", ("de",), True),
+    ],
+)
+def test_a_name_counts_in_text_of_its_language(tag: str | None, languages: tuple[str, ...], expected: bool) -> None:
+    assert bool(found("gaz", label("gaz", language=tag), label("water"), languages=languages)) is expected
+
+
+def test_inflection_is_that_of_the_language_of_the_text() -> None:
+    names = [label("énergie renouvelable", language="fr"), label("energía solar", language="es")]
+    assert found("les énergies renouvelables", *names, languages=("fr",)) == ["énergies renouvelables"]
+    assert found("energías solares", *names, languages=("es",)) == ["energías solares"]
+
+
+def test_scripts_without_spaces_need_none() -> None:
+    names = [label("再生可能エネルギー", language="ja"), label("水力", language="ja")]
+    assert found("水力と再生可能エネルギーの政策", *names, languages=("ja",)) == ["水力", "再生可能エネルギー"]
+    assert found("エネルギー", label("エネ", language="ja"), languages=("ja",)) == []
+
+
+def test_a_hundred_thousand_names_are_found_each() -> None:
+    names = [label(f"thing{number} alpha") for number in range(100_000)]
+    matcher = Matcher(names)
+    assert [match.concept for match in matcher.find("Thing99999 alphas, thing0 alpha", ["en"])] == [
+        "thing99999 alpha",
+        "thing0 alpha",
+    ]
+
+
+def test_what_no_text_is_searched_for_is_told() -> None:
+    matcher = Matcher([label("x"), label(".*"), label("the"), label("water")])
+    assert [each.text for each, _ in matcher.unfit] == ["x", ".*", "the"]
+    assert found("x the .* water", "x", ".*", "the", "water") == ["water"]
+
+
+NAMES = (
+    "solar energy",
+    "bio-fuel",
+    "CO2",
+    "GHG",
+    "ﬂood",
+    "énergie",
+    "re\u00adnew",
+    "U.S.",
+    "R&D",
+    "policy",
+    "水力",
+    "gas",
+)
+PIECES = (
+    *NAMES,
+    "Solar",
+    "ENERGIES",
+    "-\n",
+    "- ",
+    "–",
+    " ",
+    "’s",
+    "²",
+    "́",
+    "co",
+    "2",
+    "non-",
+    "s",
+    ".",
+    "\u200b",
+    "ss",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+@example("bio-\nfuels s")
+@example("\u200b-\nsolar energy-\n\u200b")
+def test_the_words_at_the_offsets_are_a_spelling_of_the_name(text: str) -> None:
+    matcher = Matcher(label(name) for name in NAMES)
+    for match in matcher.find(text, ["en"]):
+        words = text[match.start : match.end]
+        readings = [tokens(words)]
+        for start, end in compounds(words):
+            readings.append(tokens(words[:start] + closed(words[start:end]) + words[end:]))
+        spellings = {pattern.words for pattern in patterns(match.concept, "en")}
+        assert any(tuple(folded(token, "en") for token in reading) in spellings for reading in readings)
+        assert words == words.strip(" \n\u200b\u00ad")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_matches_never_overlap_unless_they_are_the_same_words(text: str) -> None:
+    spans = sorted({(match.start, match.end) for match in Matcher(label(name) for name in NAMES).find(text, ["en"])})
+    assert all(first[1] <= second[0] for first, second in pairwise(spans))
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), st.sampled_from(["en", None, "fr"]))
+def test_leaving_out_names_that_cannot_stand_in_a_text_loses_nothing(text: str, language: str | None) -> None:
+    names = [label(name, language=language) for name in (*NAMES, "person", "people", "foot", "foes", "ox of water")]
+    languages = [language] if language else ["en"]
+    assert Matcher(possible(names, [text])).find(text, languages) == Matcher(names).find(text, languages)
+
+
+def test_a_name_whose_modifier_is_in_the_singular_is_not_left_out() -> None:
+    names = [label(name) for name in ("emissions reduction", "resources policies", "EVs charging points")]
+    text = "Emission reductions, resource policy, an EV charging point."
+    assert len(Matcher(names).find(text, ["en"])) == 3
+    assert Matcher(possible(names, [text])).find(text, ["en"]) == Matcher(names).find(text, ["en"])
+
+
+def test_names_that_cannot_stand_in_a_text_are_left_out() -> None:
+    words = ["".join(random.Random(number).choices("abcdefghij", k=8)) for number in range(2_000)]
+    names = [label(f"{first} {second}") for first, second in pairwise(words)]
+    assert len(list(possible(names, [f"about {words[5]} {words[6]}s here"]))) < 10
+
+
+def test_marks_that_mean_nothing_are_no_part_of_what_is_found() -> None:
+    [match] = Matcher([label("flood")]).find("\u200b\u2060flood\u200b plains", ["en"])
+    assert (match.start, match.end) == (2, 7)

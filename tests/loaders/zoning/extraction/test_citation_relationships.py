@@ -1,0 +1,99 @@
+"""What citations are for, by the words around them: each type, and which way it runs. The texts are our own."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loaders.zoning.extraction.citation_relationships import relationships
+from loaders.zoning.extraction.citations import citations
+
+
+def of(text: str) -> tuple[str, str]:
+    found = relationships(text, citations(text))[-1]
+    return found.type, found.property
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("“Shed” has the meaning, as defined in § 3-1.", ("defines", "usesDefinitionIn")),
+        ("Sheds are subject to the limitations of § 3-1.", ("constrains", "subjectTo")),
+        ("A shed must comply with § 3-1.", ("requires", "mustComplyWith")),
+        ("Except as otherwise provided in § 3-1, sheds are allowed.", ("excepts", "exceptAsProvidedIn")),
+        ("Notwithstanding the provisions of § 3-1, sheds are allowed.", ("excepts", "notwithstanding")),
+        ("This section supersedes § 3-1.", ("supersedes", "supersedes")),
+        ("The board acts pursuant to § 3-1.", ("authorizes", "authorizedBy")),
+        ("The fee shall be as determined under § 3-1.", ("delegates", "defersTo")),
+        ("These rules are in addition to § 3-1.", ("supplements", "supplements")),
+        ("The map in § 3-1 is hereby incorporated by reference.", ("incorporates", "incorporates")),
+        ("Sheds (see § 3-1) are small.", ("references", "references")),
+        ("Sheds and § 3-1.", ("unknown", "cites")),
+    ],
+)
+def test_each_type_has_its_words_and_the_citing_direction(text: str, expected: tuple[str, str]) -> None:
+    assert of(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This chapter is superseded by § 3-1.",
+        "A shed is not subject to § 3-1.",
+        "In this chapter § 3-1 shall not apply.",
+        "This chapter is supplemented by § 3-1.",
+    ],
+)
+def test_what_runs_the_other_way_or_is_denied_only_refers(text: str) -> None:
+    last = relationships(text, [each for each in citations(text) if each.form == "section"])[0]
+    assert last.property == "cites"
+
+
+def test_members_of_a_list_share_the_words_before_it() -> None:
+    text = "Sheds are subject to §§ 3-1, 3-2 and 3-3."
+    assert {each.property for each in relationships(text, citations(text))} == {"subjectTo"}
+
+
+def test_the_context_is_the_sentence_and_no_abbreviation_ends_it() -> None:
+    text = "First one.\nSee Sec. 3-1 and 42 U.S.C. § 1983 as amended. Then another one.\nLast."
+    found = relationships(text, citations(text))
+    assert {each.context for each in found} == {"See Sec. 3-1 and 42 U.S.C. § 1983 as amended."}
+    assert all(text[each.start : each.end] == each.context for each in found)
+
+
+def test_words_of_another_sentence_do_not_count() -> None:
+    assert of("Sheds are subject to review. Barns and § 3-1 differ.") == ("unknown", "cites")
+
+
+WORDS = st.sampled_from(
+    [
+        "subject to ",
+        "except ",
+        "as provided in ",
+        "§ 3-1",
+        ". ",
+        "\n",
+        "; ",
+        "The ",
+        "U.S.C. ",
+        "“",
+        "notwithstanding ",
+        "é",
+        "(a) ",
+        "of ",
+    ]
+)
+
+
+@given(st.lists(WORDS, max_size=40).map("".join))
+@settings(max_examples=100, deadline=None)
+def test_every_citation_has_one_relationship_in_a_sentence_that_holds_it(text: str) -> None:
+    found = citations(text)
+    related = relationships(text, found)
+    assert [each.citation for each in related] == list(found)
+    for each in related:
+        assert text[each.start : each.end] == each.context
+        assert each.start <= each.citation.start
+        assert each.citation.end <= each.end
+        assert 0 < each.confidence <= 1

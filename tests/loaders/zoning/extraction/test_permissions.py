@@ -1,0 +1,261 @@
+"""Districts, and the uses that lists, sentences and matrices permit in them. The texts are our own."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loaders.zoning.extraction.districts import District, districts
+from loaders.zoning.extraction.permission_matrices import matrices
+from loaders.zoning.extraction.permissions import UsePermission, permissions
+from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
+
+
+def section(text: str, title: str = "", tables: tuple[Table, ...] = (), key: str = "1") -> Section:
+    return Section(key, key, title, "section", 1, None, 0, text, (), tables)
+
+
+def with_table(
+    rows: list[list[str]], before: str = "", after: str = "", title: str = "Uses", header_rows: int = 1
+) -> Section:
+    """A section with a table; a cell's last word after ``^`` is raised."""
+    text, made = before, []
+    start = len(text)
+    for number, row in enumerate(rows):
+        text += "\n" if number and not text.endswith("\n") else ""
+        cells = []
+        for place, words in enumerate(row):
+            text += " | " if place else ""
+            plain, _, raised = words.partition("^")
+            at = len(text)
+            text += plain + (f" {raised}" if raised else "")
+            marks = ((at + len(plain) + 1, len(text)),) if raised else ()
+            cells.append(Cell(text[at:], at, len(text), superscripts=marks))
+        made.append(cells)
+    return section(text + after, title, (Table(start, len(text), made, header_rows),))
+
+
+KNOWN = {
+    code: District(code, name, "0", None, None, 0.9, "list")
+    for code, name in {
+        "R-1": "Single Residential",
+        "R-2": "Two Residential",
+        "C-1": "Shops",
+        "R-10": "Large Lots",
+    }.items()
+}
+
+
+def uses(text: str, title: str = "R-1 Residential District") -> list[tuple[str, str, str]]:
+    return [(each.district, each.use, each.level) for each in permissions(section(text, title), KNOWN)]
+
+
+def test_districts_are_named_in_headings_lists_lines_and_tables() -> None:
+    found = districts(
+        [
+            section("The town has these districts:\nA-1 Farm District\nR-1 Single Residential\nOS Open Space", key="1"),
+            section("Sheds.", "C-1 Corner Commercial District", key="2"),
+            section("This district is public.", "Public Facilities (P-F)", key="3"),
+            section("R-2, R-3: These districts are residential.", "Residential Districts", key="4"),
+        ]
+    )
+    assert {code: (each.name, each.method) for code, each in found.items()} == {
+        "A-1": ("Farm District", "list"),
+        "R-1": ("Single Residential", "list"),
+        "OS": ("Open Space", "list"),
+        "C-1": ("Corner Commercial District", "heading"),
+        "P-F": ("Public Facilities", "heading"),
+        "R-2": ("", "line"),
+        "R-3": ("", "line"),
+    }
+
+
+def test_codes_that_differ_in_a_hyphen_are_two_districts() -> None:
+    found = districts([section("Zoning districts:\nR-1A Single Residential\nR1A Old Residential")])
+    assert sorted(found) == ["R-1A", "R1A"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "level"),
+    [
+        ("Permitted Uses:", "byRight"),
+        ("(b) Permitted principal uses.", "byRight"),
+        ("Uses permitted by right", "byRight"),
+        ("The following uses are permitted:", "byRight"),
+        ("Uses Subject to Conditions:", "byRightWithConditions"),
+        ("Conditional Uses:", "conditional"),
+        ("Uses Subject to Conditional Use Permit (see § 3-1):", "conditional"),
+        ("Uses permitted by special exception:", "conditional"),
+        ("Prohibited uses:", "notPermitted"),
+        ("The following uses are prohibited:", "notPermitted"),
+    ],
+)
+def test_the_heading_of_a_list_says_the_level(heading: str, level: str) -> None:
+    assert uses(f"{heading}\nSheds.\nBarns (see § 3-2).") == [("R-1", "Sheds", level), ("R-1", "Barns", level)]
+
+
+def test_conditions_review_and_raw_level_are_kept() -> None:
+    text = "Uses Subject to Conditional Use Permit (see § 3-1):\nBarns, provided that no hay is kept."
+    (found,) = permissions(section(text, "R-1 District"), KNOWN)
+    assert found == UsePermission(
+        "R-1",
+        "Barns",
+        "conditional",
+        "Uses Subject to Conditional Use Permit",
+        ["provided that no hay is kept"],
+        "§ 3-1",
+        52,
+        88,
+        0.9,
+        "list",
+    )
+    assert text[found.start : found.end] == "Barns, provided that no hay is kept."
+
+
+def test_a_list_ends_with_the_heading_of_something_else() -> None:
+    assert uses("Permitted Uses:\nSheds.\nDevelopment Standards (see Table 1).\nParking (see § 3-1).\nBarns.") == [
+        ("R-1", "Sheds", "byRight")
+    ]
+
+
+def test_an_item_may_be_for_some_of_the_districts_only() -> None:
+    text = "R-1, R-2: These districts are quiet.\nPermitted Uses:\nSheds.\nBarns (R-2 District only)."
+    found = permissions(section(text, "Districts"), KNOWN)
+    assert [(each.district, each.use) for each in found] == [("R-1", "Sheds"), ("R-2", "Sheds"), ("R-2", "Barns")]
+
+
+def test_the_district_may_be_that_of_a_section_above() -> None:
+    found = permissions(section("Permitted Uses:\nSheds.", "Uses"), KNOWN, [section("", "Chapter of the C-1 District")])
+    assert [each.district for each in found] == ["C-1"]
+
+
+def test_sentences_permit_and_prohibit() -> None:
+    assert uses("This district is quiet. Barns are not allowed. Sheds are permitted in this district.") == [
+        ("R-1", "Barns", "notPermitted"),
+        ("R-1", "Sheds", "byRight"),
+    ]
+
+
+def test_without_a_district_nothing_is_permitted() -> None:
+    assert uses("Permitted Uses:\nSheds.", "Sheds") == []
+
+
+MATRIX = [["Use", "R-1", "R-2", "C-1"], ["Shed", "P", "C^1", "-"], ["Barn", "", "P", "N"]]
+
+
+def permitted(made: Section) -> dict[tuple[str, str], tuple[str, str]]:
+    return {(each.use, each.district): (each.level, each.raw_level) for each in matrices(made, KNOWN)}
+
+
+def test_a_matrix_has_a_column_for_each_district() -> None:
+    assert permitted(with_table(MATRIX)) == {
+        ("Shed", "R-1"): ("byRight", "P"),
+        ("Shed", "R-2"): ("conditional", "C"),
+        ("Shed", "C-1"): ("notPermitted", "-"),
+        ("Barn", "R-2"): ("byRight", "P"),
+        ("Barn", "C-1"): ("notPermitted", "N"),
+    }
+
+
+def test_a_matrix_may_have_a_row_for_each_district() -> None:
+    turned = [list(row) for row in zip(*MATRIX, strict=True)]
+    assert permitted(with_table(turned)) == permitted(with_table(MATRIX))
+
+
+def test_a_legend_says_what_the_letters_mean() -> None:
+    made = with_table(
+        [["Use", "R-1", "R-2"], ["Shed", "X", "S"], ["Barn", "C", ""]],
+        "X = Permitted use; S = Special use permit; C = Prohibited. A blank cell is a use that is not permitted.\n",
+    )
+    assert permitted(made) == {
+        ("Shed", "R-1"): ("byRight", "X"),
+        ("Shed", "R-2"): ("conditional", "S"),
+        ("Barn", "R-1"): ("notPermitted", "C"),
+        ("Barn", "R-2"): ("notPermitted", ""),
+    }
+
+
+def test_notes_are_conditions() -> None:
+    made = with_table([["Use", "R-1", "R-2"], ["Shed", "P^1", "P"]], after="\n1. Only of wood.")
+    found = {each.district: (each.level, each.conditions) for each in matrices(made, KNOWN)}
+    assert found == {"R-1": ("byRightWithConditions", ["Only of wood."]), "R-2": ("byRight", [])}
+
+
+def test_a_table_of_other_things_is_no_matrix() -> None:
+    assert matrices(with_table([["District", "R-1", "R-2"], ["Height", "35 feet", "40 feet"]]), KNOWN) == []
+
+
+LINES = st.sampled_from(
+    [
+        "Permitted Uses:",
+        "Sheds.",
+        "Conditional uses",
+        "R-1: This district",
+        "(a) Barns (R-1 only)",
+        "Prohibited:",
+        "Signs.",
+        "(",
+        "Uses",
+        "Permitted Uses: The following",
+    ]
+)
+
+
+@given(st.lists(LINES | st.text(max_size=30), max_size=25).map("\n".join))
+@settings(max_examples=150, deadline=None)
+def test_whatever_the_text_uses_stand_in_it(text: str) -> None:
+    for each in permissions(section(text, "R-1 District"), KNOWN):
+        assert each.use in text[each.start : each.end]
+        assert each.district in KNOWN
+    assert isinstance(districts([section(text, "Districts")]), dict)
+
+
+@pytest.mark.measures_time
+@pytest.mark.parametrize(
+    "unit", ["Permitted Uses:\nSheds.\n", "Sheds (see § 3-1). ", "R-1, ", "permitted uses ", "Barns are permitted. "]
+)
+def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
+    def seconds(times: int) -> float:
+        started = time.process_time()
+        permissions(section(unit * times, "R-1 District"), KNOWN)
+        districts([section(unit * times, "Districts")])
+        return time.process_time() - started
+
+    seconds(300)
+    assert min(seconds(8_000) for _ in range(2)) < 8 * 5 * max(min(seconds(1_000) for _ in range(3)), 0.004)
+
+
+def test_subsections_of_a_table_are_its_notes() -> None:
+    made = with_table([["Use", "R-1", "R-2"], ["Shed", "P^3", "P"]], after="\nOnly of stone.")
+    start = made.text.index("Only")
+    noted = Section(
+        "1", "1", "Uses", "section", 1, None, 0, made.text, (Subsection(("3",), start, len(made.text)),), made.tables
+    )
+    assert [each.conditions for each in matrices(noted, KNOWN)] == [["Only of stone."], []]
+
+
+def test_both_letters_in_a_cell_are_either_of_the_two() -> None:
+    assert permitted(with_table([["Use", "R-1", "R-2"], ["Shed", "P/C", "P"]]))["Shed", "R-1"] == (
+        "byRightOrConditional",
+        "P/C",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "review"),
+    [
+        ("Duplex, provided minimum lot area is 5,000 square feet subject to section 32-60", None),
+        ("Duplex, with no setback below 20 feet, except as provided in section 32-60", None),
+        ("Duplex, provided minimum lot area is 5,000 square feet; see section 32-60", "section 32-60"),
+        ("Duplex, provided lot area is 5,000 square feet and approved under section 32-60", "section 32-60"),
+        ("Duplex, subject to section 32-60", "section 32-60"),
+        ("Duplex (see section 32-60)", "section 32-60"),
+    ],
+)
+def test_what_a_standard_is_subject_to_is_no_review_of_the_use(words: str, review: str | None) -> None:
+    for heading, expected in (("Conditional uses:", review), ("Permitted uses:", None)):
+        [found] = permissions(section(f"{heading}\n(1) {words}.", "R-1 Residential District"), KNOWN)
+        assert (found.use, found.review) == ("Duplex", expected)

@@ -1,0 +1,235 @@
+"""Dimensional standards in sentences, lists and tables. The texts are our own."""
+
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.sentence_standards import Standard
+from loaders.zoning.extraction.standard_tables import schedules
+from loaders.zoning.extraction.standards import standards
+from loaders.zoning.readers.code_model import Cell, Section, Table
+
+KNOWN = {code: District(code, "", "0", None, None, 0.9, "list") for code in ("R-1", "R-2")}
+Found = tuple[str, str, str | None, str | None]
+
+
+def section(text: str, title: str = "R-1 District", tables: tuple[Table, ...] = ()) -> Section:
+    return Section("1", "1", title, "section", 1, None, 0, text, (), tables)
+
+
+def short(found: list[Standard]) -> list[Found]:
+    return [(each.type, each.bound, str(each.value) if each.value is not None else None, each.unit) for each in found]
+
+
+def of(text: str) -> list[Found]:
+    return short(list(standards(section(text), KNOWN)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The minimum lot area is 6,000 square feet.", ("lot-area", "min", "6000", "FT2")),
+        ("Lots shall have a width of at least sixty (60) feet.", ("lot-width", "min", "60", "FT")),
+        ("Minimum street frontage is eighty feet.", ("lot-frontage", "min", "80", "FT")),
+        ("Building height shall not exceed thirty-five feet.", ("building-height", "max", "35", "FT")),
+        ("The maximum height is 2 1/2 stories.", ("building-storeys", "max", "2.5", "storey")),
+        ("A 25-foot rear setback is required.", ("rear-setback", "min", "25", "FT")),
+        ("The side yard shall be no less than 10 feet.", ("side-setback", "min", "10", "FT")),
+        ("Density shall not exceed 18 units per acre.", ("density", "max", "18", "dwelling-per-acre")),
+        ("Lot coverage shall not exceed 40%.", ("lot-coverage", "max", "40", "PERCENT")),
+        ("At least 20 percent of the site shall be open space.", ("open-space", "min", "20", "PERCENT")),
+        ("Minimum parking is two and one-half (2.5) spaces for each unit.", ("parking", "min", "2.5", "space")),
+        ("20-foot maximum front setback.", ("front-setback", "max", "20", "FT")),
+    ],
+)
+def test_sentences_say_what_how_much_and_which_bound(text: str, expected: Found) -> None:
+    assert of(text) == [expected]
+
+
+def test_a_share_of_something_else_stays_as_recorded() -> None:
+    (found,) = standards(section("The rear setback shall be 10% of lot depth."), KNOWN)
+    assert (found.raw, found.value, found.unit) == ("10% of lot depth", None, None)
+
+
+def test_a_range_stays_as_recorded() -> None:
+    (found,) = standards(section("The density is five to 12 dwelling units per acre."), KNOWN)
+    assert (found.raw, found.value, found.unit) == ("five to 12 dwelling units per acre", None, None)
+
+
+def test_several_in_one_sentence_are_each_their_own() -> None:
+    assert of(
+        "The minimum lot size is 9,000 square feet; the minimum lot width is 60 feet and the side setback 10 feet."
+    ) == [
+        ("lot-area", "min", "9000", "FT2"),
+        ("lot-width", "min", "60", "FT"),
+        ("side-setback", "min", "10", "FT"),
+    ]
+    assert of("Setbacks shall be 5 feet on the sides and 25 feet on the front and rear.")[1:] == [
+        ("front-setback", "min", "25", "FT"),
+        ("rear-setback", "min", "25", "FT"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "applies_to"),
+    [
+        ("Two parking spaces per dwelling unit shall be provided.", "dwelling unit"),
+        ("A minimum of two parking spaces shall be provided per unit within the project.", "unit"),
+        ("A garage and two (2) parking spaces per home are required.", "home"),
+        ("A minimum of two parking spaces is required.", None),
+    ],
+)
+def test_spaces_are_for_each_of_what_they_are_given_per(text: str, applies_to: str | None) -> None:
+    [found] = standards(section(text), KNOWN)
+    assert (found.type, found.value, found.applies_to) == ("parking", 2, applies_to)
+
+
+def test_what_is_to_be_provided_is_no_proviso() -> None:
+    [found] = standards(section("Two parking spaces shall be provided for each home."), KNOWN)
+    assert (found.applies_to, found.conditions) == ("home", [])
+    [found] = standards(section("Two parking spaces are required for each home, provided that one is covered."), KNOWN)
+    assert found.conditions == ["provided that one is covered"]
+
+
+def test_the_lines_of_a_list_are_what_its_heading_says() -> None:
+    text = "Setbacks shall be as follows for main buildings:\nFront yard, 20 feet.\nSide yard, 10 feet."
+    found = standards(section(text), KNOWN)
+    assert short(list(found)) == [("front-setback", "min", "20", "FT"), ("side-setback", "min", "10", "FT")]
+    assert {each.applies_to for each in found} == {"main buildings"}
+    text = "Minimum living space shall be provided as follows:\nTwin home, 900 square feet.\nTownhome, 800 square feet."
+    assert [(each.type, each.applies_to) for each in standards(section(text), KNOWN)] == [
+        ("floor-area", "Twin home"),
+        ("floor-area", "Townhome"),
+    ]
+    text = "Minimum living space shall be provided as follows:\nDuplex, 900 square feet, each side."
+    assert [(each.type, each.applies_to) for each in standards(section(text), KNOWN)] == [("floor-area", "Duplex")]
+
+
+def test_what_says_where_a_limit_holds_is_no_limit() -> None:
+    (found,) = standards(section("The maximum height shall be 35 feet within 100 feet of the park."), KNOWN)
+    assert found.raw == "35 feet"
+    assert found.conditions == ["within 100 feet of the park"]
+
+
+def test_a_sentence_may_name_its_district_and_its_building() -> None:
+    text = "The minimum lot width in the R-2 zone is 50 feet for twin homes, except on corners."
+    (found,) = standards(section(text), KNOWN)
+    assert (found.districts, found.applies_to, found.conditions) == (("R-2",), "twin homes", ["except on corners"])
+    assert text[found.start : found.end] == found.raw == "50 feet"
+
+
+def with_table(rows: list[list[str]], after: str = "", title: str = "Schedule", header_rows: int = 1) -> Section:
+    """A section that is a table; a cell's word after ``^`` is raised."""
+    text, made = "", []
+    for row in rows:
+        text += "\n" if text else ""
+        cells = []
+        for place, words in enumerate(row):
+            text += " | " if place else ""
+            plain, _, raised = words.partition("^")
+            at = len(text)
+            text += plain + (f" {raised}" if raised else "")
+            marks = ((at + len(plain) + 1, len(text)),) if raised else ()
+            cells.append(Cell(text[at:], at, len(text), superscripts=marks))
+        made.append(cells)
+    return section(text + after, title, (Table(0, len(text), made, header_rows),))
+
+
+SCHEDULE = [
+    ["District", "Minimum Lot Area (sq. ft.)", "Front Setback", "Max Height", "Density Per Acre", "Depth"],
+    ["R-1", "9,000", "15-25'^1", "35'", "4 units", "N/A"],
+    ["R-2", "one acre", "10% of depth", "2 stories", "", "90 feet"],
+]
+
+
+def in_table(made: Section) -> list[tuple[str, ...]]:
+    return [
+        (*each.districts, each.type, each.bound, each.raw, str(each.value), str(each.unit))
+        for each in schedules(made, KNOWN)
+    ]
+
+
+def test_a_table_has_a_row_for_each_district_and_a_column_for_each_dimension() -> None:
+    made = with_table(SCHEDULE, "\n1. To the porch.")
+    assert in_table(made) == [
+        ("R-1", "lot-area", "min", "9,000", "9000", "FT2"),
+        ("R-1", "front-setback", "min", "15-25'", "None", "None"),
+        ("R-1", "building-height", "max", "35'", "35", "FT"),
+        ("R-1", "density", "max", "4 units", "4", "dwelling-per-acre"),
+        ("R-2", "lot-area", "min", "one acre", "1", "AC"),
+        ("R-2", "front-setback", "min", "10% of depth", "None", "None"),
+        ("R-2", "building-storeys", "max", "2 stories", "2", "storey"),
+        ("R-2", "lot-depth", "min", "90 feet", "90", "FT"),
+    ]
+    assert [list(each.conditions) for each in schedules(made, KNOWN)][1] == ["To the porch."]
+    assert all(made.text[each.start : each.end] == each.raw for each in schedules(made, KNOWN))
+
+
+def test_a_table_may_be_turned() -> None:
+    turned = [list(row) for row in zip(*SCHEDULE, strict=True)]
+    assert sorted(in_table(with_table(turned))) == sorted(in_table(with_table(SCHEDULE)))
+
+
+def test_rows_of_uses_are_for_the_district_of_the_section() -> None:
+    made = with_table([["Use", "Lot width"], ["Barn", "100 feet"]], title="R-2 District")
+    (found,) = schedules(made, KNOWN)
+    assert (found.districts, found.applies_to, found.value) == (("R-2",), "Barn", Decimal(100))
+
+
+WORDS = st.sampled_from(
+    [
+        "minimum ",
+        "lot area ",
+        "setback ",
+        "35 feet",
+        "10% of ",
+        "thirty-five (35) ",
+        "height ",
+        ". ",
+        ":\n",
+        "\n",
+        ", ",
+        "for sheds ",
+        "acres ",
+        "(",
+        "’",
+        "½ ",
+    ]
+)
+
+
+@given(st.lists(WORDS, max_size=40).map("".join) | st.text(max_size=200))
+@settings(max_examples=150, deadline=None)
+def test_whatever_the_text_values_stand_in_it(text: str) -> None:
+    for each in standards(section(text), KNOWN):
+        assert text[each.start : each.end] == each.raw
+        assert (each.value is None) == (each.unit is None)
+
+
+@pytest.mark.measures_time
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "lot area 35 feet, ",
+        "1234567890",
+        "one hundred and ",
+        "The setback is 5 feet.\n",
+        "setback:\nside 5 feet\n",
+        "5' ",
+        "1/2 ",
+    ],
+)
+def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
+    def seconds(times: int) -> float:
+        started = time.process_time()
+        standards(section(unit * times), KNOWN)
+        return time.process_time() - started
+
+    seconds(300)
+    assert min(seconds(8_000) for _ in range(2)) < 8 * 5 * max(min(seconds(1_000) for _ in range(3)), 0.004)

@@ -1,0 +1,272 @@
+"""Uses in sentences and in lists within a line, parking in lines and tables, rules of kinds of development.
+
+The texts are our own.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.inline_lists import items
+from loaders.zoning.extraction.permissions import permissions
+from loaders.zoning.extraction.standard_tables import schedules
+from loaders.zoning.extraction.standards import standards
+from loaders.zoning.readers.code_model import Cell, Section, Table
+
+KNOWN = {
+    code: District(code, name, "0", None, None, 0.9, "list")
+    for code, name in {
+        "R-1": "Single Family Residential",
+        "R-2": "Two Family Residential",
+        "R-O": "Residential Office",
+        "C-1": "Corner Commercial",
+        "C-2": "General Commercial",
+        "PD": "Planned Development",
+    }.items()
+}
+
+
+def section(text: str, title: str, tables: tuple[Table, ...] = ()) -> Section:
+    return Section("1", "1", title, "section", 1, None, 0, text, (), tables)
+
+
+def uses(text: str, title: str = "R-1 Residential District") -> list[tuple[str, str, str]]:
+    return [(each.district, each.use, each.level) for each in permissions(section(text, title), KNOWN)]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("A duplex may be allowed by special permit.", [("R-1", "duplex", "conditional")]),
+        ("In R-2 districts, duplexes are permitted.", [("R-2", "duplexes", "byRight")]),
+        ("Inns are permitted by right in the C-2 district only.", [("C-2", "Inns", "byRight")]),
+        ("Duplexes are permitted in the R-2 district.", [("R-2", "Duplexes", "byRight")]),
+        ("Duplexes are permitted in the General Commercial District.", [("C-2", "Duplexes", "byRight")]),
+        (
+            "Kennels shall be allowed as a conditional use in the C-1 and C-2 zones.",
+            [("C-1", "Kennels", "conditional"), ("C-2", "Kennels", "conditional")],
+        ),
+        (
+            "No kennel shall be permitted in any residential district.",
+            [("R-1", "kennel", "notPermitted"), ("R-2", "kennel", "notPermitted")],
+        ),
+        ("In the R-2 district, duplexes are permitted by right.", [("R-2", "duplexes", "byRight")]),
+        (
+            "One-family dwellings are permitted in the R-1 district as of right.",
+            [("R-1", "One-family dwellings", "byRight")],
+        ),
+        (
+            "Bars are permitted in the C-2 district subject to a conditional use permit.",
+            [("C-2", "Bars", "conditional")],
+        ),
+        (
+            "Barns, sheds, and stables are permitted in this district.",
+            [("R-1", use, "byRight") for use in ("Barns", "sheds", "stables")],
+        ),
+        (
+            "Accessory dwelling units are permitted in the R-2 district.",
+            [("R-2", "Accessory dwelling units", "byRight")],
+        ),
+    ],
+)
+def test_the_subject_of_a_sentence_is_the_use(sentence: str, expected: list[tuple[str, str, str]]) -> None:
+    assert uses(sentence) == expected
+    assert uses(f"(a) Purpose. {sentence}") == expected
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Signs are permitted in the R-2 district.",
+        "Such use is permitted in the R-2 district.",
+        "It is permitted by right.",
+        "The following are permitted in the R-2 district.",
+        "No building permit shall be allowed.",
+        "Home occupations may be permitted in the R-1 district.",
+        "Kennels are prohibited in all districts except C-2.",
+        "Kennels are permitted in districts other than the R-1 district.",
+        "Kennels are permitted on lots abutting the R-1 district.",
+        "Kennels are permitted in buildings within the R-1 district.",
+        "Duplexes shall be permitted in neither the R-1 nor R-2 district.",
+        "No more than one dwelling is permitted in the R-1 district.",
+        "No use other than a farm shall be permitted in the R-1 district.",
+        "Dwellings shall not be permitted on the ground floor in the C-1 district.",
+        "Uses not listed are prohibited in this district.",
+        "Inns are permitted only in the C-2 district.",
+        "Inns are permitted in the C-2 district only.",
+        "Reconstruction is permitted by right.",
+        "All uses permitted in the R-1 district are permitted in the R-2 district.",
+        "The use of barbed wire is prohibited in the R-1 district.",
+        "Similar uses may be allowed by conditional use permit.",
+        "Additional stories may be allowed by special permit.",
+        "Apartments are permitted in the upper stories of buildings in the C-1 district.",
+        "Taverns are prohibited within 100 feet of the R-1 district.",
+        "A reduction of the yard may be allowed by special permit.",
+        "Buildings taller than 35 feet may be allowed by special permit.",
+        "Kennels are permitted in any industrial district.",
+    ],
+)
+def test_a_sentence_about_something_else_permits_nothing(sentence: str) -> None:
+    assert uses(sentence) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "level", "found"),
+    [
+        (
+            "(a) Permitted uses: single-family dwellings; parks; and schools.",
+            "byRight",
+            ["single-family dwellings", "parks", "schools"],
+        ),
+        ("Permitted in R-1: dwellings, parks.", "byRight", ["dwellings", "parks"]),
+        (
+            "Conditional uses: churches, schools, and day care centers.",
+            "conditional",
+            ["churches", "schools", "day care centers"],
+        ),
+        ("Conditional uses: churches, schools and parks.", "conditional", ["churches", "schools", "parks"]),
+        ("Prohibited uses: junk yards.", "notPermitted", ["junk yards"]),
+        ("Permitted uses: (1) dwellings; (2) parks.", "byRight", ["dwellings", "parks"]),
+        ("Permitted uses: wholesale, retail and service establishments.", "byRight", []),
+        ("Permitted uses: professional, business, and medical offices.", "byRight", []),
+        ("Permitted uses: boarding, lodging, and rooming houses.", "byRight", []),
+        ("Permitted uses: uses permitted in the R-2 district, dwellings.", "byRight", []),
+        ("Prohibited uses: none.", "notPermitted", []),
+        ("Conditional uses: section 3.1; section 3.2.", "conditional", []),
+        ("Permitted uses: R-2; R-3.", "byRight", []),
+        ("Permitted uses: P; conditional uses: C.", "byRight", []),
+        ("Permitted uses: same as R-2.", "byRight", []),
+    ],
+)
+def test_uses_may_follow_the_heading_in_its_own_line(line: str, level: str, found: list[str]) -> None:
+    assert uses(f"{line}\nFront yard: 20 feet.") == [("R-1", use, level) for use in found]
+
+
+def test_a_condition_within_a_line_is_of_its_own_use() -> None:
+    text = "Conditional uses (see § 3-1): kennels, if on ten acres; stables."
+    found = permissions(section(text, "R-1 District"), KNOWN)
+    assert [(each.use, list(each.conditions), each.review) for each in found] == [
+        ("kennels", ["if on ten acres"], "§ 3-1"),
+        ("stables", [], "§ 3-1"),
+    ]
+    assert [text[each.start : each.end] for each in found] == ["kennels, if on ten acres", "stables"]
+
+
+def parking(text: str, title: str = "Off-street parking and loading") -> list[tuple[str | None, str, str | None]]:
+    return [
+        (each.applies_to, each.raw if each.value is None else format(each.value, "f"), each.unit)
+        for each in standards(section(text, title), KNOWN)
+        if each.type == "parking"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Bakery – with seats 1:150 square feet", ("Bakery – with seats", "1:150 square feet", None)),
+        (
+            "Offices: 1 space per 200 sq. ft. of gross floor area",
+            ("Offices", "1 space per 200 sq. ft. of gross floor area", None),
+        ),
+        ("(1) Cottages. Two (2) spaces per dwelling unit.", ("Cottages", "2", "space-per-dwelling")),
+        ("Inns 1:room, plus 1:2 employees", ("Inns", "1:room, plus 1:2 employees", None)),
+        (
+            "Halls 1:4 seats or 1:100 square feet, whichever is greater",
+            ("Halls", "1:4 seats or 1:100 square feet, whichever is greater", None),
+        ),
+        ("Chapels, one space per four seats", ("Chapels", "one space per four seats", None)),
+        ("Shops\n1:300 square feet", ("Shops", "1:300 square feet", None)),
+        (
+            "One guest space is required for every three homes.",
+            (None, "One guest space is required for every three homes", None),
+        ),
+    ],
+)
+def test_lines_of_a_schedule_prescribe_parking(line: str, expected: tuple[str | None, str, str | None]) -> None:
+    assert parking(line) == [expected]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Hours: 10:30 am to 5 pm",
+        "Bicycle spaces: 1 per 10 units",
+        "Slope 2:1 maximum",
+        "Revised 1/2/2020",
+        "One tree for each 8 stalls",
+        "The board may reduce it by 1 per 10 units",
+        "Loading:\nShops: 1 space per 10,000 square feet",
+        "Loading:\nCommerce:\nShops: 1 space per 10,000 square feet",
+    ],
+)
+def test_other_ratios_are_no_parking(line: str) -> None:
+    assert parking(line) == []
+
+
+def test_a_column_of_spaces_prescribes_parking() -> None:
+    rows = [["Use", "Spaces required"], ["Cottages", "2 per dwelling unit"], ["Shops", "1:300 square feet"]]
+    text = ""
+    made: list[list[Cell]] = []
+    for row in rows:
+        text += "\n" if text else ""
+        made.append([])
+        for place, words in enumerate(row):
+            text += " | " if place else ""
+            made[-1].append(Cell(words, len(text), len(text) + len(words)))
+            text += words
+    found = schedules(section(text, "Parking", (Table(0, len(text), made, 1),)), KNOWN)
+    assert [(each.type, each.applies_to, each.raw, each.value, each.unit) for each in found] == [
+        ("parking", "Cottages", "2 per dwelling unit", 2, "space-per-dwelling"),
+        ("parking", "Shops", "1:300 square feet", None, None),
+    ]
+
+
+def test_rules_of_a_kind_of_development_say_what_they_are_for() -> None:
+    text = "Kennels are permitted in the R-1 district.\nIn the R-1 and PD districts, the minimum lot area is one acre."
+    made = section(text, "Planned unit developments")
+    assert [(each.level, each.conditions) for each in permissions(made, KNOWN)] == [
+        ("byRightWithConditions", ["Planned unit developments"])
+    ]
+    assert [(each.districts, each.conditions) for each in standards(made, KNOWN)] == [
+        (("PD",), []),
+        (("R-1",), ["Planned unit developments"]),
+    ]
+
+
+def test_a_kind_of_development_above_a_section_counts_where_no_district_stands_between() -> None:
+    made, kind = section("The minimum lot area is one acre.", "Density"), section("", "Cluster developments")
+    district = section("", "R-1 Residential District")
+    assert [each.conditions for each in standards(made, KNOWN, [kind, district])] == [["Cluster developments"]]
+    assert [each.conditions for each in standards(made, KNOWN, [district, kind])] == [[]]
+
+
+@given(st.text(alphabet="ab;,.: ()1andor", max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_the_items_of_a_line_follow_one_another_within_it(words: str) -> None:
+    at = 0
+    for start, end in items(words):
+        assert at <= start < end <= len(words)
+        assert words[start:end] == words[start:end].strip()
+        at = end
+
+
+@pytest.mark.measures_time
+@pytest.mark.parametrize(
+    "unit",
+    ["a barn is permitted in ", "barns, ", "barns; ", "1:100 ", "one space per ", "Kennels are allowed as a ", ": a"],
+)
+def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
+    def seconds(times: int) -> float:
+        text = f"Permitted uses: {unit * times}"
+        started = time.process_time()
+        permissions(section(text, "R-1 District"), KNOWN)
+        standards(section(text, "Parking"), KNOWN)
+        return time.process_time() - started
+
+    seconds(200)
+    assert min(seconds(4_000) for _ in range(2)) < 8 * 5 * max(min(seconds(500) for _ in range(3)), 0.004)

@@ -1,0 +1,184 @@
+"""Who runs next: slices, long places, turns between clients, reputations, bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kg.errors import ClientBusyError, QueryBusyError
+from kg.queries.admission import SLICE_S, Admission, Place
+
+
+def admission(fast: int = 2, long: int = 2, queue: int = 8, per_client: int = 4) -> Admission:
+    return Admission(fast, long, queue, per_client)
+
+
+def started(places: Admission) -> list[Place]:
+    found = []
+    while (place := places.next()) is not None:
+        found.append(place)
+    return found
+
+
+def enqueue(places: Admission, *asked: tuple[str, str]) -> list[Place]:
+    made = [Place(client, query) for client, query in asked]
+    for place in made:
+        places.enqueue(place, 0.0)
+    return made
+
+
+def test_fast_places_are_given_in_order_and_clients_take_turns() -> None:
+    places = admission()
+    a, b, _, d = enqueue(places, ("x", "a"), ("x", "b"), ("x", "c"), ("y", "d"))
+    assert started(places) == [a, d]
+    places.leave(a, 0.01)
+    assert started(places) == [b]
+    assert places.waiting == 1
+
+
+def test_a_query_that_outlives_its_slice_moves_to_a_long_place_and_frees_its_own() -> None:
+    places = admission(fast=1)
+    a, b = enqueue(places, ("x", "a"), ("x", "b"))
+    assert started(places) == [a]
+    assert places.slice_over(a, 1.0) == "moved"
+    assert (a.lane, started(places)) == ("long", [b])
+
+
+def test_one_client_never_has_all_long_places_but_this_process_may() -> None:
+    for client, verdicts in (("x", ["moved", "kept"]), ("", ["moved", "moved"])):
+        places = admission()
+        enqueue(places, (client, "a"), (client, "b"))
+        assert [places.slice_over(place, 1.0) for place in started(places)] == verdicts
+
+
+def test_without_a_long_place_a_query_stays_until_somebody_waits_then_begins_anew_in_the_long_queue() -> None:
+    places = admission(fast=1, long=1)
+    a, b = enqueue(places, ("x", "a"), ("x", "b"))
+    assert started(places) == [a]
+    assert places.slice_over(a, 1.0) == "moved"
+    assert started(places) == [b]
+    assert places.slice_over(b, 1.0) == "kept"
+    [c] = enqueue(places, ("y", "c"))
+    assert places.slice_over(b, 1.0) == "displaced"
+    places.leave(b, None)
+    places.enqueue(b, 1.0)
+    assert (b.lane, started(places)) == ("long", [c])
+    places.leave(a, 5.0)
+    assert started(places) == [b]
+
+
+def test_an_answer_on_its_way_is_never_begun_anew_and_drains_in_places_of_its_own() -> None:
+    places = admission(fast=3, long=1)
+    a, b, c = enqueue(places, ("x", "a"), ("x", "b"), ("x", "c"))
+    for place in started(places):
+        place.begun = True
+    enqueue(places, ("y", "d"))
+    assert [places.slice_over(place, 1.0) for place in (a, b, c)] == ["moved", "moved", "stopped"]
+    places.leave(b, 3.0)
+    assert places.slice_over(c, 1.0) == "moved"
+
+
+def test_a_text_that_ran_long_waits_for_a_long_place_at_once_for_a_while() -> None:
+    places = admission()
+    [a] = enqueue(places, ("x", "a"))
+    started(places)
+    places.slice_over(a, 1.0)
+    again = Place("x", "a")
+    places.enqueue(again, 2.0)
+    assert (again.lane, started(places)) == ("long", []), "one client has one of two long places"
+    places.leave(a, 3.0)
+    assert started(places) == [again]
+    places.leave(again, SLICE_S / 3)
+    later = Place("x", "a")
+    places.enqueue(later, 3.0)
+    assert later.lane == "fast", "it was quick the last time"
+    forgotten = Place("x", "b")
+    places._long_texts[forgotten.sha256] = 10.0
+    places.enqueue(forgotten, 11.0)
+    assert forgotten.lane == "fast"
+
+
+def test_known_quick_shapes_go_first_and_keep_a_place_while_long_queries_abound() -> None:
+    places = admission(queue=50, per_client=50)
+    [known] = enqueue(places, ("x", "SELECT * { <a:1> ?p 'one' }"))
+    started(places)
+    places.leave(known, 0.001)
+    flood = enqueue(places, *(("x", f"bad {'x' * n}") for n in range(20)))
+    assert started(places) == flood[:2]
+    places.slice_over(flood[0], 1.0)
+    assert started(places) == [], "a new shape has all fast places but one while something runs long"
+    [good] = enqueue(places, ("x", "SELECT * { <b:22> ?p 'two' }"))
+    assert good.quick
+    assert started(places) == [good]
+
+
+def test_new_shapes_are_not_starved_by_known_ones() -> None:
+    places = admission(fast=1, queue=100, per_client=100)
+    [known] = enqueue(places, ("x", "q"))
+    started(places)
+    places.leave(known, 0.001)
+    [new] = enqueue(places, ("x", "new"))
+    enqueue(places, *[("x", "q")] * 20)
+    order = []
+    while found := started(places):
+        order += found
+        places.leave(found[0], 0.001)
+    assert order.index(new) < 5
+
+
+def test_queues_are_bounded_for_all_and_for_each_client() -> None:
+    places = admission(queue=4, per_client=3)
+    enqueue(places, *[("x", "q")] * 3)
+    with pytest.raises(ClientBusyError, match="QUADCITE_QUERY_CLIENT_QUEUE"):
+        enqueue(places, ("x", "q"))
+    enqueue(places, ("y", "q"))
+    with pytest.raises(QueryBusyError, match="QUADCITE_QUERY_QUEUE") as raised:
+        enqueue(places, ("z", "q"))
+    assert not isinstance(raised.value, ClientBusyError)
+    assert raised.value.retryable
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["add", "leave", "slice", "withdraw", "begin"]), st.integers(0, 30)), max_size=80
+    )
+)
+def test_places_never_exceed_their_numbers_and_no_query_is_lost(steps: list[tuple[str, int]]) -> None:
+    places = admission(fast=2, long=2, queue=6, per_client=3)
+    waiting: list[Place] = []
+    running: list[Place] = []
+    for now, (step, number) in enumerate(steps):
+        if step == "add":
+            place = Place(f"c{number % 3}", f"{'q' * number}")
+            try:
+                places.enqueue(place, now)
+            except QueryBusyError:
+                continue
+            waiting.append(place)
+        elif step == "withdraw" and waiting:
+            assert places.withdraw(waiting.pop(number % len(waiting)))
+        elif running:
+            place = running[number % len(running)]
+            if step == "begin":
+                place.begun = True
+            elif step == "leave":
+                running.remove(place)
+                places.leave(place, number / 20)
+            elif place.lane == "fast" and places.slice_over(place, now) in ("displaced", "stopped"):
+                running.remove(place)
+                places.leave(place, None)
+        for place in started(places):
+            waiting.remove(place)
+            running.append(place)
+        assert places.waiting == len(waiting)
+        assert sum(place.lane == "fast" for place in running) <= 2
+        assert sum(place.lane == "long" and not place.draining for place in running) <= 2
+        assert len(running) <= places.processes
+    for place in running:
+        places.leave(place, 0.0)
+    while more := started(places):
+        for place in more:
+            waiting.remove(place)
+            places.leave(place, 0.0)
+    assert waiting == [], "everybody who waits gets a turn in the end"

@@ -1,0 +1,125 @@
+"""Texts that take long to read are read elsewhere: with the same outcome, within limits, and nearly free of charge."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from kg.errors import (
+    InvalidInputError,
+    QueryBusyError,
+    QueryForbiddenError,
+    QuerySyntaxError,
+    QueryTimeoutError,
+)
+from kg.queries import text_check
+from kg.sparql import guard, service
+
+PADDING = "# SERVICE FROM\n" * 300
+BRACKETS = "SELECT * { " + "( )" * 100_000 + " }"
+WORDS = "SELECT * { SERVICE " + "a-" * 60_000 + " }"
+
+
+@pytest.mark.parametrize(
+    ("query", "form", "names_dataset"),
+    [
+        ("SELECT * { ?s ?p ?o }", "SELECT", False),
+        ("ASK FROM <a:b> { ?s ?p ?o }", "ASK", True),
+        ("DESCRIBE <a:b>", "DESCRIBE", False),
+        ("FORGET * { }", None, False),
+    ],
+)
+def test_a_long_text_is_what_a_short_one_is(query: str, form: str | None, names_dataset: bool) -> None:
+    for text in (query, PADDING + query, query + "\n" + PADDING):
+        assert text_check.checked(text) == text_check.Checked(form, names_dataset)  # type: ignore[arg-type]
+        assert text_check.form_of(text) == form
+
+
+@pytest.mark.parametrize("query", ["DROP ALL", "SELECT * { SERVICE <a:b> {} }", "ASK { ?s ?p '\ud800' }", "(" * 300])
+def test_a_long_text_is_refused_as_a_short_one_is(query: str) -> None:
+    for text in (query, query + "\n" + PADDING):
+        with pytest.raises((QueryForbiddenError, QuerySyntaxError)) as here:
+            guard.check_query(text)
+        with pytest.raises(here.type) as there:
+            text_check.checked(text)
+        assert str(there.value) == str(here.value)
+
+
+def test_clauses_of_a_long_text_are_found_and_one_that_never_ends_is_refused() -> None:
+    query = PADDING + "PREFIX e: <e:> SELECT * { SERVICE e:x { ?a ?b ?c } }"
+    found, prologue = text_check.clauses_of(query)
+    assert (found, prologue) == (service.clauses(query), service.prologue_of(query))
+    assert [clause.endpoint for clause in found] == ["e:x"]
+    with pytest.raises(InvalidInputError, match=r"words and signs, and at most 20,000"):
+        text_check.clauses_of("SELECT * { SERVICE <a:b> { " + "1 " * 30_000 + "} }")
+
+
+def test_a_long_text_whose_dataset_stands_early_is_told_at_a_glance() -> None:
+    long = "SELECT ?s FROM <a:b> { VALUES ?s { " + "<a:c> " * 1_000 + "} ?s ?p ?o }"
+    assert guard.is_light(long)
+    assert guard.is_light(long.replace("FROM <a:b> ", ""))
+    assert not guard.is_light(long.replace("FROM <a:b> ", "# FROM\n"))
+    assert not guard.is_light(long.replace("VALUES", "SERVICE <a:b> {} VALUES"))
+
+
+def test_what_a_parser_says_of_a_long_text_is_explained() -> None:
+    error = text_check.syntax_error("SELECT * { ?s foo:bar ?o }\n" + PADDING, "error at 1:15: expected X")
+    assert "the prefix foo: is not declared" in str(error)
+
+
+@pytest.mark.measures_time
+@pytest.mark.parametrize("text", [BRACKETS, WORDS], ids=["brackets", "words"])
+def test_a_hostile_text_costs_this_process_next_to_nothing(text: str) -> None:
+    started = time.process_time()
+    guard.check_query(text)
+    here = time.process_time() - started
+    started = time.process_time()
+    text_check.checked(text)
+    assert time.process_time() - started < here / 4
+
+
+def test_a_text_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_check, "READING_S", 0.2)
+    started = time.monotonic()
+    with pytest.raises(QueryTimeoutError, match=r"within 0\.2 s"):
+        text_check.checked(BRACKETS)
+    assert time.monotonic() - started < 10
+
+
+def test_few_are_read_at_once_and_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_check, "READING_S", 0.3)
+    errors: list[Exception] = []
+
+    def read() -> None:
+        try:
+            text_check.checked(BRACKETS * 4)
+        except (QueryTimeoutError, QueryBusyError) as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 8
+    assert {type(error) for error in errors} == {QueryTimeoutError, QueryBusyError}
+    monkeypatch.undo()
+    assert text_check.checked(PADDING + "ASK {}").form == "ASK"
+
+
+def test_a_reader_stays_for_the_next_text_and_is_replaced_when_it_died() -> None:
+    text = PADDING + "ASK {}"
+    assert text_check.checked(text).form == "ASK"
+    [*_, reader] = text_check._IDLE
+    assert text_check.checked(text).form == "ASK"
+    assert text_check._IDLE[-1] is reader
+    reader._process.kill()
+    reader._process.wait()
+    assert text_check.checked(text).form == "ASK"
+    assert reader not in text_check._IDLE
+    text_check._end_idle()
+    assert not text_check._IDLE
+    assert reader._process.stdin is not None
+    assert reader._process.stdin.closed

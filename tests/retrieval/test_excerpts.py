@@ -1,0 +1,62 @@
+"""An excerpt stands around the words that were looked for, and cuts no word."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kg.retrieval.excerpts import densest, on_words, window
+
+TEXTS = st.text(alphabet="ab \n\u00e9\U0001f600", max_size=120)
+
+
+@given(TEXTS, st.integers(0, 120), st.integers(0, 120))
+def test_bounds_move_inwards_to_words(text, one, other):
+    start, end = sorted((min(one, len(text)), min(other, len(text))))
+    first, last = on_words(text, start, end)
+    assert start <= first <= last <= end
+    if text[start:end].split() and (first, last) != (start, end):
+        assert text[first:last] == text[first:last].strip()
+        assert first == 0 or first == start or text[first - 1].isspace()
+        assert last == len(text) or last == end or text[last].isspace()
+
+
+def test_one_very_long_word_is_left_as_it_is():
+    assert on_words("x" * 100, 20, 60) == (20, 60)
+
+
+@given(st.integers(0, 50), st.integers(0, 400), st.integers(0, 400), st.integers(0, 60), st.integers(1, 120))
+def test_a_window_is_as_wide_as_it_may_be_and_within_bounds(low, size, first, length, width):
+    high = low + size
+    first = min(max(low, first), high)
+    start, end = window(low, high, first, min(high, first + length), width)
+    assert low <= start <= end <= high
+    assert end - start == min(width, size)
+
+
+def test_the_middle_of_the_match_is_the_middle_of_the_window():
+    assert window(0, 1_000, 480, 520, 100) == (450, 550)
+    assert window(0, 1_000, 10, 20, 100) == (0, 100)
+    assert window(0, 1_000, 990, 1_000, 100) == (900, 1_000)
+
+
+def test_different_words_weigh_more_than_one_word_again_and_again():
+    text = "solar solar solar solar" + " x" * 40 + " solar panels on every roof"
+    place = densest(text, "solar panels roof", 60)
+    assert place is not None
+    assert text[slice(*place)] == "solar panels on every roof"
+
+
+def test_forms_of_a_word_match_and_nothing_is_found_where_there_is_nothing():
+    assert densest("About harbours and ferries", "harbour ferry", 100) == (6, 14)
+    assert densest("About harbours", "zebra", 100) is None
+    assert densest("", "zebra", 100) is None
+
+
+@given(TEXTS, TEXTS, st.integers(1, 60))
+def test_what_is_found_fits_unless_it_is_one_long_word(text, query, width):
+    place = densest(text, query, width)
+    if place is not None:
+        start, end = place
+        assert 0 <= start < end <= len(text)
+        assert end - start <= width or not any(letter.isspace() for letter in text[start:end])

@@ -1,0 +1,66 @@
+"""What is kept from one answer to the next saves queries, and never outlives a commit."""
+
+from __future__ import annotations
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader
+from kg.retrieval.results import SearchFilters
+from kg.tools.search.passages import fetch, search
+
+COUNTRY = SearchFilters(iso3=["DJI"])
+
+
+def test_a_second_search_asks_for_nothing_but_its_passages(kg: KnowledgeGraph) -> None:
+    first = search(kg, "solar", COUNTRY, limit=200, explain=True)
+    kg.pool.asked.clear()
+    second = search(kg, "solar", COUNTRY, limit=200, explain=True)
+    assert second.results == first.results
+    assert second.meta == first.meta
+    purposes = [statement.purpose for statement in second.explain]
+    assert purposes == ["passages that the filters leave", "order of equal scores", "passages"]
+    assert len(kg.pool.asked) == 2
+
+
+def test_a_commit_is_seen_by_the_next_search(kg: KnowledgeGraph) -> None:
+    before = search(kg, "solar", COUNTRY, limit=200)
+    named = before.results[0]
+    document = named.id.partition("#")[0]
+    kg.store.update(
+        f"DELETE {{ GRAPH ?g {{ <{document}> dcterms:title ?t }} }}"
+        f' INSERT {{ GRAPH ?g {{ <{document}> dcterms:title "New" }} }}'
+        f" WHERE {{ GRAPH ?g {{ <{document}> dcterms:title ?t }} }}"
+    )
+    assert {hit.title for hit in search(kg, "solar", COUNTRY, limit=200).results if hit.id == named.id} == {"New"}
+    kg.store.update(f"DELETE WHERE {{ GRAPH ?g {{ <{document}> kg:jurisdiction ?place }} }}")
+    after = search(kg, "solar", COUNTRY, limit=200)
+    assert {hit.id for hit in after.results} == {
+        hit.id for hit in before.results if hit.id.partition("#")[0] != document
+    }
+    assert after.meta.snapshot == before.meta.snapshot + 2
+
+
+def test_one_query_finds_the_rows_of_all_graphs(kg: KnowledgeGraph, made) -> None:
+    ids = list({passage.document: passage.iri for passage in made}.values())
+    fetched = fetch(kg, ids=ids, explain=True)
+    assert len(ids) > 10
+    assert all(evidence.provenance.row is not None for evidence in fetched.evidence)
+    assert [statement.purpose for statement in fetched.explain].count("order of passages") == 1
+
+
+def test_what_a_row_limit_cut_off_is_not_kept(kg: KnowledgeGraph, monkeypatch) -> None:
+    query = "SELECT ?document WHERE { ?document a kg:PolicyDocument }"
+    run = kg.pool.run
+
+    def cut(*given, **named):
+        answer = run(*given, **named)
+        return type(answer)(answer.result, answer.generation, True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kg.pool, "run", cut)
+        reader = Reader(kg)
+        reader.kept("documents", query, len)
+        assert reader.truncated
+    whole = Reader(kg)
+    whole.kept("documents", query, len)
+    assert not whole.truncated
+    assert len(kg.pool.asked) == 2

@@ -1,0 +1,515 @@
+"""The embedded index, in its real process, over a deterministic embedder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
+from kg.search import shard
+from kg.search.index_client import EdgeIndex
+from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
+from kg.search.shard import Shard, VectorSpace, optimize_folder
+from kg.search.units import Units, searchable
+from kg.settings import Settings
+from tests.search.conftest import WordIndex, graph_units
+from tests.search.word_embedder import WordEmbedder
+
+Open = Callable[..., WordIndex]
+
+
+def iris(ranking: Ranking) -> list[str]:
+    return [candidate.iri for candidate in ranking.candidates]
+
+
+def kill(index: EdgeIndex) -> None:
+    """kill -9 the process behind `index`."""
+    process = index._process
+    assert process is not None
+    os.kill(process._process.pid, signal.SIGKILL)
+
+
+def pending(index: EdgeIndex) -> int:
+    return index.status().pending_vectors
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WordIndex]:
+    folder = tmp_path_factory.mktemp("running")
+    index = WordIndex(folder / "index", Settings(_env_file=None, model="words/32", models_dir=folder / "models"))
+    yield index
+    index.close()
+
+
+class Answers:
+    """Tests of what the process answers, not of how it starts and ends: one runs for all, emptied before each."""
+
+    @pytest.fixture
+    def index(self, running: WordIndex) -> WordIndex:
+        running.remove(running.state())
+        assert running.status().units == 0
+        return running
+
+
+class TestReplace(Answers):
+    def test_units_are_searchable_by_text_on_return(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "geothermal wells of the rift valley", "solar roofs"))
+        best = index.rank("geothermal well", limit=1).candidates[0]
+        assert best.iri == "urn:d:a#p=0"
+        assert best.bm25 > 0
+
+    def test_the_prelude_is_searched_too(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "Article 1", prelude="Geothermal Act"))
+        assert index.rank("geothermal", limit=1).candidates[0].bm25 > 0
+
+    def test_a_graph_holds_exactly_the_units_given_last(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "first", "second", "third"))
+        index.replace(graph_units("a", "first", "changed", version="2"))
+        assert index.status().units == 2
+        assert index.state() == {"urn:g:a": "2"}
+        assert index.rank("second third", limit=9, units=["urn:d:a#p=1"]).candidates[0].bm25 == 0
+        assert index.rank("changed", limit=1, units=["urn:d:a#p=1"]).candidates[0].bm25 > 0
+
+    def test_a_graph_without_units_is_known_by_its_hash(self, index: WordIndex) -> None:
+        index.replace(graph_units("empty"))
+        assert index.state() == {"urn:g:empty": "1"}
+
+    def test_remove_forgets_the_graph_and_only_it(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "wind") | graph_units("b", "wind"))
+        index.remove(["urn:g:a", "urn:g:unknown"])
+        assert index.state() == {"urn:g:b": "1"}
+        assert iris(index.rank("wind", limit=9)) == ["urn:d:b#p=0"]
+
+    def test_a_unit_that_moves_to_another_graph_is_not_lost(self, index: WordIndex) -> None:
+        unit = IndexedUnit("urn:u", "urn:g:a", "urn:d", "wandering text")
+        moved = IndexedUnit("urn:u", "urn:g:b", "urn:d", "wandering text")
+        index.replace({"urn:g:a": GraphUnits("1", [unit])})
+        index.replace({"urn:g:b": GraphUnits("1", [moved]), "urn:g:a": GraphUnits("2", [])})
+        assert iris(index.rank("wandering", limit=9)) == ["urn:u"]
+
+    def test_many_units_and_many_graphs_arrive_whole(self, index: WordIndex) -> None:
+        many = graph_units("large", *(f"clause {i}" for i in range(1_234)))
+        for i in range(450):
+            many |= graph_units(f"small{i}", f"note {i}")
+        index.replace(many)
+        status = index.status()
+        assert (status.units, status.graphs) == (1_684, 451)
+        assert index.rank("1233", limit=1).candidates[0].iri == "urn:d:large#p=1233"
+
+    def test_a_unit_of_another_graph_is_refused(self, index: WordIndex) -> None:
+        (content,) = graph_units("a", "text").values()
+        with pytest.raises(InvalidInputError, match="urn:g:a"):
+            index.replace({"urn:g:b": content})
+
+    def test_a_lone_surrogate_is_refused_and_the_process_lives_on(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "text"))
+        with pytest.raises(InvalidInputError, match="surrogate"):
+            index.rank("\ud800", limit=1)
+        with pytest.raises(InvalidInputError, match="surrogate"):
+            index.replace(graph_units("b", "\udfff"))
+        assert index.state() == {"urn:g:a": "1"}
+
+
+class TestRank(Answers):
+    def test_words_match_by_their_stem_and_without_accents(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "The regulation of emissions", "Énergies renouvelables", "Klimaschutzgesetze"))
+        for query, expected in [
+            ("regulations", 0),
+            ("emission", 0),
+            ("energie renouvelable", 1),
+            ("klimaschutzgesetz", 2),
+        ]:
+            best = index.rank(query, limit=1).candidates[0]
+            assert (best.iri, best.bm25 > 0) == (f"urn:d:a#p={expected}", True), query
+
+    def test_a_mode_ranks_by_words_or_by_meaning_alone(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "wind wind wind", "wind and sun", "rain"))
+        index.wait()
+        given = [f"urn:d:a#p={number}" for number in range(3)]
+        for units in (None, given):
+            words = index.rank("wind", limit=9, units=units, mode="bm25").candidates
+            assert all(candidate.cosine is None for candidate in words)
+            found = [candidate.bm25 for candidate in words if candidate.bm25 > 0]
+            assert found == sorted(found, reverse=True)
+            assert len(found) == 2
+            meaning = index.rank("wind", limit=9, units=units, mode="dense").candidates
+            assert len(meaning) == 3
+            assert all(candidate.bm25 == 0 for candidate in meaning)
+            cosines = [candidate.cosine or 0.0 for candidate in meaning]
+            assert cosines == sorted(cosines, reverse=True)
+
+    def test_scripts_without_spaces_match_within_a_sentence(self, index: WordIndex) -> None:
+        texts = {
+            "国家气候变化适应政策": "适应政策",
+            "กฎหมายว่าด้วยการเปลี่ยนแปลง": "เปลี่ยนแปลง",
+            "地熱エネルギーの開発": "エネルギー",
+        }
+        index.replace(graph_units("a", *texts))
+        for number, query in enumerate(texts.values()):
+            best = index.rank(query, limit=1).candidates[0]
+            assert (best.iri, best.bm25 > 0) == (f"urn:d:a#p={number}", True)
+
+    def test_every_given_unit_is_scored_also_one_that_the_index_lacks(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", *(f"clause {i}" for i in range(5_000))))
+        wanted = [f"urn:d:a#p={i}" for i in range(5_000)] + ["urn:nowhere"]
+        ranking = index.rank("clause 77", units=wanted, limit=6_000)
+        assert ranking.exhaustive
+        assert ranking.candidates[0].iri == "urn:d:a#p=77"
+        assert sorted(iris(ranking)) == sorted(wanted)
+        last = next(candidate for candidate in ranking.candidates if candidate.iri == "urn:nowhere")
+        assert (last.score, last.bm25, last.cosine) == (0, 0, None)
+
+    def test_the_score_of_a_unit_is_the_same_whichever_way_it_was_asked_for(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", *(f"energy clause {i} of {i % 7}" for i in range(700))))
+        index.wait()
+        proposed = index.rank("energy clause 5", limit=20).candidates
+        assert index.rank("energy clause 5", units=[c.iri for c in proposed], limit=20).candidates == proposed
+
+    def test_parents_limit_the_proposals(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "wind farm") | graph_units("b", "wind turbine") | graph_units("c", "wind"))
+        index.wait()
+        parents = ["urn:d:a", "urn:d:b", *(f"urn:d:absent{i}" for i in range(20_000))]
+        ranking = index.rank("wind", parents=parents, limit=9)
+        assert set(iris(ranking)) == {"urn:d:a#p=0", "urn:d:b#p=0"}
+        assert ranking.exhaustive
+        assert index.rank("wind", parents=[], limit=9) == Ranking((), exhaustive=True)
+        assert index.rank("wind", units=[], limit=9) == Ranking((), exhaustive=True)
+
+    def test_a_short_page_is_the_beginning_of_a_long_one(self, index: WordIndex) -> None:
+        texts = [f"{'energy ' * (i % 9)} {'policy ' * (i % 4)} article {i % 97} section {i % 13}" for i in range(3_000)]
+        index.replace(graph_units("a", *texts))
+        index.wait()
+        for query in ("energy policy", "article 5 section 3", "policy"):
+            long = index.rank(query, limit=400)
+            assert not long.exhaustive
+            for limit in (1, 10, 50, 200):
+                assert index.rank(query, limit=limit).candidates == long.candidates[:limit], (query, limit)
+
+    def test_proposals_are_the_best_of_all_units(self, index: WordIndex) -> None:
+        texts = [f"{'energy ' * (i % 9)} article {i % 97} section {i % 13}" for i in range(2_000)]
+        index.replace(graph_units("a", *texts))
+        index.wait()
+        everything = index.rank("energy section 3", units=[f"urn:d:a#p={i}" for i in range(2_000)], limit=25)
+        assert index.rank("energy section 3", limit=25).candidates == everything.candidates
+
+    def test_any_text_is_a_query(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "some text", "other text"))
+        index.wait()
+        for query in ("", " \n", "the of and", "a" * 10_000, "word " * 2_000, "🌍", "\"'`\\", "\0"):
+            assert len(index.rank(query, limit=9).candidates) in (0, 2), query[:20]
+            assert len(index.rank(query, units=["urn:d:a#p=0"], limit=9).candidates) == 1, query[:20]
+
+    def test_limits_below_one_and_two_scopes_are_refused(self, index: WordIndex) -> None:
+        with pytest.raises(InvalidInputError, match="limit"):
+            index.rank("x", limit=0)
+        with pytest.raises(InvalidInputError, match="not both"):
+            index.rank("x", units=[], parents=[], limit=1)
+
+
+class TestVectors:
+    def test_pending_vectors_are_made_behind_the_load_with_progress(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", *(f"clause {i}" for i in range(300))))
+        seen: list[IndexStatus] = []
+        index.wait(seen.append)
+        assert seen[-1] == IndexStatus(300, 0, 1, "words/32")
+        assert index.rank("clause", limit=1).candidates[0].cosine is not None
+
+    def test_identical_texts_are_embedded_once_across_graphs_and_time(self, index: WordIndex, words: Settings) -> None:
+        index.replace(graph_units("a", "same", "same", "own") | graph_units("b", "same"))
+        index.wait()
+        index.replace(graph_units("c", "same", "fresh"))
+        index.replace(graph_units("a", "own", "same", version="2", prelude="New title"))
+        index.wait()
+        computed = Counter((words.models_dir / "journal").read_text("utf-8").splitlines())
+        assert computed == {"'same'": 1, "'own'": 1, "'fresh'": 1}
+
+    def test_a_piece_in_context_means_what_it_stands_under_too(self, index: WordIndex, words: Settings) -> None:
+        units = [
+            IndexedUnit(f"urn:d:{number}#p", "urn:g", f"urn:d:{number}", "it is too dear", prelude, None, in_context)
+            for number, (prelude, in_context) in enumerate(
+                [("Geothermal", True), ("Geothermal", False), ("Fish", True)]
+            )
+        ]
+        index.replace({"urn:g": GraphUnits("1", units)})
+        index.wait()
+        cosines = {
+            each.iri: each.cosine for each in index.rank("geothermal", units=[u.iri for u in units], limit=3).candidates
+        }
+        assert cosines["urn:d:0#p"] > cosines["urn:d:1#p"] == pytest.approx(cosines["urn:d:2#p"], abs=0.2)
+        computed = Counter((words.models_dir / "journal").read_text("utf-8").splitlines())
+        texts = ("Geothermal\nit is too dear", "it is too dear", "Fish\nit is too dear")
+        assert computed == {repr(text): 1 for text in texts}
+
+    def test_the_best_window_of_a_long_text_counts(self, index: WordIndex) -> None:
+        filler = "lorem ipsum dolor sit amet consectetur adipiscing elit " * 20
+        index.replace(graph_units("a", filler + "geothermal wells", "geothermal lorem ipsum dolor sit amet elit wells"))
+        index.wait()
+        whole = index.rank("geothermal wells", units=["urn:d:a#p=0", "urn:d:a#p=1"], limit=2)
+        cosines = {candidate.iri: candidate.cosine for candidate in whole.candidates}
+        assert cosines["urn:d:a#p=0"] == pytest.approx(1, abs=0.01)
+        assert cosines["urn:d:a#p=1"] < cosines["urn:d:a#p=0"]
+
+    def test_without_the_model_words_are_searched_and_wait_says_what_to_do(
+        self, open_index: Open, words: Settings
+    ) -> None:
+        index = open_index(words.model_copy(update={"model": "absent"}))
+        index.replace(graph_units("a", "geothermal", "solar"))
+        assert iris(index.rank("geothermal", limit=9)) == ["urn:d:a#p=0"]
+        with pytest.raises(ModelError, match="kg models pull"):
+            index.wait()
+        status = index.status()
+        assert (status.units, status.pending_vectors, status.model) == (2, 2, "absent")
+        assert "kg models pull" in (status.embedder_error or "")
+
+    def test_vectors_are_filled_in_by_whoever_opens_the_index_with_a_model(
+        self, open_index: Open, words: Settings
+    ) -> None:
+        first = open_index(words.model_copy(update={"model": "absent"}))
+        first.replace(graph_units("a", "geothermal"))
+        first.close()
+        second = open_index()
+        second.wait()
+        assert second.rank("geothermal", limit=1).candidates[0].cosine is not None
+
+    def test_another_model_makes_new_vectors_and_leaves_the_text_index(self, open_index: Open, words: Settings) -> None:
+        first = open_index()
+        first.replace(graph_units("a", "geothermal", "solar"))
+        first.wait()
+        first.close()
+        second = open_index(words.model_copy(update={"model": "words/64"}))
+        second.wait()
+        assert second.status() == IndexStatus(2, 0, 1, "words/64")
+        assert second.state() == {"urn:g:a": "1"}
+        assert (words.models_dir / "journal").read_text("utf-8").count("'solar'") == 2
+
+
+class TestProcess:
+    def test_after_kill_9_the_next_call_works_and_nothing_acknowledged_is_lost(self, index: WordIndex) -> None:
+        for version in range(3):
+            index.replace(graph_units("a", *(f"clause {version} {i}" for i in range(250)), version=str(version)))
+            index.replace(graph_units(f"b{version}", "note"))
+            kill(index)
+            assert index.state()["urn:g:a"] == str(version)
+            assert index.rank(f"{version}", limit=1).candidates[0].bm25 > 0
+        assert index.status().units == 253
+        index.wait()
+
+    def test_a_replacement_that_is_killed_half_way_is_done_again(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "old"))
+        killer = threading.Timer(0.05, kill, [index])
+        killer.start()
+        index.replace(graph_units("a", *(f"clause {i} with some more words" for i in range(9_000)), version="2"))
+        killer.join()
+        assert index.state() == {"urn:g:a": "2"}
+        assert index.status().units == 9_000
+
+    def test_a_replacement_that_nobody_finishes_shows_as_different(self, open_index: Open) -> None:
+        index = open_index()
+        index.replace(graph_units("a", "old") | graph_units("b", "kept"))
+        index._running().call("begin", graphs=["urn:g:a"])
+        index._running().call("put", units=[["urn:d:a#p=0", "urn:g:a", "urn:d:a", "new", "", None]])
+        kill(index)
+        assert index.state() == {"urn:g:b": "1"}
+        index.replace(graph_units("a", "healed", version="2"))
+        assert index.state() == {"urn:g:a": "2", "urn:g:b": "1"}
+        assert index.status().units == 2
+
+    def test_it_dies_with_its_parent(self, tmp_path: Path) -> None:
+        program = (
+            "import sys; from pathlib import Path; from kg.settings import Settings\n"
+            "from tests.search.conftest import WordIndex, graph_units\n"
+            "index = WordIndex(Path(sys.argv[1]), Settings(_env_file=None, model='absent'))\n"
+            "index.replace(graph_units('a', 'text')); print(index._process._process.pid, flush=True); input()"
+        )
+        parent = subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        with parent:
+            assert parent.stdout is not None
+            child = int(parent.stdout.readline())
+            parent.kill()
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and Path(f"/proc/{child}").exists():
+            if Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                break
+            time.sleep(0.01)
+        else:
+            assert not Path(f"/proc/{child}").exists()
+
+    def test_it_outlives_the_thread_that_needed_it_first(self, index: WordIndex) -> None:
+        starter = threading.Thread(target=index.replace, args=[graph_units("a", "text")])
+        starter.start()
+        starter.join()
+        process = index._process
+        time.sleep(0.1)
+        assert index.state() == {"urn:g:a": "1"}
+        assert index._process is process
+
+    def test_a_second_opener_is_told_who_has_the_index(self, open_index: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+        first = open_index()
+        first.replace(graph_units("a", "text"))
+        assert first._process is not None
+        with pytest.raises(IndexUnavailableError, match=f"pid {first._process._process.pid}"):
+            open_index().state()
+        assert first.state() == {"urn:g:a": "1"}
+
+    def test_a_process_that_keeps_dying_is_reported(self, index: WordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("QUADCITE_TEST_DIE", "1")
+        with pytest.raises(IndexUnavailableError, match="died"):
+            index.state()
+
+    def test_a_closed_index_says_so(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "text"))
+        index.close()
+        index.close()
+        with pytest.raises(IndexUnavailableError, match="closed"):
+            index.state()
+
+    @pytest.mark.parametrize("damage", ["record", "segments", "config", "version"])
+    def test_a_damaged_folder_is_begun_anew_for_the_store_to_fill(
+        self, open_index: Open, tmp_path: Path, damage: str
+    ) -> None:
+        first = open_index()
+        first.replace(graph_units("a", "text"))
+        first.close()
+        folder = tmp_path / "index"
+        if damage == "record":
+            (folder / "index.json").write_text("{", "utf-8")
+        elif damage == "version":
+            (folder / "index.json").write_text('{"version": 99, "shard": "shard-1", "space": null}', "utf-8")
+        elif damage == "config":
+            (folder / "shard-1" / "edge_config.json").write_bytes(b"\0\xff")
+        else:
+            for path in (folder / "shard-1" / "segments").rglob("*"):
+                if path.is_file():
+                    path.write_bytes(os.urandom(64))
+        second = open_index()
+        assert second.state() == {}
+        second.replace(graph_units("a", "text"))
+        assert iris(second.rank("text", limit=1)) == ["urn:d:a#p=0"]
+
+    def test_the_caller_never_stalls_while_the_index_works(self, index: WordIndex) -> None:
+        gaps: list[float] = []
+        done = threading.Event()
+
+        def heart() -> None:
+            last = time.perf_counter()
+            while not done.wait(0.002):
+                now = time.perf_counter()
+                gaps.append(now - last)
+                last = now
+
+        graphs: dict[str, GraphUnits] = {}
+        for i in range(100):
+            graphs |= graph_units(f"g{i}", *(f"clause {i} {j} about energy and water rights" for j in range(100)))
+        index.state()
+        beating = threading.Thread(target=heart)
+        beating.start()
+        begun = time.perf_counter()
+        index.replace(graphs)
+        index.wait()
+        duration = time.perf_counter() - begun
+        done.set()
+        beating.join()
+        assert max(gaps) < max(0.1, duration / 10)
+
+    def test_searches_run_beside_a_large_replacement(self, index: WordIndex) -> None:
+        index.replace(graph_units("a", "geothermal"))
+        index.wait()
+        large = graph_units("b", *(f"clause {i} about energy and water rights" for i in range(20_000)))
+        loading = threading.Thread(target=index.replace, args=[large])
+        started = time.perf_counter()
+        loading.start()
+        times = []
+        while loading.is_alive():
+            begun = time.perf_counter()
+            assert index.rank("geothermal", limit=1).candidates[0].iri == "urn:d:a#p=0"
+            times.append(time.perf_counter() - begun)
+        loading.join()
+        assert len(times) >= 5
+        assert sorted(times)[len(times) // 2] < (time.perf_counter() - started) / 5
+
+
+class TestOptimizing:
+    """The shard itself, in this process: what happens behind the index when it has grown."""
+
+    def make(self, folder: Path, count: int) -> tuple[Units, WordEmbedder]:
+        embedder = WordEmbedder("words/16", 16)
+        units = Units(Shard(folder, exact_vectors=300), lambda text: embedder.embed_query(text).tolist())
+        units.shard.use_space(VectorSpace(embedder.name, embedder.dimensions))
+        self.put(units, embedder, "a", *(f"energy clause {i} of {i % 7}" for i in range(count)))
+        return units, embedder
+
+    def put(self, units: Units, embedder: WordEmbedder, name: str, *texts: str) -> None:
+        for graph, content in graph_units(name, *texts).items():
+            units.begin([graph])
+            units.put(content.units)
+            units.finish({graph: content.content_sha256})
+        while waiting := units.pending(500):
+            rows = embedder.embed_documents([text for _, text in waiting.values()])
+            units.set_vectors(
+                {id_: (waiting[id_][0], vector.tolist()) for id_, vector in zip(waiting, rows, strict=True)}
+            )
+
+    def test_the_optimized_copy_answers_the_same_and_has_what_was_written_meanwhile(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        units, embedder = self.make(tmp_path, 1_000)
+        before = units.rank("energy clause 12", None, None, 10)
+        assert units.shard.needs_optimizing()
+
+        def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+            self.put(units, embedder, "late", "geothermal surprise")
+            optimize_folder(Path(command[-2]), int(command[-1]))
+            return subprocess.CompletedProcess(command, 0)
+
+        monkeypatch.setattr(shard.subprocess, "run", run)
+        assert units.shard.optimize()
+        assert not units.shard.needs_optimizing()
+        assert units.rank("geothermal surprise", None, None, 1).candidates[0].iri == "urn:d:late#p=0"
+        self.put(units, embedder, "late")
+        assert units.rank("energy clause 12", None, None, 10) == before
+        units.shard.close()
+        again = Units(Shard(tmp_path), lambda text: embedder.embed_query(text).tolist())
+        assert again.state() == {"urn:g:a": "1", "urn:g:late": "1"}
+        assert again.rank("energy clause 12", None, None, 10) == before
+        assert [path.name for path in tmp_path.glob("shard-*")] == ["shard-2"]
+        again.shard.close()
+
+    def test_a_failed_optimization_leaves_the_shard_as_it_was(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        units, _ = self.make(tmp_path, 400)
+        failed = subprocess.CompletedProcess([], 137)
+        monkeypatch.setattr(shard.subprocess, "run", lambda *_, **__: failed)
+        assert not units.shard.optimize()
+        assert [path.name for path in tmp_path.glob("shard-*")] == ["shard-1"]
+        assert units.rank("energy clause 12", None, None, 1).candidates[0].iri == "urn:d:a#p=12"
+        units.shard.close()
+
+    def test_the_optimizing_process_does_it(self, tmp_path: Path) -> None:
+        units, _ = self.make(tmp_path, 400)
+        assert units.shard.optimize()
+        assert units.rank("energy clause 12", None, None, 1).candidates[0].iri == "urn:d:a#p=12"
+        units.shard.close()
+
+
+def test_only_unspaced_scripts_are_split() -> None:
+    assert searchable("Law 5: wind, pas de côté") == "Law 5: wind, pas de côté"
+    assert searchable("气候变化 law 法").split() == ["气候", "候变", "变化", "law", "法"]
+
+
+def test_neighbouring_batches_cover_all_units(index: WordIndex) -> None:
+    """The sizes at which a message, an update or a page of the index is just full."""
+    for count in (199, 200, 201, 1_000, 2_001):
+        index.replace(graph_units("edge", *(f"clause {i}" for i in range(count)), version=str(count)))
+        assert index.status().units == count

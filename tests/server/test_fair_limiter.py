@@ -1,0 +1,61 @@
+"""Clients take turns: one that asks for much waits for itself, is told so in the end, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import threading
+
+import anyio
+import pytest
+
+from kg.errors import ClientBusyError
+from kg.server import fair_limiter
+from kg.server.fair_limiter import Turns
+
+
+def test_one_client_has_its_places_and_leaves_the_others() -> None:
+    held = threading.Event()
+    done: list[str] = []
+
+    async def main() -> None:
+        line = Turns(at_once=2, per_client=1, waiting=8)
+
+        async def ask(client: str, wait: bool) -> None:
+            await line.run(client, (lambda: held.wait(20)) if wait else (lambda: True))
+            done.append(client)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(ask, "greedy", True)
+            await anyio.wait_all_tasks_blocked()
+            await ask("modest", False)
+            assert done == ["modest"]
+            held.set()
+        assert not line._clients
+
+    anyio.run(main)
+    assert done == ["modest", *["greedy"] * 5]
+
+
+def test_who_asks_for_too_much_or_waits_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_limiter, "PATIENCE_S", 0.1)
+    held = threading.Event()
+    refused: list[str] = []
+
+    async def main() -> None:
+        line = Turns(at_once=2, per_client=1, waiting=2)
+
+        async def ask() -> None:
+            try:
+                await line.run("greedy", lambda: held.wait(20))
+            except ClientBusyError as error:
+                refused.append(str(error))
+                if len(refused) == 3:
+                    held.set()
+
+        async with anyio.create_task_group() as group:
+            for _ in range(4):
+                group.start_soon(ask)
+        assert await line.run("greedy", lambda: 7) == 7
+
+    anyio.run(main)
+    assert sorted(text.split(" ")[0] for text in refused) == ["2", "other", "other"]

@@ -1,0 +1,106 @@
+"""Documents made to cost more than they are: each is answered with an error within what one request may take."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Triple
+
+from kg.errors import InvalidInputError, QueryTimeoutError
+from kg.processes.confinement import Limits
+from kg.server.problem_details import HttpError
+from kg.server.rdf_payloads import Payload
+
+BASE = "urn:graph"
+FORM = "multipart/form-data; boundary=B"
+
+
+def form(*parts: tuple[str, bytes], end: str = "\r\n") -> bytes:
+    lines = [f"--B{end}Content-Type: {kind}{end}{end}".encode() + body + end.encode() for kind, body in parts]
+    return b"".join(lines) + b"--B--" + end.encode()
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+def test_a_part_is_taken_byte_for_byte(end: str) -> None:
+    literal = 'one\ntwo "\\r\\n" ü 😀\u000b'
+    body = form(("text/turtle", '<a:s> <a:p> """one\ntwo "\\\\r\\\\n" ü 😀\u000b""" .'.encode()), end=end)
+    read = Payload(body, FORM).triples(BASE, Limits())
+    assert read == [Triple(NamedNode("a:s"), NamedNode("a:p"), Literal(literal))]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (
+            b"".join(
+                b"--B%d\r\nContent-Type: multipart/mixed; boundary=B%d\r\n\r\n" % (n, n + 1) for n in range(3_000)
+            ),
+            0,
+        ),
+        (b"--B\r\nContent-Type: multipart/mixed; boundary=C\r\n\r\n--C\r\n\r\n--C--\r\n--B--", 415),
+        ("--B\r\nContent-Type: text/té\r\n\r\n<a:a> <a:b> <a:q> .\r\n--B--".encode(), 415),
+        (b"--B\r\nContent-Type: text/turtle\r\nContent-Transfer-Encoding: base64\r\n\r\nPGE6YT4=\r\n--B--", 0),
+        (b"--B\r\nContent-Type: text/turtle\r\n\r\n<a:a> <a:b> <a:q> .", 0),
+        (b"--B", 0),
+        (b"", 0),
+    ],
+)
+def test_a_form_that_is_not_as_it_should_be_is_refused(body: bytes, status: int) -> None:
+    with pytest.raises(HttpError if status else InvalidInputError) as raised:
+        Payload(body, FORM).triples(BASE, Limits())
+    if isinstance(raised.value, HttpError):
+        assert raised.value.status == status
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"--B\r\n" + b"a: b\r\n" * 1_000_000 + b"\r\nx\r\n--B--", "16384 bytes"),
+        (b"--B\r\nContent-Type: text/turtle;" + b"\r\n a" * 1_000_000 + b"\r\n\r\nx\r\n--B--", "16384 bytes"),
+        (b"--B\r\n" + b"a" * 20_000 + b"\r\n--B--", "16384 bytes"),
+    ],
+)
+def test_the_headers_of_a_part_are_bounded(body: bytes, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        next(Payload(body, FORM).parts("B"))
+
+
+@pytest.mark.measures_time
+def test_parts_are_cut_off_one_by_one() -> None:
+    """Who stops at the first part does not pay for a million others."""
+    body = b"--B\r\n\r\n" * 20_000
+    started = time.process_time()
+    next(Payload(body, FORM).parts("B"))
+    first = time.process_time()
+    with pytest.raises(InvalidInputError, match="breaks off"):
+        list(Payload(body, FORM).parts("B"))
+    assert first - started < (time.process_time() - first) / 10
+
+
+def test_all_parts_of_a_form_share_one_deadline() -> None:
+    body = form(*[("application/ld+json", b'{"@id": "a:s", "a:p": "x"}')] * 1_000)
+    started = time.monotonic()
+    with pytest.raises(QueryTimeoutError):
+        Payload(body, FORM).triples(BASE, Limits(timeout_s=0.5))
+    assert time.monotonic() - started < 20
+
+
+def test_all_parts_of_a_form_share_what_they_may_come_to() -> None:
+    prefix = "x" * 2_000
+    part = f"@prefix x: <urn:{prefix}> . x:s x:p {', '.join(f'x:{n}' for n in range(300))} .".encode()
+    assert Payload(form(("text/turtle", part)), FORM).triples(BASE, Limits())
+    with pytest.raises(HttpError) as raised:
+        Payload(form(*[("text/turtle", part)] * 20), FORM).triples(BASE, Limits())
+    assert raised.value.status == 413
+
+
+def nested(depth: int) -> bytes:
+    return b"<a:s> <a:p> " + b"<<( <a:s> <a:p> " * depth + b"<a:o>" + b" )>>" * depth + b" ."
+
+
+def test_triples_may_speak_of_triples_but_not_without_end() -> None:
+    assert len(Payload(nested(8), "text/turtle").triples(BASE, Limits())) == 1
+    for depth in (9, 100, 1_000, 10_000):
+        with pytest.raises(InvalidInputError, match="triple"):
+            Payload(nested(depth), "text/turtle").triples(BASE, Limits(timeout_s=60))

@@ -1,0 +1,73 @@
+"""What `policy_lineage` promises: the documents of a family oldest first, and what amends or repeals what."""
+
+from __future__ import annotations
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import NotFoundError
+from kg.tools.climate.lineage import policy_lineage
+from kg.vocabulary import DCTERMS, ELI, KG, RDF, mint
+
+
+def test_documents_come_oldest_first_and_the_undated_last(kg, made):
+    found = policy_lineage(kg, "family-1")
+    members = {(p.date is None, p.date or "", p.title, p.document) for p in made if p.family == "family-1"}
+    assert [(d.date is None, d.date or "", d.title, d.id) for d in found.documents] == sorted(members)
+    assert found.doc_count == len(members) == found.meta.total
+    assert found.family_title == "Family family-1"
+    assert all(document.provenance.sha256 for document in found.documents)
+    assert "dates alone" in found.notes[0]
+
+
+def test_pages_fit_together_and_documents_may_be_left_out(kg):
+    whole = policy_lineage(kg, "family-1").documents
+    assert policy_lineage(kg, "cpr://family/family-1", limit=2).documents == whole[:2]
+    assert policy_lineage(kg, "family-1", limit=2, offset=2).documents == whole[2:4]
+    bare = policy_lineage(kg, "family-1", include_docs=False)
+    assert (bare.documents, bare.doc_count, bare.next_offset) == ([], len(whole), None)
+
+
+def test_a_translation_counts_as_its_original(pair, made):
+    [document] = policy_lineage(pair, made[0].family).documents
+    assert (document.id, document.languages) == ("cpr://doc/two-faced", ["en", "fr"])
+
+
+def test_relations_are_read_forwards_whichever_way_they_are_said(kg):
+    first, second, *_ = (document.id for document in policy_lineage(kg, "family-1").documents)
+    elsewhere = "https://law.example/1"
+    graph = mint("graph", "cur", "relations")
+    kg.store.inner.extend(
+        [
+            Quad(NamedNode(second), ELI.amends, NamedNode(first), graph),
+            Quad(NamedNode(first), ELI.amended_by, NamedNode(second), graph),
+            Quad(NamedNode(first), ELI.repeals, NamedNode(elsewhere), graph),
+        ]
+    )
+    kg.store.generation += 1
+    found = policy_lineage(kg, "family-1")
+    assert {(edge.subject, edge.relation, edge.object) for edge in found.edges} == {
+        (second, "amends", first),
+        (first, "repeals", elsewhere),
+    }
+    titles = {document.id: document.title for document in found.documents}
+    [amending] = [edge for edge in found.edges if edge.relation == "amends"]
+    assert (amending.subject_title, amending.object_title) == (titles[second], titles[first])
+    assert found.notes == []
+
+
+def test_a_family_named_by_a_word_of_its_title_is_not_there_but_near(pair, made):
+    graph, family = mint("graph", "ref", "family", "f7"), mint("family", "f7")
+    pair.store.inner.extend(
+        [
+            Quad(family, RDF.type, KG.PolicyFamily, graph),
+            Quad(family, DCTERMS.title, Literal("Fictional Quorvex Act"), graph),
+        ]
+    )
+    with pytest.raises(NotFoundError, match="near it are f7"):
+        policy_lineage(pair, "quorvex")
+
+
+def test_a_family_that_is_not_there_is_an_error_with_those_like_it(kg):
+    with pytest.raises(NotFoundError, match="near it are family-"):
+        policy_lineage(kg, "family-77")

@@ -1,0 +1,112 @@
+"""The schema is described in levels, as declared and as measured, within the tokens that the caller has for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.token_budget import tokens_of
+from kg.tools.registry import content_of
+from kg.tools.schema.declared_terms import code_lists, foreign, modules, shapes
+from kg.tools.schema.describe import describe_schema
+from kg.vocabulary import KG
+
+
+def test_the_first_level_counts_the_classes_of_each_domain(fixtures):
+    described = describe_schema(fixtures)
+    classes = {domain.name: {line.name: line.things for line in domain.classes} for domain in described.domains or []}
+    assert classes["climate"] == {"kg:Passage": 103, "kg:PolicyDocument": 13, "kg:PolicyFamily": 10}
+    assert classes["core"]["kg:Place"] == 9
+    assert {"prov:Activity", "prov:SoftwareAgent", "skos:Concept", "wikibase:Item"} <= set(classes["standards"])
+    assert described.meta.snapshot == fixtures.store.statistics().generation
+
+
+@pytest.mark.parametrize("name", ["kg:Passage", KG.Passage.value, "passage", "Passage", "<" + KG.Passage.value + ">"])
+def test_a_class_is_described_by_iri_prefixed_name_or_label(fixtures, name):
+    described = describe_schema(fixtures, name)
+    assert (described.level, described.iri, described.things) == ("class", KG.Passage.value, 103)
+    lines = {line.name: line for line in described.properties or []}
+    assert lines["dcterms:isPartOf"].values == "kg:PolicyDocument"
+    assert lines["dcterms:isPartOf"].per_thing == "exactly 1; all have it"
+    assert lines["kg:pageNumber"].per_thing == "at most 1; 92 of 103 have it"
+    assert lines["schema:position"].rule == "at least 0"
+    assert lines["kg:textSha256"].rule == "matches ^[0-9a-f]{64}$"
+    assert "Text" in (lines["kg:blockType"].codes or [])
+    assert lines["kg:blockType"].code_iri == "<https://w3id.org/quadcite/vocab/blockType/CODE>"
+    assert all(line.example for line in lines.values())
+
+
+def test_the_query_of_a_class_and_of_a_property_gives_rows(fixtures):
+    for name in ("kg:Passage", "kg:PolicyDocument", "kg:Commit", "kg:blockType", "dcterms:title", "prov:used"):
+        described = describe_schema(fixtures, name)
+        assert described.query
+        assert len(fixtures.query(described.query).result), name
+
+
+def test_a_property_says_who_uses_it_and_all_its_codes(fixtures):
+    described = describe_schema(fixtures, "block type")
+    assert described.level == "property"
+    assert [(line.name, line.triples) for line in described.used_by or []] == [("kg:Passage", 103)]
+    listed = code_lists()["https://w3id.org/quadcite/vocab/blockType"]
+    assert len(described.codes or []) == len(listed)
+    assert any(line.startswith("Google%20Text%20Block: ") for line in described.codes or [])
+
+
+def test_a_property_names_what_it_specializes(fixtures):
+    assert describe_schema(fixtures, "kg:slug").specializes == ["dcterms:identifier"]
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("kg:Pasage", "kg:Passage"), ("polcy document", "kg:PolicyDocument"), ("dcterms:titel", "dcterms:title")],
+)
+def test_an_unknown_name_is_an_error_that_names_the_nearest(fixtures, name, near):
+    with pytest.raises(NotFoundError, match=near):
+        describe_schema(fixtures, name)
+
+
+def test_an_individual_is_no_schema(fixtures):
+    with pytest.raises(NotFoundError, match="individual"):
+        describe_schema(fixtures, "https://w3id.org/quadcite/id/place/DJI")
+
+
+@pytest.mark.parametrize("name", [None, "kg:PolicyDocument", "kg:Passage", "dcterms:title"])
+@pytest.mark.parametrize("max_tokens", [300, 500, 900, 2_000])
+def test_pages_within_the_budget_make_up_the_whole(fixtures: KnowledgeGraph, name, max_tokens):
+    def listed(described):
+        if described.domains is not None:
+            return [line.name for domain in described.domains for line in domain.classes]
+        return [line.name for line in described.properties or described.used_by or []]
+
+    whole = describe_schema(fixtures, name, max_tokens=50_000)
+    assert whole.next_offset is None
+    seen, offset, pages = [], 0, 0
+    while offset is not None:
+        page = describe_schema(fixtures, name, max_tokens=max_tokens, offset=offset)
+        if len(listed(page)) > 1:
+            assert tokens_of(content_of(page)) <= max_tokens
+        seen += listed(page)
+        offset = page.next_offset
+        pages += 1
+        assert (offset is None) == (page.meta.completeness == "complete")
+        assert (offset is None) == (not any("Cut to max_tokens" in note for note in page.notes))
+    assert seen == listed(whole)
+    assert pages > 1 or max_tokens > 500 or name == "dcterms:title"
+
+
+def test_the_shapes_and_the_ontology_are_read_whole():
+    of_document = shapes()[KG.PolicyDocument.value]
+    assert of_document.closed
+    assert (of_document.pattern or "").startswith("^cpr://doc/")
+    assert of_document.properties[KG.corpusType.value].scheme == "https://w3id.org/quadcite/vocab/corpusType"
+    assert of_document.properties["http://purl.org/dc/terms/title"].cardinality == "exactly 1"
+    assert next(iter(modules())) == "core"
+
+
+def test_a_class_that_the_ontology_lacks_is_said_to_be_of_its_vocabulary():
+    assert foreign("http://wikiba.se/ontology#Item", "item") == "item, as wikibase: defines it"
+    assert foreign("https://x.example/Thing", "thing") == "thing, as another vocabulary defines it"
+    own = foreign("https://wb.example/prop/novalue/P16", "p16")
+    assert own == foreign("http://www.wikidata.org/prop/novalue/P16", "p16")
+    assert own == "items with a statement that they have no value of P16"

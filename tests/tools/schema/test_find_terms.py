@@ -1,0 +1,109 @@
+"""Terms are found by IRI, name, code, misspelling and meaning, each with what a query needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.tools.schema import similarity
+from kg.tools.schema.find_terms import find_terms
+from kg.tools.schema.term_names import terms_of
+from kg.vocabulary import KG, mint
+
+
+def first(kg: KnowledgeGraph, text: str, **arguments: object):
+    return find_terms(kg, text, **arguments).terms[0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "iri", "kind"),
+    [
+        ("passage", KG.Passage.value, "class"),
+        ("passge", KG.Passage.value, "class"),
+        ("kg:Passage", KG.Passage.value, "class"),
+        ("<https://w3id.org/quadcite/ns#Passage>", KG.Passage.value, "class"),
+        ("country", KG.Place.value, "class"),
+        ("law", KG.PolicyDocument.value, "class"),
+        ("PolicyDocument", KG.PolicyDocument.value, "class"),
+        ("corpusType", KG.corpusType.value, "property"),
+        ("is part of", "http://purl.org/dc/terms/isPartOf", "property"),
+        ("Djibouti", mint("place", "DJI").value, "individual"),
+        ("djibuti", mint("place", "DJI").value, "individual"),
+        ("DJI", mint("place", "DJI").value, "individual"),
+        ("section heading", mint("code", "blockType", "sectionHeading").value, "individual"),
+    ],
+)
+def test_a_term_is_found_by_any_of_its_names(fixtures, text, iri, kind):
+    found = first(fixtures, text)
+    assert (found.iri, found.kind) == (iri, kind)
+    assert found.context
+
+
+def test_families_are_found_by_words_of_their_title(fixtures):
+    found = find_terms(fixtures, "solar", kind="individual").terms
+    families = {"Fictional Solar Road Map", "Fictional Geothermal and Solar Levy Act"}
+    assert families | {"solar power", "rooftop solar"} == {term.label for term in found}
+
+
+def test_uses_are_counted(fixtures):
+    assert first(fixtures, "passage").uses == 103
+    assert first(fixtures, "DJI").uses == 2
+    assert first(fixtures, "kg:CuratedGraph").uses == 0
+
+
+def test_a_kind_restricts_and_pages_fit_together(fixtures):
+    everything = find_terms(fixtures, "document", kind="property", limit=50)
+    assert {term.kind for term in everything.terms} == {"property"}
+    pages, offset = [], 0
+    while offset is not None:
+        page = find_terms(fixtures, "document", kind="property", limit=2, offset=offset)
+        pages += page.terms
+        offset = page.next_offset
+    assert [term.iri for term in pages] == [term.iri for term in everything.terms]
+
+
+def test_without_a_model_words_of_the_definition_count_and_the_answer_says_so(fixtures):
+    found = find_terms(fixtures, "authorities issued", kind="property")
+    assert found.terms[0].iri == KG.jurisdiction.value
+    assert found.terms[0].matched == "meaning"
+    assert any("kg models pull" in note for note in found.notes)
+
+
+def test_with_a_model_terms_are_found_by_what_they_mean(fixtures, monkeypatch):
+    def embed(texts):
+        return [[1.0, 0.0] if "jurisdiction" in text or "nation" in text else [0.0, 1.0] for text in texts]
+
+    monkeypatch.setattr(fixtures.search, "embed", embed)
+    monkeypatch.setattr(
+        fixtures.memory, "get", lambda key, get=fixtures.memory.get: None if key[0] == "vectors" else get(key)
+    )
+    found = find_terms(fixtures, "which nation", kind="property")
+    assert found.terms[0].iri == KG.jurisdiction.value
+    assert not found.notes
+
+
+def test_nothing_like_it_says_what_to_do_instead(fixtures):
+    found = find_terms(fixtures, "xyzzyxyzzy")
+    assert not found.terms
+    assert any("search" in note for note in found.notes)
+
+
+def test_the_names_are_read_once_for_a_state_of_the_graph(fixtures):
+    assert terms_of(fixtures) is terms_of(fixtures)
+
+
+def test_vectors_of_the_same_texts_are_made_once(fixtures, monkeypatch):
+    asked: list[int] = []
+
+    def embed(texts):
+        asked.append(len(texts))
+        return [[1.0, 0.0] for _ in texts]
+
+    monkeypatch.setattr(fixtures.search, "embed", embed)
+    for _ in range(3):
+        assert similarity.closeness(fixtures, "q", ["one", "two"]) == [1.0, 1.0]
+    assert asked == [2, 1, 1, 1]
+
+
+def test_a_country_is_both_a_class_and_a_property(fixtures):
+    assert [term.curie for term in find_terms(fixtures, "country").terms][:2] == ["kg:Place", "kg:jurisdiction"]

@@ -1,0 +1,162 @@
+"""The store is checked behind everybody's back: soon, only where commits matter, and without holding anybody up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad, Triple
+
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.queries.pool import QueryPool
+from kg.retrieval.results import DatasetCheck
+from kg.settings import Settings
+from kg.shacl.shapes import Shapes
+from kg.store.oxigraph import OxigraphStore
+from kg.store.protocol import Patch
+from kg.tools.catalog.overview import health
+from kg.tools.operations import status
+from kg.tools.shacl.background_checks import DatasetChecks
+from kg.user_graphs import UserGraphs
+from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, mint
+from tests.tools.made_up import WordIndex
+
+GRAPH = mint("graph", "user", "mine")
+DOCUMENT = mint("document", "mine")
+NOTE = Triple(NamedNode("urn:a"), DCTERMS.title, Literal("A note"))
+
+
+@pytest.fixture
+def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    settings = Settings(data_dir=tmp_path, query_workers=1, _env_file=None)
+    store = OxigraphStore(tmp_path)
+    with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings)) as graph:
+        yield graph
+
+
+def checked(checks: DatasetChecks) -> DatasetCheck:
+    checks.schedule()
+    assert checks.wait(30)
+    result = checks.result()
+    assert result is not None
+    return result
+
+
+def test_what_people_wrote_over_http_conforms(kg: KnowledgeGraph) -> None:
+    graphs = UserGraphs(kg)
+    graphs.put(GRAPH, [NOTE], "local")
+    graphs.post(mint("graph", "cur", "x"), [Triple(NamedNode("urn:b"), DCTERMS.title, Literal("B"))], "local")
+    result = checked(DatasetChecks(kg, pause_s=0))
+    assert (result.conforms, result.messages, result.generation) == (True, [], 2)
+    assert result.checked == "the whole store, by the dataset shapes; 2 graphs of people, by the open record shapes"
+
+
+def test_a_graph_that_nothing_describes_is_told(kg: KnowledgeGraph) -> None:
+    kg.store.commit({GRAPH: [Quad(NOTE.subject, NOTE.predicate, NOTE.object, GRAPH)]})
+    result = checked(DatasetChecks(kg, pause_s=0))
+    assert not result.conforms
+    assert any("exactly one generating activity" in message and GRAPH.value in message for message in result.messages)
+
+
+def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: KnowledgeGraph) -> None:
+    checks = DatasetChecks(kg, pause_s=0)
+    kg.dataset_check = checks.result
+    assert health(kg).dataset_shapes is None
+    update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
+    UserGraphs(kg, checks.schedule).update(update, (), (), "local-admin")
+    assert checks.wait(30)
+    found = health(kg).dataset_shapes
+    assert found is not None
+    assert not found.conforms
+    assert any("exactly one title" in message for message in found.messages)
+    told = status(kg, lambda *progress: None)["dataset_shapes"]
+    assert told.startswith(f"generation 1: {found.violations} violation")
+    assert told.endswith(f"; the first: {found.messages[0]}")
+
+
+def test_a_state_that_was_checked_is_not_checked_again(kg: KnowledgeGraph) -> None:
+    UserGraphs(kg).put(GRAPH, [NOTE], "local")
+    checks = DatasetChecks(kg, pause_s=0)
+    assert status(kg, lambda *progress: None)["dataset_shapes"] is None
+    kg.dataset_check = checks.result
+    assert checked(checks) == checked(checks)
+    assert status(kg, lambda *progress: None)["dataset_shapes"] == "generation 1: conforms"
+
+
+def test_only_what_commits_can_affect_is_checked_again(kg: KnowledgeGraph) -> None:
+    graphs, checks = UserGraphs(kg), DatasetChecks(kg, pause_s=0)
+    update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
+    graphs.update(update, (), (), "local-admin")
+    first = checked(checks)
+    graphs.put(mint("graph", "user", "other"), [NOTE], "local")
+    second = checked(checks)
+    assert second.checked.endswith("nodes that commits since can affect, by the dataset shapes; 1 graphs of people, by "
+                                   "the open record shapes")  # fmt: skip
+    assert (second.messages, second.violations) == (first.messages, first.violations)
+    graphs.delete(GRAPH, "local-admin")
+    assert checked(checks).conforms
+
+
+def test_loads_are_checked_too_and_what_is_mended_is_told_no_more(kg: KnowledgeGraph) -> None:
+    checks = DatasetChecks(kg, pause_s=0)
+    graph, snapshot = mint("graph", "src", "climate", "act"), NamedNode("urn:snapshot")
+    quad = Quad(DOCUMENT, DCTERMS.title, Literal("x"), graph)
+    said = frozenset({Quad(snapshot, RDF.type, KG.Snapshot, PROV_GRAPH)})
+    kg.store.commit({graph: [quad]}, lambda changes: Patch(add=said))
+    first = checked(checks)
+    assert any("one hash of its bytes" in message for message in first.messages)
+    hashed = frozenset({Quad(snapshot, KG.sha256, Literal("0" * 64), PROV_GRAPH)})
+    kg.store.commit({graph: [quad, Quad(DOCUMENT, KG.slug, Literal("x"), graph)]}, lambda changes: Patch(add=hashed))
+    second = checked(checks)
+    assert set(first.messages) - set(second.messages) == {m for m in first.messages if "one hash of its bytes" in m}
+    kg.store.commit({graph: [quad]}, lambda changes: Patch(remove=hashed))
+    assert checked(checks).messages == first.messages
+
+
+def test_who_commits_need_not_tell(kg: KnowledgeGraph) -> None:
+    checks = DatasetChecks(kg, pause_s=0, look_s=0.01)
+    asked = threading.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatasetChecks, "schedule", lambda self: asked.set())
+        with checks.watching():
+            assert not asked.is_set()
+            kg.store.commit({GRAPH: [Quad(NOTE.subject, NOTE.predicate, NOTE.object, GRAPH)]})
+            assert asked.wait(10)
+
+
+def test_asking_never_waits_and_what_is_asked_for_meanwhile_is_one_more_check(
+    kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, runs = threading.Event(), []
+
+    def slow(self: DatasetChecks) -> DatasetCheck:
+        runs.append(threading.active_count())
+        assert gate.wait(10)
+        return DatasetCheck(generation=len(runs), checked="")
+
+    monkeypatch.setattr(DatasetChecks, "_check", slow)
+    checks = DatasetChecks(kg, pause_s=0)
+    for _ in range(50):
+        checks.schedule()
+    assert checks.result() is None
+    assert not checks.wait(0)
+    gate.set()
+    assert checks.wait(10)
+    assert len(runs) in (1, 2)
+    assert len(set(runs)) == 1, "one thread"
+
+
+def test_a_check_that_fails_is_told_and_the_next_one_runs(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = DatasetChecks(kg, pause_s=0)
+    UserGraphs(kg).put(GRAPH, [NOTE], "local")
+    with monkeypatch.context() as patch:
+
+        def refused(self: Shapes, *_: object, **__: object) -> None:
+            raise InvalidInputError("the query cannot be asked")
+
+        patch.setattr(Shapes, "by_target", refused)
+        assert checked(checks).problem == "the query cannot be asked"
+    assert checked(checks).conforms

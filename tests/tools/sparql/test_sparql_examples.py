@@ -1,0 +1,127 @@
+"""Every example query that ships parses, runs, looks right to the lint, and gives rows where the fixtures have data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from pyoxigraph import Store
+
+from kg import bundle
+from kg.knowledge_graph import KnowledgeGraph
+from kg.sparql.lint import check
+from kg.store.protocol import Rows
+from kg.tools.schema.examples import Example, examples, sparql_examples
+from kg.tools.schema.measurement import measured
+from kg.tools.sparql.local_services import expand
+from kg.vocabulary import SKOS
+
+WITHOUT_DATA = {
+    "codes/added-codes": "the fixtures use no code that the ontology does not list",
+    "parliament/unknown-parties": "the fixtures name no party that is not known",
+    "provenance/superseded-sources": "no file of the fixtures was replaced",
+}
+
+
+def name_of(example: Example) -> str:
+    return example.iri.partition("/examples/")[2]
+
+
+@pytest.fixture
+def data_of(request):
+    """The fixtures that an example is about."""
+
+    def chosen(example: Example) -> KnowledgeGraph:
+        about = name_of(example).partition("/")[0]
+        return request.getfixturevalue({"parliament": "parliament", "zoning": "codes"}.get(about, "fixtures"))
+
+    return chosen
+
+
+@pytest.mark.parametrize("example", examples(), ids=name_of)
+def test_an_example_runs_and_has_rows(data_of, example):
+    data = data_of(example)
+    answer = data.query(expand(data, example.query))
+    assert not answer.truncated
+    if name_of(example) not in WITHOUT_DATA:
+        assert answer.result if not isinstance(answer.result, Rows) else len(answer.result)
+
+
+@pytest.mark.parametrize("example", examples(), ids=name_of)
+def test_an_example_uses_terms_that_the_graph_has(data_of, example):
+    if name_of(example) not in WITHOUT_DATA:
+        assert check(example.query, measured(data_of(example))) == []
+
+
+NOT_IN_FIXTURES = {
+    "effective": "only the D.C. Code dates its notes",
+    "noteKind": "the fixtures have history notes alone",
+    "noteText": "the fixtures have history notes alone",
+    "CodeNote": "the fixtures have history notes alone",
+}
+
+
+def of_codes() -> Iterator[tuple[str, str]]:
+    """The terms of codes, each with the pattern that shows its use."""
+    store = Store()
+    store.load(path=bundle.folder("ontology") / "zoning.ttl")
+    for quad in store.quads_for_pattern(None, SKOS.example, None):
+        yield quad.subject.value.rpartition("#")[2], quad.object.value
+
+
+def generalized(pattern: str) -> str:
+    """A pattern with a variable for each thing, and for each value that is no code."""
+    names: dict[str, str] = {}
+
+    def variable(match: re.Match[str]) -> str:
+        return f"{match['before']}?v{names.setdefault(match['thing'], str(len(names)))}"
+
+    things = re.compile(r"(?P<before>^|\s)(?P<thing><[^>]*(?:/id/|cpr:)[^>]*>|'[^']*'|\"[^\"]*\"(?:@\w+)?|\d+)(?=\s|$)")
+    return things.sub(variable, pattern)
+
+
+@pytest.mark.parametrize(("term", "pattern"), list(of_codes()))
+def test_what_shows_the_use_of_a_term_of_codes_is_true_of_something(codes, term, pattern):
+    assert codes.query(f"ASK {{ {pattern} }}").result in (True, False), "it is no pattern"
+    assert codes.query(f"ASK {{ {generalized(pattern)} }}").result is (term not in NOT_IN_FIXTURES)
+
+
+def test_there_are_examples_of_each_kind():
+    names = [name_of(example) for example in examples()]
+    assert len(names) == len(set(names)) >= 20
+    assert len([example for example in examples() if "SERVICE kg:search" in example.query]) >= 3
+    assert all(example.question.endswith("?") and example.keywords for example in examples())
+    kinds = {"climate", "codes", "concepts", "parliament", "provenance", "schema", "search", "zoning"}
+    assert {name.partition("/")[0] for name in names} == kinds
+
+
+def test_counts_over_several_patterns_are_of_distinct_things():
+    """The default graph is the union of all graphs: a triple in two graphs would count twice."""
+    for example in examples():
+        if "COUNT(" in example.query and "GRAPH ?graph" not in example.query:
+            assert "COUNT(DISTINCT" in example.query, example.iri
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("how many laws does each country have", "climate/documents-per-country"),
+        ("why is this statement in the graph", "provenance/why-a-statement"),
+        ("which file and row does a document come from", "provenance/source-of-a-document"),
+        ("coverage of a topic per country", "search/coverage-of-a-topic"),
+        ("number of documents issued each year", "climate/documents-per-year"),
+        ("what translations are there, with the original text", "climate/translations"),
+    ],
+)
+def test_a_question_finds_the_query_that_answers_it(fixtures, question, name):
+    found = sparql_examples(fixtures, question)
+    assert name in [example.id for example in found.examples]
+    assert any("kg models pull" in note for note in found.notes)
+
+
+def test_the_limit_holds_and_the_total_is_told(fixtures):
+    found = sparql_examples(fixtures, "count", limit=50)
+    assert found.meta.total == len(examples())
+    assert len(found.examples) == min(50, len(examples()))
+    assert len(sparql_examples(fixtures, "count", limit=2).examples) == 2

@@ -1,0 +1,59 @@
+"""A section that a load takes away takes its summary along, in the same commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kg import bundle
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.zoning_summaries.build import build
+from kg.zoning_summaries.code_tree import latest
+from loaders.pipeline import load
+from tests.zoning_summaries.topics import municipality_in
+
+COUNT = "SELECT (COUNT(DISTINCT ?s) AS ?n) WHERE { ?s a kg:Summary }"
+
+
+@pytest.fixture
+def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(settings.data_dir, settings) as opened:
+        yield opened
+
+
+def summaries(kg: KnowledgeGraph) -> int:
+    [row] = kg.store.query(COUNT)
+    return int(row["n"].value)
+
+
+def test_what_a_load_removes_loses_its_summary_and_a_code_that_goes_all_of_them(
+    kg: KnowledgeGraph, tmp_path: Path
+) -> None:
+    code: dict[str, Any] = json.loads((bundle.folder("fixtures") / "zoning" / "upper_feign.json").read_bytes())
+    source = tmp_path / "in"
+    source.mkdir()
+    file = source / "code.json"
+    file.write_text(json.dumps(code))
+    load(kg, "zoning", [str(source)])
+    place = municipality_in(kg)
+    built = build(kg, place).built
+    assert summaries(kg) == built > 3
+
+    leaf = next(each for each in latest(kg, place).order if latest(kg, place).heights.get(each) == 0)
+    gone = latest(kg, place).sections[leaf].number
+    code["sections"] = [each for each in code["sections"] if each["section_id"] != gone]
+    file.write_text(json.dumps(code))
+    load(kg, "zoning", [str(source)], prune=True)
+    assert leaf not in latest(kg, place).sections
+    assert summaries(kg) == built - 1
+
+    file.unlink()
+    (source / "other.json").write_text(json.dumps({**code, "municipality": "Lower Feign"}))
+    load(kg, "zoning", [str(source)], prune=True)
+    assert summaries(kg) == 0

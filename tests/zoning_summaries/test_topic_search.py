@@ -1,0 +1,229 @@
+"""A descent chooses by summaries from the top, says why, and tells where plain search would have chosen otherwise."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kg.errors import IndexUnavailableError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.remote.chat import ChatEndpoint
+from kg.vocabulary import BASE
+from kg.zoning_summaries.build import build
+from kg.zoning_summaries.topic_search import descend
+from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, large_code, small_code
+from tests.zoning_summaries.stand_in import Said, StandIn, completion
+
+
+def test_a_question_leads_to_the_section_that_answers_it(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    found = descend(town, TOWN, "how many hives of bees", 1)
+    [leaf] = found.leaves
+    assert leaf.section == iri("7.2.1.1")
+    assert leaf.path == (iri("7"), iri("7.2"), iri("7.2.1"))
+    assert leaf.summary is not None
+    assert leaf.summary.startswith("Two hives of bees may stand on a lot. ")
+    assert (found.agreeing, found.otherwise, found.notes) == (1, [], [])
+
+
+def test_a_question_whose_words_stand_nowhere_is_told_to_be_far(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    assert descend(town, TOWN, "zeppelin", 1).notes == [
+        "No section has a word of the query: these are the nearest in meaning, however far."
+    ]
+
+
+def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    steps = descend(town, TOWN, "how many hives of bees", 1).steps
+    assert [len(step.candidates) for step in steps] == [1, 2, 1, 2]
+    bees, hens = steps[3].candidates
+    assert (bees.chosen, bees.why) == (True, "1st of 2 by summaries and texts: summary 0.60, above 0.27, words 1.00")
+    assert (hens.chosen, hens.why) == (
+        False,
+        f"2nd of 2 by summaries and texts: summary 0.02, above 0.27; the last of the 1 chosen has {bees.score:.2f}",
+    )
+    assert bees.score > hens.score
+    animals, fences = steps[1].candidates
+    assert (
+        animals.why
+        == "1st of 2 by summaries and texts: summary 0.60, above 0.27, words 1.00, for 7.2.1.1 Bees, which is below it"
+    )
+    assert fences.name == "7.1 Fences"
+
+
+def test_at_most_top_k_go_on_at_each_step(opened: Callable[..., KnowledgeGraph]) -> None:
+    town = opened(large_code(3, 5, 8))
+    build(town, TOWN)
+    found = descend(town, TOWN, "permit for a windmill on a river lot", 2)
+    assert [sum(candidate.chosen for candidate in step.candidates) for step in found.steps] == [2, 2, 2]
+    assert [len(step.candidates) for step in found.steps] == [3, 10, 16]
+    assert len(found.leaves) == 2
+    scores = [leaf.score for leaf in found.leaves]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[..., KnowledgeGraph]) -> None:
+    laws = [
+        Law("1", "Fences", position=0),
+        Law("1.1", "Height", "A fence is low. A fence is short. Ask about wombats never.", "1", 0),
+        Law("2", "Cats or dogs or animals", position=1),
+        Law("2.1", "Cats", "Cats and dogs are animals. Animals are kept inside. Wombats are kept there.", "2", 0),
+    ]
+    town = opened(laws)
+    build(town, TOWN)
+    found = descend(town, TOWN, "ask never about cats or animals or dogs about wombats or cats", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("2.1")]
+    [other] = found.otherwise
+    assert (other.section, other.rank, found.agreeing) == (iri("1.1"), 1, 0)
+    assert other.lost_at.startswith("step 1: 1 Fences was 2nd of 2 by summaries and texts")
+
+
+def test_what_a_summary_above_does_not_name_is_found_by_the_one_that_does(
+    opened: Callable[..., KnowledgeGraph],
+) -> None:
+    town = opened(large_code(2, 4, 10))
+    build(town, TOWN)
+    enact(town.store, [Law("2.3.7", "Odd", "Whoever has a trombone shall play softly.", "2.3", 7)])
+    build(town, TOWN, iri("2.3.7"))
+    found = descend(town, TOWN, "whoever has a trombone shall play softly", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("2.3.7")]
+    assert found.steps[0].candidates[0].why == (
+        "1st of 2 by summaries and texts: summary 0.95, above 0.36, words 1.00, for 2.3.7 Odd, which is below it"
+    )
+
+
+def test_without_summaries_headings_are_compared_and_that_is_told(town: KnowledgeGraph) -> None:
+    found = descend(town, TOWN, "animals such as bees", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert found.leaves[0].summary is None
+    assert found.notes == ["The summaries of 6 of 6 candidates are missing: these were compared without one."]
+
+
+def test_what_no_summary_names_is_found_by_the_text(opened: Callable[..., KnowledgeGraph]) -> None:
+    rare = "A drum may be struck once a day at noon, and at no other hour of it."
+    laws = [*large_code(1, 2, 6), Law("1.1.9", "Well", " ".join([each.text or "" for each in large_code(1, 1, 6)]))]
+    laws[-1] = Law("1.1.9", "Well on a lot", f"{laws[-1].text} {rare}", "1.1", 9)
+    town = opened(laws)
+    build(town, TOWN)
+    found = descend(town, TOWN, "drum struck at noon", 1)
+    [leaf] = found.leaves
+    assert leaf.section == iri("1.1.9")
+    assert leaf.summary is not None
+    assert "drum" not in leaf.summary
+    assert found.agreeing == 1
+
+
+def test_what_stands_above_its_parts_is_found_by_its_own_text(opened: Callable[..., KnowledgeGraph]) -> None:
+    laws = [*small_code(), Law("8", "Wells", "Every well shall have a lid of iron and a rope of hemp.", position=2)]
+    town = opened([*laws, Law("8.1", "Pumps", "Two pumps may stand on a lot.", "8", 0)])
+    build(town, TOWN)
+    found = descend(town, TOWN, "lid of iron and rope of hemp", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("8")]
+    assert (found.leaves[0].path, found.otherwise) == ((), [])
+    assert [leaf.section for leaf in descend(town, TOWN, "two pumps on a lot", 1).leaves] == [iri("8.1")]
+
+
+def test_without_an_index_summaries_decide_alone_and_that_is_told(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+
+    def gone(*_: Any, **__: Any) -> None:
+        raise IndexUnavailableError("the index process was stopped")
+
+    town.search.rank = gone  # type: ignore[method-assign]
+    found = descend(town, TOWN, "hives of bees", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert {step.scored_by for step in found.steps} == {"summaries"}
+    assert found.notes == ["Plain search could not be asked: the index process was stopped"]
+
+
+def test_a_commit_is_seen_by_the_next_descent_and_only_new_texts_are_embedded(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    descend(town, TOWN, "roosters", 5)
+    embedded = town.search.embedded  # type: ignore[attr-defined]
+    embedded.clear()
+    descend(town, TOWN, "roosters", 5)
+    assert embedded == ["roosters"]
+    enact(town.store, [Law("7.2.1.2", "Hens", "Ostriches are fine.", "7.2.1", 1)])
+    found = descend(town, TOWN, "roosters", 5)
+    assert found.notes == ["The summaries of 4 of 8 candidates are stale: these may say what was."]
+    build(town, TOWN)
+    assert "Hens\nOstriches are fine." in embedded
+    assert not any(text.startswith(("Height\n", "Materials\n", "Bees\n")) for text in embedded)
+    embedded.clear()
+    found = descend(town, TOWN, "roosters", 5)
+    assert "Ostriches are fine." in {leaf.summary for leaf in found.leaves}
+    assert embedded == ["roosters"]  # the build has embedded what is new
+
+
+def test_a_section_that_goes_leaves_the_vectors_of_the_others(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    descend(town, TOWN, "roosters", 5)
+    town.search.embedded.clear()  # type: ignore[attr-defined]
+    enact(town.store, [Law("7.1.2", "", None)])
+    assert descend(town, TOWN, "roosters", 5).leaves
+    assert town.search.embedded == ["roosters"]  # type: ignore[attr-defined]
+
+
+def test_vectors_of_summaries_are_kept_for_other_processes(town: KnowledgeGraph) -> None:
+    build(town, TOWN)
+    descend(town, TOWN, "roosters")
+    again = replace(town, memory=Memory())
+    embedded = town.search.embedded  # type: ignore[attr-defined]
+    embedded.clear()
+    before = descend(again, TOWN, "roosters")
+    assert embedded == ["roosters"]
+    [file] = (town.settings.data_dir / "summaries").iterdir()
+    file.write_bytes(file.read_bytes()[:200])
+    after = descend(replace(town, memory=Memory()), TOWN, "roosters")
+    assert (after.leaves, len(embedded)) == (before.leaves, 1 + 8 + 1)
+
+
+def test_without_a_model_words_decide_and_that_is_told(town: KnowledgeGraph) -> None:
+    town.search.model = None  # type: ignore[attr-defined]
+    build(town, TOWN)
+    found = descend(town, TOWN, "hives of bees", 1)
+    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert "No embedding model is there" in found.notes[-1]
+    assert found.steps[0].scored_by == "words of summaries and texts"
+
+
+def test_there_is_no_descent_where_there_is_no_code(town: KnowledgeGraph) -> None:
+    with pytest.raises(NotFoundError):
+        descend(town, f"{BASE}id/municipality/us-ut-nowhere", "fences")
+
+
+def rate(body: dict[str, Any]) -> Said:
+    """Rate what speaks of fences high."""
+    lines = body["messages"][1]["content"].split("\n")
+    numbered = [match for line in lines if (match := re.match(r"(\d+)\. (.*)", line))]
+    rated = {match[1]: [9 if "fence" in match[2].casefold() else 1, "says so"] for match in numbered}
+    return completion(f"```json\n{json.dumps(rated)}\n```")
+
+
+def test_an_endpoint_rates_where_one_is_given(town: KnowledgeGraph, stand_in: Callable[..., StandIn]) -> None:
+    build(town, TOWN)
+    server = stand_in(answer=rate)
+    found = descend(town, TOWN, "hens", 1, endpoint=ChatEndpoint(server.url, "judge"))
+    assert [leaf.section for leaf in found.leaves] == [iri("7.1.1")]
+    assert found.steps[1].candidates[0].why == "1st of 2 by ratings of 127.0.0.1/judge: says so"
+    assert found.steps[1].candidates[0].score == 0.9
+
+
+@pytest.mark.parametrize("said", ["no", "{}", '{"1": 11}', '{"1": true}', '{"1": [], "2": []}', '{"1": "9"}'])
+def test_where_the_ratings_are_none_vectors_decide(
+    town: KnowledgeGraph, stand_in: Callable[..., StandIn], said: str
+) -> None:
+    build(town, TOWN)
+    server = stand_in(answer=lambda body: completion(said))
+    found = descend(town, TOWN, "hives of bees", 1, endpoint=ChatEndpoint(server.url, "judge"))
+    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert len(server.asked) == 1
+    assert found.notes[0].startswith("The chat endpoint did not rate the summaries, so vectors decided")
+    assert found.steps[0].scored_by == "summaries and texts (not by ratings: 127.0.0.1/judge gave none)"
+    assert {step.scored_by for step in found.steps[1:]} == {"summaries and texts"}

@@ -1,0 +1,40 @@
+"""Questions to a real code lead to the sections that answer them at least as often as plain search does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.zoning_summaries import code_tree
+from kg.zoning_summaries.build import build
+from loaders.pipeline import load
+from tests.zoning_summaries.topics import ask, municipality_in, topics
+
+
+def test_the_questions_are_25_and_about_half_of_them_were_kept_to_the_end() -> None:
+    known = topics()
+    assert len({topic.asked for topic in known}) == 25
+    assert [sum(topic.use == use for topic in known) for use in ("development", "kept")] == [13, 12]
+    assert all(topic.sections for topic in known)
+
+
+def test_by_words_alone_a_descent_finds_what_plain_search_finds(shared: Path, tmp_path: Path) -> None:
+    # With the embedding model this is measured by `python -m tests.benchmarks summaries`: vectors take a minute.
+    source = shared / "data" / "zoning" / "spanish-fork"
+    if not source.is_dir():
+        pytest.skip("needs the code of Spanish Fork")
+    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "no-models", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(settings.data_dir, settings) as kg:
+        load(kg, "zoning", [str(source)], municipality="Spanish Fork", state="UT")
+        place = municipality_in(kg)
+        report = build(kg, place)
+        assert (report.failed, report.waiting) == ({}, 0)
+        keys = {iri.rpartition("/")[2] for iri in code_tree.kept(kg, place).sections}
+        assert all(topic.sections <= keys for topic in topics())
+        asked = ask(kg, place, topics())
+    mine, plain = sum(each.found for each in asked), sum(each.found_plainly for each in asked)
+    assert mine >= plain, [each.topic.asked for each in asked if each.found_plainly and not each.found]
+    assert plain >= 8
