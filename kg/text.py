@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-import sentencex
-
 _UNPRINTED: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]")
 _BREAKS: Final = re.compile(r"[\t\n\u2028\u2029]")
 
@@ -48,6 +46,8 @@ _STOPS: Final = {0x2026: ".", 0x3002: ".", 0xFF01: "!", 0xFF1F: "?"}
 def sentence_ends(text: str) -> Iterator[int]:
     """Yield the code points of `text` at which a sentence ends, in order; that of the last is not always among them."""
     plain = text if text.isascii() else _BEYOND_ASCII.sub(lambda match: _ascii(match[0]), text)
+    import sentencex  # loads for 0.1 s, and most of what prints a line splits no sentences
+
     for found in sentencex.get_sentence_boundaries("en", plain):
         yield found["end_index"]
 

@@ -151,7 +151,6 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.queries.pool import QueryPool
-from kg.tools import user_graphs
 from kg.user_graphs import UserGraphs
 from tests.tools.made_up import WordIndex
 

@@ -94,7 +94,7 @@ def test_every_command_explains_itself(command: str) -> None:
 
 def test_help_comes_without_the_heavy_parts() -> None:
     heavy = ("pyoxigraph", "fastmcp", "rdflib", "numpy", "duckdb")
-    script = f"import sys, kg.cli; print([name for name in {heavy} if name in sys.modules])"
+    script = f"import sys, kg.cli.main; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

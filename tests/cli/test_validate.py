@@ -100,7 +100,7 @@ def test_no_part_of_the_store_or_the_index_is_imported_for_files(write: Write) -
     write("data.ttl", "ex:a a ex:Person .")
     heavy = ("kg.store.oxigraph", "kg.knowledge_graph", "fastmcp", "duckdb", "fastembed", "httpx", "pyshacl")
     script = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom kg.cli import app\n"
+        "import sys\nfrom typer.testing import CliRunner\nfrom kg.cli.main import app\n"
         "result = CliRunner().invoke(app, ['validate', 'data.ttl', '--shapes', 'shapes.ttl'])\n"
         f"print(result.exit_code, [name for name in {heavy} if name in sys.modules])"
     )
@@ -383,9 +383,9 @@ def test_only_what_changed_is_checked_where_that_is_asked_for(data_dir: Path, wr
 HOLDS = """
 import sys
 from pathlib import Path
-from kg import access
+from kg.cli import connection
 from kg.settings import settings_for
-with access.opened(settings_for(Path(sys.argv[1]))) as reached, reached.snapshot() as folder:
+with connection.opened(settings_for(Path(sys.argv[1]))) as reached, reached.snapshot() as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """

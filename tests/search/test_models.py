@@ -471,10 +471,10 @@ def test_processes_that_pull_at_once_both_succeed(chosen: Settings, pinned: dict
     script = """
 import json, sys
 from pathlib import Path
-from kg.search import model_sources, models
+from kg.search import models
 from kg.settings import Settings
 pins, folder, source = json.loads(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-model_sources.PINNED, models.KNOWN_VECTORS = pins["PINNED"], pins["KNOWN_VECTORS"]
+models.PINNED, models.KNOWN_VECTORS = pins["PINNED"], pins["KNOWN_VECTORS"]
 chosen = Settings(models_dir=folder, model_source=source)
 sys.stdin.readline()
 said = []

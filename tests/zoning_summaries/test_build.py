@@ -232,11 +232,11 @@ def test_a_section_of_5_mb_is_summarized_in_little_time(opened: Callable[..., Kn
 CHILD = """
 import sys
 from pathlib import Path
-from kg.summaries import building
+from kg.zoning_summaries import build
 from tests.zoning_summaries.made_up_code import TOWN, open_town
-building.BATCH = 5
+build.BATCH = 5
 town = open_town(Path(sys.argv[1]))
-building.build(town, TOWN, on_progress=lambda done, whole, what: print(done, flush=True))
+build.build(town, TOWN, on_progress=lambda done, whole, what: print(done, flush=True))
 """
 
 
