@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyoxigraph import NamedNode, Quad
 
@@ -18,9 +18,6 @@ from kg.store.protocol import Store
 from loaders.model import Notice, Rejection, SourceDocument, SourceGraph, Withdrawal
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File
-
-if TYPE_CHECKING:
-    from loaders.zoning import loader as zoning
 
 Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Options = Mapping[str, str]
@@ -121,31 +118,19 @@ def _hansard(given: Settings, options: Options) -> Loader:
 
 def _zoning(given: Settings, options: Options) -> Loader:
     from loaders.zoning import loader as zoning
-
-    return zoning_loader(zoning.Reading.of(options), options)
-
-
-def zoning_loader(reading: zoning.Reading, options: Options) -> Loader:
-    """Return what loads codes of municipalities, and finds in them what `reading` has read."""
-    from kg.zoning_summaries.stored_summaries import withdrawn
-    from loaders.zoning import loader as zoning
     from loaders.zoning.graph.authorities import merged
     from loaders.zoning.graph.derive import Findings
     from loaders.zoning.readers import municode_service
+    from loaders.zoning.readers.code_model import DOMAIN, VERSION
 
-    found = Findings(reading)
-
-    def derive(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-        """Let the summaries of sections go in the commit in which these go."""
-        return {**found.derive(store, replace), **withdrawn(store, replace)}
-
+    reading = zoning.Reading.of(options)
     return Loader(
-        zoning.DOMAIN,
-        zoning.VERSION,
+        DOMAIN,
+        VERSION,
         reading.read,
         zoning.FORMATS,
         config=options,
-        derive=derive,
+        derive=Findings(reading.codes).derive,
         fetches={municode_service.SCHEME: municode_service.fetch},
         cut=zoning.cut,
         said=options,

@@ -17,15 +17,10 @@ from loaders.readers import excerpts
 from loaders.readers.locations import File
 from loaders.zoning.graph import table_mapping, table_records
 from loaders.zoning.graph.authorities import Authorities, municipality_key, state_code
+from loaders.zoning.graph.derive import CodesRead
 from loaders.zoning.graph.section_records import section_record, statements_record
 from loaders.zoning.readers import input_files
-from loaders.zoning.readers.code_model import Code, Section
-
-DOMAIN: Final = "zoning"
-VERSION: Final = "2"
-"""Version of what this package makes of a section or a row, and of what is found in text; with a new one every record
-is made anew.
-"""
+from loaders.zoning.readers.code_model import DOMAIN, Code
 
 FORMATS: Final = tuple(dict.fromkeys((*input_files.FORMATS, *table_records.FORMATS)))
 
@@ -50,10 +45,8 @@ class Reading:
     municipality: str | None = None
     state: str | None = None
     mapping: table_mapping.TableMapping | None = None
-    sections: dict[str, dict[str, Section]] = field(default_factory=dict)
-    """Of the codes read last, the sections by municipality and key."""
-    municipalities: dict[str, Authorities] = field(default_factory=dict)
-    """Of the codes read last."""
+    codes: CodesRead = field(default_factory=CodesRead)
+    """The codes read last."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Reading:
@@ -89,9 +82,10 @@ class Reading:
                 codes.append(self._code(each, file, by_path))
             except (SourceError, RecordError) as error:
                 yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
-        self.sections, self.municipalities = defaultdict(dict), {one.shared.key: one.shared for one in codes}
+        self.codes.sections = defaultdict(dict)
+        self.codes.municipalities = {one.shared.key: one.shared for one in codes}
         for one in codes:
-            own = self.sections[one.shared.key]
+            own = self.codes.sections[one.shared.key]
             for section in one.code.sections:
                 own.setdefault(section.key, section)
         yielded: dict[NamedNode, SourceGraph] = {}
@@ -140,7 +134,7 @@ class Reading:
             code,
             one.shared.fresh(),
             Origin(one.file.snapshot),
-            list(self.sections[one.shared.key]),
+            list(self.codes.sections[one.shared.key]),
         )
         if stated is not None:
             yield stated

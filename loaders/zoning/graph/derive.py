@@ -22,19 +22,28 @@ from kg.provenance.reader import text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, select
 from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
+from kg.zoning_summaries.stored_summaries import withdrawn
 from loaders.zoning.extraction.districts import District, plain_name
 from loaders.zoning.graph.authorities import Authorities, merged
 from loaders.zoning.graph.stated_districts import Stated, stated_in, stated_of
 from loaders.zoning.graph.stored_codes import Code, Codes, has_sections, state_of
 from loaders.zoning.graph.text_findings import claims_of, rules_of
-from loaders.zoning.loader import DOMAIN, Reading
-from loaders.zoning.readers.code_model import Section
+from loaders.zoning.readers.code_model import DOMAIN, Section
 
 NAME: Final = """
 SELECT ?name WHERE { $municipality skos:prefLabel ?name }"""
 
 _SOURCES: Final = f"{SOURCED}{DOMAIN}/"
 _EXTRACTED: Final = f"{EXTRACTED}{DOMAIN}/"
+
+
+@dataclass(slots=True)
+class CodesRead:
+    """The codes that the current load has read, by key of the municipality."""
+
+    sections: dict[str, dict[str, Section]] = field(default_factory=dict)
+    """Sections by key."""
+    municipalities: dict[str, Authorities] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -86,7 +95,7 @@ class _Work:
 class Findings:
     """Makes the graphs that go with those of sections that are about to be committed, for one load."""
 
-    def __init__(self, reading: Reading, codes: Codes | None = None) -> None:
+    def __init__(self, reading: CodesRead, codes: Codes | None = None) -> None:
         self.reading: Final = reading
         self.codes: Final = codes or Codes()
         self._works: dict[str, _Work] = {}
@@ -97,7 +106,10 @@ class Findings:
         """The graphs of districts, with the names that the sections that are stored give them."""
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-        """Return the findings in the sections of these graphs, and in those that cite or name what comes or goes."""
+        """Build the findings in the sections of these graphs, and in those that cite or name what comes or goes.
+
+        Summaries of removed sections are removed in the same commit.
+        """
         graphs: dict[str, dict[str, NamedNode]] = defaultdict(dict)
         tables: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
         for graph in replace:
@@ -123,7 +135,7 @@ class Findings:
                 if graph not in replace:
                     self._named[graph] = _name(quads)
                     made[graph] = quads, RecordOrigin("", (), (source,))
-        return made
+        return {**made, **withdrawn(store, replace)}
 
     def settled(self, commit: Commit) -> None:
         """Keep the codes as they stand after `commit`, the one of what was derived last."""

@@ -15,8 +15,7 @@ from kg.errors import InvalidInputError, RecordError
 from loaders.model import Origin, SourceGraph
 from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.section_records import section_record, statements_record
-from loaders.zoning.loader import DOMAIN
-from loaders.zoning.readers.code_model import Code, Definition, DimensionalStandard, Section, UsePermission
+from loaders.zoning.readers.code_model import DOMAIN, Code, Definition, DimensionalStandard, Section, UsePermission
 from loaders.zoning.readers.json_entries import definition_of, permission_of, section_beside, standard_of
 
 Kind = Literal["section", "permission", "standard", "definition"]

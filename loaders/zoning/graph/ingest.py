@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from pyoxigraph import NamedNode, Quad
@@ -22,12 +21,12 @@ from kg.vocabulary import mint, sha256
 from loaders.model import Origin, Rejection, Snapshot, graph_of
 from loaders.pipeline import Loading, LoadReport
 from loaders.readers.locations import Located
-from loaders.sources import zoning_loader
-from loaders.zoning.graph.authorities import Authorities
-from loaders.zoning.graph.derive import Findings
+from loaders.sources import Loader
+from loaders.zoning.graph.authorities import Authorities, merged
+from loaders.zoning.graph.derive import CodesRead, Findings
 from loaders.zoning.graph.entry_records import Kind, Received, received
 from loaders.zoning.graph.stored_codes import Codes
-from loaders.zoning.loader import DOMAIN, Reading
+from loaders.zoning.readers.code_model import DOMAIN, VERSION
 
 STORED: Final = "stored"
 UNCHANGED: Final = "unchanged"
@@ -74,15 +73,15 @@ class _Receiving(Loading):
     """A load of what was sent."""
 
     def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: Received, codes: Codes) -> None:
-        reading = Reading(sections={shared.key: dict(found.sections)}, municipalities={shared.key: shared})
-        self.findings: Final = Findings(reading, codes)
+        read = CodesRead({shared.key: dict(found.sections)}, {shared.key: shared})
+        self.findings: Final = Findings(read, codes)
         super().__init__(
             kg,
             DOMAIN,
             Located((), ()),
             None,
             config={"tool": tool},
-            configured=replace(zoning_loader(reading, {}), derive=self.findings.derive),
+            configured=Loader(DOMAIN, VERSION, lambda _: iter(()), derive=self.findings.derive, merge=merged),
             graphs=[graph_of(record) for record, _ in found.records],
         )
         self.found: Final = found

@@ -15,7 +15,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
 from kg.vocabulary import BASE, SKOS, SOURCED, mint
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.loader import DOMAIN
+from loaders.zoning.readers.code_model import DOMAIN
 
 STATED: Final = """
 SELECT DISTINCT ?graph ?code ?name WHERE {

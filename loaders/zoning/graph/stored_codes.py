@@ -23,8 +23,7 @@ from loaders.zoning.extraction.citation_resolution import Index, members, number
 from loaders.zoning.extraction.citations import Citation, citations
 from loaders.zoning.extraction.districts import District, best, named_in
 from loaders.zoning.graph.stored_sections import key_of, whole_sections
-from loaders.zoning.loader import DOMAIN
-from loaders.zoning.readers.code_model import Section
+from loaders.zoning.readers.code_model import DOMAIN, Section
 
 DIGESTS: Final = """
 SELECT ?section ?digest WHERE {

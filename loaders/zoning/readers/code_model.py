@@ -24,6 +24,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+DOMAIN: Final = "zoning"
+VERSION: Final = "2"
+"""Version of what this package reads and extracts. A new version makes every record be read again."""
+
 LARGEST_GRID: Final = 1_000_000
 """Places of the largest grid that a table is spread out to."""
 HISTORY: Final = "History"

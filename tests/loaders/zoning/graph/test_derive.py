@@ -19,11 +19,10 @@ from kg.provenance.promotion import PROMOTION
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
 from loaders.pipeline import load
-from loaders.zoning import loader
 from loaders.zoning.graph import derive
 from loaders.zoning.graph.ingest import receive
 from loaders.zoning.graph.stored_sections import whole_sections
-from loaders.zoning.readers import input_files
+from loaders.zoning.readers import code_model, input_files
 from loaders.zoning.readers.code_model import Cell
 from tests.loaders.conftest import content as content_of
 
@@ -363,7 +362,7 @@ def test_text_that_an_earlier_version_has_read_is_read_once_more(
 ) -> None:
     paths = [file_of(part, tmp_path) for part in ("districts", "uses")]
     with monkeypatch.context() as earlier:
-        earlier.setattr(loader, "VERSION", "0")
+        earlier.setattr(code_model, "VERSION", "0")
         earlier.setattr(derive, "rules_of", lambda *_: [])
         load(kg, "zoning", paths)
     assert not [q for q in content(kg) if q.object == KG.UsePermission]

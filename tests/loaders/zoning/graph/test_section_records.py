@@ -25,8 +25,8 @@ from loaders.pipeline import load
 from loaders.zoning.graph.authorities import Authorities, merged, municipality_key
 from loaders.zoning.graph.rule_quads import level_of, number_in, quantity_of, type_and_bound, unit_of
 from loaders.zoning.graph.section_records import section_record, statements_record
-from loaders.zoning.loader import DOMAIN, Reading
-from loaders.zoning.readers.code_model import Cell, Citation, Code, Definition, Note, Section, Subsection, Table
+from loaders.zoning.loader import Reading
+from loaders.zoning.readers.code_model import DOMAIN, Cell, Citation, Code, Definition, Note, Section, Subsection, Table
 from tests.loaders.conftest import MemoryIndex, values
 from tests.loaders.conftest import content as content_of
 
