@@ -278,13 +278,18 @@ def slug_of(iri: str) -> str:
     raise InvalidInputError(f"{iri!r} is not a document, passage or family IRI (cpr://doc/..., cpr://family/...)")
 
 
-def curie(iri: str) -> str:
-    """Return `iri` shortened by a known prefix, or in angle brackets. For people to read, not to parse."""
+def prefixed_name(iri: str) -> str | None:
+    """Return `iri` as a prefixed name, such as ``kg:Passage``, or None if no prefix of `PREFIXES` fits."""
     for prefix, namespace in PREFIXES.items():
         local = iri.removeprefix(namespace)
         if local != iri and local.replace("_", "").replace("-", "").isalnum():
             return f"{prefix}:{local}"
-    return f"<{iri}>"
+    return None
+
+
+def curie(iri: str) -> str:
+    """Return `iri` as a prefixed name, or in angle brackets if no prefix fits. Output for people, not for parsers."""
+    return prefixed_name(iri) or f"<{iri}>"
 
 
 def sha256(data: str | bytes) -> str:

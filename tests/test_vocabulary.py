@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
 
 from kg import vocabulary
 from kg.errors import InvalidInputError
-from kg.vocabulary import BASE, KG, PREFIXES, Kind, curie, mint, part_of, segment, slug_of
+from kg.vocabulary import BASE, KG, PREFIXES, Kind, curie, mint, part_of, prefixed_name, segment, slug_of
 
 SEGMENT = re.compile(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+")
 KINDS = [kind for kind in typing.get_args(Kind) if kind != "passage"]
@@ -156,6 +156,8 @@ def test_people_read_short_names_where_one_exists() -> None:
     assert curie("cpr://doc/x#p=3") == "<cpr://doc/x#p=3>"
     assert curie(PREFIXES["kg"]) == f"<{PREFIXES['kg']}>"
     assert curie(PREFIXES["kg"] + "a/b") == f"<{PREFIXES['kg']}a/b>"
+    assert prefixed_name(KG.Passage.value) == "kg:Passage"
+    assert prefixed_name("cpr://doc/x#p=3") is None
 
 
 def test_the_hash_is_sha_256_over_utf_8() -> None:

@@ -34,7 +34,7 @@ from kg.vocabulary import (
     RDFS,
     SCHEMA,
     SKOS,
-    curie,
+    prefixed_name,
     segment,
     slug_of,
 )
@@ -380,16 +380,14 @@ def short_name(iri: str) -> str:
     kind, _, key = iri.removeprefix(BASE + "id/").partition("/")
     if iri.startswith(BASE + "id/") and key:
         return f"{kind} {_HASH.sub(lambda found: found[0][:12] + '…', unquote(key))}"
-    short = curie(iri)
-    if not short.startswith("<"):
-        return short
     tail = iri.rstrip("/#").rpartition("/")[2]
-    return unquote(tail) or iri
+    return prefixed_name(iri) or unquote(tail) or iri
 
 
 def worded_name(iri: str) -> str:
     """Return the words in the name of a term without a label: ``dcterms:isPartOf`` is "is part of"."""
-    prefix, _, local = curie(iri).partition(":")
-    if prefix.startswith("<"):
+    name = prefixed_name(iri)
+    if name is None:
         return short_name(iri)
+    local = name.partition(":")[2]
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", local).lower()

@@ -14,7 +14,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, parse
 from kg import bundle
 from kg.ontology import ontology as statements
 from kg.store.protocol import Term
-from kg.vocabulary import BASE, OWL, RDF, RDFS, SCHEMA, SH, SKOS, curie
+from kg.vocabulary import BASE, OWL, RDF, RDFS, SCHEMA, SH, SKOS, curie, prefixed_name
 
 Said = Mapping[Term, Mapping[NamedNode, Sequence[Term]]]
 
@@ -232,15 +232,13 @@ def words_of(name: str) -> str:
 
 def short(iri: str) -> str:
     """Return `iri` as one writes it in a query: a prefixed name, or in angle brackets."""
-    if iri == RDF.type.value:
-        return "a"
-    return curie(iri)
+    return "a" if iri == RDF.type.value else curie(iri)
 
 
 def foreign(iri: str, label: str) -> str:
     """Return what to say of a class or property that the ontology does not define."""
     if "/prop/novalue/" in iri:
         return f"items with a statement that they have no value of {local_name(iri)}"
-    name = short(iri)
-    whose = "another vocabulary" if name.startswith("<") else f"{name.partition(':')[0]}:"
+    name = prefixed_name(iri)
+    whose = "another vocabulary" if name is None else f"{name.partition(':')[0]}:"
     return f"{label}, as {whose} defines it"

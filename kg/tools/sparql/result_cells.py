@@ -8,7 +8,7 @@ from typing import Final
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from kg.store.protocol import Term
-from kg.vocabulary import PREFIXES, XSD, curie
+from kg.vocabulary import PREFIXES, XSD, curie, prefixed_name
 
 Cell = str | int | bool | None
 
@@ -21,10 +21,7 @@ def named(iri: str) -> str:
 
     The rare IRI that would read as a prefixed name is put in angle brackets.
     """
-    short = curie(iri)
-    if not short.startswith("<"):
-        return short
-    return short if iri.partition(":")[0] in PREFIXES else iri
+    return prefixed_name(iri) or (f"<{iri}>" if iri.partition(":")[0] in PREFIXES else iri)
 
 
 def written(term: Term) -> str:
