@@ -32,7 +32,7 @@ def listen() -> None:
         signal.signal(number, _stop)
 
 
-def obeyed() -> None:
+def disarm() -> None:
     """Say that the end has begun: what is open is being closed, and must not be interrupted."""
     signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -226,10 +226,10 @@ def mint(kind: Kind, *parts: str, lang: str | None = None) -> NamedNode:
         version = "" if lang is None else f"&lang={segment(lang)}"
         return NamedNode(f"cpr://doc/{segment(parts[0])}#p={parts[1]}{version}")
     version = "" if lang is None else f"#lang={segment(lang)}"
-    return NamedNode(root_of(kind) + "/".join(segment(part) for part in parts) + version)
+    return NamedNode(iri_prefix(kind) + "/".join(segment(part) for part in parts) + version)
 
 
-def root_of(kind: Kind) -> str:
+def iri_prefix(kind: Kind) -> str:
     """Return what the IRIs of things of a kind begin with; those of passages have nothing of their own."""
     root = _ROOTS.get(kind)
     if root is None:
@@ -239,12 +239,12 @@ def root_of(kind: Kind) -> str:
     return root
 
 
-def span_of(unit: NamedNode, start: int, end: int) -> NamedNode:
+def mint_span(unit: NamedNode, start: int, end: int) -> NamedNode:
     """Return the IRI of the characters `start` to `end` (exclusive) of a text unit (RFC 5147)."""
     return NamedNode(f"{unit.value}{'&' if '#' in unit.value else '#'}char={start},{end}")
 
 
-def part_of(
+def mint_part(
     whole: NamedNode, kind: Literal["utterance", "vote", "text", "table", "note", "quantity"], number: int
 ) -> NamedNode:
     """Return the IRI of a numbered part of a record, from 0: an utterance of a speech, a vote of a division, a
@@ -253,12 +253,12 @@ def part_of(
     return NamedNode(f"{whole.value}#{kind}={number}")
 
 
-def subsection_of(section: NamedNode, labels: Iterable[str]) -> NamedNode:
+def mint_subsection(section: NamedNode, labels: Iterable[str]) -> NamedNode:
     """Return the IRI of a subsection by its labels from the outermost: (a)(1)(A) is ``#subsection=a.1.A``."""
     return NamedNode(f"{section.value}#subsection={'.'.join(segment(label) for label in labels)}")
 
 
-def mention_of(unit: NamedNode, start: int, end: int, thing: NamedNode) -> NamedNode:
+def mint_mention(unit: NamedNode, start: int, end: int, thing: NamedNode) -> NamedNode:
     """Return the IRI of the mention of `thing` at these characters: that of the span, and the thing's key.
 
     The key of a climate concept is its QID. Whatever else, such as the entity of another Wikibase, which may have the
@@ -267,7 +267,7 @@ def mention_of(unit: NamedNode, start: int, end: int, thing: NamedNode) -> Named
     root = _ROOTS["concept"]
     own = thing.value.removeprefix(root) if thing.value.startswith(root) else ""
     key = own if own and not set(own) & set("/?#&") else quote(thing.value, safe="")
-    return NamedNode(f"{span_of(unit, start, end).value}&q={key}")
+    return NamedNode(f"{mint_span(unit, start, end).value}&q={key}")
 
 
 def slug_of(iri: str) -> str:

@@ -116,7 +116,7 @@ class Identities:
         if graph not in self.known or self.known[graph][0] == document.source_sha256:
             return None
         ours = {origin.snapshot.source for origin in document.origins}
-        theirs = load_records.locations(self.store, [graph]).get(graph, set())
+        theirs = load_records.load_locations(self.store, [graph]).get(graph, set())
         # A person's correction of a record gives way to the source, once that has it right.
         corrected = any(f"{CORRECTION}{place} rows" in each for each in theirs for place in ours)
         return None if ours & theirs or corrected else ", ".join(sorted(theirs)) or "what was loaded before"
@@ -125,7 +125,9 @@ class Identities:
         found = [(thing, *self.described[thing]) for thing in things if thing in self.described]
         for thing, graph in select(self.store.query, bind(HOMES, things=things)).rows:
             if isinstance(thing, NamedNode) and isinstance(graph, NamedNode):
-                places = load_records.locations(self.store, [graph]).get(graph, set()) if graph in self.known else set()
+                places = (
+                    load_records.load_locations(self.store, [graph]).get(graph, set()) if graph in self.known else set()
+                )
                 found.append((thing, graph, ", ".join(sorted(places)) or "elsewhere"))
         return found
 
@@ -234,9 +236,9 @@ class Loading:
         )
         self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain, self.loader.cut)
         self.known = (
-            load_records.current(kg.store, self.loader.domain)
+            load_records.load_versions(kg.store, self.loader.domain)
             if graphs is None
-            else load_records.current_of(kg.store, graphs)
+            else load_records.load_versions_of(kg.store, graphs)
         )
         self.identities: Final = Identities(kg.store, self.known)
         self.seen: dict[NamedNode, tuple[str, str]] = {}
@@ -466,7 +468,7 @@ class Loading:
             for graph, (derived, origin) in self.loader.derive(self.kg.store, replace).items():
                 replace[graph] = derived
                 records[graph] = origin
-        described = promotion.described_by(self.prov_run, self.kg.store, replace, records)
+        described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records)
         commit = self.kg.store.commit(replace, lambda changes: described([*changes, *self.restated(replace, changes)]))
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
@@ -496,7 +498,7 @@ class Loading:
         gone = [graph for graph in self.known if graph not in self.seen]
         for start in range(0, len(gone), 500):
             part = gone[start : start + 500]
-            locations = load_records.locations(self.kg.store, part)
+            locations = load_records.load_locations(self.kg.store, part)
             removed = [
                 graph
                 for graph in part

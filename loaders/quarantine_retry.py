@@ -213,7 +213,7 @@ class _Retry(Loading):
     def _put_there(self, document: SourceDocument | SourceGraph) -> bool:
         """Whether an earlier retry, which did not come to its end, has put this very record into the store."""
         graph = graph_of(document)
-        places = load_records.locations(self.kg.store, [graph]).get(graph)
+        places = load_records.load_locations(self.kg.store, [graph]).get(graph)
         return self.known[graph] == (document.source_sha256, self.loader.version) and places == {
             origin.snapshot.source for origin in document.origins
         }

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.provenance.explanation import why_iri, why_triple
+from kg.provenance.explanation import explain_iri, explain_triple
 from kg.provenance.load_records import (
     Agent,
     RecordOrigin,
     RowsOf,
     Run,
     SourceFile,
-    current,
+    find_row,
     format_rows,
+    load_versions,
     parse_rows,
-    row_of,
 )
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Commit, Rows
@@ -106,8 +106,8 @@ def test_a_commit_says_of_its_graph_kind_run_snapshot_hashes_and_rows(store: Oxi
 def test_a_row_that_several_units_share_is_told_once(store: OxigraphStore, clock: Clock) -> None:
     run = Run(AGENT, clock=clock)
     store.commit({graph_of("act"): record("act")}, run.describe(store, {graph_of("act"): origin(FILE, (5, 5))}))
-    [whole] = why_iri(store.query, mint("document", "act"))
-    [unit] = why_iri(store.query, mint("passage", "act", "10"))
+    [whole] = explain_iri(store.query, mint("document", "act"))
+    [unit] = explain_iri(store.query, mint("passage", "act", "10"))
     assert (whole.sources[0].rows, unit.sources[0].row) == ("5", 5)
 
 
@@ -151,7 +151,7 @@ def test_a_snapshot_that_still_explains_a_graph_is_kept_and_marked_as_superseded
     load(store, Run(AGENT, clock=clock), "act", NEWER, title="amended")
     superseded = {s for s, p, _ in provenance(store) if p == PROV.invalidatedAtTime}
     assert superseded == {FILE.iri}
-    [explanation] = why_iri(store.query, mint("document", "bill"))
+    [explanation] = explain_iri(store.query, mint("document", "bill"))
     assert explanation.sources[0].superseded_at is not None
 
 
@@ -193,7 +193,7 @@ def test_a_record_that_spans_files_keeps_the_rows_of_each_in_order(store: Oxigra
     found = [
         (source.sha256, source.row)
         for index in ("0", "10", "20")
-        for explanation in why_iri(store.query, mint("passage", "act", index))
+        for explanation in explain_iri(store.query, mint("passage", "act", index))
         for source in explanation.sources
     ]
     assert found == [(FILE.sha256, 3), (OTHER.sha256, 5), (OTHER.sha256, 9)]
@@ -206,7 +206,7 @@ def test_a_shared_graph_without_an_origin_is_described_by_its_run(store: Oxigrap
     quads = [Quad(mint("family", "acts"), DCTERMS.title, Literal("Acts"), family)]
     run = Run(AGENT, clock=clock)
     store.commit({family: quads}, run.describe(store, {}))
-    [explanation] = why_iri(store.query, mint("family", "acts"))
+    [explanation] = explain_iri(store.query, mint("family", "acts"))
     assert (explanation.run, explanation.sources, explanation.source_sha256) == (run.iri.value, (), None)
 
 
@@ -215,20 +215,20 @@ def test_current_gives_source_hash_and_version_of_one_domain(store: OxigraphStor
     hansard = mint("graph", "src", "hansard", "act")
     quads = [Quad(mint("document", "x"), DCTERMS.title, Literal("x"), hansard)]
     store.commit({hansard: quads}, Run(AGENT, clock=clock).describe(store, {hansard: origin(OTHER)}))
-    assert current(store, "climate") == {graph_of("act"): (sha256("A fictional act"), "1.0")}
+    assert load_versions(store, "climate") == {graph_of("act"): (sha256("A fictional act"), "1.0")}
 
 
 def test_why_names_the_row_of_a_passage_and_all_rows_of_its_document(store: OxigraphStore, clock: Clock) -> None:
     load(store, Run(AGENT, clock=clock), "act", FILE)
-    [passage] = why_iri(store.query, mint("passage", "act", "10"))
-    [document] = why_iri(store.query, mint("document", "act"))
+    [passage] = explain_iri(store.query, mint("passage", "act", "10"))
+    [document] = explain_iri(store.query, mint("document", "act"))
     assert (passage.sources[0].row, document.sources[0].row, document.sources[0].rows) == (8, None, "7-8")
 
 
 def test_why_tells_a_stranger_what_loader_file_revision_and_hash(store: OxigraphStore, clock: Clock) -> None:
     run = Run(AGENT, {"language": "en"}, clock=clock)
     load(store, run, "act", FILE)
-    [explanation] = why_iri(store.query, mint("passage", "act", "0"))
+    [explanation] = explain_iri(store.query, mint("passage", "act", "0"))
     text = str(explanation)
     for part in (
         "<cpr://doc/act#p=0>",
@@ -246,26 +246,26 @@ def test_why_tells_a_stranger_what_loader_file_revision_and_hash(store: Oxigraph
 
 def test_why_of_a_triple_explains_the_graph_that_holds_it(store: OxigraphStore, clock: Clock) -> None:
     load(store, Run(AGENT, clock=clock), "act", FILE)
-    [explanation] = why_triple(store.query, mint("document", "act"), DCTERMS.title, Literal("A fictional act"))
+    [explanation] = explain_triple(store.query, mint("document", "act"), DCTERMS.title, Literal("A fictional act"))
     assert (explanation.graph, explanation.quads) == (graph_of("act").value, 1)
 
 
 def test_why_of_a_graph_explains_that_graph(store: OxigraphStore, clock: Clock) -> None:
     load(store, Run(AGENT, clock=clock), "act", FILE)
-    [explanation] = why_iri(store.query, graph_of("act"))
+    [explanation] = explain_iri(store.query, graph_of("act"))
     assert (explanation.graph, explanation.quads, explanation.kind) == (graph_of("act").value, 5, "asserted")
 
 
 def test_why_of_a_run_says_that_the_store_wrote_it(store: OxigraphStore, clock: Clock) -> None:
     run = Run(AGENT, clock=clock)
     load(store, run, "act", FILE)
-    [explanation] = why_iri(store.query, run.iri)
+    [explanation] = explain_iri(store.query, run.iri)
     assert (explanation.kind, "the store" in str(explanation)) == ("provenance", True)
 
 
 def test_why_of_a_graph_that_nothing_describes_says_so(store: OxigraphStore) -> None:
     store.commit({graph_of("act"): record("act")})
-    [explanation] = why_iri(store.query, mint("document", "act"))
+    [explanation] = explain_iri(store.query, mint("document", "act"))
     assert (explanation.kind, "does not describe" in str(explanation)) == ("undescribed", True)
 
 
@@ -282,7 +282,7 @@ def test_why_of_an_unknown_iri_leads_to_a_known_one(
 ) -> None:
     load(store, Run(AGENT, clock=clock), "act", FILE)
     with pytest.raises(NotFoundError, match="no graph says anything") as error:
-        why_iri(store.query, iri)
+        explain_iri(store.query, iri)
     assert hint in str(error.value)
 
 
@@ -294,19 +294,19 @@ def test_why_of_an_unknown_triple_names_the_values_that_exist(
 ) -> None:
     load(store, Run(AGENT, clock=clock), "act", FILE)
     with pytest.raises(NotFoundError) as error:
-        why_triple(store.query, mint("document", "act"), predicate, Literal("Another title"))
+        explain_triple(store.query, mint("document", "act"), predicate, Literal("Another title"))
     assert hint in str(error.value)
 
 
 def test_a_query_function_that_gives_no_rows_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(TypeError, match="not rows"):
-        why_iri(lambda _: True, mint("document", "act"))
+        explain_iri(lambda _: True, mint("document", "act"))
 
 
 def test_a_store_that_gives_a_literal_for_a_graph_is_reported() -> None:
     rows = Rows(("graph", "quads"), [(Literal("x"), Literal(1))])
     with pytest.raises(TypeError, match="only an IRI can stand"):
-        why_iri(lambda _: rows, mint("document", "act"))
+        explain_iri(lambda _: rows, mint("document", "act"))
 
 
 @given(st.lists(st.integers(1, 10**9), max_size=50))
@@ -322,7 +322,7 @@ def test_consecutive_rows_take_one_run(first: int, count: int) -> None:
 @given(st.lists(st.lists(st.integers(1, 100), max_size=4), max_size=4), st.integers(0, 20))
 def test_the_rows_of_a_record_are_those_of_its_files_one_after_another(parts: list[list[int]], rank: int) -> None:
     together = [(number, row) for number, rows in enumerate(parts) for row in rows]
-    assert row_of(rank, parts) == (together[rank] if rank < len(together) else None)
+    assert find_row(rank, parts) == (together[rank] if rank < len(together) else None)
 
 
 def test_rows_count_from_one() -> None:

@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
 
 from kg import vocabulary
 from kg.errors import InvalidInputError
-from kg.vocabulary import BASE, KG, PREFIXES, Kind, curie, mint, part_of, prefixed_name, segment, slug_of
+from kg.vocabulary import BASE, KG, PREFIXES, Kind, curie, mint, mint_part, prefixed_name, segment, slug_of
 
 SEGMENT = re.compile(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+")
 KINDS = [kind for kind in typing.get_args(Kind) if kind != "passage"]
@@ -170,7 +170,7 @@ def test_a_numbered_part_has_an_identifier_of_its_own_that_begins_with_that_of_t
     parts: list[tuple[str, typing.Literal["utterance", "vote", "text"], int]],
 ) -> None:
     keys = {(unicodedata.normalize("NFC", word), kind, number) for word, kind, number in parts}
-    minted = {part_of(mint("speech", word), kind, number) for word, kind, number in parts}
+    minted = {mint_part(mint("speech", word), kind, number) for word, kind, number in parts}
     assert len(minted) == len(keys)
     assert all(is_kept(iri) for iri in minted)
-    assert part_of(mint("speech", "x"), "vote", 3).value == mint("speech", "x").value + "#vote=3"
+    assert mint_part(mint("speech", "x"), "vote", 3).value == mint("speech", "x").value + "#vote=3"

@@ -224,7 +224,7 @@ def opened(
             try:
                 yield Opened(kg, OPERATIONS, expand)
             finally:
-                interruption.obeyed()
+                interruption.disarm()
         return
 
 

@@ -415,7 +415,7 @@ def main() -> None:
     except OSError as error:  # what a command raises is told by then: help that cannot be written is left
         output.unwritable(error)
     finally:
-        interruption.obeyed()
+        interruption.disarm()
         output.close_output()
 
 

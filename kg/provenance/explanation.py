@@ -10,10 +10,10 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
-from kg.provenance.load_records import format_rows, parse_rows, row_of
-from kg.provenance.reader import describe, iri_of, one, text_of
+from kg.provenance.load_records import find_row, format_rows, parse_rows
+from kg.provenance.reader import first_text, load_description
 from kg.sparql.terms import bind
-from kg.store.protocol import Query, Term, select
+from kg.store.protocol import Query, Term, named_node, select, term_text
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SOURCED, curie
 
 
@@ -160,13 +160,15 @@ KINDS: Final[dict[Term, str]] = {
 }
 
 
-def why_iri(query: Query, iri: NamedNode) -> list[Explanation]:
+def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
     """Explain every graph that says something of `iri`, or, if `iri` names a graph, that graph.
 
     For a text unit the one row that it was read from is named. Raises NotFoundError if no graph has it as subject.
     """
-    found = {iri_of(row["graph"]): int(text_of(row["quads"])) for row in select(query, bind(GRAPHS_ABOUT, iri=iri))}
-    size = int(text_of(select(query, bind(GRAPH_SIZE, iri=iri)).rows[0][0]))
+    found = {
+        named_node(row["graph"]): int(term_text(row["quads"])) for row in select(query, bind(GRAPHS_ABOUT, iri=iri))
+    }
+    size = int(term_text(select(query, bind(GRAPH_SIZE, iri=iri)).rows[0][0]))
     if size:
         found.pop(PROV_GRAPH, None)
         found[iri] = size
@@ -180,12 +182,12 @@ def why_iri(query: Query, iri: NamedNode) -> list[Explanation]:
     ]
 
 
-def why_triple(
+def explain_triple(
     query: Query, subject: NamedNode, predicate: NamedNode, object_: NamedNode | Literal
 ) -> list[Explanation]:
     """Explain every graph that holds this triple. Raises NotFoundError, naming values that do exist, if none does."""
     graphs = [
-        iri_of(row["graph"])
+        named_node(row["graph"])
         for row in select(query, bind(GRAPHS_OF_TRIPLE, subject=subject, predicate=predicate, object=object_))
     ]
     about = f"{subject} {predicate} {object_}"
@@ -204,27 +206,27 @@ def why_triple(
 def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: NamedNode) -> Explanation:
     if graph == PROV_GRAPH:
         return Explanation(about, graph.value, "provenance", quads)
-    said = describe(query, graph)
+    said = load_description(query, graph)
     kind = next((KINDS[term] for term in said[RDF.type] if term in KINDS), "undescribed")
-    runs = [iri_of(term) for term in said[PROV.wasGeneratedBy]]
-    run = describe(query, runs[0]) if runs else said
-    agents = [iri_of(term) for term in run[PROV.wasAssociatedWith]] if runs else []
-    agent = describe(query, agents[0]) if agents else said
+    runs = [named_node(term) for term in said[PROV.wasGeneratedBy]]
+    run = load_description(query, runs[0]) if runs else said
+    agents = [named_node(term) for term in run[PROV.wasAssociatedWith]] if runs else []
+    agent = load_description(query, agents[0]) if agents else said
     return Explanation(
         about=about,
         graph=graph.value,
         kind=kind,
         quads=quads,
         run=runs[0].value if runs else None,
-        agent=one(agent, RDFS.label) if agents else None,
-        agent_version=one(agent, SCHEMA.softwareVersion) if agents else None,
-        started_at=one(run, PROV.startedAtTime) if runs else None,
-        loaded_at=one(run, PROV.endedAtTime) if runs else None,
-        configuration=json.loads((one(run, KG.configuration) if runs else None) or "{}"),
-        content_sha256=one(said, KG.contentSha256),
-        source_sha256=one(said, KG.sourceSha256),
+        agent=first_text(agent, RDFS.label) if agents else None,
+        agent_version=first_text(agent, SCHEMA.softwareVersion) if agents else None,
+        started_at=first_text(run, PROV.startedAtTime) if runs else None,
+        loaded_at=first_text(run, PROV.endedAtTime) if runs else None,
+        configuration=json.loads((first_text(run, KG.configuration) if runs else None) or "{}"),
+        content_sha256=first_text(said, KG.contentSha256),
+        source_sha256=first_text(said, KG.sourceSha256),
         sources=_sources(query, graph, said, subject),
-        words=tuple(text_of(row["words"]) for row in select(query, bind(WORDS, graph=graph, iri=subject))),
+        words=tuple(term_text(row["words"]) for row in select(query, bind(WORDS, graph=graph, iri=subject))),
     )
 
 
@@ -233,30 +235,35 @@ def _sources(
 ) -> tuple[Source, ...]:
     parts: list[tuple[NamedNode, str | None]]
     if said[PROV.qualifiedDerivation]:
-        derivations = [describe(query, iri_of(term)) for term in said[PROV.qualifiedDerivation]]
-        derivations.sort(key=lambda derivation: int(one(derivation, SCHEMA.position) or 0))
-        parts = [(iri_of(derivation[PROV.entity][0]), one(derivation, KG.sourceRows)) for derivation in derivations]
+        derivations = [load_description(query, named_node(term)) for term in said[PROV.qualifiedDerivation]]
+        derivations.sort(key=lambda derivation: int(first_text(derivation, SCHEMA.position) or 0))
+        parts = [
+            (named_node(derivation[PROV.entity][0]), first_text(derivation, KG.sourceRows))
+            for derivation in derivations
+        ]
     else:
-        parts = [(iri_of(term), one(said, KG.sourceRows)) for term in said[PROV.wasDerivedFrom]]
+        parts = [(named_node(term), first_text(said, KG.sourceRows)) for term in said[PROV.wasDerivedFrom]]
 
-    rank = int(text_of(select(query, bind(RANK, graph=graph, iri=subject)).rows[0][0])) - 1
-    lines = next((text_of(row["lines"]) for row in select(query, bind(LINES, graph=graph, iri=subject))), None)
+    rank = int(term_text(select(query, bind(RANK, graph=graph, iri=subject)).rows[0][0])) - 1
+    lines = next((term_text(row["lines"]) for row in select(query, bind(LINES, graph=graph, iri=subject))), None)
     numbers = [parse_rows(rows or "") for _, rows in parts]
-    place = row_of(rank, numbers) if rank >= 0 else None
+    place = find_row(rank, numbers) if rank >= 0 else None
     sources = []
     for number, (snapshot, rows) in enumerate(parts):
         if place is not None and place[0] != number:
             continue
-        file = describe(query, snapshot)
-        senders = [one(describe(query, iri_of(term)), RDFS.label) for term in file[PROV.wasAttributedTo]]
+        file = load_description(query, snapshot)
+        senders = [
+            first_text(load_description(query, named_node(term)), RDFS.label) for term in file[PROV.wasAttributedTo]
+        ]
         source = Source(
-            sha256=one(file, KG.sha256) or one(file, KG.contentSha256) or "",
+            sha256=first_text(file, KG.sha256) or first_text(file, KG.contentSha256) or "",
             # What was computed from a graph has that graph, and not a file, as its source.
-            locations=tuple(sorted(text_of(term) for term in file[KG.location]))
+            locations=tuple(sorted(term_text(term) for term in file[KG.location]))
             or ((snapshot.value,) if snapshot.value.startswith(_GRAPHS) else ()),
-            revision=one(file, KG.datasetRevision),
-            retrieved_at=one(file, KG.retrievedAt),
-            superseded_at=one(file, PROV.invalidatedAtTime),
+            revision=first_text(file, KG.datasetRevision),
+            retrieved_at=first_text(file, KG.retrievedAt),
+            superseded_at=first_text(file, PROV.invalidatedAtTime),
             rows=None if rows is None else format_rows(list(dict.fromkeys(numbers[number]))),
             row=None if place is None else place[1],
             lines=lines if len(parts) == 1 else None,
@@ -270,7 +277,7 @@ def _sources(
 def _origin(query: Query, graph: NamedNode, said: Mapping[NamedNode, list[Term]]) -> tuple[Source, ...]:
     """Return what `graph` was read from, with the lines of its record where it is of one."""
     found = _sources(query, graph, said, graph)
-    lines = [text_of(row["lines"]) for row in select(query, bind(LINES_OF_RECORD, graph=graph))]
+    lines = [term_text(row["lines"]) for row in select(query, bind(LINES_OF_RECORD, graph=graph))]
     return tuple(replace(each, lines=lines[0]) for each in found) if len(lines) == len(found) == 1 else found
 
 
@@ -279,7 +286,7 @@ def _hint_for_iri(query: Query, iri: NamedNode) -> str:
     if fragment:
         bounds = select(query, bind(UNITS_OF, document=NamedNode(document))).rows[0]
         if None not in bounds:
-            return f"; the positions of {document} run from {text_of(bounds[0])} to {text_of(bounds[1])}"
+            return f"; the positions of {document} run from {term_text(bounds[0])} to {term_text(bounds[1])}"
     for row in select(query, bind(MENTION, iri=iri)):
-        return f", though {row['s']} refers to it by {curie(iri_of(row['p']).value)}"
+        return f", though {row['s']} refers to it by {curie(named_node(row['p']).value)}"
     return "; a document is cpr://doc/{slug}, a passage cpr://doc/{slug}#p={index}, a graph " + BASE + "graph/..."

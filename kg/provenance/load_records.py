@@ -12,9 +12,9 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError
-from kg.provenance.reader import DESCRIPTIONS, iri_of, text_of
+from kg.provenance.reader import DESCRIPTIONS
 from kg.sparql.terms import bind
-from kg.store.protocol import GraphChange, Patch, Store, Term, select
+from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select, term_text
 from kg.vocabulary import BASE, EXTRACTED, GENERATED, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint, sha256
 
 
@@ -40,7 +40,7 @@ def parse_rows(text: str) -> list[int]:
     return rows
 
 
-def row_of(rank: int, parts: Iterable[Sequence[int]]) -> tuple[int, int] | None:
+def find_row(rank: int, parts: Iterable[Sequence[int]]) -> tuple[int, int] | None:
     """Return which part the text unit of this rank was read from, and its row there; None where no part has one.
 
     `rank` is the place of the unit, from 0, among those of its record. `parts` are the rows of each file that the
@@ -172,7 +172,7 @@ class Run:
         return patch
 
 
-def described(rule: Rule) -> set[Quad]:
+def build_rule_quads(rule: Rule) -> set[Quad]:
     """Return what ``graph/prov`` says of a rule."""
     said = {_quad(rule.iri, RDF.type, KG.Rule), _quad(rule.iri, RDFS.label, Literal(rule.label, language="en"))}
     if rule.threshold is not None:
@@ -243,10 +243,10 @@ class _Revision:
         self.old.update((subject, set()) for subject in wanted)
         if wanted:
             for row in select(self.store.query, bind(DESCRIPTIONS, subjects=wanted, prov=PROV_GRAPH)):
-                self.old[iri_of(row["s"])].add(_quad(iri_of(row["s"]), iri_of(row["p"]), row["o"]))
+                self.old[named_node(row["s"])].add(_quad(named_node(row["s"]), named_node(row["p"]), row["o"]))
 
     def _objects(self, subject: NamedNode, predicate: NamedNode) -> list[NamedNode]:
-        return [iri_of(quad.object) for quad in self.old.get(subject, ()) if quad.predicate == predicate]
+        return [named_node(quad.object) for quad in self.old.get(subject, ()) if quad.predicate == predicate]
 
     def _say(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | Literal) -> None:
         self.new[subject].add(_quad(subject, predicate, value))
@@ -265,7 +265,7 @@ class _Revision:
                 self._say(graph, PROV.wasDerivedFrom, source)
             if origin.rule is not None:
                 self._say(self.run.iri, PROV.used, origin.rule.iri)
-                self.new[origin.rule.iri] |= described(origin.rule)
+                self.new[origin.rule.iri] |= build_rule_quads(origin.rule)
             for predicate, value in origin.said:
                 self._say(graph, predicate, value)
             return
@@ -310,7 +310,7 @@ class _Revision:
     def _read_later(self, file: SourceFile, read: Literal) -> str | None:
         """Return when other bytes were first found where `file` lay, after `read`."""
         query = bind(SNAPSHOTS_OF, sources=[mint("source", file.location)], prov=PROV_GRAPH)
-        found = [text_of(row["retrieved"]) for row in select(self.store.query, query)]
+        found = [term_text(row["retrieved"]) for row in select(self.store.query, query)]
         return min((each for each in found if each > read.value), default=None)
 
     def _sender(self, snapshot: NamedNode, name: str) -> None:
@@ -348,7 +348,7 @@ class _Revision:
             return
         locations: dict[NamedNode, set[Term]] = defaultdict(set)
         for row in select(self.store.query, bind(SNAPSHOTS_OF, sources=list(sources), prov=PROV_GRAPH)):
-            locations[iri_of(row["snapshot"])].add(row["source"])
+            locations[named_node(row["snapshot"])].add(row["source"])
         outdated = [snapshot for snapshot, of in locations.items() if snapshot not in self.new and of <= sources]
         self._read(outdated)
         for snapshot in outdated:
@@ -390,12 +390,12 @@ class _Revision:
     def _explains_others(self, node: NamedNode, relation: NamedNode, going: set[NamedNode]) -> bool:
         # One more than could be going is enough to know: a run may have written 100,000 graphs.
         query = bind(EXPLAINED_BY, relation=relation, node=node, prov=PROV_GRAPH, enough=len(going) + 1)
-        return any(iri_of(row["s"]) not in going for row in select(self.store.query, query))
+        return any(named_node(row["s"]) not in going for row in select(self.store.query, query))
 
     def _forget_use(self, snapshot: NamedNode) -> None:
         query = bind(EXPLAINED_BY, relation=PROV.used, node=snapshot, prov=PROV_GRAPH, enough=1_000_000)
         for row in select(self.store.query, query):
-            run = iri_of(row["s"])
+            run = named_node(row["s"])
             used = _quad(run, PROV.used, snapshot)
             if run in self.new:
                 self.new[run].discard(used)
@@ -423,20 +423,22 @@ SELECT ?run ?version WHERE {
 }"""
 
 
-def current_of(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, tuple[str, str]]:
+def load_versions_of(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, tuple[str, str]]:
     """Return, for each of `graphs` that was loaded, the hash of its source and the version of what loaded it."""
     return {
-        iri_of(row["graph"]): (text_of(row["source"]), text_of(row["version"]))
+        named_node(row["graph"]): (term_text(row["source"]), term_text(row["version"]))
         for row in select(store.query, bind(CURRENT_OF, prov=PROV_GRAPH, graphs=graphs))
     }
 
 
-def current(store: Store, domain: str) -> dict[NamedNode, tuple[str, str]]:
+def load_versions(store: Store, domain: str) -> dict[NamedNode, tuple[str, str]]:
     """Return, for each graph loaded from `domain`, the hash of its source and the version of what loaded it."""
-    versions = {row["run"]: text_of(row["version"]) for row in select(store.query, bind(RUN_VERSIONS, prov=PROV_GRAPH))}
+    versions = {
+        row["run"]: term_text(row["version"]) for row in select(store.query, bind(RUN_VERSIONS, prov=PROV_GRAPH))
+    }
     prefix = Literal(mint("graph", "src", domain).value + "/")
     return {
-        iri_of(row["graph"]): (text_of(row["source"]), versions.get(row["run"], ""))
+        named_node(row["graph"]): (term_text(row["source"]), versions.get(row["run"], ""))
         for row in select(store.query, bind(CURRENT, prov=PROV_GRAPH, prefix=prefix))
     }
 
@@ -448,11 +450,11 @@ SELECT ?graph ?location WHERE {
 }"""
 
 
-def locations(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, set[str]]:
+def load_locations(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, set[str]]:
     """Return, for each of `graphs` that was read from files, the paths and URLs where these lay."""
     found: dict[NamedNode, set[str]] = defaultdict(set)
     for row in select(store.query, bind(LOCATIONS, graphs=graphs, prov=PROV_GRAPH)):
-        found[iri_of(row["graph"])].add(text_of(row["location"]))
+        found[named_node(row["graph"])].add(term_text(row["location"]))
     return found
 
 

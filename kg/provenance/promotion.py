@@ -18,11 +18,10 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin, Rule, Run
-from kg.provenance.reader import iri_of
 from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
-from kg.store.protocol import GraphChange, Patch, Store, Term, select
+from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select
 from kg.vocabulary import DERIVED, EXTRACTED, KG, RDF, SOURCED
 
 THRESHOLD: Final = Decimal("0.7")
@@ -68,7 +67,7 @@ class Verdicts:
 
 def _judged(store: Store, verdict: NamedNode, changes: Sequence[GraphChange]) -> dict[Term, set[NamedNode]]:
     rows = select(store.query, bind(JUDGED, verdict=verdict, prefix=Literal(CURATED)))
-    reviews = {(iri_of(row["g"]), row["review"], row["claim"]) for row in rows}
+    reviews = {(named_node(row["g"]), row["review"], row["claim"]) for row in rows}
     for change in changes:
         graph = change.graph
         reviews -= {(graph, quad.subject, quad.object) for quad in _reviews(graph, change.removed, verdict)}
@@ -84,7 +83,7 @@ def _reviews(graph: NamedNode, quads: Iterable[Quad], *verdicts: NamedNode) -> I
         yield from (quad for quad in quads if quad.predicate in verdicts)
 
 
-def edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, asserted: Iterable[Quad]) -> list[Quad]:
+def build_edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, asserted: Iterable[Quad]) -> list[Quad]:
     """Return what `graph` is to say of the claims in these quads; `asserted` are quads that say a triple already."""
     found: dict[Quad, None] = {}
     for claim, (subject, predicate, value, confidence) in _claims(claims).items():
@@ -103,7 +102,7 @@ def edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, asserted
     return [edge for edge in found if edge.triple not in said]
 
 
-def reviewed(store: Store, changes: Sequence[GraphChange]) -> Derived:
+def build_reviewed_edges(store: Store, changes: Sequence[GraphChange]) -> Derived:
     """Return the graphs of edges that become others when people make `changes`: what they accept is there, what they
     reject is not. To be asked while nobody else can write.
     """
@@ -116,11 +115,11 @@ def reviewed(store: Store, changes: Sequence[GraphChange]) -> Derived:
     if not claims:
         return {}
     rows = select(store.query, bind(CLAIMED_IN, claims=sorted(claims, key=str), prefix=Literal(EXTRACTED)))
-    held = {graph: store.graph(graph) for row in rows for graph in [iri_of(row["g"])]}
+    held = {graph: store.graph(graph) for row in rows for graph in [named_node(row["g"])]}
     return _promoted(store, held, Verdicts.read(store, changes))
 
 
-def described_by(
+def build_load_patch(
     run: Run, store: Store, replace: Mapping[NamedNode, Sequence[Quad]], records: Mapping[NamedNode, RecordOrigin]
 ) -> Callable[[Sequence[GraphChange]], Patch]:
     """Return what `Store.commit` asks for when a load makes graphs hold `replace`: what `run` says of them, and the
@@ -153,7 +152,7 @@ def _promoted(
         unit = graph.value.removeprefix(EXTRACTED)
         source, own = NamedNode(SOURCED + unit), NamedNode(_PROMOTED + unit)
         asserted = (replace or {}).get(source)
-        found = edges(quads, own, verdicts, store.graph(source) if asserted is None else asserted)
+        found = build_edges(quads, own, verdicts, store.graph(source) if asserted is None else asserted)
         if set(found) != set(store.graph(own)):
             origin = RecordOrigin("", (), (graph, *verdicts.on(_claims(quads))), PROMOTION)
             made[own] = found, origin

@@ -6,43 +6,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import NamedNode
 
 from kg.sparql.terms import bind
 from kg.store.commits import commit_of
-from kg.store.protocol import Query, Term, select
+from kg.store.protocol import Query, Term, named_node, select, term_text
 from kg.vocabulary import BASE, PROV_GRAPH, SOURCED
 
 DESCRIPTIONS: Final = """
 SELECT ?s ?p ?o WHERE { VALUES ?s { $subjects } GRAPH $prov { ?s ?p ?o } }"""
 
 
-def describe(query: Query, subject: NamedNode) -> defaultdict[NamedNode, list[Term]]:
+def load_description(query: Query, subject: NamedNode) -> defaultdict[NamedNode, list[Term]]:
     """Return what ``graph/prov`` says of `subject`, by predicate."""
     said: defaultdict[NamedNode, list[Term]] = defaultdict(list)
     for row in select(query, bind(DESCRIPTIONS, subjects=[subject], prov=PROV_GRAPH)):
-        said[iri_of(row["p"])].append(row["o"])
+        said[named_node(row["p"])].append(row["o"])
     return said
 
 
-def one(said: Mapping[NamedNode, list[Term]], predicate: NamedNode) -> str | None:
+def first_text(said: Mapping[NamedNode, list[Term]], predicate: NamedNode) -> str | None:
     """Return the text of one value of `predicate`, or None where there is none."""
     values = said[predicate]
-    return text_of(values[0]) if values else None
-
-
-def iri_of(term: Term | None) -> NamedNode:
-    """Return `term`, which is an IRI, or raise TypeError."""
-    if not isinstance(term, NamedNode):
-        raise TypeError(f"graph/prov holds {term} where only an IRI can stand")
-    return term
-
-
-def text_of(term: Term | None) -> str:
-    """Return the text of `term`, which is a literal or an IRI, or raise TypeError."""
-    if not isinstance(term, Literal | NamedNode):
-        raise TypeError(f"graph/prov holds {term} where a literal or an IRI stands")
-    return term.value
+    return term_text(values[0]) if values else None
 
 
 TOUCHED: Final = """
@@ -54,7 +40,7 @@ MOST: Final = 200
 _ELSEWHERE: Final = tuple(f"{BASE}graph/{family}" for family in ("src/", "ext/", "der/", "ref/", "prov"))
 
 
-def changed(query: Query, known: int, generation: int) -> frozenset[str] | None:
+def find_changed_graphs(query: Query, known: int, generation: int) -> frozenset[str] | None:
     """Return the graphs that commits after `known` have changed, up to `generation`; None where that cannot be told."""
     if not 0 <= generation - known <= MOST:
         return None
@@ -62,10 +48,10 @@ def changed(query: Query, known: int, generation: int) -> frozenset[str] | None:
     rows = select(query, bind(TOUCHED, commits=commits, prov=PROV_GRAPH)).rows if commits else ()
     if len({commit for commit, _ in rows}) != len(commits):
         return None
-    return frozenset(iri_of(graph).value for _, graph in rows)
+    return frozenset(named_node(graph).value for _, graph in rows)
 
 
-def stating(graphs: Iterable[str], domain: str, record: str) -> frozenset[str]:
+def graphs_about(graphs: Iterable[str], domain: str, record: str) -> frozenset[str]:
     """Return those of `graphs` in which anybody may state something of what ``graph/src/{domain}/{record}/...`` is
     about: neither what programs found or derived, nor the sources of anything else.
     """

@@ -23,13 +23,12 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance.load_records import EXPLAINED_BY, Derived, RecordOrigin, described, timestamp
-from kg.provenance.promotion import reviewed
-from kg.provenance.reader import iri_of
+from kg.provenance.load_records import EXPLAINED_BY, Derived, RecordOrigin, build_rule_quads, timestamp
+from kg.provenance.promotion import build_reviewed_edges
 from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
-from kg.store.protocol import GraphChange, Patch, Store, Term, select
+from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, RDFS, mint, sha256
 
 SAID_OF: Final = """
@@ -62,7 +61,7 @@ class Write:
 
     def describe(self, store: Store) -> Callable[[Sequence[GraphChange]], Patch]:
         """Return what `Store.commit` asks for; the edges of claims that the write accepts or rejects follow it."""
-        return lambda changes: self._patch(store, changes, reviewed(store, changes))
+        return lambda changes: self._patch(store, changes, build_reviewed_edges(store, changes))
 
     def _patch(self, store: Store, changes: Sequence[GraphChange], derived: Derived) -> Patch:
         remove: set[Quad] = set()
@@ -83,21 +82,21 @@ class Write:
             for relation in (PROV.wasGeneratedBy, PROV.wasDerivedFrom):
                 for quad in remove & old:
                     if quad.predicate == relation and quad.object != payload:
-                        remove |= _unneeded(store, relation, iri_of(quad.object), gone)
+                        remove |= _unneeded(store, relation, named_node(quad.object), gone)
         for graph, (quads, origin) in derived.items():
             old = _said(store, graph)
             remove |= old
             add |= self._derived(graph, quads, origin)
             for quad in old:
                 if quad.predicate == PROV.wasGeneratedBy:
-                    remove |= _unneeded(store, PROV.wasGeneratedBy, iri_of(quad.object), gone)
+                    remove |= _unneeded(store, PROV.wasGeneratedBy, named_node(quad.object), gone)
         graphs = {graph: quads for graph, (quads, _) in derived.items()}
         return Patch(frozenset(remove - add), frozenset(add), graphs)
 
     def _derived(self, graph: NamedNode, quads: Sequence[Quad], origin: RecordOrigin) -> set[Quad]:
         """Return what is said of a graph that follows from what is written; the rule of one that goes is said too."""
         rule = origin.rule
-        said = set() if rule is None else {_quad(self.activity, PROV.used, rule.iri), *described(rule)}
+        said = set() if rule is None else {_quad(self.activity, PROV.used, rule.iri), *build_rule_quads(rule)}
         if not quads:
             return said | {_quad(self.activity, PROV.invalidated, graph)}
         return said | {
@@ -142,13 +141,13 @@ class Write:
 
 def _said(store: Store, subject: NamedNode) -> set[Quad]:
     rows = select(store.query, bind(SAID_OF, subject=subject, prov=PROV_GRAPH))
-    return {_quad(subject, iri_of(row["p"]), row["o"]) for row in rows}
+    return {_quad(subject, named_node(row["p"]), row["o"]) for row in rows}
 
 
 def _unneeded(store: Store, relation: NamedNode, node: NamedNode, gone: Sequence[NamedNode]) -> set[Quad]:
     """Return what is said of `node` if it explains none but the graphs `gone`."""
     query = bind(EXPLAINED_BY, relation=relation, node=node, prov=PROV_GRAPH, enough=len(gone) + 1)
-    if any(iri_of(row["s"]) not in gone for row in select(store.query, query)):
+    if any(named_node(row["s"]) not in gone for row in select(store.query, query)):
         return set()
     return _said(store, node)
 

@@ -1,9 +1,9 @@
 """Long texts are read in a process of their own, and a few at a time.
 
 Whoever cuts a hostile megabyte into tokens does nothing else for seconds, and in this process everybody would wait with
-it. What can be told at a glance (`kg.sparql.guard.is_light`) is told here; else a process is asked, which may take
-`READING_S` seconds for it and `_MEMORY_BYTES`, gives way to all others, and whose end costs only whoever sent the text.
-It stays for the next text.
+it. What can be told at a glance (`kg.sparql.guard.is_cheap_to_check`) is told here; else a process is asked, which may
+take `READING_S` seconds for it and `_MEMORY_BYTES`, gives way to all others, and whose end costs only whoever sent the
+text. It stays for the next text.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def checked(query: str) -> Checked:
     """Return what the guard knows of `query`. Raises what `guard.check_query` raises, and when the text cannot be read
     within the limits QueryTimeoutError, QueryMemoryError or QueryBusyError.
     """
-    found: Checked = _read("checked", query, here=guard.is_light(query))
+    found: Checked = _read("checked", query, here=guard.is_cheap_to_check(query))
     return found
 
 
@@ -79,7 +79,7 @@ def form_of(query: str) -> str | None:
 
 def clauses_of(query: str) -> tuple[list[Clause], Prologue]:
     """Return the SERVICE clauses of `query`, and its prologue if it has any; same errors as `service.clauses`."""
-    found: tuple[list[Clause], Prologue] = _read("clauses", query, here=guard.is_light(query))
+    found: tuple[list[Clause], Prologue] = _read("clauses", query, here=guard.is_cheap_to_check(query))
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kg.errors import UpstreamError
-from kg.remote.http import Deadline, Reply, TooLargeError, exchange, insist
+from kg.remote.http import Deadline, Reply, TooLargeError, exchange, request_with_retry
 
 ANSWERS: Final = 3
 """Answers that may be of no use before the endpoint counts as failing."""
@@ -87,10 +87,10 @@ class ChatEndpoint:
         return f"{httpx.URL(self.url).host}/{self.model}"
 
     def complete(self, system: str, user: str, max_tokens: int) -> Completion:
-        """Return what the model answers to `user`, under the instructions of `system`.
+        """Send one prompt (`system` and `user` messages) and return the completion.
 
-        Raises UpstreamError where there is no answer after several tries (`kg.remote.http.insist`), and where
-        `ANSWERS` answers were not of the protocol, empty, or cut off.
+        Raises UpstreamError if all retries fail (`kg.remote.http.request_with_retry`), or if `ANSWERS` responses are
+        invalid, empty or truncated.
         """
         body = {
             "model": self.model,
@@ -124,7 +124,7 @@ class ChatEndpoint:
                 raise UpstreamError(f"{self.url} answers with more than {MAX_BYTES >> 20} MiB") from None
 
         try:
-            reply = insist(send, self.url, "complete", sleep=self._sleep, deadline=deadline)
+            reply = request_with_retry(send, self.url, "complete", sleep=self._sleep, deadline=deadline)
         except UpstreamError as error:
             raise UpstreamError(self._safe(str(error))) from None
         with self._lock:

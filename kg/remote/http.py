@@ -136,7 +136,7 @@ def exchange(
         return Reply(response.status_code, response.headers, bytes(body))
 
 
-def insist(
+def request_with_retry(
     send: Callable[[], Reply],
     url: str,
     verb: str = "answer",

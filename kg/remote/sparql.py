@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg.errors import InvalidInputError, UpstreamError
-from kg.remote.http import Reply, TooLargeError, address_of, exchange, insist, retry_after
+from kg.remote.http import Reply, TooLargeError, address_of, exchange, request_with_retry, retry_after
 from kg.remote.response_cache import Answers, Kept
 from kg.vocabulary import BASE, sha256
 
@@ -168,7 +168,7 @@ class Endpoint:
         if (problem := self._pace.problem(self.url)) is not None:
             raise UpstreamError(problem)
         try:
-            reply = insist(send, self.url, sleep=self._sleep, deadline=deadline)
+            reply = request_with_retry(send, self.url, sleep=self._sleep, deadline=deadline)
         except _NoTurnError:
             raise
         except UpstreamError as error:

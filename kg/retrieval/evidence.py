@@ -10,13 +10,13 @@ from urllib.parse import unquote
 
 from pyoxigraph import NamedNode
 
-from kg.provenance.load_records import parse_rows, row_of
+from kg.provenance.load_records import find_row, parse_rows
 from kg.retrieval.attribution import Chunk, Voice, voices_of
 from kg.retrieval.concept_mentions import matches_of
 from kg.retrieval.reader import Reader, iri_of, of_sources, text_of
 from kg.retrieval.results import Document, Evidence, Passage, Provenance
 from kg.sparql.terms import bind
-from kg.store.ownership import yields
+from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, slug_of
 
@@ -138,7 +138,7 @@ def of_records(reader: Reader, rows: Sequence[dict[str, Term]]) -> list[dict[str
     found = of_sources("unit", rows)
     documents: dict[Term, set[Term]] = defaultdict(set)
     for row in found:
-        if yields(row["graph"]):
+        if is_user_graph(row["graph"]):
             if "document" in row:
                 documents[row["unit"]].add(row["document"])
             elif row["property"] == DCTERMS.isPartOf:
@@ -148,7 +148,7 @@ def of_records(reader: Reader, rows: Sequence[dict[str, Term]]) -> list[dict[str
     named = {term.value for terms in documents.values() for term in terms if isinstance(term, NamedNode)}
     query = bind(DESCRIBED, documents=[NamedNode(iri) for iri in sorted(named)])
     described = reader.rows("who describes their documents", query)
-    recorded = {row["document"] for row in described if not yields(row["graph"])}
+    recorded = {row["document"] for row in described if not is_user_graph(row["graph"])}
     return [row for row in found if recorded.isdisjoint(documents.get(row["unit"], ()))]
 
 
@@ -269,7 +269,7 @@ def origin_of(
     row: int | None = None
     if position is not None and any(rows for _, rows in parts):
         rank = _positions(reader, descriptions, graph).get(position)
-        place = None if rank is None else row_of(rank, (parse_rows(rows or "") for _, rows in parts))
+        place = None if rank is None else find_row(rank, (parse_rows(rows or "") for _, rows in parts))
         if place is not None:
             snapshot, row = parts[place[0]][0], place[1]
     if row is None and len(parts) == 1 and len(rows := set(parse_rows(parts[0][1] or ""))) == 1:

@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
-from kg.store.ownership import yields
+from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, Term
 
 R = TypeVar("R", bound=Result)
@@ -98,8 +98,8 @@ def of_sources(about: str, rows: Sequence[dict[str, Term]]) -> list[dict[str, Te
     `about` is the variable of the thing, and ``graph`` that of the graph in which a row was found. What people write of
     a thing (`kg.store.ownership`) counts where no other graph speaks of it, so that nobody puts words into a record.
     """
-    known = {row[about] for row in rows if "graph" in row and not yields(row["graph"])}
-    return [row for row in rows if "graph" not in row or row[about] not in known or not yields(row["graph"])]
+    known = {row[about] for row in rows if "graph" in row and not is_user_graph(row["graph"])}
+    return [row for row in rows if "graph" not in row or row[about] not in known or not is_user_graph(row["graph"])]
 
 
 def iri_of(term: Term) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kg.errors import InvalidInputError, UpstreamError
-from kg.remote.http import Reply, insist
+from kg.remote.http import Reply, request_with_retry
 from kg.search import models
 from kg.search.models import BUILT_IN
 from kg.settings import Settings
@@ -213,8 +213,8 @@ class LocalEmbedder:
 class RemoteEmbedder:
     """An OpenAI-compatible endpoint: ``POST {url}`` with ``{"model", "input"}`` answers ``{"data": [{"embedding"}]}``.
 
-    Every failure raises UpstreamError: no answer after several tries (`kg.remote.http.insist`), a refusal, or an
-    answer that is not one finite vector of the same length per input.
+    Every failure raises UpstreamError: failed retries (`kg.remote.http.request_with_retry`), a refusal, or a response
+    that is not one finite vector of the same length per input.
     """
 
     def __init__(
@@ -298,7 +298,7 @@ class RemoteEmbedder:
             response = self._client.post(self._url, json=body)
             return Reply(response.status_code, response.headers, response.content)
 
-        return insist(send, self._url, "embed", sleep=self._sleep)
+        return request_with_retry(send, self._url, "embed", sleep=self._sleep)
 
 
 def _embed_distinct(

@@ -200,7 +200,7 @@ def serve(
                     try:
                         build_mcp(kg).run(transport="stdio", show_banner=False)
                     finally:
-                        interruption.obeyed()
+                        interruption.disarm()
             else:
                 with signals_that_return():
                     server.run(sockets=[listening])

@@ -40,7 +40,7 @@ from kg.queries.dispatcher import Dispatcher, Ticket
 from kg.queries.pool import UNLIMITED
 from kg.queries.worker_process import WorkerGoneError
 from kg.server.endpoint import Endpoint
-from kg.sparql.guard import LIGHT, is_light
+from kg.sparql.guard import LIGHT, is_cheap_to_check
 from kg.vocabulary import BASE
 
 HELD_BYTES: Final = 262_144
@@ -96,7 +96,7 @@ async def execute(
             client=client,
         )
 
-    ticket = check() if is_light(query) else await endpoint.reading.run(client, check)
+    ticket = check() if is_cheap_to_check(query) else await endpoint.reading.run(client, check)
     talk = _Talk(endpoint.pool.dispatcher, ticket, request.receive)
     try:
         held = await talk.begin()

@@ -48,7 +48,7 @@ _PLAIN: Final = re.compile(
 _SERVICE: Final = re.compile(r"SERVICE(SILENT)?$", re.IGNORECASE)
 
 
-def is_light(query: str) -> bool:
+def is_cheap_to_check(query: str) -> bool:
     """Return whether all that is asked here of `query` is told at a glance; else every token of it may be looked at."""
     if len(query) < LIGHT:
         return True

@@ -129,7 +129,7 @@ CURATED: Final = BASE + "graph/cur/"
 _SHOWN: Final = 3
 
 
-def yields(graph: object) -> bool:
+def is_user_graph(graph: object) -> bool:
     """Say whether `graph` is one that people write, which yields to what loaders assert."""
     return isinstance(graph, NamedNode) and graph.value.startswith((USER, CURATED))
 
@@ -138,7 +138,7 @@ def refuse_copies(store: Store, deltas: Sequence[Delta]) -> None:
     """Raise ConflictError if a graph that yields would hold a triple of another content graph, or the text of a unit
     that has one already.
     """
-    written = [delta for delta in deltas if yields(delta.graph)]
+    written = [delta for delta in deltas if is_user_graph(delta.graph)]
     found = [conflict for delta in written for conflict in islice(_copies(store, delta, deltas), _SHOWN + 1)]
     if found:
         shown = "; ".join(f"{line} stands in {graph}" for line, graph in found[:_SHOWN])
@@ -182,14 +182,14 @@ class Yielding:
         self._subjects: set[object] = {
             quad.subject
             for graph in store.named_graphs()
-            if yields(graph)
+            if is_user_graph(graph)
             for quad in store.quads_for_pattern(None, None, None, graph)
         }
 
     def follow(self, deltas: Sequence[Delta]) -> None:
         """Take in what has been written."""
         for delta in deltas:
-            if yields(delta.graph):
+            if is_user_graph(delta.graph):
                 self._subjects.update(quad.subject for quad in delta.added.values())
 
     def cessions(self, store: Store, deltas: Sequence[Delta]) -> list[Cession]:
@@ -197,7 +197,7 @@ class Yielding:
         written = {delta.graph for delta in deltas}
         taken: dict[NamedNode, dict[str, NamedNode]] = defaultdict(dict)
         for taker in deltas if self._subjects else ():
-            if yields(taker.graph):
+            if is_user_graph(taker.graph):
                 continue
             for quad in taker.added.values():
                 if quad.subject not in self._subjects:
@@ -205,7 +205,7 @@ class Yielding:
                 value = None if quad.predicate == SCHEMA.text else quad.object
                 for held in store.quads_for_pattern(quad.subject, quad.predicate, value, None):
                     graph = held.graph_name
-                    if isinstance(graph, NamedNode) and yields(graph) and graph not in written:
+                    if isinstance(graph, NamedNode) and is_user_graph(graph) and graph not in written:
                         taken[graph][_statement(held)] = taker.graph
         found = []
         for graph, takers in taken.items():

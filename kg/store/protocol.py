@@ -49,6 +49,20 @@ def select(query: Query, text: str) -> Rows:
     return result
 
 
+def named_node(term: Term | None) -> NamedNode:
+    """Return `term` typed as an IRI. Raises TypeError if it is anything else."""
+    if not isinstance(term, NamedNode):
+        raise TypeError(f"expected an IRI, got {term}")
+    return term
+
+
+def term_text(term: Term | None) -> str:
+    """Return the lexical form of a literal, or an IRI as text. Raises TypeError for any other term."""
+    if not isinstance(term, Literal | NamedNode):
+        raise TypeError(f"expected a literal or an IRI, got {term}")
+    return term.value
+
+
 @dataclass(frozen=True, slots=True)
 class GraphChange:
     """What one commit does to one named graph, in canonical terms."""

@@ -21,7 +21,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
 from kg import __version__
 from kg.errors import InvalidInputError, ModelError, QuadciteError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.provenance.explanation import why_iri, why_triple
+from kg.provenance.explanation import explain_iri, explain_triple
 from kg.retrieval.results import DatasetCheck, SearchFilters
 from kg.search.index_sync import Healed, Progress, heal, text_units
 from kg.tools.catalog.overview import health
@@ -95,9 +95,9 @@ def why(
 
     if triple is not None:
         subject, predicate, value = _terms(triple)
-        found = why_triple(ask, subject, predicate, value)
+        found = explain_triple(ask, subject, predicate, value)
     elif iri is not None:
-        found = why_iri(ask, node_of(iri))
+        found = explain_iri(ask, node_of(iri))
     else:
         raise InvalidInputError("why takes an iri or a triple")
     return {"explanations": [each.to_dict() for each in found], "text": "\n\n".join(map(str, found))}

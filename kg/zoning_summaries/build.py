@@ -24,10 +24,9 @@ from pyoxigraph import Literal
 from kg.errors import QuadciteError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Run
-from kg.provenance.reader import iri_of
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import select
+from kg.store.protocol import named_node, select
 from kg.vocabulary import sha256
 from kg.zoning_summaries import code_tree, text_vectors
 from kg.zoning_summaries.code_tree import Hierarchy, Summary
@@ -284,7 +283,7 @@ class _Build:
         tree = self.tree
         query = bind(ALL_GRAPHS, prefix=Literal(next(iter(tree.sections)).rpartition("/")[0] + "/"))
         rows = [*select(self.kg.store.query, query), *select(self.kg.store.query, ORPHANS)]
-        found = {iri_of(row["graph"]): iri_of(row["section"]).value for row in rows}
+        found = {named_node(row["graph"]): named_node(row["section"]).value for row in rows}
         gone = [graph for graph, section in found.items() if section not in tree.heights]
         for start in range(0, len(gone), BATCH):
             self.kg.store.commit(

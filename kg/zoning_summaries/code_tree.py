@@ -20,10 +20,10 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph, Memory
-from kg.provenance.reader import changed, iri_of, stating, text_of
+from kg.provenance.reader import find_changed_graphs, graphs_about
 from kg.sparql.terms import bind
-from kg.store.protocol import Query, Term, select
-from kg.vocabulary import GENERATED, SOURCED, mint, root_of, sha256
+from kg.store.protocol import Query, Term, named_node, select, term_text
+from kg.vocabulary import GENERATED, SOURCED, iri_prefix, mint, sha256
 
 State = Literal["current", "stale", "missing", "empty", "circular"]
 """Of the summary of a section. ``empty``: nothing below its heading can be summarized; ``circular``: it is, over its
@@ -60,9 +60,9 @@ SELECT ?section ?text WHERE { VALUES ?section { $sections } ?section schema:text
 MUNICIPALITY: Final = """
 SELECT ?municipality WHERE { $section kg:jurisdiction ?municipality ; a kg:CodeSection } LIMIT 1"""
 
-_SECTIONS: Final = root_of("section")
-_SUMMARIES: Final = root_of("summary")
-_MUNICIPALITIES: Final = root_of("municipality")
+_SECTIONS: Final = iri_prefix("section")
+_SUMMARIES: Final = iri_prefix("summary")
+_MUNICIPALITIES: Final = iri_prefix("municipality")
 _MOST_CHANGED: Final = 300
 """Graphs that are read again one by one."""
 _ATTEMPTS: Final = 3
@@ -246,26 +246,26 @@ def read(query: Query, generation: Callable[[], int], municipality: str) -> Hier
 def _section(row: Sequence[Term | None]) -> Section:
     section, graph, number, title, level, parent, position, digest = row
     return Section(
-        iri_of(section).value,
-        iri_of(graph).value,
-        "" if number is None else text_of(number),
-        "" if title is None else text_of(title),
+        named_node(section).value,
+        named_node(graph).value,
+        "" if number is None else term_text(number),
+        "" if title is None else term_text(title),
         _number(level),
         parent.value if isinstance(parent, NamedNode) else None,
         _number(position),
-        None if digest is None else text_of(digest),
+        None if digest is None else term_text(digest),
     )
 
 
 def _summary(row: Sequence[Term | None]) -> Summary:
     graph, section, text, level, prompt, inputs = row
     return Summary(
-        iri_of(section).value,
-        iri_of(graph).value,
-        text_of(text),
+        named_node(section).value,
+        named_node(graph).value,
+        term_text(text),
         _number(level),
-        text_of(prompt),
-        frozenset(text_of(inputs).split()),
+        term_text(prompt),
+        frozenset(term_text(inputs).split()),
     )
 
 
@@ -305,11 +305,11 @@ def _renewed(query: Query, known: int, tree: Hierarchy, municipality: str, gener
 
     None where it is to be read as a whole: where much has changed, or something that is not of the code's own graphs.
     """
-    graphs = changed(query, known, generation)
+    graphs = find_changed_graphs(query, known, generation)
     if graphs is None:
         return None
     name = municipality.removeprefix(_MUNICIPALITIES)
-    own = stating(graphs, "zoning", name)
+    own = graphs_about(graphs, "zoning", name)
     generated = {graph for graph in own if graph.startswith(GENERATED)}
     keys = {graph.removeprefix(GENERATED).partition("/")[2] for graph in generated}
     written = {_SECTIONS + key for key in keys if key.startswith(f"{name}/")}
@@ -345,7 +345,7 @@ def _only(query: str, variable: str, values: Iterable[str], municipality: str) -
 def municipality_of(query: Query, section: str) -> str:
     """Return the municipality whose code a section is of. NotFoundError where there is no such section."""
     for row in select(query, bind(MUNICIPALITY, section=NamedNode(section))):
-        return iri_of(row["municipality"]).value
+        return named_node(row["municipality"]).value
     raise NotFoundError(f"there is no section {section}; one is {_SECTIONS}{{municipality}}/{{number}}")
 
 
@@ -354,7 +354,9 @@ def texts(query: Query, sections: Sequence[str]) -> dict[str, str]:
     if not sections:
         return {}
     named = [NamedNode(section) for section in sections]
-    return {iri_of(row["section"]).value: text_of(row["text"]) for row in select(query, bind(TEXTS, sections=named))}
+    return {
+        named_node(row["section"]).value: term_text(row["text"]) for row in select(query, bind(TEXTS, sections=named))
+    }
 
 
 def summary_of(section: str) -> NamedNode:

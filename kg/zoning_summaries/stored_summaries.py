@@ -12,10 +12,9 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run, timestamp
-from kg.provenance.reader import iri_of, text_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, select
-from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, SCHEMA, SOURCED, root_of
+from kg.store.protocol import Store, named_node, select, term_text
+from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, SCHEMA, SOURCED, iri_prefix
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import Hierarchy, State, Summary, graph_of, summary_of
 from kg.zoning_summaries.prompts import Source
@@ -27,7 +26,7 @@ GRAPHS_OF: Final = """
 SELECT ?graph ?section WHERE { VALUES ?section { $sections } GRAPH ?graph { ?summary kg:summaryOf ?section } }"""
 
 _OF_SECTIONS: Final = SOURCED + "zoning/"
-_SECTIONS: Final = root_of("section")
+_SECTIONS: Final = iri_prefix("section")
 _WRITING: Final = threading.Lock()
 
 
@@ -61,7 +60,7 @@ def commit(kg: KnowledgeGraph, tree: Hierarchy, summaries: Sequence[Summary], ru
     sections = [NamedNode(summary.section) for summary in summaries]
     with _WRITING:
         for row in select(kg.store.query, bind(GRAPHS_OF, sections=sections)):
-            replace.setdefault(iri_of(row["graph"]), ())
+            replace.setdefault(named_node(row["graph"]), ())
         done = kg.store.commit(replace, run.describe(kg.store, origins))
     return run.iri.value if any(change.content_sha256 for change in done.changes) else None
 
@@ -73,7 +72,10 @@ def withdrawn(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Deri
         return {}
     sections = {f"{_SECTIONS}{graph.value.removeprefix(_OF_SECTIONS)}": graph for graph in removed}
     rows = select(store.query, bind(GRAPHS_OF, sections=[*map(NamedNode, sections)]))
-    return {iri_of(row["graph"]): ((), RecordOrigin("", (), (sections[iri_of(row["section"]).value],))) for row in rows}
+    return {
+        named_node(row["graph"]): ((), RecordOrigin("", (), (sections[named_node(row["section"]).value],)))
+        for row in rows
+    }
 
 
 def _quads(tree: Hierarchy, summary: Summary) -> Iterator[Quad]:
@@ -121,7 +123,7 @@ def summary(kg: KnowledgeGraph, section: str) -> Standing:
     return Standing(
         tree.states[section],
         found,
-        None if time is None else text_of(time),
-        None if run is None else text_of(run),
+        None if time is None else term_text(time),
+        None if run is None else term_text(run),
         tuple(tree.why_stale(section)),
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import RecordError
-from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, part_of, sha256
+from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, sha256
 from loaders.hansard import parties
 from loaders.hansard.authorities import AUSTRALIA, LANGUAGE, Authorities
 from loaders.hansard.sitting_model import Debate, Division, Procedure, Sitting
@@ -171,7 +171,7 @@ class _Day:
             said.append((KG.sourceLines, lines(procedure.lines)))
         self.writer.units.append(
             TextUnit(
-                part_of(self.iri, "text", number),
+                mint_part(self.iri, "text", number),
                 KG.ProceduralText,
                 procedure.ordinal,
                 procedure.text,
@@ -197,7 +197,7 @@ class _Day:
                 writer.say(iri, predicate, value)
         writer.say_all(iri, when_and_where(division.time, None))
         for place, vote in enumerate(division.votes):
-            node = part_of(iri, "vote", place)
+            node = mint_part(iri, "vote", place)
             writer.say(node, RDF.type, KG.Vote)
             writer.say(node, DCTERMS.isPartOf, iri)
             writer.say(node, KG.voteValue, mint_code("voteValue", vote.value))

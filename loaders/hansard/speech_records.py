@@ -10,7 +10,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, part_of, sha256, span_of
+from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, mint_span, sha256
 from loaders.hansard import parties
 from loaders.hansard.authorities import AUSTRALIA, LANGUAGE, Authorities, office_of
 from loaders.hansard.chunks import chunks
@@ -87,7 +87,7 @@ class Writer:
         for position, (first, last) in enumerate(chunks(speech.text, spans) if speech.text else ()):
             where = (start, Literal(first)), (end, Literal(last))
             self.units.append(
-                TextUnit(span_of(iri, first, last), kind, position, speech.text[first:last], iri, properties=where)
+                TextUnit(mint_span(iri, first, last), kind, position, speech.text[first:last], iri, properties=where)
             )
 
     def _described(self, recorded: Recorded) -> Iterator[Property]:
@@ -166,7 +166,7 @@ class Writer:
                 yield KG.electorateAsRecorded, Literal(electorate)
 
     def _utterance(self, speech: NamedNode, number: int, utterance: Utterance) -> None:
-        iri = part_of(speech, "utterance", number)
+        iri = mint_part(speech, "utterance", number)
         self.say(iri, RDF.type, KG.Utterance)
         self.say(iri, DCTERMS.isPartOf, speech)
         self.say(iri, KG.utteranceType, mint_code("utteranceType", utterance.kind))

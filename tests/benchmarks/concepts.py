@@ -31,7 +31,7 @@ from kg.tools.climate.jurisdictions import compare_jurisdictions, jurisdiction_o
 from kg.tools.concepts.find import concept_find, concept_properties
 from kg.tools.concepts.mentions import concept_mentions
 from kg.tools.concepts.neighbors import concept_neighbors
-from kg.vocabulary import DCTERMS, ELI, KG, OA, PREFIXES, RDF, SCHEMA, SKOS, WIKIBASE, mention_of, mint
+from kg.vocabulary import DCTERMS, ELI, KG, OA, PREFIXES, RDF, SCHEMA, SKOS, WIKIBASE, mint, mint_mention
 from tests.benchmarks.comparison import Comparison
 
 BASE = "https://climatepolicyradar.wikibase.cloud/"
@@ -178,7 +178,7 @@ def text_quads(chance: random.Random, mentions: int) -> Iterator[Quad]:
             yield Quad(unit, SCHEMA.text, Literal("some words that mention a concept or two " * 5), graph)
             for at in range(MENTIONS_A_PASSAGE):
                 concept = mint("concept", f"Q{chance.randint(1, COMMON if chance.random() < 0.3 else CONCEPTS)}")
-                mention = mention_of(unit, at * 10, at * 10 + 8, concept)
+                mention = mint_mention(unit, at * 10, at * 10 + 8, concept)
                 yield Quad(unit, KG.mentions, concept, found)
                 yield Quad(mention, OA.hasSource, unit, found)
                 yield Quad(mention, KG.object, concept, found)

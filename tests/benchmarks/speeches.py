@@ -24,7 +24,7 @@ from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Mode
 from kg.settings import Settings
 from kg.store.protocol import Rows
-from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, part_of, sha256, span_of
+from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, mint_part, mint_span, sha256
 from loaders.pipeline import load
 from tests.benchmarks.comparison import Comparison, median, p95
 from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, plainly, words
@@ -110,7 +110,7 @@ def _speech(
         *((DCTERMS.subject, Literal(tag)) for tag in tags),
     ]
     quads = [Quad(iri, name, value, graph) for name, value in said]
-    utterance = part_of(iri, "utterance", 0)
+    utterance = mint_part(iri, "utterance", 0)
     about: Said = [
         (RDF.type, KG.Utterance),
         (DCTERMS.isPartOf, iri),
@@ -131,7 +131,7 @@ def _speech(
             (KG.start, Literal(start)),
             (KG.end, Literal(end)),
         ]
-        quads += [Quad(span_of(iri, start, end), name, value, graph) for name, value in chunk]
+        quads += [Quad(mint_span(iri, start, end), name, value, graph) for name, value in chunk]
     return quads
 
 

@@ -18,7 +18,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import InvalidInputError, StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.search.index_sync import heal
 from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
 from loaders import pipeline
@@ -100,7 +100,7 @@ def test_a_new_version_of_the_loader_reads_every_record_anew(
 def test_provenance_leads_from_a_passage_to_file_row_and_hash(kg: KnowledgeGraph, tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", rows("a", ["x"]), rows("b", ["one", "two", "three"]))
     report = load(kg, "climate", [str(path)])
-    [explanation] = why_iri(kg.store.query, mint("passage", "b", "2"))
+    [explanation] = explain_iri(kg.store.query, mint("passage", "b", "2"))
     [source] = explanation.sources
     assert (source.locations, source.row, explanation.run) == ((str(path),), 4, report.run)
     assert source.sha256 == pipeline.find([str(path)], kg.settings).files[0].snapshot.sha256
@@ -167,7 +167,7 @@ def test_prune_removes_what_is_gone_from_these_locations_and_nothing_else(kg: Kn
     assert load(kg, "climate", [str(here)]).removed == 0
     report = load(kg, "climate", [str(here)], prune=True)
     assert (report.removed, report.skipped) == (2, 1)
-    left = {graph.value.rpartition("/")[2] for graph in load_records.current(kg.store, "climate")}
+    left = {graph.value.rpartition("/")[2] for graph in load_records.load_versions(kg.store, "climate")}
     assert left == {"a", "d"}
     assert {unit.parent for unit in index_of(kg).units()} == {"cpr://doc/a", "cpr://doc/d"}
     # What b and c shared with nobody went with them.

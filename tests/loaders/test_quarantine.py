@@ -21,7 +21,7 @@ from pyoxigraph import Quad
 
 from kg.errors import InvalidInputError, NotFoundError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.vocabulary import ELI, KG, PROV, PROV_GRAPH, mint
 from loaders import pipeline
 from loaders.pipeline import load
@@ -106,7 +106,7 @@ def test_once_the_loader_is_mended_a_retry_is_as_good_as_a_load(
     assert content(kg.store) == content(other.store)
     again = load(kg, "climate", [str(bad)])
     assert (again.loaded, again.skipped) == (0, 2)
-    [explanation] = why_iri(kg.store.query, mint("passage", "bad", "2"))
+    [explanation] = explain_iri(kg.store.query, mint("passage", "bad", "2"))
     [source] = explanation.sources
     assert (source.locations, source.sha256, source.row) == ((str(bad),), file_sha256(bad), 4)
 
@@ -136,7 +136,7 @@ def test_a_source_that_has_changed_since_keeps_its_place_in_time(kg: KnowledgeGr
     assert said[old][KG.location.value] == str(bad)
     if not gone:
         assert PROV.invalidatedAtTime.value not in said[new]
-    [explanation] = why_iri(kg.store.query, mint("document", "bad"))
+    [explanation] = explain_iri(kg.store.query, mint("document", "bad"))
     assert [(source.sha256, source.rows) for source in explanation.sources] == [(old, "2,4")]
 
 
@@ -168,7 +168,7 @@ def test_a_correction_is_its_own_source_and_says_who_gave_it(kg: KnowledgeGraph,
     corrected = write(tmp_path / "corrected.jsonl", rows("plan", ["one", "two"], family_slug="f", family_name="F"))
     done = retry(kg, [entry.name], correction=str(corrected), by="Ada")
     assert (done["loaded"], held(kg)) == (1, [])
-    [explanation] = why_iri(kg.store.query, mint("passage", "plan", "1"))
+    [explanation] = explain_iri(kg.store.query, mint("passage", "plan", "1"))
     [source] = explanation.sources
     assert (source.sha256, source.row, source.sent_by) == (file_sha256(corrected), 2, "Ada")
     assert str(path) not in source.locations

@@ -11,7 +11,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, p
 from starlette.testclient import TestClient
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.queries.pool import QueryPool
 from kg.search.index_sync import heal
 from kg.server.app import create_app
@@ -296,7 +296,7 @@ def test_why_leads_from_a_quad_to_who_sent_it_and_the_hash_of_the_payload(
 ) -> None:
     client.post(NOTES, content=NOTE, headers=TURTLE)
     client.post(NOTES, content=NOTE.replace(b"A note", b"Another"), headers=TURTLE)
-    [why] = why_iri(kg.store.query, NamedNode("http://example.org/a"))
+    [why] = explain_iri(kg.store.query, NamedNode("http://example.org/a"))
     assert (why.graph, why.kind, why.agent, len(why.sources)) == (GRAPH.value, "user", "local", 2)
     assert {source.sent_by for source in why.sources} == {"local"}
     assert all(len(source.sha256) == 64 and source.locations == (f"POST {GRAPH.value}",) for source in why.sources)
@@ -306,7 +306,7 @@ def test_why_leads_from_a_quad_to_who_sent_it_and_the_hash_of_the_payload(
 def test_a_put_forgets_what_the_graph_was_made_of_before(client: TestClient, kg: KnowledgeGraph) -> None:
     client.post(NOTES, content=NOTE, headers=TURTLE)
     client.put(NOTES, content=NOTE.replace(b"A note", b"Another"), headers=TURTLE)
-    [why] = why_iri(kg.store.query, GRAPH)
+    [why] = explain_iri(kg.store.query, GRAPH)
     assert [source.locations for source in why.sources] == [(f"PUT {GRAPH.value}",)]
 
 
@@ -372,7 +372,7 @@ INSERT = f'INSERT DATA {{ GRAPH {GRAPH} {{ <http://example.org/a> dcterms:title 
 def test_an_update_takes_the_local_token(client: TestClient, kg: KnowledgeGraph) -> None:
     assert client.post("/sparql", data={"update": INSERT}).status_code == 403
     assert send(client, kg, INSERT) == (204, "")
-    [why] = why_iri(kg.store.query, NamedNode("http://example.org/a"))
+    [why] = explain_iri(kg.store.query, NamedNode("http://example.org/a"))
     assert (why.agent, len(why.sources[0].sha256)) == ("local-admin", 64)
 
 

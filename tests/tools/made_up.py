@@ -34,8 +34,8 @@ from kg.vocabulary import (
     RDFS,
     SCHEMA,
     SKOS,
-    mention_of,
     mint,
+    mint_mention,
 )
 from kg.vocabulary import WIKIBASE as WB
 
@@ -319,7 +319,7 @@ def concept_quads(corpus: Sequence[Sequence[Made]]) -> Iterator[Quad]:
             if places:
                 yield Quad(unit, KG.mentions, concept, found)
             for start, end in places:
-                mention = mention_of(unit, start, end, concept)
+                mention = mint_mention(unit, start, end, concept)
                 yield Quad(mention, OA.hasSource, unit, found)
                 yield Quad(mention, KG.object, concept, found)
                 yield Quad(mention, KG.start, Literal(start), found)

@@ -15,20 +15,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.vocabulary import (
-    DCTERMS,
-    FOAF,
-    KG,
-    PROV,
-    PROV_GRAPH,
-    RDF,
-    SCHEMA,
-    SKOS,
-    XSD,
-    mint,
-    sha256,
-    span_of,
-)
+from kg.vocabulary import DCTERMS, FOAF, KG, PROV, PROV_GRAPH, RDF, SCHEMA, SKOS, XSD, mint, mint_span, sha256
 from tests.tools.made_up import SHA256, DirectPool, MemoryStore, WordIndex
 
 CHUNK, OVERLAP = 160, 40
@@ -178,7 +165,7 @@ def quads_of(said: Said, row: int) -> Iterator[Quad]:
         if name:
             yield quad(utterance, KG.speakerAsRecorded, Literal(name))
     for position, (start, end) in enumerate(said.chunks()):
-        chunk = span_of(speech, start, end)
+        chunk = mint_span(speech, start, end)
         yield quad(chunk, RDF.type, KG.SpeechChunk)
         yield quad(chunk, DCTERMS.isPartOf, speech)
         yield quad(chunk, SCHEMA.position, Literal(position))
@@ -262,7 +249,7 @@ def open_speeches(said: Sequence[Said], more: Sequence[Quad] = ()) -> Speeches:
     for row, each in enumerate(said, start=1):
         store.inner.extend(quads_of(each, row))
         for start, end in each.chunks():
-            index.units[span_of(each.iri, start, end).value] = each.iri.value, each.text[start:end]
+            index.units[mint_span(each.iri, start, end).value] = each.iri.value, each.text[start:end]
     parts: dict[str, Any] = {"store": store, "search": index, "pool": DirectPool(store)}
     kg = KnowledgeGraph(Settings(data_dir=Path("unused"), _env_file=None), **parts)  # type: ignore[call-arg]
     return Speeches(kg, said)

@@ -20,7 +20,7 @@ from pyoxigraph import NamedNode
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import BASE, sha256
 from kg.zoning_summaries import code_tree
@@ -161,7 +161,7 @@ def test_rebuilding_a_section_takes_those_above_along(town: KnowledgeGraph) -> N
 def test_a_summary_says_in_provenance_who_wrote_it_from_what(town: KnowledgeGraph) -> None:
     report = build(town, TOWN)
     node = code_tree.summary_of(iri("7.1.1"))
-    [why] = why_iri(town.store.query, node)
+    [why] = explain_iri(town.store.query, node)
     assert why.graph == f"{BASE}graph/gen/extractive%2Fhashed/us-ut-otter-hollow/7.1.1"
     assert (why.kind, why.agent, why.run) == ("generated", "kg.summaries", report.run)
     assert why.configuration["model"] == "extractive/hashed"

@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
-from kg.provenance.reader import changed
+from kg.provenance.reader import find_changed_graphs
 from kg.settings import Settings
 from kg.vocabulary import BASE, KG, RDF, mint
 from kg.zoning_summaries import code_tree, stored_summaries
@@ -91,8 +91,8 @@ def test_what_commits_have_changed_is_told_as_far_as_they_are_recorded(kg: Knowl
     first, note = kg.store.statistics().generation, NamedNode(f"{BASE}graph/user/note")
     for number in range(2):
         kg.store.commit({note: [Quad(note, RDF.value, Literal(number), note)]})
-    assert changed(kg.store.query, first, first) == frozenset()
-    assert changed(kg.store.query, first, first + 2) == {note.value}
-    assert changed(kg.store.query, first, first + 3) is None
-    assert changed(kg.store.query, first + 2, first) is None
-    assert changed(kg.store.query, -1, 10_000) is None
+    assert find_changed_graphs(kg.store.query, first, first) == frozenset()
+    assert find_changed_graphs(kg.store.query, first, first + 2) == {note.value}
+    assert find_changed_graphs(kg.store.query, first, first + 3) is None
+    assert find_changed_graphs(kg.store.query, first + 2, first) is None
+    assert find_changed_graphs(kg.store.query, -1, 10_000) is None

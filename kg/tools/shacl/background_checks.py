@@ -28,7 +28,7 @@ from kg.shacl.data_graph import Data
 from kg.shacl.incremental import Affected, Change, affected, changed_since, generation_of
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
-from kg.store.ownership import CURATED, yields
+from kg.store.ownership import CURATED, is_user_graph
 from kg.store.protocol import Term
 from kg.user_graphs import record_shapes
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF
@@ -166,7 +166,7 @@ class DatasetChecks:
         outdated = found.outdated(self._nodes.counts)
         self._nodes.replace(outdated, suite.by_target(data, found.nodes, details=False))
         touched = list(store.named_graphs()) if change.unknown else change.graphs | change.lost
-        graphs = [graph for graph in touched if isinstance(graph, NamedNode) and yields(graph)]
+        graphs = [graph for graph in touched if isinstance(graph, NamedNode) and is_user_graph(graph)]
         self._graphs.replace(
             None if change.unknown else graphs,
             ((graph, violation) for graph in graphs for violation in _of_person(store, graph)),

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
-from kg.provenance.load_records import parse_rows, row_of
+from kg.provenance.load_records import find_row, parse_rows
 from kg.shacl.report import Violation
 from kg.shacl.sarif import Location
 from kg.store.protocol import Term
@@ -97,7 +97,7 @@ class Locator:
 
     def _place(self, parts: tuple[_Part, ...], graph: NamedNode, focus: Term | None) -> Location:
         position = None if focus is None or isinstance(focus, Literal) else self._position(focus, graph)
-        if position is not None and (place := row_of(self._rank(position, graph), (part.rows for part in parts))):
+        if position is not None and (place := find_row(self._rank(position, graph), (part.rows for part in parts))):
             return Location(parts[place[0]].document, row=place[1])
         single = len(parts) == 1 and len(set(parts[0].rows)) == 1
         return Location(parts[0].document, row=parts[0].rows[0] if single else None)

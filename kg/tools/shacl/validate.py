@@ -20,7 +20,7 @@ from kg.retrieval.results import Result
 from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens, clipped
 from kg.shacl.process import PLACES, Document, Job, Outcome, Stored, Suite, validate_apart
 from kg.sparql.terms import bind
-from kg.store.ownership import yields
+from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows
 from kg.tools.entities.dereference import node_of, suggestions
 from kg.tools.shacl import validation_task
@@ -225,7 +225,7 @@ def shapes_for(
         return "dataset"
     if suite == "dataset":
         return "dataset"
-    return "record" if home is not None and not yields(home) else "open-record"
+    return "record" if home is not None and not is_user_graph(home) else "open-record"
 
 
 def utf8(name: str, text: str) -> bytes:

@@ -30,7 +30,7 @@ from kg.tools.zoning.municipalities import (
 )
 from kg.tools.zoning.rule_rows import Rule, Span, origins, read_rules
 from kg.tools.zoning.term_lookup import natural
-from kg.vocabulary import KG, RDF, SOURCED, root_of
+from kg.vocabulary import KG, RDF, SOURCED, iri_prefix
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import Hierarchy
 
@@ -66,7 +66,7 @@ TYPES: Final = (
 )  # fmt: skip
 """What a citation is for."""
 
-_SECTIONS: Final = root_of("section")
+_SECTIONS: Final = iri_prefix("section")
 
 Direction = Literal["outgoing", "incoming", "both"]
 

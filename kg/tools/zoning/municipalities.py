@@ -18,7 +18,7 @@ from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.vocabulary import root_of, segment
+from kg.vocabulary import iri_prefix, segment
 from kg.zoning_summaries.code_tree import Hierarchy
 
 NEAR: Final = 5
@@ -41,7 +41,7 @@ Skipped = Annotated[int, Field(ge=0, le=MOST_SKIPPED)]
 
 _COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "county", "of", "the", "municipality"})
 """Words in the names of municipalities that seldom tell them apart."""
-_SECTIONS: Final = root_of("section")
+_SECTIONS: Final = iri_prefix("section")
 _WORD: Final = re.compile(r"^(?:§+|(?:sections?|secs?|title|chapter|article|part|division)\b\.?)\s*", re.IGNORECASE)
 _LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\))+)$")
 

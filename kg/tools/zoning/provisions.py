@@ -20,7 +20,7 @@ from kg.store.protocol import Term
 from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
 from kg.tools.zoning.rule_rows import Rule, RuleEvidence, evidences, read_rules
 from kg.tools.zoning.term_lookup import DistrictName, StandardType, UseName, Vocabulary, named, types_named, vocabulary
-from kg.vocabulary import KG, Kind, root_of
+from kg.vocabulary import KG, Kind, iri_prefix
 
 SHOWN_ODDS: Final = 5
 
@@ -279,7 +279,7 @@ def _counted(reader: Reader, kind: Kind, place: Place, words: Vocabulary) -> Map
         COUNTED,
         districts=[NamedNode(iri) for iri in words.districts],
         municipality=NamedNode(place.iri),
-        kind=Literal(root_of(kind)),
+        kind=Literal(iri_prefix(kind)),
     )
     return reader.kept(f"{kind}s by district", query, read)
 

@@ -19,7 +19,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.zoning.municipalities import Place
 from kg.tools.zoning.use_synonyms import kinds
-from kg.vocabulary import root_of
+from kg.vocabulary import iri_prefix
 
 DistrictName = Annotated[str | None, Field(max_length=200, description="Code or name")]
 UseName = Annotated[str | None, Field(max_length=300, description="E.g. duplex")]
@@ -39,8 +39,8 @@ LIKE: Final = 65
 LIKE_CODE: Final = 50
 """The same for a name of at most `CODE` characters, which may be a code."""
 CODE: Final = 4
-_DISTRICTS: Final = root_of("district")
-_USES: Final = root_of("landuse")
+_DISTRICTS: Final = iri_prefix("district")
+_USES: Final = iri_prefix("landuse")
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
 _BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", "maximum": "max", "most": "max"}
 _SAME: Final = {

@@ -15,9 +15,8 @@ from urllib.parse import unquote
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
-from kg.provenance.reader import iri_of, text_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, select
+from kg.store.protocol import Store, named_node, select, term_text
 from kg.vocabulary import BASE, DCTERMS, KG, ORG, PROV, RDF, SOURCED, XSD, mint
 
 MEMBERSHIP: Final = Rule("membership", "1", "who spoke in which chamber and for which party, first and last")
@@ -69,15 +68,15 @@ class Memberships:
         seen: Sightings = defaultdict(lambda: defaultdict(list))
         for graph in graphs:
             _collect(seen, replace[graph], graph)
-        before = {iri_of(row["person"]) for row in select(store.query, bind(HEARD, graphs=graphs))}
+        before = {named_node(row["person"]) for row in select(store.query, bind(HEARD, graphs=graphs))}
         queries = (
             bind(ALL, persons=list(before), prefix=Literal(self.sources)),
             bind(OUTERMOST, persons=list(seen.keys() - before)),
         )
         for row in chain.from_iterable(select(store.query, query) for query in queries):
-            if (graph := iri_of(row["graph"])) not in replace:
-                sighting = Sighting(text_of(row["date"]), iri_of(row["speech"]).value, graph)
-                seen[iri_of(row["person"])][iri_of(row["organization"])].append(sighting)
+            if (graph := named_node(row["graph"])) not in replace:
+                sighting = Sighting(term_text(row["date"]), named_node(row["speech"]).value, graph)
+                seen[named_node(row["person"])][named_node(row["organization"])].append(sighting)
         return {_graph_of(person): _written(person, seen.get(person, {})) for person in {*before, *seen}}
 
 

@@ -14,11 +14,10 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, RecordOrigin, Run
-from kg.provenance.reader import iri_of
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, EXTRACTED, KG, OA, PROV_GRAPH, XSD, mention_of
+from kg.store.protocol import Store, named_node, select
+from kg.vocabulary import BASE, EXTRACTED, KG, OA, PROV_GRAPH, XSD, mint_mention
 from loaders.mentions.graph.concept_names import Table, needles
 from loaders.mentions.graph.text_units import Unit, hashes, holding, holding_in, units, with_languages
 from loaders.mentions.graph_words import Vocabularies
@@ -107,7 +106,7 @@ def quads(graph: NamedNode, unit: NamedNode, found: Sequence[Match]) -> list[Qua
     concepts = {match.concept: NamedNode(match.concept) for match in found}
     for match in found:
         concept = concepts[match.concept]
-        mention = mention_of(unit, match.start, match.end, concept)
+        mention = mint_mention(unit, match.start, match.end, concept)
         result += (
             Quad(mention, source, unit, graph),
             Quad(mention, thing, concept, graph),
@@ -126,7 +125,7 @@ SELECT ?graph WHERE { GRAPH $prov { ?graph a kg:ExtractedGraph } FILTER(STRSTART
 def _extracted(store: Store) -> list[NamedNode]:
     """Return the graphs of mentions that the store has."""
     found = select(store.query, bind(SEARCHED, prov=PROV_GRAPH, prefix=Literal(_EXTRACTED)))
-    return [iri_of(row["graph"]) for row in found]
+    return [named_node(row["graph"]) for row in found]
 
 
 Todo = Mapping[NamedNode, Mapping[NamedNode, str] | None]

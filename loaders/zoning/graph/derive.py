@@ -18,9 +18,8 @@ from urllib.parse import unquote
 from pyoxigraph import NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin
-from kg.provenance.reader import text_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Commit, Store, select
+from kg.store.protocol import Commit, Store, select, term_text
 from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
 from kg.zoning_summaries.stored_summaries import withdrawn
 from loaders.zoning.extraction.districts import District, plain_name
@@ -154,7 +153,7 @@ class Findings:
             known = self._named[graph] = _name(stored)
         if known is not None and known != name:
             district = any(quad.object == KG.ZoningDistrict for quad in quads)
-            codes = {text_of(quad.object) for quad in quads if quad.predicate == SKOS.notation}
+            codes = {term_text(quad.object) for quad in quads if quad.predicate == SKOS.notation}
             outdated = (known in codes or (graph, known) in self._outdated) if district else name < known
             if not outdated:
                 return False
@@ -190,7 +189,7 @@ class Findings:
                 yield _Found(_extracted(graph), graph)
                 continue
             found = self._read(section, graph, work, name)
-            work.code.cites(key, {text_of(quad.object) for quad in found.quads if quad.predicate == KG.rawCitation})
+            work.code.cites(key, {term_text(quad.object) for quad in found.quads if quad.predicate == KG.rawCitation})
             work.done.add(key)
             yield found
         again: set[str] = set()
@@ -234,7 +233,7 @@ class Findings:
         municipality = mint("municipality", name)
         shared = self.reading.municipalities.get(name)
         if shared is None:
-            said = [text_of(row["name"]) for row in select(store.query, bind(NAME, municipality=municipality))]
+            said = [term_text(row["name"]) for row in select(store.query, bind(NAME, municipality=municipality))]
             shared = Authorities(said[0] if said else name, state_of(name))
         stored = self.codes.stored(store, name)
         if stored.sections:
@@ -250,7 +249,7 @@ class Findings:
 
 
 def _name(quads: Iterable[Quad]) -> str:
-    return next((text_of(quad.object) for quad in quads if quad.predicate == SKOS.prefLabel), "")
+    return next((term_text(quad.object) for quad in quads if quad.predicate == SKOS.prefLabel), "")
 
 
 def districts_changed(before: Mapping[str, District], after: Mapping[str, District]) -> Sequence[District]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.vocabulary import BASE, KG, OA, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, part_of, sha256, span_of
+from kg.vocabulary import BASE, KG, OA, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_part, mint_span, sha256
 from loaders.zoning.extraction import measures, permission_levels
 from loaders.zoning.extraction.dimension_names import dimensions
 from loaders.zoning.graph.authorities import Authorities
@@ -218,7 +218,7 @@ class Rules:
         conditions = tuple(conditions)
         node = self._node("standard", district, kind, raw, bound, raw_unit, applies_to, conditions, section, column)
         first = node not in self.known
-        quantity = part_of(node, "quantity", 0) if value is not None and measure is not None else None
+        quantity = mint_part(node, "quantity", 0) if value is not None and measure is not None else None
         said: list[tuple[NamedNode, NamedNode | str | None]] = [
             (RDF.type, KG.DimensionalStandard),
             (KG.district, district),
@@ -289,7 +289,7 @@ def found(node: NamedNode, evidence: Evidence, graph: NamedNode) -> list[Quad]:
 
 def rests_on(node: NamedNode, evidence: Evidence, graph: NamedNode, known: set[NamedNode]) -> list[Quad]:
     """Return the span that something rests on, described where it is not among `known`, to which it is added."""
-    span = span_of(evidence.section, evidence.start, evidence.end)
+    span = mint_span(evidence.section, evidence.start, evidence.end)
     said = [Quad(node, KG.evidence, span, graph)]
     if span not in known:
         known.add(span)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
-from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, part_of, sha256, subsection_of
+from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, mint_part, mint_subsection, sha256
 from loaders.model import Origin, Property, SourceGraph, TextUnit
 from loaders.zoning.extraction.dimension_names import STOREY, of_unit
 from loaders.zoning.graph.authorities import Authorities
@@ -66,14 +66,14 @@ class _Writer:
                 self.say(iri, DCTERMS.isPartOf, parent)
         self.quads += [Quad(iri, predicate, value, self.graph) for predicate, value in described]
         for each in section.subsections:
-            node = subsection_of(iri, each.path)
+            node = mint_subsection(iri, each.path)
             label = "".join(f"({part.partition('~')[0]})" for part in each.path)
             self._part(node, KG.Subsection, each.start, each.end)
             self.say(node, KG.label, label)
             if each.heading:
                 self.say(node, DCTERMS.title, each.heading)
         for number, table in enumerate(section.tables):
-            self._table(part_of(iri, "table", number), table)
+            self._table(mint_part(iri, "table", number), table)
         self._notes()
 
     def _described(self) -> list[Property]:
@@ -118,7 +118,7 @@ class _Writer:
 
     def _notes(self) -> None:
         for number, note in enumerate(each for each in self.section.notes if each.kind != HISTORY):
-            node = part_of(self.iri, "note", number)
+            node = mint_part(self.iri, "note", number)
             self.say(node, RDF.type, KG.CodeNote)
             self.say(node, DCTERMS.isPartOf, self.iri)
             self.say(node, KG.noteKind, note.kind)

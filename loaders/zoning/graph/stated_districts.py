@@ -10,9 +10,8 @@ from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance.reader import iri_of, text_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, select
+from kg.store.protocol import Store, named_node, select, term_text
 from kg.vocabulary import BASE, SKOS, SOURCED, mint
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.readers.code_model import DOMAIN
@@ -56,7 +55,7 @@ class Stated:
         for code in {code for several in codes.values() for code in several}:
             for quad in graphs.get(mint("graph", "ref", "district", self.name, code), ()):
                 if quad.predicate == SKOS.prefLabel:
-                    names[code] = text_of(quad.object)
+                    names[code] = term_text(quad.object)
         return replace(self, codes=left, names=names)
 
     def with_name(self, district: District) -> District:
@@ -71,8 +70,8 @@ def stated_of(store: Store, name: str) -> Stated:
     names: dict[str, str] = {}
     municipality = mint("municipality", name)
     for row in select(store.query, bind(STATED, municipality=municipality, sources=Literal(_SOURCES))):
-        codes[iri_of(row["graph"]).value].add(text_of(row["code"]))
-        names[text_of(row["code"])] = text_of(row["name"])
+        codes[named_node(row["graph"]).value].add(term_text(row["code"]))
+        names[term_text(row["code"])] = term_text(row["name"])
     return Stated(name, {graph: frozenset(several) for graph, several in codes.items()}, names)
 
 

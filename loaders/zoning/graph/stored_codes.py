@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Final, Self
 
 from kg.knowledge_graph import Memory
-from kg.provenance.reader import changed, stating, text_of
+from kg.provenance.reader import find_changed_graphs, graphs_about
 from kg.sparql.terms import bind
-from kg.store.protocol import Commit, Store, select
+from kg.store.protocol import Commit, Store, select, term_text
 from kg.vocabulary import GENERATED, PROV_GRAPH, mint
 from loaders.zoning.extraction.citation_resolution import Index, members, numbers_in, numbers_of
 from loaders.zoning.extraction.citations import Citation, citations
@@ -212,8 +212,8 @@ def _read(store: Store, name: str) -> Code:
 
 def _stands(store: Store, known: Code, generation: int) -> bool:
     """Whether no commit after the code was known has changed it."""
-    graphs = changed(store.query, known.generation, generation)
-    own = stating(graphs, DOMAIN, known.name) if graphs is not None else {""}
+    graphs = find_changed_graphs(store.query, known.generation, generation)
+    own = graphs_about(graphs, DOMAIN, known.name) if graphs is not None else {""}
     return all(graph.startswith(GENERATED) for graph in own)
 
 
@@ -243,7 +243,9 @@ def _renewed(store: Store, known: Code) -> Code:
 def _digests(store: Store, name: str) -> dict[str, str]:
     found: dict[str, str] = {}
     query = bind(DIGESTS, municipality=mint("municipality", name), prov=PROV_GRAPH)
-    for row in sorted((key_of(each["section"], name), text_of(each["digest"])) for each in select(store.query, query)):
+    for row in sorted(
+        (key_of(each["section"], name), term_text(each["digest"])) for each in select(store.query, query)
+    ):
         found[row[0]] = found.get(row[0], "") + row[1]
     return found
 
@@ -251,7 +253,7 @@ def _digests(store: Store, name: str) -> dict[str, str]:
 def _words(store: Store, name: str, query: str) -> Mapping[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for row in select(store.query, query):
-        found[key_of(row["section"], name)].add(text_of(row["words"]))
+        found[key_of(row["section"], name)].add(term_text(row["words"]))
     return found
 
 

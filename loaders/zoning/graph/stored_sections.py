@@ -12,9 +12,8 @@ from urllib.parse import unquote
 
 from pyoxigraph import NamedNode
 
-from kg.provenance.reader import text_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store, Term, select
+from kg.store.protocol import Rows, Store, Term, select, term_text
 from kg.vocabulary import mint
 from loaders.zoning.graph.section_records import title_of
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
@@ -59,17 +58,17 @@ def whole_sections(store: Store, name: str, keys: Sequence[str] | None = None) -
     sections = {section.key: section for row in rows(SECTIONS) for section in [_light(row, name)]}
     if not sections:
         return sections
-    texts = {key_of(row["section"], name): text_of(row["text"]) for row in rows(TEXTS)}
+    texts = {key_of(row["section"], name): term_text(row["text"]) for row in rows(TEXTS)}
     subsections: dict[str, list[Subsection]] = defaultdict(list)
     for row in rows(SUBSECTIONS):
-        path = tuple(unquote(label) for label in text_of(row["part"]).partition("#subsection=")[2].split("."))
-        heading = text_of(row["title"]) if "title" in row else None
-        start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+        path = tuple(unquote(label) for label in term_text(row["part"]).partition("#subsection=")[2].split("."))
+        heading = term_text(row["title"]) if "title" in row else None
+        start, end = int(term_text(row["start"])), int(term_text(row["end"]))
         subsections[key_of(row["section"], name)].append(Subsection(path, start, end, heading))
     tables: dict[str, dict[int, Table]] = defaultdict(dict)
     for row in rows(TABLES):
         key = key_of(row["section"], name)
-        number = int(text_of(row["part"]).rpartition("=")[2])
+        number = int(term_text(row["part"]).rpartition("=")[2])
         tables[key][number] = _table(texts.get(key, ""), row)
     return {
         key: replace(
@@ -96,25 +95,25 @@ def _light(row: Mapping[str, Term], name: str) -> Section:
     parent = row.get("parent")
     section = Section(
         key_of(row["section"], name),
-        text_of(row["number"]) if "number" in row else "",
+        term_text(row["number"]) if "number" in row else "",
         "",
-        unquote(text_of(row["kind"]).rpartition("/")[2]),
-        int(text_of(row["level"])),
+        unquote(term_text(row["kind"]).rpartition("/")[2]),
+        int(term_text(row["level"])),
         None if parent is None else key_of(parent, name),
-        int(text_of(row["position"])),
+        int(term_text(row["position"])),
     )
-    title = text_of(row["title"])
+    title = term_text(row["title"])
     return section if title == title_of(section) else replace(section, title=title)
 
 
 def _table(text: str, row: Mapping[str, Term]) -> Table:
-    start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+    start, end = int(term_text(row["start"])), int(term_text(row["end"]))
     at, rows = start, []
-    for given in json.loads(text_of(row["cells"])):
+    for given in json.loads(term_text(row["cells"])):
         cells, at = _cells(text, given, at)
         rows.append(cells)
-    title = text_of(row["title"]) if "title" in row else None
-    return Table(start, end, rows, int(text_of(row["rows"])), title)
+    title = term_text(row["title"]) if "title" in row else None
+    return Table(start, end, rows, int(term_text(row["rows"])), title)
 
 
 def _cells(text: str, given: Sequence[str | dict[str, Any]], at: int) -> tuple[Sequence[Cell], int]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from kg.errors import SourceError, UpstreamError
-from kg.remote.http import Reply, TooLargeError, address_of, exchange, insist
+from kg.remote.http import Reply, TooLargeError, address_of, exchange, request_with_retry
 from kg.remote.response_cache import Answers, Kept
 from kg.remote.sparql import pace_of
 from kg.settings import Settings
@@ -213,4 +213,4 @@ class Service:
             except TooLargeError:
                 raise UpstreamError(f"{url} answers with more than {MAX_BYTES / 1024**2:.0f} MiB") from None
 
-        return insist(send, url, sleep=self.sleep, deadline=deadline).body
+        return request_with_retry(send, url, sleep=self.sleep, deadline=deadline).body

@@ -15,11 +15,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.search.index_sync import heal
 from kg.settings import Settings
 from kg.shacl.gate import RecordGate
-from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, part_of, sha256
+from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, sha256
 from loaders import model
 from loaders.hansard import sitting_xml
 from loaders.hansard.authorities import Authorities, merged, office_of
@@ -148,7 +148,7 @@ def test_a_day_is_one_graph_that_says_all_of_the_model_and_breaks_no_shape() -> 
         "role": {"Spokesperson"}, "inGovernment": {"false"}, "firstSpeech": {"true"}, "sourceLines": {"40-52"},
         "wordCount": {str(len(TEXT.split()))},
     }  # fmt: skip
-    chair = said(everything, part_of(first, "utterance", 2))
+    chair = said(everything, mint_part(first, "utterance", 2))
     assert chair == {
         "type": {KG.Utterance.value}, "isPartOf": {first.value}, "start": {"19"}, "end": {"26"},
         "utteranceType": {mint("code", "utteranceType", "interjection").value}, "speakerAsRecorded": {"The SPEAKER"},
@@ -156,11 +156,11 @@ def test_a_day_is_one_graph_that_says_all_of_the_model_and_breaks_no_shape() -> 
     }  # fmt: skip
     answer = said(everything, mint("speech", "1998-03-02-representatives-3"))
     assert answer["answers"] == {mint("speech", "1998-03-02-representatives-2").value}
-    opening = said(everything, part_of(mint("sitting", *day.key), "text", 0))
+    opening = said(everything, mint_part(mint("sitting", *day.key), "text", 0))
     assert (opening["text"], opening["position"], opening["sourceLines"]) == (
         {"The SPEAKER took the chair."}, {"0"}, {"9"},
     )  # fmt: skip
-    pause = said(everything, part_of(mint("sitting", *day.key), "text", 1))
+    pause = said(everything, mint_part(mint("sitting", *day.key), "text", 1))
     assert (pause["isPartOf"], pause["venue"]) == ({inner.value}, {mint("chamber", "au-federation-chamber").value})
 
     division = mint("division", *day.key, "1")
@@ -168,9 +168,9 @@ def test_a_day_is_one_graph_that_says_all_of_the_model_and_breaks_no_shape() -> 
         "type": {KG.Division.value}, "isPartOf": {inner.value}, "chamber": {HOUSE.value}, "position": {"3"},
         "ayeCount": {"1"}, "noCount": {"1"}, "result": {"Question negatived."}, "description": {"The House divided."},
     }  # fmt: skip
-    vote = said(everything, part_of(division, "vote", 0))
+    vote = said(everything, mint_part(division, "vote", 0))
     assert (vote["voter"], vote["teller"]) == ({mint("person", "aph-FZ9").value}, {"true"})
-    assert "voter" not in said(everything, part_of(division, "vote", 1))
+    assert "voter" not in said(everything, mint_part(division, "vote", 1))
 
 
 def test_no_chunk_holds_words_of_two_people() -> None:
@@ -342,7 +342,7 @@ def test_a_speech_of_a_day_is_explained_by_its_lines(kg: KnowledgeGraph) -> None
         and "other half?" in quad.object.value
     ]  # fmt: skip
     assert isinstance(chunk, NamedNode)
-    [explanation] = why_iri(kg.store.query, chunk)
+    [explanation] = explain_iri(kg.store.query, chunk)
     [source] = explanation.sources
     assert source.row is None
     assert source.lines is not None
@@ -459,7 +459,7 @@ def test_whoever_goes_on_in_a_turn_under_the_name_of_its_speaker_is_its_speaker(
     said_by = [("turn", speaker, 0, 4), ("interjection", other, 4, 8), ("continuation", slip, 8, 12)]
     turn = Speech(1, "speech", speaker, "One.Two.Six.", [Utterance(kind, a, b, who) for kind, who, a, b in said_by])  # type: ignore[arg-type]
     day = record(Sitting("REPS", DAY, speeches=[turn]))
-    found = [said(day.quads, part_of(mint("speech", f"{DAY}-representatives-1"), "utterance", n)) for n in range(3)]
+    found = [said(day.quads, mint_part(mint("speech", f"{DAY}-representatives-1"), "utterance", n)) for n in range(3)]
     one, two = mint("person", "aph-FZ1"), mint("person", "aph-FZ2")
     assert [each["speaker"] for each in found] == [{one.value}, {two.value}, {one.value}]
     assert said([*day.shared[mint("graph", "ref", "person", "aph-FZ2")]], two)["name"] == {"Mr Feign"}

@@ -19,7 +19,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.settings import Settings
 from kg.vocabulary import DCTERMS, KG, SCHEMA, mint, sha256
 from loaders.hansard.loader import FORMATS, Reading
@@ -512,7 +512,7 @@ def test_a_chunk_is_explained_by_the_row_that_it_was_read_from(kg: KnowledgeGrap
     for quad in found:
         if quad.predicate == SCHEMA.text and isinstance(quad.object, Literal) and quad.object.value.startswith("Words"):
             assert isinstance(quad.subject, NamedNode)
-            [explanation] = why_iri(kg.store.query, quad.subject)
+            [explanation] = explain_iri(kg.store.query, quad.subject)
             assert explanation.sources[0].row == int(quad.object.value[6]) + 2
 
 

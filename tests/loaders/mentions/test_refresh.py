@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
@@ -111,7 +111,7 @@ def test_the_graph_says_where_it_comes_from_and_how(kg: KnowledgeGraph) -> None:
     source = put_text(kg, "act", "Solar energy.")
     put_concept(kg, "Q1", "solar energy")
     report = refresh(kg)
-    [why] = why_iri(kg.store.query, NamedNode("cpr://doc/act#p=0&char=0,12&q=Q1"))
+    [why] = explain_iri(kg.store.query, NamedNode("cpr://doc/act#p=0&char=0,12&q=Q1"))
     assert (why.kind, why.agent, why.run) == ("extracted", "loaders.mentions", report.run)
     assert why.sources[0].locations == (source.value,)
     said = {quad.predicate for quad in kg.store.graph(mint("graph", "prov")) if quad.subject == graph_of(source)}

@@ -15,9 +15,9 @@ from kg.cli import main
 from kg.cli.main import app
 from kg.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, StoreError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.provenance.explanation import why_triple
+from kg.provenance.explanation import explain_triple
 from kg.provenance.load_records import Agent, RecordOrigin, Run
-from kg.provenance.promotion import PROMOTION, Verdicts, described_by, edges
+from kg.provenance.promotion import PROMOTION, Verdicts, build_edges, build_load_patch
 from kg.settings import Settings
 from kg.shacl.data_graph import Data
 from kg.shacl.shapes import Shapes
@@ -68,7 +68,7 @@ def claimed(kg: KnowledgeGraph, *confidences: str) -> list[NamedNode]:
     quads = [quad for number, confidence in enumerate(confidences) for quad in parts(number, confidence)]
     replace: dict[NamedNode, Sequence[Quad]] = {CLAIMS: quads}
     records = {CLAIMS: RecordOrigin("", (), (mint("graph", "src", "zoning", "us-ut-quarry-bend", "1"),))}
-    kg.store.commit(replace, described_by(Run(Agent("test", "1")), kg.store, replace, records))
+    kg.store.commit(replace, build_load_patch(Run(Agent("test", "1")), kg.store, replace, records))
     return list(dict.fromkeys(quad.subject for quad in quads if isinstance(quad.subject, NamedNode)))
 
 
@@ -145,7 +145,7 @@ def test_what_was_decided_holds_at_the_next_load_and_a_rejection_prevails(kg: Kn
 def test_a_review_that_comes_while_a_load_reads_counts_when_the_load_commits(kg: KnowledgeGraph) -> None:
     quads = parts(0, "0.9")
     replace: dict[NamedNode, Sequence[Quad]] = {CLAIMS: quads}
-    described = described_by(Run(Agent("test", "1")), kg.store, replace, {})
+    described = build_load_patch(Run(Agent("test", "1")), kg.store, replace, {})
     by_post(kg, NamedNode(str(quads[0].subject).strip("<>")), "reject")
     kg.store.commit(replace, described)
     assert not promoted(kg)
@@ -188,7 +188,7 @@ def test_the_graph_of_edges_says_who_decided_and_by_which_rule(kg: KnowledgeGrap
         assert review_claim(kg, claim.value, "accept").reviewed_by == "ada"
     finally:
         SENDER.reset(sender)
-    [why] = why_triple(kg.store.query, section("1"), KG.subjectTo, section("2"))
+    [why] = explain_triple(kg.store.query, section("1"), KG.subjectTo, section("2"))
     assert (why.kind, why.agent) == ("derived", "ada")
     assert {each for source in why.sources for each in source.locations} == {CLAIMS.value, REVIEWS.value}
     assert why.content_sha256 == content_sha256(kg.store.graph(EDGES))
@@ -312,13 +312,13 @@ def test_a_claim_is_promoted_when_sure_or_accepted_and_never_when_rejected(
     claims = [parts(number, confidence) for number, confidence in enumerate(confidences)]
     nodes = [quads[0].subject for quads in claims]
     verdicts = Verdicts({nodes[each]: {REVIEWS} for each in accepted}, {nodes[each]: {REVIEWS} for each in rejected})
-    found = edges([quad for quads in claims for quad in quads], EDGES, verdicts, ())
+    found = build_edges([quad for quads in claims for quad in quads], EDGES, verdicts, ())
     assert found == [Quad(section("1"), KG.subjectTo, section("2"), EDGES)][:count]
 
 
 def test_what_a_source_asserts_is_not_promoted_again() -> None:
     asserted = [Quad(section("1"), ELI.cites, section("2"), CLAIMS)]
-    assert edges(parts(0, "0.9", ELI.cites), EDGES, Verdicts(), asserted) == []
+    assert build_edges(parts(0, "0.9", ELI.cites), EDGES, Verdicts(), asserted) == []
 
 
 def test_whoever_asks_for_help_reads_that_a_rejection_is_final() -> None:

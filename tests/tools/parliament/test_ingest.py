@@ -26,7 +26,7 @@ from kg.tools.parliament.speeches import get_speech
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.search.passages import fetch, search
 from kg.user_graphs import UserGraphs
-from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, part_of, sha256, span_of
+from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, mint_part, mint_span, sha256
 from loaders.pipeline import load
 from tests.search import word_embedder
 
@@ -133,14 +133,14 @@ def test_what_people_write_changes_no_word_of_a_speech(kg, folder, first):
             (speech, FOAF.page, NamedNode("http://a.example/")),
             (mint("person", "aph-FZ1"), FOAF.name, Literal("AAA FORGED")),
             (mint("debate", "representatives", "2024-03-21", "1"), DCTERMS.title, Literal("FORGED")),
-            (part_of(speech, "utterance", 0), KG.speakerAsRecorded, Literal("AAA FORGED")),
+            (mint_part(speech, "utterance", 0), KG.speakerAsRecorded, Literal("AAA FORGED")),
             (chunk, DCTERMS.isPartOf, speech),
             (chunk, SCHEMA.position, Literal(0)),
             (chunk, SCHEMA.text, Literal("I forged the tide mills.")),
             (chunk, KG.start, Literal(0)),
             (chunk, KG.end, Literal(24)),
             (chunk, KG.utteranceType, mint("code", "utteranceType", "turn")),
-            (span_of(speech, 0, 9), SCHEMA.position, Literal(0)),
+            (mint_span(speech, 0, 9), SCHEMA.position, Literal(0)),
         ),
         "somebody",
     )

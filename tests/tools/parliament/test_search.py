@@ -8,7 +8,7 @@ from pyoxigraph import Literal, Quad
 from kg.errors import InvalidInputError, NotFoundError
 from kg.tools.parliament.search import EXCERPT_CHARACTERS, search_speeches
 from kg.tools.registry import TOOLS
-from kg.vocabulary import KG, RDF, SKOS, mint, span_of
+from kg.vocabulary import KG, RDF, SKOS, mint, mint_span
 from tests.tools.made_up_speeches import CHAMBERS, Speeches, day, open_speeches, table
 
 DEBATE = {"date_from": "2024-05-06", "date_to": "2024-05-06"}
@@ -48,7 +48,7 @@ def test_a_result_has_the_fields_of_the_specification_and_where_it_is_quoted_fro
         assert (result["hansard_reference"], sorted(result["topic_tags"])) == (said.reference, sorted(said.topics))
         start, end = said.chunks()[result["chunk_index"]]
         assert result["total_chunks"] == len(said.chunks())
-        assert result["evidence"]["id"] == span_of(said.iri, start, end).value
+        assert result["evidence"]["id"] == mint_span(said.iri, start, end).value
         assert result["evidence"]["provenance"]["sha256"]
 
 
@@ -182,7 +182,7 @@ def test_topics_mean_mentions_where_a_speech_has_no_tags():
     ]
     mentioning = set()
     for each in said[::3]:
-        chunk = span_of(each.iri, *each.chunks()[-1])
+        chunk = mint_span(each.iri, *each.chunks()[-1])
         more.append(Quad(chunk, KG.mentions, concept, mint("graph", "ext", "mentions", "hansard", each.speech_id)))
         mentioning.add(each.speech_id)
     speeches = open_speeches(said, more)

@@ -10,7 +10,7 @@ from pyoxigraph import Literal, Quad
 from kg.errors import InvalidInputError, NotFoundError
 from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.registry import TOOLS
-from kg.vocabulary import KG, RDF, SKOS, mint, span_of
+from kg.vocabulary import KG, RDF, SKOS, mint, mint_span
 from tests.tools.made_up_speeches import Speeches, day, open_speeches, table
 
 STATS = next(tool for tool in TOOLS if tool.name == "speech_stats")
@@ -135,7 +135,7 @@ def test_topics_of_speeches_without_tags_are_the_concepts_they_mention():
     for each in said:
         for span in each.chunks():
             graph = mint("graph", "ext", "mentions", "hansard", each.speech_id)
-            more.append(Quad(span_of(each.iri, *span), KG.mentions, concept, graph))
+            more.append(Quad(mint_span(each.iri, *span), KG.mentions, concept, graph))
     groups = speech_stats(open_speeches(said, more).kg, "topic").groups
     untagged = sum(not each.topics for each in said)
     assert [each.speeches for each in groups if each.label == "seawater"] == [untagged]

@@ -17,7 +17,7 @@ from kg.tools.parliament.speeches import CONTEXT_CHARACTERS, get_speech
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.search import research
 from kg.tools.search.passages import fetch, search
-from kg.vocabulary import KG, OA, RDF, SCHEMA, SKOS, mention_of, mint, sha256, span_of
+from kg.vocabulary import KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention, mint_span, sha256
 from tests.tools.made_up_speeches import CHAMBERS, Said, Speeches, day, open_speeches, table
 
 GET = next(tool for tool in TOOLS if tool.name == "get_speech")
@@ -106,7 +106,7 @@ def changed(speeches: Speeches, position: int, words: str | None) -> None:
     said = speeches["fictional-0002"]
     start, end = said.chunks()[position]
     graph = mint("graph", "src", "hansard", "speech", said.speech_id)
-    chunk = span_of(said.iri, start, end)
+    chunk = mint_span(said.iri, start, end)
     store = speeches.kg.store.inner  # type: ignore[attr-defined]
     for quad in list(store.quads_for_pattern(chunk, SCHEMA.text, None, graph)):
         store.remove(quad)
@@ -205,9 +205,9 @@ def test_the_deep_research_pair_cites_speeches_too(speeches):
 def test_mentions_of_concepts_in_speeches_are_cited():
     said = day()
     concept, view = mint("concept", "Q77"), mint("graph", "der", "skos", "climate", "Q77")
-    chunk = span_of(said[0].iri, *said[0].chunks()[0])
+    chunk = mint_span(said[0].iri, *said[0].chunks()[0])
     start = said[0].text.index("ferries")
-    mention, found = mention_of(chunk, start, start + 7, concept), mint("graph", "ext", "mentions", "hansard", "x")
+    mention, found = mint_mention(chunk, start, start + 7, concept), mint("graph", "ext", "mentions", "hansard", "x")
     more = [
         Quad(concept, RDF.type, SKOS.Concept, view),
         Quad(concept, SKOS.prefLabel, Literal("ferries", language="en"), view),

@@ -10,7 +10,7 @@ import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Store
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.settings import Settings
 from kg.shacl.report import Violation
 from kg.shacl.sarif import Location
@@ -51,7 +51,7 @@ def test_each_text_unit_is_found_at_the_row_that_why_names(loaded: OxigraphStore
     units = {unit for unit in units if isinstance(unit, NamedNode) and unit.value.startswith("cpr://doc/")}
     assert len(units) > 50
     for unit in units:
-        [explanation] = why_iri(loaded.query, unit)
+        [explanation] = explain_iri(loaded.query, unit)
         [source] = explanation.sources
         assert source.row is not None
         assert locator.locate(Violation(unit, "Odd.")) == Location(source.locations[0], row=source.row)
@@ -63,7 +63,7 @@ def test_each_document_is_found_at_a_file_that_why_names(loaded: OxigraphStore, 
     for document in documents:
         assert isinstance(document, NamedNode)
         place = located(copy, document)
-        [explanation] = why_iri(loaded.query, document)
+        [explanation] = explain_iri(loaded.query, document)
         assert place is not None
         assert place.document in {location for source in explanation.sources for location in source.locations}
 

@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 from kg import bundle
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.store.protocol import Rows
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.zoning.citations import kg_find_related
@@ -154,7 +154,7 @@ def test_entries_are_asked_back_as_they_were_sent_with_who_sent_them(kg):
     for entry in SENT["definitions"]:
         [definition] = kg_query_definition(kg, **FEIGN, term=entry["term"]).definitions
         assert definition.definition_text == entry["definition_text"]
-    [source] = next(iter(why_iri(lambda query: kg.query(query).result, NamedNode(found.evidence.graph)))).sources
+    [source] = next(iter(explain_iri(lambda query: kg.query(query).result, NamedNode(found.evidence.graph)))).sources
     assert source.sent_by == "ada"
 
 

@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.tools.catalog.overview import list_resources
@@ -409,7 +409,7 @@ def test_what_is_asked_never_becomes_part_of_a_query(kg, text):
 
 def test_a_rule_found_in_text_is_explained_by_its_words_and_the_lines_of_the_file(kg):
     [first, *_] = kg_query_permissions(kg, **BEND, district="R-2", use="Church").permissions
-    [found] = why_iri(kg.store.query, NamedNode(first.evidence.id))
+    [found] = explain_iri(kg.store.query, NamedNode(first.evidence.id))
     assert found.words == ("Church.",)
     [source] = found.sources
     [origin] = source.origin

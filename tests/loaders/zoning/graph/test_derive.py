@@ -14,7 +14,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_triple
+from kg.provenance.explanation import explain_triple
 from kg.provenance.promotion import PROMOTION
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
@@ -162,7 +162,7 @@ def test_a_second_load_leaves_what_the_first_left_whatever_the_order(kg: Knowled
 def test_the_rule_of_an_edge_and_its_threshold_are_told(kg: KnowledgeGraph) -> None:
     quads = loaded(kg)
     edge = next(quad for quad in quads if PROMOTED in graph_of(quad))
-    [why] = why_triple(kg.store.query, *edge.triple)
+    [why] = explain_triple(kg.store.query, *edge.triple)
     assert why.kind == "derived"
     assert "/graph/ext/zoning/" in why.sources[0].locations[0]
     said = {(quad.predicate, quad.object) for quad in kg.store.graph(PROV_GRAPH) if quad.subject == PROMOTION.iri}

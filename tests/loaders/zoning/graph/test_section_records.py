@@ -15,10 +15,10 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.explanation import why_iri
+from kg.provenance.explanation import explain_iri
 from kg.search.index_sync import heal
 from kg.shacl.gate import RecordGate
-from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, SKOS, mint, part_of, subsection_of
+from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, SKOS, mint, mint_part, mint_subsection
 from loaders import model
 from loaders.model import Origin, Snapshot
 from loaders.pipeline import load
@@ -81,9 +81,9 @@ def test_a_section_says_what_it_is_where_it_stands_and_what_it_cites() -> None:
         (iri, KG.historyNote, Literal("Ord. 1")),
         (iri, KG.sourceLines, Literal("4-9")),
         (iri, ELI.type_subdivision, mint("code", "subdivisionType", "section")),
-        (subsection_of(iri, ("a~2", "1")), KG.label, Literal("(a)(1)")),
-        (part_of(iri, "table", 0), DCTERMS.title, Literal("Heights")),
-        (part_of(iri, "note", 0), KG.rawCitation, Literal("Ord. 2")),
+        (mint_subsection(iri, ("a~2", "1")), KG.label, Literal("(a)(1)")),
+        (mint_part(iri, "table", 0), DCTERMS.title, Literal("Heights")),
+        (mint_part(iri, "note", 0), KG.rawCitation, Literal("Ord. 2")),
     } <= said
     assert {o for s, p, o in said if p == ELI.cites} == {section("17.12.010"), section("8|2A|I")}
     cells = next(o for s, p, o in said if p == KG.cells)
@@ -253,7 +253,7 @@ def test_the_index_has_the_title_of_a_section_with_its_words_whoever_fills_it(kg
 
 def test_why_names_the_lines_of_a_section(kg: KnowledgeGraph) -> None:
     load(kg, "zoning", [str(TITLE)], state="UT")
-    [source] = why_iri(kg.store.query, section("17.12.010"))[0].sources
+    [source] = explain_iri(kg.store.query, section("17.12.010"))[0].sources
     assert source.lines is not None
     assert source.locations == (TITLE.as_posix(),)
 
