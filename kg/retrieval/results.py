@@ -16,10 +16,14 @@ MOST_RESULTS: Final = 200
 MOST_SKIPPED: Final = 100_000
 """Results before a page."""
 
+QUERY_CHARACTERS: Final = 2_000
+
 Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS, description="Results on one page")]
 Offset = Annotated[
     int, Field(ge=0, le=MOST_SKIPPED, description="Results to skip; pass next_offset of the page before")
 ]
+Query = Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="What to look for, in words")]
+Explain = Annotated[bool, Field(description="Also return the SPARQL that ran")]
 Iso3 = Annotated[str, Field(min_length=1, max_length=32, description="Country code as in the data, e.g. BRA")]
 Language = Annotated[str, Field(min_length=1, max_length=64, description="BCP 47 tag, e.g. en; covers en-GB too")]
 Name = Annotated[str, Field(min_length=1, max_length=300)]

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +17,9 @@ import pyoxigraph
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
 
 from kg import __version__
-from kg.errors import InvalidInputError, ModelError, QuadciteError
+from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
+from kg.loading import exclusive_load, load, wait_for_embeddings
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.retrieval.results import DatasetCheck, SearchFilters
 from kg.search.index_sync import Healed, Progress, heal, text_units
@@ -32,9 +31,6 @@ from kg.tools.sparql.query import sparql
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status
 
 Operation = Callable[..., dict[str, Any]]
-
-_loading: Final = threading.Lock()
-"""Two loads at once would read the same records twice; the second waits. So does what changes the quarantine."""
 
 
 def search(
@@ -109,54 +105,11 @@ def explain(kg: KnowledgeGraph, on_progress: Progress, *, query: str) -> dict[st
     return {"said": [*result.notes, *(hint.message for hint in result.hints or ())]}
 
 
-def load(
-    kg: KnowledgeGraph,
-    on_progress: Progress,
-    *,
-    source: str,
-    paths: Sequence[str],
-    prune: bool,
-    wait: bool,
-    **options: str | None,
-) -> dict[str, Any]:
-    """Load a source as ``kg load`` does. Returns its ``report``, the reasons of its ``rejections``, its ``warnings``
-    and ``layouts``, and in ``failure`` why the vectors that were waited for could not be made (None: all well).
-    """
-    if kg.load is None:
-        raise InvalidInputError("this process cannot load: its composition root gave it no loaders")
-    with _alone(on_progress):
-        report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress, **options)
-    failure = None
-    if wait:
-        try:
-            _wait(kg, on_progress)
-        except ModelError as error:  # what was loaded stays loaded, and the report has to say so
-            failure = str(error)
-    report.pending_vectors = kg.search.status().pending_vectors
-    return {
-        "report": report.to_dict(),
-        "warnings": report.warnings,
-        "layouts": report.layouts,
-        "failure": failure,
-    }
-
-
-def receive(kg: KnowledgeGraph, **sent: Any) -> dict[str, Any]:
-    """Take in what an agent sends of a code, as `KnowledgeGraph.receive` does, once no load runs.
-
-    Raises InvalidInputError where this process has no loaders, or for a municipality that there cannot be.
-    """
-    if kg.receive is None:
-        raise InvalidInputError("this process cannot take in entries: its composition root gave it no loaders")
-    with _alone(lambda done, total, doing: None):
-        return kg.receive(kg, **sent)
-
-
 def mentions(kg: KnowledgeGraph, on_progress: Progress, *, full: bool) -> dict[str, Any]:
     """Bring the mentions of concepts in line as ``kg mentions`` does; with `full`, search every text again."""
     if kg.mention is None:
         raise InvalidInputError("this process cannot find mentions: its composition root gave it nothing to do so")
-    with _alone(on_progress):
+    with exclusive_load(on_progress):
         report = kg.mention(kg, full=full, on_progress=on_progress)
     done: dict[str, Any] = report.to_dict()
     return done
@@ -176,14 +129,14 @@ def quarantine_retry(
 ) -> dict[str, Any]:
     """Take records in quarantine through mapping and gate again, as ``kg quarantine retry`` does; None: all of them."""
     retry = _of_loaders(kg, "retry")
-    with _alone(on_progress):
+    with exclusive_load(on_progress):
         return retry(kg, ids, correction=file, by=by, on_progress=on_progress)
 
 
 def quarantine_drop(kg: KnowledgeGraph, on_progress: Progress, *, ids: Sequence[str] | None) -> dict[str, Any]:
     """Forget records in quarantine, as ``kg quarantine drop`` does; None: all of them."""
     drop = _of_loaders(kg, "drop")
-    with _alone(on_progress):
+    with exclusive_load(on_progress):
         return drop(kg, ids)
 
 
@@ -193,23 +146,11 @@ def _of_loaders(kg: KnowledgeGraph, action: str) -> Operation:
     return kg.quarantine[action]
 
 
-@contextmanager
-def _alone(on_progress: Progress) -> Iterator[None]:
-    """Wait until no other load runs, and let none run until the block ends."""
-    if not _loading.acquire(blocking=False):
-        on_progress(0, None, "waiting for another load to end")
-        _loading.acquire()
-    try:
-        yield
-    finally:
-        _loading.release()
-
-
 def reindex(kg: KnowledgeGraph, on_progress: Progress, *, full: bool, wait: bool = True) -> dict[str, Any]:
     """Bring the search index in line with the store, then, with `wait`, await the vectors that are missing."""
     healed: Healed = heal(kg.store, kg.search, full=full, on_progress=on_progress)
     if wait:
-        _wait(kg, on_progress)
+        wait_for_embeddings(kg, on_progress)
     now = kg.search.status()
     return {
         "reindexed_graphs": healed.replaced,
@@ -246,11 +187,6 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         *(quarantine_retry, quarantine_drop, summaries_build, summaries_status, reindex, backup),
     )
 }
-
-
-def _wait(kg: KnowledgeGraph, on_progress: Progress) -> None:
-    """Wait until no vector is pending. Raises ModelError when none can be made."""
-    kg.search.wait(lambda now: on_progress(now.units - now.pending_vectors, now.units, "making vectors"))
 
 
 def _terms(texts: Sequence[str]) -> tuple[NamedNode, NamedNode, NamedNode | Literal]:

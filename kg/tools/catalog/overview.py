@@ -17,6 +17,7 @@ from kg.retrieval.evidence import code_of, describe, origin_of, title_of
 from kg.retrieval.filters import DOCUMENT_LANGUAGE, Scope, in_use, scope_of
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, text_of
 from kg.retrieval.results import (
+    Explain,
     Family,
     FamilyResult,
     Health,
@@ -33,7 +34,6 @@ from kg.retrieval.results import (
 )
 from kg.sparql.terms import bind
 from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
-from kg.tools.search.passages import Explain
 from kg.tools.zoning.municipalities import known_places
 from kg.vocabulary import DCTERMS, KG, PREFIXES, PROV_GRAPH, SCHEMA, SKOS, slug_of
 

@@ -14,10 +14,9 @@ from kg.retrieval.concept_index import Concept, concepts_of
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import place_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
-from kg.retrieval.results import Iso3, Limit, Offset, Result, TopConcept
+from kg.retrieval.results import Explain, Iso3, Limit, Offset, Result, TopConcept
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.search.passages import Explain
 from kg.vocabulary import KG, SCHEMA
 
 BINS_SHOWN: Final = 200

@@ -12,10 +12,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of, describe, origin_of
 from kg.retrieval.filters import family_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
-from kg.retrieval.results import Limit, Name, Offset, Provenance, Result
+from kg.retrieval.results import Explain, Limit, Name, Offset, Provenance, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.tools.search.passages import Explain
 from kg.vocabulary import DCTERMS, ELI, slug_of
 
 DOCUMENTS: Final = """

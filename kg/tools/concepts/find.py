@@ -13,12 +13,11 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept, Concepts, concepts_of, one, plain_id, preference
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
-from kg.retrieval.results import Identifier, Limit, Offset, Result
+from kg.retrieval.results import Explain, Identifier, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.concepts.statement_properties import direct_start, pid_of, property_labels, wikibase_of
-from kg.tools.search.passages import Explain
 
 TEXT_CHARACTERS: Final = 300
 ALIASES_SHOWN: Final = 12

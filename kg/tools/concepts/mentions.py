@@ -18,10 +18,20 @@ from kg.retrieval.concept_mentions import NARROWER_READ, narrower_of
 from kg.retrieval.evidence import evidence_of, read_units
 from kg.retrieval.filters import Scope, scope_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
-from kg.retrieval.results import Evidence, Identifier, Iso3, Language, Limit, Name, Offset, Result, SearchFilters
+from kg.retrieval.results import (
+    Evidence,
+    Explain,
+    Identifier,
+    Iso3,
+    Language,
+    Limit,
+    Name,
+    Offset,
+    Result,
+    SearchFilters,
+)
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.search.passages import Explain
 
 CONSIDERED: Final = 10_000
 """Passages that are put in order at most, those with most mentions; the cut is announced."""

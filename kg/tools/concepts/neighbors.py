@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concepts, concepts_of, one
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of, text_of
-from kg.retrieval.results import Identifier, Limit, Offset, Result
+from kg.retrieval.results import Explain, Identifier, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import Bindable, bind, quote
 from kg.tools.concepts.statement_properties import (
@@ -25,7 +25,6 @@ from kg.tools.concepts.statement_properties import (
     property_labels,
     wikibase_of,
 )
-from kg.tools.search.passages import Explain
 
 EDGES_READ: Final = 10_000
 """Edges of one step that are followed at most; the cut is announced."""

@@ -14,6 +14,7 @@ from typing import Literal as OneOf
 from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
+from kg import loading
 from kg.errors import ForbiddenError, InvalidInputError, ModelError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, clean_text, iri_of
@@ -21,7 +22,6 @@ from kg.retrieval.results import Result
 from kg.search.protocol import IndexStatus
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
-from kg.tools import operations
 from kg.vocabulary import KG, PROV_GRAPH
 
 SETTING: Final = "QUADCITE_INGEST_FOLDERS"
@@ -79,7 +79,7 @@ def ingest_speech(
     """
     began = time.monotonic()
     path = allowed(kg.settings.ingest_folders, clean_text("file_path", file_path, 4_000), format)
-    done = operations.load(kg, _unheard, source="hansard", paths=[str(path)], prune=False, wait=False)
+    done = loading.load(kg, _unheard, source="hansard", paths=[str(path)], prune=False, wait=False)
     report = done["report"]
     reader = Reader(kg)
     run = None if report["run"] is None else NamedNode(report["run"])

@@ -14,7 +14,8 @@ from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.excerpts import densest, on_words, window
 from kg.retrieval.hybrid_search import best_of_each
 from kg.retrieval.reader import Reader, bounded, clean_text
-from kg.retrieval.results import Provenance, Result
+from kg.retrieval.results import QUERY_CHARACTERS, Provenance, Query, Result
+from kg.retrieval.speech_records import Span, Speech, Utterance, laid, read_speeches, spans_of, texts_of, utterances_of
 from kg.retrieval.token_budget import Lean
 from kg.tools.parliament.speech_filters import (
     ChamberName,
@@ -28,17 +29,6 @@ from kg.tools.parliament.speech_filters import (
     known_speeches,
     speech_scope,
 )
-from kg.tools.parliament.speech_records import (
-    Span,
-    Speech,
-    Utterance,
-    laid,
-    read_speeches,
-    spans_of,
-    texts_of,
-    utterances_of,
-)
-from kg.tools.search.passages import QUERY_CHARACTERS, Query
 from kg.vocabulary import KG
 
 EXCERPT_CHARACTERS: Final = 500

@@ -17,6 +17,7 @@ from kg.retrieval.filters import Scope
 from kg.retrieval.fuzzy_names import people_named
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.retrieval.results import Limit, Offset, Result
+from kg.retrieval.speech_records import INTERJECTION, labels_of
 from kg.retrieval.token_budget import Lean
 from kg.store.protocol import Term
 from kg.tools.parliament.speech_filters import (
@@ -32,7 +33,6 @@ from kg.tools.parliament.speech_filters import (
     speakers,
     speech_scope,
 )
-from kg.tools.parliament.speech_records import INTERJECTION, labels_of
 from kg.vocabulary import SKOS
 
 NOBODY: Final = "not recorded"

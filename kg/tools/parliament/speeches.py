@@ -5,42 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Final
-from urllib.parse import unquote
 
 from pydantic import BaseModel, Field
 from pyoxigraph import Literal, NamedNode
-from rapidfuzz import fuzz, process
 
-from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of, describe, origin_of
 from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
 from kg.retrieval.results import Provenance, Result
-from kg.retrieval.token_budget import Lean
-from kg.sparql.terms import bind
-from kg.store.protocol import Rows
-from kg.tools.parliament.speech_records import (
-    Span,
+from kg.retrieval.speech_records import (
     Speech,
     Utterance,
     laid,
     read_speeches,
     spans_of,
+    speech_named,
     texts_of,
     utterances_of,
+    whole_text,
 )
-from kg.vocabulary import BASE, DCTERMS, KG, SCHEMA, mint, sha256
+from kg.retrieval.token_budget import Lean
+from kg.sparql.terms import bind
+from kg.vocabulary import DCTERMS, KG, SCHEMA
 
 CONTEXT_CHARACTERS: Final = 2_000
 """Characters of an utterance before or after that are given; the cut is announced."""
-IDS_COMPARED: Final = 200_000
-NEAR: Final = 5
-
-_SPEECH_ROOT: Final = f"{BASE}id/speech/"
-
-IDS: Final = "SELECT DISTINCT ?id WHERE { ?speech a kg:Speech ; dcterms:identifier ?id }"
-
-BY_ID: Final = "SELECT DISTINCT ?speech WHERE { ?speech dcterms:identifier $id ; a kg:Speech }"
 
 IN_DEBATE: Final = """
 SELECT DISTINCT ?speech ?position WHERE {
@@ -180,63 +169,6 @@ def get_speech(
         provenance=origin_of(reader, descriptions, speech.graph),
     )
     return reader.finish(result, total=1)
-
-
-def speech_named(reader: Reader, text: str) -> Speech:
-    """Return the speech that an id, or an IRI of it or of a part of it, names.
-
-    Raises NotFoundError that names the nearest.
-    """
-    whole = text.strip("<>").partition("#")[0] if text.strip("<>").startswith(_SPEECH_ROOT) else None
-    try:
-        node = mint("speech", text) if whole is None else NamedNode(whole)
-    except (InvalidInputError, ValueError) as error:
-        raise InvalidInputError(f"speech_id: {text[:100]!r} cannot be an id: {error}") from None
-    found = read_speeches(reader, [node.value])
-    if not found:
-        # An id that a source uses need not be the one that the IRI is made of.
-        rows = reader.rows("speech by its id", bind(BY_ID, id=Literal(text)))
-        found = read_speeches(reader, [iri_of(row["speech"]) for row in rows])
-    if not found:
-        wanted = text if whole is None else unquote(whole.removeprefix(_SPEECH_ROOT))
-        raise NotFoundError(f"speech_id: there is no speech {wanted[:100]!r}; {near_speeches(reader, wanted)}")
-    return next(iter(found.values()))
-
-
-def whole_text(reader: Reader, speech: Speech, spans: list[Span]) -> str:
-    """Return the text of a speech. Raises StoreDamagedError unless it has the length and the hash recorded of it."""
-    texts = texts_of(reader, [span.iri for span in spans])
-    length, digest = speech.one(KG.length), speech.one(KG.textSha256)
-    if length is None or digest is None:
-        raise StoreDamagedError(f"speech {speech.speech_id}: no length and hash are recorded of it; load it again")
-    text = laid(speech, [(span.start, texts.get(span.iri, "")) for span in spans], 0, int(length))
-    if sha256(text) != digest:
-        raise StoreDamagedError(
-            f"speech {speech.speech_id}: its words do not have the hash {digest} that they were loaded with (but "
-            f"{sha256(text)}): the record was changed; load it again"
-        )
-    return text
-
-
-def is_speech(iri: str) -> bool:
-    """Return whether an IRI is that of a speech, or of a part of one."""
-    return iri.startswith(_SPEECH_ROOT)
-
-
-def speech_text(reader: Reader, iri: str) -> str:
-    """Return the text of the speech with this IRI. Raises as `whole_text` does, and NotFoundError."""
-    speech = speech_named(reader, iri)
-    return whole_text(reader, speech, spans_of(reader, [speech.iri])[speech.iri])
-
-
-def near_speeches(reader: Reader, wanted: str) -> str:
-    """Return a clause that names the speeches with ids closest to one that there is not."""
-    answer = reader.kg.query(IDS, limit=IDS_COMPARED)
-    ids = [text_of(row["id"]) for row in answer.result] if isinstance(answer.result, Rows) else []
-    if not ids:
-        return "no speeches are loaded"
-    near = [name for name, _, _ in process.extract(wanted, sorted(ids), scorer=fuzz.ratio, limit=NEAR)]
-    return f"near it are {', '.join(near)}; search_speeches gives the ids that there are"
 
 
 def _neighbours(reader: Reader, speech: Speech) -> tuple[Speech | None, Speech | None]:

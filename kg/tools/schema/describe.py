@@ -12,6 +12,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, bounded, text_of
+from kg.retrieval.result_cells import written
 from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Offset, Result
 from kg.retrieval.token_budget import Lean, MaxTokens, clipped, tokens_of
 from kg.sparql.measured_schema import ClassUse, PropertyUse, Schema
@@ -19,7 +20,6 @@ from kg.sparql.terms import bind
 from kg.tools.schema import declared_terms
 from kg.tools.schema.declared_terms import Constraint, foreign, local_name, short, words_of
 from kg.tools.schema.term_names import Terms, terms_of
-from kg.tools.sparql.result_cells import written
 from kg.vocabulary import PREFIXES, RDF
 
 ABOUT_CHARACTERS: Final = 160

@@ -32,12 +32,23 @@ from kg.retrieval.excerpts import densest
 from kg.retrieval.filters import concepts_named, scope_of
 from kg.retrieval.hybrid_search import retrieve
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, text_of
-from kg.retrieval.results import FetchResult, Identifier, Limit, Missing, Offset, SearchFilters, SearchHit, SearchResult
+from kg.retrieval.results import (
+    QUERY_CHARACTERS,
+    Explain,
+    FetchResult,
+    Identifier,
+    Limit,
+    Missing,
+    Offset,
+    Query,
+    SearchFilters,
+    SearchHit,
+    SearchResult,
+)
+from kg.retrieval.speech_records import is_speech, near_speeches, speech_text
 from kg.sparql.terms import bind
-from kg.tools.parliament.speeches import is_speech, near_speeches, speech_text
 from kg.vocabulary import BASE, mint, slug_of
 
-QUERY_CHARACTERS: Final = 2_000
 SNIPPET_CHARACTERS: Final = 240
 NAMES_ADDED: Final = 20
 """Names of concepts that widen a query at most."""
@@ -46,9 +57,6 @@ TEXT_CHARACTERS: Final = 200_000
 MANY_IDS: Final = 200
 MANY_HINTS: Final = 20
 """Unknown ids for which the nearest known ones are looked for: each takes up to two queries."""
-
-Query = Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="What to look for, in words")]
-Explain = Annotated[bool, Field(description="Also return the SPARQL that ran")]
 
 PARTS: Final = """
 SELECT DISTINCT ?unit ?document ?position WHERE {

@@ -7,11 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.results import Identifier, ResearchDocument, ResearchHit, ResearchHits
+from kg.retrieval.results import Identifier, Query, ResearchDocument, ResearchHit, ResearchHits
 from kg.tools.search import passages
 
 
-def search(kg: KnowledgeGraph, query: passages.Query) -> ResearchHits:
+def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
     """Find passages of laws, policies and speeches by meaning and words, best first.
 
     Use for evidence on a topic; name the country, law or speaker in the query. Each result: id, title, url.

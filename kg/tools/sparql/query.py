@@ -16,6 +16,7 @@ from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
 from kg.queries import replies
 from kg.queries.text_check import form_of
 from kg.retrieval.reader import Reader, bounded
+from kg.retrieval.result_cells import Cell, column, longest_cut
 from kg.retrieval.results import Result, Statement
 from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens
 from kg.sparql.lint import Hint, check
@@ -24,7 +25,6 @@ from kg.store.protocol import Rows
 from kg.tools.schema.measurement import measured
 from kg.tools.sparql.empty_results import diagnose, is_empty
 from kg.tools.sparql.local_services import expand
-from kg.tools.sparql.result_cells import Cell, column, longest_cut
 from kg.vocabulary import PREFIXES
 
 QUERY_CHARACTERS: Final = 100_000

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, WithJsonSchema
 from pyoxigraph import NamedNode
 
+from kg import loading
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.retrieval.reader import Reader, clean_text, text_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.tools import operations
 from kg.tools.zoning.municipalities import MunicipalityName, StateName, key_of, place_named
 from kg.vocabulary import EXTRACTED, SOURCED
 
@@ -211,7 +211,7 @@ def _take(
     sent_by = SENDER.get()
     unfit = {number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _too_long(entry))}
     taken = [None if number in unfit else entry for number, entry in enumerate(entries, 1)]
-    done = operations.receive(
+    done = loading.receive(
         reader.kg, tool=tool, municipality=name, state=state, kind=kind, entries=taken, sent_by=sent_by
     )
     for outcome in done["entries"]:

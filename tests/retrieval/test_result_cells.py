@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 
-from kg.tools.sparql.result_cells import MIXED, column, longest_cut, named, written
+from kg.retrieval.result_cells import MIXED, column, longest_cut, named, written
 from kg.vocabulary import KG, PREFIXES, XSD
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -1,0 +1,77 @@
+"""Writes of an open graph through the loaders that the composition root gave it, one at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from kg.errors import InvalidInputError, ModelError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search.index_sync import Progress
+
+_running: Final = threading.Lock()
+"""Two loads at the same time would read the same records twice. Changes of the quarantine take the lock too."""
+
+
+@contextmanager
+def exclusive_load(on_progress: Progress) -> Iterator[None]:
+    """Hold the lock of loads for the block; while another load has it, wait and report that."""
+    if not _running.acquire(blocking=False):
+        on_progress(0, None, "waiting for another load to end")
+        _running.acquire()
+    try:
+        yield
+    finally:
+        _running.release()
+
+
+def load(
+    kg: KnowledgeGraph,
+    on_progress: Progress,
+    *,
+    source: str,
+    paths: Sequence[str],
+    prune: bool,
+    wait: bool,
+    **options: str | None,
+) -> dict[str, Any]:
+    """Load a source as ``kg load`` does.
+
+    The result has the ``report``, the ``warnings`` and ``layouts``, and in ``failure`` why the embeddings that were
+    waited for could not be made, or None.
+    """
+    if kg.load is None:
+        raise InvalidInputError("this process cannot load: its composition root gave it no loaders")
+    with exclusive_load(on_progress):
+        report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress, **options)
+    failure = None
+    if wait:
+        try:
+            wait_for_embeddings(kg, on_progress)
+        except ModelError as error:  # the load is committed; only its embeddings are missing
+            failure = str(error)
+    report.pending_vectors = kg.search.status().pending_vectors
+    return {
+        "report": report.to_dict(),
+        "warnings": report.warnings,
+        "layouts": report.layouts,
+        "failure": failure,
+    }
+
+
+def receive(kg: KnowledgeGraph, **sent: Any) -> dict[str, Any]:
+    """Store entries of a zoning code that an agent sends, with `KnowledgeGraph.receive`.
+
+    Raises InvalidInputError where this process has no loaders, and for an impossible municipality.
+    """
+    if kg.receive is None:
+        raise InvalidInputError("this process cannot take in entries: its composition root gave it no loaders")
+    with exclusive_load(lambda done, total, doing: None):
+        return kg.receive(kg, **sent)
+
+
+def wait_for_embeddings(kg: KnowledgeGraph, on_progress: Progress) -> None:
+    """Wait until no embedding is pending. Raises ModelError when none can be made."""
+    kg.search.wait(lambda now: on_progress(now.units - now.pending_vectors, now.units, "making vectors"))
