@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,9 +16,9 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records, promotion
-from kg.provenance.load_records import RecordOrigin, RowsOf, Run, SourceFile, format_rows
+from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile, format_rows
 from kg.search import index_sync
-from kg.search.index_sync import Healed, Progress, UnitFacts, index_units
+from kg.search.index_sync import Progress, UnitFacts, index_units
 from kg.search.protocol import GraphUnits
 from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
@@ -31,8 +30,59 @@ from kg.vocabulary import BASE, DCTERMS, KG, mint
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_of, quads
 from loaders.quarantine import CORRECTION, Quarantine
-from loaders.readers.locations import Located, find
-from loaders.sources import LOADERS, Loader, loader
+from loaders.readers import excerpts
+from loaders.readers.locations import FORMATS, Fetch, File, Located, find
+
+log = logging.getLogger(__name__)
+
+BATCH_QUADS: Final = 50_000
+"""Quads that are checked, committed and indexed together; a larger record goes alone."""
+
+SHOWN_WARNINGS: Final = 20
+_KEPT_WARNINGS: Final = 1_000
+
+Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
+Options = Mapping[str, str]
+"""What whoever loads says of the files: ``base``, the Wikibase that they are of, by name or address; ``chamber`` and
+``date``, of speeches that do not say them; ``municipality`` and ``state`` of a code, and ``mapping``, the file by which
+tables of districts are read.
+"""
+
+Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """What loads a source. A new `version` makes every record be read anew."""
+
+    domain: str
+    version: str
+    read: Callable[[Sequence[File]], Iterator[Item]]
+    formats: Sequence[str] = FORMATS
+    """Endings of the files that it reads."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """What a run says of how it was configured."""
+    derive: Derive | None = None
+    """Of graphs that are about to be replaced, the derived ones that go with them in the same commit."""
+    afterwards: Callable[[Store], Sequence[str]] | None = None
+    """What is unusual in the store after a load, in words."""
+    fetches: Mapping[str, Fetch] = field(default_factory=dict)
+    """What fetches its locations that are no files, by how they start: ``sparql`` for ``sparql:URL@FILE``."""
+    cut: excerpts.Cut = excerpts.cut
+    """What keeps the rows of rejected records."""
+    said: Options = field(default_factory=dict)
+    """The options that whoever loads gave, where a record in quarantine takes them for another try."""
+    exclusive: bool = False
+    """Whether a record that is read from two sources which differ stays as the first has it, and of the other is
+    rejected; what says the same again is passed over.
+    """
+    merge: Callable[[Sequence[Quad], Sequence[Quad]], Sequence[Quad]] | None = None
+    """What a graph that records share says once more is said of it; without it the last that is said holds."""
+
+    @property
+    def agent(self) -> Agent:
+        """How provenance names it."""
+        return Agent(f"loaders.{self.domain}", self.version)
 
 
 @dataclass(slots=True)
@@ -146,53 +196,26 @@ def standing(document: SourceDocument | SourceGraph) -> str:
     return " and ".join(places)
 
 
-log = logging.getLogger(__name__)
-
-__all__ = ["BATCH_QUADS", "LOADERS", "LoadReport", "Loader", "Loading", "heal", "load"]
-
-BATCH_QUADS: Final = 50_000
-"""Quads that are checked, committed and indexed together; a larger record goes alone."""
-
-SHOWN_WARNINGS: Final = 20
-_KEPT_WARNINGS: Final = 1_000
-
-
 def load(
     kg: KnowledgeGraph,
-    source: str,
+    loader: Loader,
     locations: Sequence[str],
     *,
     prune: bool = False,
     on_progress: Progress | None = None,
     gate: bool = True,
     index: bool = True,
-    **options: str | None,
 ) -> LoadReport:
-    """Load the records of `source` from `locations` and return what happened to them.
+    """Load the records that `loader` reads from `locations` and report the outcome.
 
-    A record that did not change is skipped, one that breaks its shapes or cannot be read is kept out and described in
-    the quarantine folder of the data directory; neither stops the load. With `prune`, records that an earlier load
-    took from these locations and that are gone from there are removed. Without `gate` nothing is checked, without
-    `index` nothing is indexed: for measuring, and for a later `heal`. `options` are those of the source, as
-    `loaders.sources.Options` describes them; None is as if not given.
+    Unchanged records are skipped. Records that violate their shapes or cannot be read are quarantined; neither stops
+    the load. `prune` removes the records that an earlier load read from these locations and that are gone. Without
+    `gate` no record is validated; without `index` none is indexed (for benchmarks, or when the index is healed later).
 
-    Raises InvalidInputError for a source, or an option of it, that there is not, SourceError when a named file cannot
-    be read.
+    Raises SourceError if a named file cannot be read.
     """
-    chosen = loader(source, kg.settings, {name: value for name, value in options.items() if value is not None})
-    located = find(locations, kg.settings, chosen.formats, chosen.fetches)
-    return Loading(kg, source, located, on_progress, gate, index, configured=chosen).run(prune)
-
-
-def heal(
-    kg: KnowledgeGraph,
-    *,
-    full: bool = False,
-    stop: threading.Event | None = None,
-    on_progress: Progress | None = None,
-) -> Healed:
-    """Bring the search index in line with the store; see `kg.search.index_sync.heal`."""
-    return index_sync.heal(kg.store, kg.search, full=full, stop=stop, on_progress=on_progress)
+    located = find(locations, kg.settings, loader.formats, loader.fetches)
+    return Loading(kg, loader, located, on_progress, gate, index).run(prune)
 
 
 @dataclass(slots=True)
@@ -213,27 +236,24 @@ class Loading:
     def __init__(
         self,
         kg: KnowledgeGraph,
-        source: str,
+        loader: Loader,
         located: Located,
         on_progress: Progress | None,
         gate: bool = True,
         index: bool = True,
         config: Mapping[str, str] | None = None,
-        configured: Loader | None = None,
         graphs: Sequence[NamedNode] | None = None,
     ) -> None:
-        """`graphs` are those that the load can come to, where that is known."""
+        """`graphs` are those that the load may write, if known in advance."""
         self.kg = kg
-        self.loader = configured or loader(source, kg.settings)
+        self.loader = loader
         self.located = located
         self.on_progress = on_progress
         self.gate = _gate() if gate else None
         self.index = index
-        self.report = LoadReport(source, warnings=list(located.warnings))
+        self.report = LoadReport(loader.domain, warnings=list(located.warnings))
         sources = [_source_file(file.snapshot) for file in located.files]
-        self.prov_run: Final = Run(
-            self.loader.agent, {"source": source, **self.loader.config, **(config or {})}, sources
-        )
+        self.prov_run: Final = Run(loader.agent, {"source": loader.domain, **loader.config, **(config or {})}, sources)
         self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain, self.loader.cut)
         self.known = (
             load_records.load_versions(kg.store, self.loader.domain)

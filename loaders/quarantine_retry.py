@@ -18,10 +18,10 @@ from kg.settings import settings
 from kg.shacl.report import Violation
 from kg.vocabulary import SOURCED, mint
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_of, quads
-from loaders.pipeline import LOADERS, Loader, Loading, LoadReport
+from loaders.pipeline import Loader, Loading, LoadReport, Options
 from loaders.quarantine import CORRECTION, Entry, Quarantine, named, short_ids
 from loaders.readers.locations import File, Located, find
-from loaders.sources import Options, loader
+from loaders.sources import LOADERS, build_loader
 
 LOADED: Final = "loaded"
 QUARANTINED: Final = "quarantined"
@@ -61,7 +61,8 @@ def retry(
         if domain not in LOADERS:
             outcomes |= {each.name: f"no source {domain!r} can be loaded by this version" for each in chosen}
             continue
-        retrying = _Retry(kg, domain, chosen, _corrected(kg, correction, chosen[0], by), on_progress, dict(options))
+        loader = build_loader(domain, kg.settings, dict(options))
+        retrying = _Retry(kg, loader, chosen, _corrected(kg, correction, chosen[0], by), on_progress)
         reports.append(retrying.run().to_dict())
         outcomes |= retrying.reasons
     return {
@@ -109,7 +110,7 @@ def mapped(quarantine: Quarantine, entry: Entry) -> list[Quad]:
     """Return the record as its rows are mapped, unchecked. Raises RecordError when no record can be made of them."""
     if entry.domain not in LOADERS:
         raise RecordError(f"no source {entry.domain!r} can be loaded by this version")
-    for item in _read(loader(entry.domain, settings(), _options(entry)), quarantine.files(entry)):
+    for item in _read(build_loader(entry.domain, settings(), _options(entry)), quarantine.files(entry)):
         if _is_of(item, entry):
             if isinstance(item, Rejection):
                 raise RecordError(item.reason)
@@ -120,7 +121,7 @@ def mapped(quarantine: Quarantine, entry: Entry) -> list[Quad]:
 def _corrected(kg: KnowledgeGraph, location: str | None, entry: Entry, by: str) -> File | None:
     if location is None:
         return None
-    formats = loader(entry.domain, kg.settings, _options(entry)).formats
+    formats = build_loader(entry.domain, kg.settings, _options(entry)).formats
     files = find([location], kg.settings, formats).files
     if len(files) != 1 or not files[0].named:
         raise InvalidInputError(f"{location}: a correction is one file")
@@ -135,11 +136,10 @@ class _Retry(Loading):
     def __init__(
         self,
         kg: KnowledgeGraph,
-        source: str,
+        loader: Loader,
         entries: Sequence[Entry],
         correction: File | None,
         on_progress: Progress | None,
-        options: Options | None = None,
     ) -> None:
         config = (
             {"from": "quarantine"}
@@ -150,9 +150,7 @@ class _Retry(Loading):
                 )
             }
         )
-        super().__init__(
-            kg, source, Located((), ()), on_progress, config=config, configured=loader(source, kg.settings, options)
-        )
+        super().__init__(kg, loader, Located((), ()), on_progress, config=config)
         self.entries: Final = entries
         self.correction: Final = correction
         self.current: Entry = entries[0]

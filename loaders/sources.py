@@ -1,66 +1,20 @@
-"""The sources that can be loaded, and what each takes.
+"""The composition root of the loaders: the available sources, and how each is configured.
 
-What reads a source is imported when it is asked for: a load of one source needs none of the others.
+The modules of a domain are imported when its source is loaded, so that loading one source does not import the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from pyoxigraph import NamedNode, Quad
-
 from kg.errors import InvalidInputError
-from kg.provenance.load_records import Agent, Derived
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search.index_sync import Progress
 from kg.settings import Settings
-from kg.store.protocol import Store
-from loaders.model import Notice, Rejection, SourceDocument, SourceGraph, Withdrawal
-from loaders.readers import excerpts
-from loaders.readers.locations import FORMATS, Fetch, File
-
-Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
-Options = Mapping[str, str]
-"""What whoever loads says of the files: ``base``, the Wikibase that they are of, by name or address; ``chamber`` and
-``date``, of speeches that do not say them; ``municipality`` and ``state`` of a code, and ``mapping``, the file by which
-tables of districts are read.
-"""
-
-Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
-
-
-@dataclass(frozen=True, slots=True)
-class Loader:
-    """What loads a source. A new `version` makes every record be read anew."""
-
-    domain: str
-    version: str
-    read: Callable[[Sequence[File]], Iterator[Item]]
-    formats: Sequence[str] = FORMATS
-    """Endings of the files that it reads."""
-    config: Mapping[str, str] = field(default_factory=dict)
-    """What a run says of how it was configured."""
-    derive: Derive | None = None
-    """Of graphs that are about to be replaced, the derived ones that go with them in the same commit."""
-    afterwards: Callable[[Store], Sequence[str]] | None = None
-    """What is unusual in the store after a load, in words."""
-    fetches: Mapping[str, Fetch] = field(default_factory=dict)
-    """What fetches its locations that are no files, by how they start: ``sparql`` for ``sparql:URL@FILE``."""
-    cut: excerpts.Cut = excerpts.cut
-    """What keeps the rows of rejected records."""
-    said: Options = field(default_factory=dict)
-    """The options that whoever loads gave, where a record in quarantine takes them for another try."""
-    exclusive: bool = False
-    """Whether a record that is read from two sources which differ stays as the first has it, and of the other is
-    rejected; what says the same again is passed over.
-    """
-    merge: Callable[[Sequence[Quad], Sequence[Quad]], Sequence[Quad]] | None = None
-    """What a graph that records share says once more is said of it; without it the last that is said holds."""
-
-    @property
-    def agent(self) -> Agent:
-        """How provenance names it."""
-        return Agent(f"loaders.{self.domain}", self.version)
+from loaders import pipeline
+from loaders.pipeline import Loader, LoadReport, Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +100,41 @@ LOADERS: Final = {
 }
 
 
-def loader(source: str, given: Settings, options: Options | None = None) -> Loader:
-    """Return what loads `source`. Raises InvalidInputError for a source, or an option of it, that there is not."""
+def build_loader(source: str, given: Settings, options: Options | None = None) -> Loader:
+    """Build the loader of `source`.
+
+    Raises InvalidInputError for an unknown source or an option that the source does not have.
+    """
     found = LOADERS.get(source)
     if found is None:
-        raise InvalidInputError(f"no source {source!r} can be loaded; there are: {', '.join(LOADERS)}")
+        raise InvalidInputError(f"Unknown source {source!r}. Available: {', '.join(LOADERS)}.")
     for name in options or ():
         if name not in found.options:
             takers = [each for each, other in LOADERS.items() if name in other.options]
-            own = ", ".join(f"--{each}" for each in found.options) or "no option"
+            own = ", ".join(f"--{each}" for each in found.options) or "none"
             raise InvalidInputError(
-                f"{source} takes no --{name}, which is for {' and '.join(takers) or 'no source'}; {source} takes {own}"
+                f"Option --{name} is not valid for source {source!r}. "
+                f"Sources with this option: {', '.join(takers) or 'none'}. Options of {source}: {own}."
             )
     return found.configure(given, options or {})
+
+
+def load(
+    kg: KnowledgeGraph,
+    source: str,
+    locations: Sequence[str],
+    *,
+    prune: bool = False,
+    on_progress: Progress | None = None,
+    gate: bool = True,
+    index: bool = True,
+    **options: str | None,
+) -> LoadReport:
+    """Load `source` from `locations` as `pipeline.load` does, with the loader that `options` configure.
+
+    `options` are those of `loaders.pipeline.Options`; None means not given.
+
+    Raises InvalidInputError for an unknown source or option, SourceError if a named file cannot be read.
+    """
+    loader = build_loader(source, kg.settings, {name: value for name, value in options.items() if value is not None})
+    return pipeline.load(kg, loader, locations, prune=prune, on_progress=on_progress, gate=gate, index=index)

@@ -13,7 +13,7 @@ import tests.examples  # noqa: F401 -- whose profile --hypothesis-profile may na
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.watching import WITH_PROCESSES, watched
 
 ROOT = Path(__file__).parent.parent

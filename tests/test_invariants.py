@@ -15,7 +15,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, PREFIXES, mint
-from loaders.pipeline import load
+from loaders.sources import load
 
 INVARIANTS = tomllib.loads((Path(__file__).parent / "invariants.toml").read_text(encoding="utf-8"))["invariant"]
 HEAD = f"@base <{BASE}> . " + "".join(f"@prefix {name}: <{iri}> . " for name, iri in PREFIXES.items())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kg.cli.connection import Access
 
 SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
-"""Every source there is or will be; which of them this version can load, `loaders.pipeline.LOADERS` says."""
+"""Every source there is or will be; which of them this version can load, `loaders.sources.LOADERS` says."""
 
 app = typer.Typer(
     name="kg",
@@ -129,17 +129,17 @@ def load(
 ) -> None:
     """Load a source: read, check against the shapes, commit, index. What has not changed is skipped."""
     from kg.cli.connection import as_seen_by_a_server
-    from loaders import pipeline
+    from loaders import pipeline, sources
 
-    available = ", ".join(pipeline.LOADERS)
+    available = ", ".join(sources.LOADERS)
     if source not in SOURCES:
         raise typer.BadParameter(
             f"no source {source!r}; the sources are {', '.join(SOURCES)} (so far only {available} can be loaded)",
             param_hint="SOURCE",
         )
-    if source not in pipeline.LOADERS:
+    if source not in sources.LOADERS:
         raise typer.BadParameter(f"{source} cannot be loaded yet; so far only {available} can", param_hint="SOURCE")
-    with _opened(data_dir, create=True, load=pipeline.load) as graph, output.progress(f"loading {source}") as advance:
+    with _opened(data_dir, create=True, load=sources.load) as graph, output.progress(f"loading {source}") as advance:
         places = paths if graph.here else [as_seen_by_a_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait}
         options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}

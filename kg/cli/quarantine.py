@@ -253,12 +253,12 @@ def retry(
     """Map and check records again. Those that pass are committed as by a load; the others stay, with what is wrong."""
     from kg.cli import connection
     from kg.cli.connection import as_seen_by_a_server
-    from loaders import pipeline
     from loaders.quarantine_retry import QUARANTINE, QUARANTINED
+    from loaders.sources import load
 
     _chosen(ids, every)
     with (
-        connection.opened(settings_for(data_dir), load=pipeline.load, quarantine=QUARANTINE) as graph,
+        connection.opened(settings_for(data_dir), load=load, quarantine=QUARANTINE) as graph,
         output.progress("retrying") as advance,
     ):
         place = file if file is None or graph.here else as_seen_by_a_server(file)

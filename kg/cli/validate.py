@@ -165,11 +165,11 @@ def _of_bundle() -> Iterator[Check]:
     """Validate the ontology, shapes and fixtures that ship with kg, and its example data."""
     from kg import bundle
     from kg.shacl.bundled import validate_bundle
-    from loaders import pipeline
+    from loaders import sources
 
     report = validate_bundle()
     check = Check(report.violations, report.checked, report.by_pyshacl)
-    for source in pipeline.LOADERS:
+    for source in sources.LOADERS:
         check = _both(check, _trial([str(bundle.folder("fixtures") / source)], source))
     yield check
 
@@ -308,13 +308,13 @@ def _trial(places: Sequence[str], source: str) -> Check:
     """Load data of a source into a store that is thrown away, and report what the gate keeps out."""
     from kg.knowledge_graph import KnowledgeGraph
     from kg.shacl.report import Violation
-    from loaders import pipeline
+    from loaders import sources
 
     with (
         interruption.temporary_folder() as folder,
         KnowledgeGraph.open(folder, settings_for(folder)) as kg,
     ):
-        report = pipeline.load(kg, source, list(places), index=False)
+        report = sources.load(kg, source, list(places), index=False)
     found = [Violation(None, f"{each.record}: {each.reason}", source=each.source) for each in report.rejections]
     return Check(found, console.counted(report.loaded + report.rejected, f"{source} record"))
 

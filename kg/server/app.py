@@ -23,6 +23,7 @@ from kg import __version__, interruption
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
+from kg.search import index_sync
 from kg.server import (
     commands,
     graph_store,
@@ -50,8 +51,8 @@ from kg.tools.sparql.local_services import expand
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
-from loaders.pipeline import heal, load
 from loaders.quarantine_retry import QUARANTINE
+from loaders.sources import load
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +137,7 @@ def healing(kg: KnowledgeGraph) -> Iterator[None]:
 
     def work() -> None:
         try:
-            heal(kg, stop=stop)
+            index_sync.heal(kg.store, kg.search, stop=stop)
         except QuadciteError as error:
             log.warning("the search index could not be brought up to date: %s", error)
 

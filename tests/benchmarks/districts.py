@@ -23,7 +23,7 @@ from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.tools.zoning.municipalities import Place, known_places
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed
 
 ROOT = Path(__file__).parent.parent.parent

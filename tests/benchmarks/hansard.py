@@ -30,8 +30,8 @@ from kg.store.oxigraph import OxigraphStore
 from loaders import model
 from loaders.hansard.loader import FORMATS, Reading
 from loaders.model import SourceGraph
-from loaders.pipeline import load
 from loaders.readers.locations import find
+from loaders.sources import load
 from tests.benchmarks.comparison import Comparison
 
 ROOT = Path(__file__).parent.parent.parent

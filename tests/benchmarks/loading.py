@@ -29,8 +29,9 @@ from kg.settings import Settings
 from loaders import model
 from loaders.climate import documents
 from loaders.model import SourceDocument
-from loaders.pipeline import BATCH_QUADS, load
+from loaders.pipeline import BATCH_QUADS
 from loaders.readers.locations import find
+from loaders.sources import load
 from tests.benchmarks.comparison import Comparison
 
 PASSAGES = 50_000

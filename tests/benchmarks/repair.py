@@ -33,7 +33,7 @@ from kg.sparql.measured_schema import PropertyUse, Schema
 from kg.tools.schema.measurement import measure
 from kg.tools.sparql.empty_results import diagnose, is_empty
 from kg.vocabulary import BASE, PREFIXES, RDF, XSD, curie
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.benchmarks.comparison import Comparison
 
 Value = Literal | NamedNode

@@ -20,7 +20,7 @@ from kg.retrieval.reader import text_of
 from kg.search.protocol import Mode
 from kg.settings import Settings
 from kg.store.protocol import Rows
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.benchmarks.comparison import Comparison
 from tests.tools.parliament.speech_queries import by_index, by_tool, measured, queries
 

@@ -25,7 +25,7 @@ from kg.search.protocol import Mode
 from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, mint_part, mint_span, sha256
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95
 from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, plainly, words
 from tests.tools.parliament.speech_queries import GOLDEN, by_index, by_tool, measured, queries

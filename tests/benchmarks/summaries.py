@@ -21,7 +21,7 @@ from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.build import build
 from kg.zoning_summaries.code_tree import latest
 from kg.zoning_summaries.topic_search import descend
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed
 from tests.zoning_summaries.made_up_code import PLACES, THINGS, TOWN, enact, large_code
 from tests.zoning_summaries.topics import ask, municipality_in, topics

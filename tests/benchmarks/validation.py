@@ -28,7 +28,7 @@ from kg.shacl.gate import RecordGate, record_graphs, record_results
 from kg.shacl.incremental import affected, changed_since
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, RDF, SCHEMA, XSD
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.benchmarks import peers
 from tests.benchmarks.comparison import Comparison
 from tests.benchmarks.loading import PASSAGES_A_DOCUMENT, write_passages

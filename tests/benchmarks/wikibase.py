@@ -26,7 +26,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import PROV_GRAPH
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.benchmarks.comparison import Comparison
 
 ENTITIES = 4_000

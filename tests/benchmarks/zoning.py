@@ -27,8 +27,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import PROV_GRAPH
-from loaders.pipeline import load
-from loaders.sources import loader
+from loaders.sources import build_loader, load
 from loaders.zoning.readers import input_files
 from tests.benchmarks.comparison import Comparison
 from tests.benchmarks.hansard import NoIndex, timed
@@ -117,7 +116,7 @@ def raw(files: Sequence[Path], folder: Path) -> dict[str, Any]:
 
 def ready() -> None:
     """Import what a load of codes imports when it is first asked for."""
-    loader("zoning", Settings())
+    build_loader("zoning", Settings())
 
 
 def load_into(kg: KnowledgeGraph, files: Sequence[Path], *, bare: bool) -> None:

@@ -13,7 +13,8 @@ import pytest
 from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.vocabulary import KG, SCHEMA, mint
-from loaders.pipeline import LoadReport, load
+from loaders.pipeline import LoadReport
+from loaders.sources import load
 
 MALFORMED = Path(__file__).parent.parent.parent / "fixtures" / "malformed" / "climate"
 

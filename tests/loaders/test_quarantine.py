@@ -24,11 +24,11 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.vocabulary import ELI, KG, PROV, PROV_GRAPH, mint
 from loaders import pipeline
-from loaders.pipeline import load
 from loaders.quarantine import Entry, Quarantine, named, short_ids
 from loaders.quarantine_retry import drop, mapped, retry
 from loaders.readers import excerpts
 from loaders.readers.locations import file_sha256
+from loaders.sources import load
 from tests.loaders.conftest import content, values
 from tests.loaders.test_pipeline import rows, write
 

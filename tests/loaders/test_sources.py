@@ -10,7 +10,7 @@ import pytest
 
 from kg.errors import InvalidInputError
 from kg.settings import Settings
-from loaders.sources import LOADERS, loader
+from loaders.sources import LOADERS, build_loader
 
 READS = {
     "climate": "loaders.climate.documents",
@@ -23,8 +23,8 @@ DOMAINS = ("loaders.climate.", "loaders.hansard.", "loaders.wikibase.", "loaders
 
 
 def imported(then: str) -> set[str]:
-    """What a fresh interpreter has imported after `then`, which knows `loaders.pipeline`."""
-    code = f"import json, sys; from loaders import pipeline; {then}; json.dump(sorted(sys.modules), sys.stdout)"
+    """Run `then` in a new interpreter that imports `loaders.sources`, and return the names of its modules."""
+    code = f"import json, sys; from loaders import sources; {then}; json.dump(sorted(sys.modules), sys.stdout)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     return set(json.loads(done.stdout))
 
@@ -38,19 +38,25 @@ def test_nothing_is_imported_for_a_source_that_nobody_loads() -> None:
 
 @pytest.mark.parametrize("source", LOADERS)
 def test_what_loads_a_source_imports_no_other(source: str) -> None:
-    names = imported(f"from kg.settings import Settings; pipeline.loader({source!r}, Settings())")
+    names = imported(f"from kg.settings import Settings; sources.build_loader({source!r}, Settings())")
     assert {name for name in READS.values() if name in names} == {READS[source]}
 
 
 def test_climate_is_loaded_without_what_reads_markup_and_codes() -> None:
-    names = imported("from kg.settings import Settings; pipeline.loader('climate', Settings())")
+    names = imported("from kg.settings import Settings; sources.build_loader('climate', Settings())")
     assert "duckdb" in names  # so the others below would be seen
     assert not names & {"lxml", "sentencex"}
     assert [name for name in names if name.startswith("loaders.zoning.")] == []
 
 
 def test_an_option_of_another_source_is_refused_with_the_source_that_takes_it() -> None:
-    with pytest.raises(
-        InvalidInputError, match="climate takes no --state, which is for zoning; climate takes no option"
-    ):
-        loader("climate", Settings(), {"state": "ZZ"})
+    with pytest.raises(InvalidInputError) as refused:
+        build_loader("climate", Settings(), {"state": "ZZ"})
+    assert "--state" in str(refused.value)
+    assert "Sources with this option: zoning." in str(refused.value)
+
+
+def test_an_unknown_source_is_refused_with_the_available_ones() -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        build_loader("unknown", Settings())
+    assert all(source in str(refused.value) for source in ["'unknown'", *LOADERS])

@@ -17,7 +17,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
 from kg.settings import Settings
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, mint
-from loaders.pipeline import load
+from loaders.sources import load
 
 BEND = "/id/section/us-ut-quarry-bend/"
 EVIL = "<script>alert(1)</script>"

@@ -22,7 +22,7 @@ from kg.server.app import create_app
 from kg.server.auth import READ, TOKEN_FILE, Actor, LocalToken
 from kg.server.mcp import build_mcp
 from kg.settings import Settings
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.search import word_embedder
 
 QUERY = {"query": "budget surplus", "party": "Labor", "date_from": "2024-01-01", "topics": ["budget", "health"]}

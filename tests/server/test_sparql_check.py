@@ -13,7 +13,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server.mcp import Threads
 from kg.server.sparql_check import PATH, routes
 from kg.settings import Settings
-from loaders.pipeline import load
+from loaders.sources import load
 
 ROOT = Path(__file__).parent.parent.parent
 QUERY = "PREFIX x: <http://x/> SELECT * { ?d dcterms:titel ?t ; foo:bar ?u ; x:y ?z }"

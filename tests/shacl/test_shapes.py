@@ -19,7 +19,7 @@ from kg.shacl.data_graph import Data
 from kg.shacl.shapes import Shapes
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, ELI, KG, KGS, OA, PROV, PROV_GRAPH, RDF, SCHEMA, SH, SKOS, mint, sha256
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.shacl.test_differential import ODD_VALUES, OURS, assert_agreed
 
 FIXTURES = bundle.folder("fixtures")

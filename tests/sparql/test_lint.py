@@ -16,7 +16,7 @@ from kg.sparql.prefixes import nearest_namespace, nearest_prefix
 from kg.tools.schema.measurement import measure
 from kg.vocabulary import BASE, PREFIXES, mint
 from kg.zoning_summaries.agent_tasks import pending, record
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.benchmarks.repair import Mistakes, names_repair
 
 ROOT = Path(__file__).parent.parent.parent

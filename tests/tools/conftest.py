@@ -20,7 +20,7 @@ from kg.tools.registry import TOOLS
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from kg.zoning_summaries.build import build
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.zoning.graph.ingest import receive
 from tests.loaders.conftest import MemoryIndex
 from tests.tools.made_up import Made, Passages, make_passages, open_graph

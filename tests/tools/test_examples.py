@@ -14,7 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.registry import CLIMATE, CORE, RESEARCH, TOOLS, ZONING, Tool, content_of
 from kg.tools.zoning.citations import kg_find_related
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.zoning.graph.ingest import receive
 
 LISTS = (

@@ -14,7 +14,7 @@ from kg.provenance.reader import find_changed_graphs
 from kg.settings import Settings
 from kg.vocabulary import BASE, KG, RDF, mint
 from kg.zoning_summaries import code_tree, stored_summaries
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.zoning.graph.ingest import receive
 
 TITLE = Path(__file__).parent.parent.parent / "fixtures" / "zoning" / "title_17_zoning.html"

@@ -14,7 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.zoning_summaries.build import build
 from kg.zoning_summaries.code_tree import latest
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.zoning_summaries.topics import municipality_in
 
 COUNT = "SELECT (COUNT(DISTINCT ?s) AS ?n) WHERE { ?s a kg:Summary }"

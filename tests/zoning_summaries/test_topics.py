@@ -10,7 +10,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.build import build
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.zoning_summaries.topics import ask, municipality_in, topics
 
 

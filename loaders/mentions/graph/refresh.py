@@ -19,11 +19,11 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select
 from kg.vocabulary import BASE, EXTRACTED, KG, OA, PROV_GRAPH, XSD, mint_mention
 from loaders.mentions.graph.concept_names import Table, needles
+from loaders.mentions.graph.search_state import Known, Ledger
 from loaders.mentions.graph.text_units import Unit, hashes, holding, holding_in, units, with_languages
 from loaders.mentions.graph_words import Vocabularies
 from loaders.mentions.label_variants import Label, primary, unfit
 from loaders.mentions.matcher import Match, Matcher, possible
-from loaders.mentions.search_state import Known, Ledger
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,8 @@ from kg.shacl.report import Violation
 from kg.store.protocol import Commit
 from kg.vocabulary import mint, sha256
 from loaders.model import Origin, Rejection, Snapshot, graph_of
-from loaders.pipeline import Loading, LoadReport
+from loaders.pipeline import Loader, Loading, LoadReport
 from loaders.readers.locations import Located
-from loaders.sources import Loader
 from loaders.zoning.graph.authorities import Authorities, merged
 from loaders.zoning.graph.derive import CodesRead, Findings
 from loaders.zoning.graph.entry_records import Kind, Received, received
@@ -77,11 +76,10 @@ class _Receiving(Loading):
         self.findings: Final = Findings(read, codes)
         super().__init__(
             kg,
-            DOMAIN,
+            Loader(DOMAIN, VERSION, lambda _: iter(()), derive=self.findings.derive, merge=merged),
             Located((), ()),
             None,
             config={"tool": tool},
-            configured=Loader(DOMAIN, VERSION, lambda _: iter(()), derive=self.findings.derive, merge=merged),
             graphs=[graph_of(record) for record, _ in found.records],
         )
         self.found: Final = found

@@ -28,9 +28,9 @@ from loaders.hansard.sitting_model import Debate, Division, Procedure, Sitting, 
 from loaders.hansard.sitting_records import sitting_record
 from loaders.hansard.speech_records import citation
 from loaders.model import Origin, Snapshot, SourceGraph
-from loaders.pipeline import load
 from loaders.quarantine_retry import retry
 from loaders.readers.locations import find
+from loaders.sources import load
 from tests.loaders.conftest import MemoryIndex, content, values
 
 HANSARD = Path(__file__).parent.parent.parent.parent / "fixtures" / "hansard"

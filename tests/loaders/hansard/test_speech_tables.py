@@ -25,9 +25,9 @@ from kg.vocabulary import DCTERMS, KG, SCHEMA, mint, sha256
 from loaders.hansard.loader import FORMATS, Reading
 from loaders.hansard.table_columns import iso_day
 from loaders.model import Notice, Rejection, SourceGraph
-from loaders.pipeline import load
 from loaders.quarantine_retry import retry
 from loaders.readers.locations import File, find
+from loaders.sources import load
 from tests.loaders.conftest import content, values
 
 HANSARD = Path(__file__).parent.parent.parent.parent / "fixtures" / "hansard"

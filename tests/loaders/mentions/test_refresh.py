@@ -22,8 +22,8 @@ from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
-from loaders.mentions import search_state
 from loaders.mentions.graph import refresh as refreshing
+from loaders.mentions.graph import search_state
 from loaders.mentions.graph.refresh import MentionReport, graph_of, refresh
 from loaders.mentions.graph.text_units import holding, may_hold
 

@@ -12,7 +12,7 @@ from pyoxigraph import RdfFormat, parse
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.wikibase import json_stream
 from loaders.wikibase.entity_rdf import entity_quads
 from loaders.wikibase.instances import CLIMATE, WIKIDATA, chosen

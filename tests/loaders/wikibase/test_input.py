@@ -19,8 +19,8 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.vocabulary import SKOS
-from loaders.pipeline import load
 from loaders.quarantine_retry import retry
+from loaders.sources import load
 from loaders.wikibase.entity_rdf import entity_quads
 from loaders.wikibase.instances import CLIMATE, WIKIDATA, at, chosen
 from loaders.wikibase.json_stream import elements

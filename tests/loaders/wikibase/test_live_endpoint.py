@@ -17,8 +17,9 @@ from kg.remote import sparql
 from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.vocabulary import BASE, CC, OWL, PROV_GRAPH, RDF, SCHEMA, SKOS, WIKIBASE, sha256
-from loaders.pipeline import LoadReport, load
+from loaders.pipeline import LoadReport
 from loaders.quarantine_retry import retry
+from loaders.sources import load
 from loaders.wikibase import live_endpoint
 from tests.remote.live_store import JSON, LiveStore, send, serving, status
 

@@ -18,7 +18,8 @@ from kg.settings import Settings, Wikibase
 from kg.shacl.data_graph import Data
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, SKOS
-from loaders.pipeline import LoadReport, load
+from loaders.pipeline import LoadReport
+from loaders.sources import load
 from loaders.wikibase.skos import circles
 
 CONCEPTS = bundle.folder("fixtures") / "wikibase"

@@ -15,7 +15,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.vocabulary import KG, RDF
 from loaders import quarantine_retry
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.zoning.graph import table_mapping
 from loaders.zoning.graph.table_mapping import Beside
 

@@ -28,7 +28,7 @@ from kg.tools.operations import OPERATIONS
 from kg.tools.zoning.citations import kg_find_related
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import ELI, KG, PROV, PROV_GRAPH, RDF, XSD, mint, sha256
-from loaders.pipeline import load
+from loaders.sources import load
 
 TITLE = bundle.folder("fixtures") / "zoning" / "title_17_zoning.html"
 BEND: Any = {"municipality": "Quarry Bend", "state": "UT"}

@@ -27,7 +27,7 @@ from kg.tools.registry import TOOLS, content_of
 from kg.tools.search.passages import fetch, search
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, mint_part, mint_span, sha256
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.search import word_embedder
 
 FIXTURES = bundle.folder("fixtures") / "hansard"

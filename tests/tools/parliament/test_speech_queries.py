@@ -12,7 +12,7 @@ from kg.errors import ModelError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.parliament.search import search_speeches
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.tools.parliament.speech_queries import by_index, by_tool, measured, queries
 
 SPECIFIED = [

@@ -18,7 +18,7 @@ import pytest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.parliament.speeches import SpeechDetail, get_speech
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.loaders.hansard import facts
 
 

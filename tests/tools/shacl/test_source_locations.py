@@ -18,7 +18,7 @@ from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Term
 from kg.tools.shacl.source_locations import Locator
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, SCHEMA, SKOS, mint
-from loaders import pipeline
+from loaders import sources
 
 CLIMATE = Path(__file__).parent.parent.parent.parent / "fixtures" / "climate"
 
@@ -29,7 +29,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OxigraphStore]:
     settings = Settings(_env_file=None, data_dir=folder)  # type: ignore[call-arg]
     with OxigraphStore(folder) as store:
         kg = KnowledgeGraph(settings, store, cast(Any, None), cast(Any, None))
-        pipeline.load(kg, "climate", [str(CLIMATE)], index=False)
+        sources.load(kg, "climate", [str(CLIMATE)], index=False)
         yield store
 
 

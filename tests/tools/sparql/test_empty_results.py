@@ -12,7 +12,7 @@ from kg.settings import Settings
 from kg.tools.schema.measurement import measured
 from kg.tools.sparql.empty_results import MOST_PROBES, Diagnosis, diagnose, is_empty
 from kg.vocabulary import BASE
-from loaders.pipeline import load
+from loaders.sources import load
 from tests.benchmarks.repair import mistakes, told
 
 ROOT = Path(__file__).parent.parent.parent.parent

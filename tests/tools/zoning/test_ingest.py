@@ -24,7 +24,7 @@ from kg.tools.zoning.ingest import (
 )
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
-from loaders.pipeline import load
+from loaders.sources import load
 
 FEIGN = {"municipality": "Upper Feign", "state": "CT"}
 SENT = json.loads((bundle.folder("fixtures") / "zoning" / "upper_feign.json").read_text(encoding="utf-8"))

@@ -31,7 +31,7 @@ from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from kg.tools.zoning.term_lookup import missing, types_named
 from kg.tools.zoning.units import converted, kind_of
 from kg.tools.zoning.use_synonyms import kinds
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.zoning.graph.ingest import receive
 from loaders.zoning.graph.rule_quads import UNITS
 

@@ -26,7 +26,7 @@ from kg.tools.zoning.definitions import kg_query_definition
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from kg.zoning_summaries.build import build
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.zoning.graph import table_mapping as mapping_files
 
 FIXTURES = bundle.folder("fixtures") / "zoning"

@@ -14,7 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.vocabulary import BASE, mint
 from loaders.hansard.graph.memberships import MEMBERSHIP
-from loaders.pipeline import load
+from loaders.sources import load
 
 DAYS = ("2024-02-05", "2024-02-06", "2024-03-07", "2024-05-30")
 PEOPLE = ("Fern Ashby", "Otto Brook")

@@ -18,7 +18,7 @@ from kg.provenance.explanation import explain_triple
 from kg.provenance.promotion import PROMOTION
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.zoning.graph import derive
 from loaders.zoning.graph.ingest import receive
 from loaders.zoning.graph.stored_sections import whole_sections

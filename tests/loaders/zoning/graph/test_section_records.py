@@ -21,7 +21,7 @@ from kg.shacl.gate import RecordGate
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, SKOS, mint, mint_part, mint_subsection
 from loaders import model
 from loaders.model import Origin, Snapshot
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.zoning.graph.authorities import Authorities, merged, municipality_key
 from loaders.zoning.graph.rule_quads import level_of, number_in, quantity_of, type_and_bound, unit_of
 from loaders.zoning.graph.section_records import section_record, statements_record

@@ -10,7 +10,7 @@ import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import Rows
-from loaders.pipeline import load
+from loaders.sources import load
 from loaders.zoning.extraction.citation_resolution import numbers_in
 from loaders.zoning.graph.ingest import receive
 from loaders.zoning.graph.stored_codes import Code, Codes

@@ -18,8 +18,8 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.vocabulary import KG, QUDT, SKOS, mint
 from loaders.model import Rejection, Snapshot, SourceGraph
-from loaders.pipeline import load
 from loaders.readers.locations import File
+from loaders.sources import load
 from loaders.zoning.graph import table_mapping
 from loaders.zoning.graph.rule_quads import Rules
 from loaders.zoning.graph.table_records import read, rows_of
