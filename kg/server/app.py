@@ -46,7 +46,7 @@ from kg.server.writing import CivicGraphs
 from kg.settings import Settings
 from kg.store.lock import holder
 from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
-from kg.tools.shacl.background_checks import DatasetChecks
+from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from kg import __version__
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.ontology import declared_terms, ontology
+from kg.ontology import load_declared_terms, load_ontology
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Provenance
 from kg.server.html import formats, href_of, html
@@ -43,7 +43,7 @@ from kg.tools.entities.dereference import (
     suggestions,
     worded_name,
 )
-from kg.tools.schema.measurement import measured
+from kg.tools.schema.schema_measurement import measured
 from kg.tools.zoning.section_tables import Table
 from kg.vocabulary import BASE, DCTERMS, KG, OA, RDF, RDFS, SCHEMA, SKOS, XSD, curie
 
@@ -55,9 +55,11 @@ def terms(request: Request) -> Response:
     """Answer with the ontology: as RDF whole, as HTML its terms."""
     media_type = representation(request, (*GRAPH_TYPES, HTML))
     if media_type != HTML:
-        return rdf((quad for quads in ontology().values() for quad in quads), media_type, {"Content-Location": "/ns"})
+        return rdf(
+            (quad for quads in load_ontology().values() for quad in quads), media_type, {"Content-Location": "/ns"}
+        )
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for term in sorted(declared_terms().values(), key=lambda term: term.iri):
+    for term in sorted(load_declared_terms().values(), key=lambda term: term.iri):
         titles = {"class": "Classes", "property": "Properties", "individual": "Codes and other things"}
         groups.setdefault((titles[term.kind], term.domain or ""), []).append(
             {

@@ -25,7 +25,7 @@ from kg.server.resources import rdf, representation, resource, shown_to
 from kg.sparql.measured_schema import Schema
 from kg.store.protocol import Rows
 from kg.store.protocol import Term as Node
-from kg.tools.schema.measurement import family_of, measured
+from kg.tools.schema.schema_measurement import family_of, measured
 from kg.vocabulary import DCAT, DCTERMS, FOAF, KG, PREFIXES, PROV, RDF, RDFS, SD, VOID, XSD, Namespace, curie
 
 VOID_PATH: Final = "/.well-known/void"

@@ -29,7 +29,7 @@ from kg.server.negotiation import media_type_of
 from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.sparql.lint import Hint, check
 from kg.sparql.parser import parse
-from kg.tools.schema.measurement import measured
+from kg.tools.schema.schema_measurement import measured
 from kg.tools.sparql.local_services import blanked
 from kg.vocabulary import BASE, PREFIXES
 

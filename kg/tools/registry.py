@@ -21,15 +21,15 @@ from kg.tools.concepts import find as concepts
 from kg.tools.concepts import mentions, neighbors
 from kg.tools.parliament import ingest, speakers, speeches
 from kg.tools.parliament import search as speech_search
-from kg.tools.schema import describe as schema_levels
+from kg.tools.schema import describe_schema as schema_levels
 from kg.tools.schema import examples, find_terms
 from kg.tools.search import passages, research
 from kg.tools.shacl import validate
 from kg.tools.sparql import query
 from kg.tools.zoning import citations as zoning_relations
 from kg.tools.zoning import compare as zoning_comparison
-from kg.tools.zoning import definitions, provisions
 from kg.tools.zoning import ingest as zoning_ingesting
+from kg.tools.zoning import provisions
 from kg.tools.zoning import sections as zoning_sections
 from kg.tools.zoning import summaries as zoning_summaries
 
@@ -162,7 +162,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(zoning_sections.kg_query_section, "Read a section", frozenset({ZONING})),
     Tool(provisions.kg_query_permissions, "Permitted uses", frozenset({ZONING})),
     Tool(provisions.kg_query_standards, "Dimensional standards", frozenset({ZONING})),
-    Tool(definitions.kg_query_definition, "Defined terms", frozenset({ZONING})),
+    Tool(provisions.kg_query_definition, "Defined terms", frozenset({ZONING})),
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
     Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
     Tool(review.review_claim, "Review a claim", frozenset({ZONING}), scope="write"),

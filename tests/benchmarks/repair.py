@@ -30,7 +30,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.sparql.measured_schema import PropertyUse, Schema
-from kg.tools.schema.measurement import measure
+from kg.tools.schema.schema_measurement import measure
 from kg.tools.sparql.empty_results import diagnose, is_empty
 from kg.vocabulary import BASE, PREFIXES, RDF, XSD, curie
 from loaders.sources import load

@@ -16,7 +16,7 @@ from kg.server.app import endpoint_of
 from kg.server.endpoint import Endpoint
 from kg.server.negotiation import GRAPH_TYPES
 from kg.server.service_description import FUNCTIONS, catalogue, service_description
-from kg.tools.schema.measurement import measured
+from kg.tools.schema.schema_measurement import measured
 from kg.vocabulary import DCAT, DCTERMS, KG, PREFIXES, RDF, SD, VOID
 
 BASE_URL = "http://127.0.0.1:8000"

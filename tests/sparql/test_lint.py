@@ -13,7 +13,7 @@ from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.sparql.measured_schema import Schema
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix
-from kg.tools.schema.measurement import measure
+from kg.tools.schema.schema_measurement import measure
 from kg.vocabulary import BASE, PREFIXES, mint
 from kg.zoning_summaries.agent_tasks import pending, record
 from loaders.sources import load

@@ -14,7 +14,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.ontology import declared_terms, ontology
+from kg.ontology import load_declared_terms, load_ontology
 from kg.retrieval.attribution import Chunk, voices_of
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, iri_of, text_of
@@ -175,7 +175,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
     about = reader.rows("what is said of it", bind(ABOUT, iri=node, limit=QUADS + 1))
     said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
-    declared = list(ontology().get(node, ()))
+    declared = list(load_ontology().get(node, ()))
     in_order = [row for row in reader.rows("its parts", bind(PARTS, **window)) if isinstance(row["subject"], NamedNode)]
     parts = [Quad(NamedNode(iri_of(row["subject"])), DCTERMS.isPartOf, node, _graph(row)) for row in in_order]
     in_parts = parts or (page > 1 and reader.rows("whether it has parts", bind(PARTS, iri=node, limit=1, offset=0)))
@@ -243,7 +243,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         page=page,
         more=more,
         labels=labels | names,
-        known=frozenset(known | {str(node.value) for node in ontology()}),
+        known=frozenset(known | {str(node.value) for node in load_ontology()}),
         origins=_origins(reader, quads, graphs),
         queries=list(reader.ran),
     )
@@ -280,12 +280,12 @@ def node_of(iri: str) -> NamedNode:
 def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
     """Return IRIs near to `iri` that something is said of: another spelling, the whole of a part, alike words."""
     near = dict.fromkeys(_spellings(iri))
-    terms = [*declared_terms()]
+    terms = [*load_declared_terms()]
     near |= dict.fromkeys(difflib.get_close_matches(iri, terms, n=3, cutoff=0.9))
     reader = Reader(kg)
     nodes = [NamedNode(text) for text in near if is_iri(text)]
     found = {iri_of(row["iri"]) for row in reader.rows("near IRIs", bind(EXISTING, iris=nodes))} if nodes else set()
-    kept = [text for text in near if text in found or text in declared_terms()]
+    kept = [text for text in near if text in found or text in load_declared_terms()]
     if not kept and iri.lower().startswith(("cpr://doc/", "cpr://family/")):
         words = slug_of("cpr://doc/" + iri[iri.index("//") + 2 :].partition("/")[2]).replace("-", " ").replace("_", " ")
         if words.strip():
@@ -344,7 +344,7 @@ def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, s
         if thing not in ranks or rank < ranks[thing]:
             ranks[thing], labels[thing] = rank, label.value
     for iri in iris - labels.keys():
-        term = declared_terms().get(iri)
+        term = load_declared_terms().get(iri)
         if term is not None:
             labels[iri] = term.label
     return labels, kinds, known

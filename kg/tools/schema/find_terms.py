@@ -13,10 +13,10 @@ from kg.retrieval.fuzzy_names import folded
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of, text_of
 from kg.retrieval.results import MOST_SKIPPED, Offset, Result
 from kg.retrieval.token_budget import Lean, clipped
+from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
-from kg.tools.schema.declared_terms import foreign, local_name, short, words_of
 from kg.tools.schema.similarity import WITHOUT_MODEL, closeness, overlap
-from kg.tools.schema.term_names import Entry, Kind, scheme_of, terms_of
+from kg.tools.schema.term_index import Entry, Kind, foreign, scheme_of, short, terms_of, words_of
 from kg.vocabulary import DCTERMS, PREFIXES, SKOS
 
 TEXT_CHARACTERS: Final = 300

@@ -1,20 +1,33 @@
-"""From a result about the store to the file, and the row of it, that its node was read from, by ``graph/prov``."""
+"""Locates validation results in the source: the file and row that a node was loaded from, by ``graph/prov``.
+
+Run as a script, it is the process of a validation (`kg.shacl.child`) whose report contains these locations. It is not
+in `kg.shacl`, which may not import provenance.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Final, Generic, TypeVar
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
+from kg.processes import task
 from kg.provenance.load_records import find_row, parse_rows
+from kg.shacl import child
 from kg.shacl.report import Violation
+from kg.shacl.report_writers import Locate
 from kg.shacl.sarif import Location
 from kg.store.protocol import Term
 from kg.vocabulary import KG, PROV, PROV_GRAPH, SCHEMA
@@ -149,3 +162,12 @@ class Locator:
 def _number(quad: Quad) -> int | None:
     value = quad.object
     return int(value.value) if isinstance(value, Literal) and _WHOLE.fullmatch(value.value) else None
+
+
+def locating(store: Store) -> Locate:
+    """Build the function that locates results about `store`."""
+    return Locator(store).locate
+
+
+if __name__ == "__main__":
+    task.main(partial(child.work, locating=locating))

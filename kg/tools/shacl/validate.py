@@ -23,7 +23,7 @@ from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows
 from kg.tools.entities.dereference import node_of, suggestions
-from kg.tools.shacl import validation_task
+from kg.tools.shacl import source_locations
 from kg.vocabulary import DCTERMS, PROV_GRAPH, SCHEMA, SOURCED, curie
 
 UNION: Final = "union"
@@ -177,7 +177,7 @@ def run(
             limits,
             on_cancel=cancellation.on_cancel if cancellation is not None else lambda stop: None,
             folder=folder if folder.is_dir() else None,
-            program=validation_task.__file__,
+            program=source_locations.__file__,
         )
 
     with PLACES.take(CALLER.get() if client is None else client, settings.query_timeout_s):

@@ -19,7 +19,7 @@ from kg.sparql.guard import position
 from kg.sparql.lint import Hint, check
 from kg.sparql.parser import parse
 from kg.store.protocol import Result, Rows
-from kg.tools.schema.measurement import measured
+from kg.tools.schema.schema_measurement import measured
 from kg.tools.sparql.suggestions import Alternatives
 
 TIMEOUT_S: Final = 4.0

@@ -22,7 +22,7 @@ from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens
 from kg.sparql.lint import Hint, check
 from kg.store.protocol import Result as StoreResult
 from kg.store.protocol import Rows
-from kg.tools.schema.measurement import measured
+from kg.tools.schema.schema_measurement import measured
 from kg.tools.sparql.empty_results import diagnose, is_empty
 from kg.tools.sparql.local_services import expand
 from kg.vocabulary import PREFIXES

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
-from kg.ontology import declared_terms
+from kg.ontology import load_declared_terms
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of, text_of
 from kg.sparql.terms import bind
@@ -114,5 +114,5 @@ def _name(row: Mapping[str, Term]) -> str:
 def _worded(code: Term) -> str:
     """Return the label of a code of ours, else the end of its IRI."""
     iri = iri_of(code)
-    term = declared_terms().get(iri)
+    term = load_declared_terms().get(iri)
     return term.label if term is not None else code_of(iri)

@@ -7,7 +7,7 @@ import pytest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.tools.schema import similarity
 from kg.tools.schema.find_terms import find_terms
-from kg.tools.schema.term_names import terms_of
+from kg.tools.schema.term_index import terms_of
 from kg.vocabulary import KG, mint
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.schema.measurement import measured
+from kg.tools.schema.schema_measurement import measured
 from kg.tools.sparql.empty_results import MOST_PROBES, Diagnosis, diagnose, is_empty
 from kg.vocabulary import BASE
 from loaders.sources import load

@@ -11,7 +11,7 @@ import pytest
 from kg.errors import GoneError, NotFoundError, QueryForbiddenError, QuerySyntaxError, QueryTimeoutError
 from kg.retrieval.token_budget import tokens_of
 from kg.tools.registry import content_of
-from kg.tools.schema.measurement import measured
+from kg.tools.schema.schema_measurement import measured
 from kg.tools.sparql import query as querying
 from kg.tools.sparql.query import sparql
 

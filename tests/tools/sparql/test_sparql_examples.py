@@ -13,7 +13,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.lint import check
 from kg.store.protocol import Rows
 from kg.tools.schema.examples import Example, examples, sparql_examples
-from kg.tools.schema.measurement import measured
+from kg.tools.schema.schema_measurement import measured
 from kg.tools.sparql.local_services import expand
 from kg.vocabulary import SKOS
 

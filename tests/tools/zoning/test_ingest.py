@@ -15,14 +15,13 @@ from kg.provenance.explanation import explain_iri
 from kg.store.protocol import Rows
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.zoning.citations import kg_find_related
-from kg.tools.zoning.definitions import kg_query_definition
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,
     kg_ingest_definitions,
     kg_ingest_dimensional_standards,
     kg_ingest_use_permissions,
 )
-from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
+from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from loaders.sources import load
 

@@ -17,8 +17,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.zoning.citations import kg_find_related
-from kg.tools.zoning.compare import compare_zoning
-from kg.tools.zoning.definitions import kg_query_definition
+from kg.tools.zoning.compare import compare_zoning, converted, kind_of
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,
     kg_ingest_definitions,
@@ -26,11 +25,9 @@ from kg.tools.zoning.ingest import (
     kg_ingest_use_permissions,
 )
 from kg.tools.zoning.municipalities import Place, key_of
-from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
+from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
-from kg.tools.zoning.term_lookup import missing, types_named
-from kg.tools.zoning.units import converted, kind_of
-from kg.tools.zoning.use_synonyms import kinds
+from kg.tools.zoning.term_lookup import kinds, missing, types_named
 from loaders.sources import load
 from loaders.zoning.graph.ingest import receive
 from loaders.zoning.graph.rule_quads import UNITS

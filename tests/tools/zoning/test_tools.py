@@ -22,8 +22,7 @@ from kg.tools.catalog.overview import list_resources
 from kg.tools.registry import TOOLS, ZONING, content_of
 from kg.tools.zoning.citations import TYPES, kg_find_related
 from kg.tools.zoning.compare import compare_zoning
-from kg.tools.zoning.definitions import kg_query_definition
-from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
+from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from kg.zoning_summaries.build import build
 from loaders.sources import load

@@ -6,10 +6,11 @@ import pytest
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.ontology import load_code_lists, load_modules, load_shapes
 from kg.retrieval.token_budget import tokens_of
 from kg.tools.registry import content_of
-from kg.tools.schema.declared_terms import code_lists, foreign, modules, shapes
-from kg.tools.schema.describe import describe_schema
+from kg.tools.schema.describe_schema import describe_schema
+from kg.tools.schema.term_index import foreign
 from kg.vocabulary import KG
 
 
@@ -48,7 +49,7 @@ def test_a_property_says_who_uses_it_and_all_its_codes(fixtures):
     described = describe_schema(fixtures, "block type")
     assert described.level == "property"
     assert [(line.name, line.triples) for line in described.used_by or []] == [("kg:Passage", 103)]
-    listed = code_lists()["https://w3id.org/quadcite/vocab/blockType"]
+    listed = load_code_lists()["https://w3id.org/quadcite/vocab/blockType"]
     assert len(described.codes or []) == len(listed)
     assert any(line.startswith("Google%20Text%20Block: ") for line in described.codes or [])
 
@@ -96,12 +97,12 @@ def test_pages_within_the_budget_make_up_the_whole(fixtures: KnowledgeGraph, nam
 
 
 def test_the_shapes_and_the_ontology_are_read_whole():
-    of_document = shapes()[KG.PolicyDocument.value]
+    of_document = load_shapes()[KG.PolicyDocument.value]
     assert of_document.closed
     assert (of_document.pattern or "").startswith("^cpr://doc/")
     assert of_document.properties[KG.corpusType.value].scheme == "https://w3id.org/quadcite/vocab/corpusType"
     assert of_document.properties["http://purl.org/dc/terms/title"].cardinality == "exactly 1"
-    assert next(iter(modules())) == "core"
+    assert next(iter(load_modules())) == "core"
 
 
 def test_a_class_that_the_ontology_lacks_is_said_to_be_of_its_vocabulary():

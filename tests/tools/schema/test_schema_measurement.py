@@ -17,10 +17,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg import bundle
 from kg.errors import QueryMemoryError, QueryTimeoutError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.ontology import load_declared_terms
 from kg.settings import Settings
 from kg.sparql.measured_schema import Schema
-from kg.tools.schema import measurement
-from kg.tools.schema.measurement import declared_terms, family_of, measure, measured
+from kg.tools.schema import schema_measurement
+from kg.tools.schema.schema_measurement import family_of, measure, measured
 from kg.vocabulary import BASE, DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, XSD, mint
 from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
 
@@ -161,7 +162,7 @@ def test_a_graph_that_is_none_of_ours_is_a_family_of_its_own():
 
 
 def test_every_declared_term_has_its_label_and_its_part_of_the_model():
-    terms = declared_terms()
+    terms = load_declared_terms()
     assert terms[KG.Passage.value].kind == "class"
     assert terms[KG.Passage.value].domain == "climate"
     assert terms[KG.Passage.value].parents == (KG.TextUnit.value,)
@@ -192,7 +193,7 @@ def settled(kg: KnowledgeGraph, generation: int) -> Schema:
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
-    monkeypatch.setattr(measurement, "REST", 0.0)
+    monkeypatch.setattr(schema_measurement, "REST", 0.0)
     return graph_of([Quad(NODES[0], RDF.type, NODES[1], GRAPHS[0])], tmp_path)
 
 
@@ -217,7 +218,7 @@ def test_the_last_one_is_served_while_a_newer_one_is_made(small):
 
 
 def test_that_a_store_was_empty_is_not_served_once_it_is_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(measurement, "REST", 0.0)
+    monkeypatch.setattr(schema_measurement, "REST", 0.0)
     empty = graph_of([], tmp_path)
     assert measured(empty).triples == 0
     add(empty)
@@ -228,7 +229,7 @@ def test_a_large_store_shows_its_terms_until_it_is_measured(small):
     small.pool.hold.clear()
     schema = measured(small, wait_s=0.01)
     assert (schema.generation, schema.classes) == (0, {})
-    assert schema.terms == declared_terms()
+    assert schema.terms == load_declared_terms()
     small.pool.hold.set()
     assert settled(small, 1).classes
 
@@ -263,8 +264,8 @@ def test_a_failure_leaves_the_old_one(small, caplog):
 
 def test_a_failure_is_not_for_ever(small, monkeypatch):
     """A worker that was killed by the system leaves no server without a schema until the next commit."""
-    monkeypatch.setattr(measurement, "RETRY_S", 0.0)
-    monkeypatch.setattr(measurement, "REST", 0.0)
+    monkeypatch.setattr(schema_measurement, "RETRY_S", 0.0)
+    monkeypatch.setattr(schema_measurement, "REST", 0.0)
     small.pool.failure = QueryTimeoutError("stopped")
     assert measured(small).generation == 0
     small.pool.failure = None
@@ -272,7 +273,7 @@ def test_a_failure_is_not_for_ever(small, monkeypatch):
 
 
 def test_measuring_takes_a_tenth_of_the_time_at_most(small, monkeypatch):
-    monkeypatch.setattr(measurement, "REST", 1e9)
+    monkeypatch.setattr(schema_measurement, "REST", 1e9)
     first = measured(small)
     add(small)
     assert measured(small) is first
@@ -292,14 +293,14 @@ def test_a_restart_has_the_last_one_at_once(small, tmp_path):
     "content", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "generation": 0, "classes": 3}']
 )
 def test_a_file_that_is_no_measurement_is_made_again(small, tmp_path, content):
-    (tmp_path / measurement.FILE).write_text(content)
+    (tmp_path / schema_measurement.FILE).write_text(content)
     assert measured(small).generation == 1
-    assert json.loads((tmp_path / measurement.FILE).read_text())["generation"] == 1
+    assert json.loads((tmp_path / schema_measurement.FILE).read_text())["generation"] == 1
 
 
 def test_a_file_of_a_store_that_was_further_on_is_not_believed(small, tmp_path):
     measured(small)
-    file = tmp_path / measurement.FILE
+    file = tmp_path / schema_measurement.FILE
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "generation": 7, "triples": 99}))
     again = graph_of([Quad(NODES[0], RDF.type, NODES[1], GRAPHS[0])], tmp_path)

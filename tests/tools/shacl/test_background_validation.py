@@ -19,7 +19,7 @@ from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
 from kg.tools.catalog.overview import health
 from kg.tools.operations import status
-from kg.tools.shacl.background_checks import DatasetChecks
+from kg.tools.shacl.background_validation import DatasetChecks
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, mint
 from tests.tools.made_up import WordIndex

@@ -21,7 +21,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import QuadciteError, QueryMemoryError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.ontology import declared_terms
+from kg.ontology import load_declared_terms
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
@@ -148,7 +148,7 @@ class _Measurements:
         first = self._begin()
         if first is not None:
             first.join(wait_s)
-        return self._schema or Schema(0, 0, {}, {}, declared_terms())
+        return self._schema or Schema(0, 0, {}, {}, load_declared_terms())
 
     def _begin(self) -> threading.Thread | None:
         """Start measuring if that is due; return the thread to wait for when there is nothing to show yet."""
@@ -247,7 +247,7 @@ class _Measurement:
                 for row in sorted(classes, key=lambda row: (-_count(row), _text(row["class"])))
             },
             properties=properties,
-            terms=declared_terms(),
+            terms=load_declared_terms(),
             graphs={name: family.quads for name, family in families.items()},
             families=_terms_of(families),
             holdings=families,
@@ -376,7 +376,7 @@ def _read(file: Path, newest: int) -> Schema | None:
             **content,
             classes=classes,
             properties=properties,
-            terms=declared_terms(),
+            terms=load_declared_terms(),
             families=_terms_of(holdings),
             holdings=holdings,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,16 +14,16 @@ from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.ontology import get_ancestors, load_code_lists, load_shapes
 from kg.retrieval.concept_index import preference
 from kg.retrieval.fuzzy_names import Names, folded
 from kg.retrieval.reader import iri_of, text_of
 from kg.sparql.measured_schema import Schema
+from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
-from kg.tools.schema import declared_terms
-from kg.tools.schema.declared_terms import local_name, short, words_of
-from kg.tools.schema.measurement import measured
-from kg.vocabulary import BASE, DCTERMS, FOAF, KG, PREFIXES, RDFS, SCHEMA, SKOS
+from kg.tools.schema.schema_measurement import measured
+from kg.vocabulary import BASE, DCTERMS, FOAF, KG, PREFIXES, RDF, RDFS, SCHEMA, SKOS, curie, prefixed_name
 
 Kind = Literal["class", "property", "individual"]
 
@@ -184,7 +185,7 @@ def _vocabulary(schema: Schema) -> Iterator[Entry]:
 
 def _codes() -> Iterator[Entry]:
     concept = (SKOS.Concept.value,)
-    for scheme, codes in declared_terms.code_lists().items():
+    for scheme, codes in load_code_lists().items():
         for code in codes:
             about = f"{words_of(local_name(scheme))} {code.notation!r}: {code.definition or code.label}"
             yield Entry(code.iri, "individual", tuple(dict.fromkeys((code.label, code.notation))), about, concept)
@@ -197,7 +198,7 @@ def _messages(schema: Schema) -> dict[str, str]:
     """
     found: dict[str, list[str]] = defaultdict(list)
     covered: dict[str, int] = defaultdict(int)
-    for name, shape in declared_terms.shapes().items():
+    for name, shape in load_shapes().items():
         uses = schema.classes[name].properties if name in schema.classes else {}
         for path, constraint in shape.properties.items():
             found[path].extend(constraint.messages)
@@ -215,7 +216,7 @@ def _individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], int, 
         NamedNode(iri)
         for iri, use in schema.classes.items()
         if any(name.value in use.properties for name in NAMING)
-        and not {KG.Document.value, KG.TextUnit.value} & {iri, *declared_terms.all_above(iri)}
+        and not {KG.Document.value, KG.TextUnit.value} & {iri, *get_ancestors(iri)}
     ]
     if not classes:
         return [], 0, False
@@ -246,3 +247,22 @@ def scheme_of(iri: str) -> str | None:
     """Return the code list that a code is of by its IRI."""
     scheme, _, code = iri.rpartition("/")
     return scheme if code and scheme.startswith(f"{BASE}vocab/") else None
+
+
+def words_of(name: str) -> str:
+    """Split a local name into words: ``isPartOf`` and ``is_part_of`` become "is part of"."""
+    return " ".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").replace("-", " ").split()).lower()
+
+
+def short(iri: str) -> str:
+    """Write `iri` as in a query: ``a``, a prefixed name, or in angle brackets."""
+    return "a" if iri == RDF.type.value else curie(iri)
+
+
+def foreign(iri: str, label: str) -> str:
+    """Describe a class or property that the ontology does not define."""
+    if "/prop/novalue/" in iri:
+        return f"items with a statement that they have no value of {local_name(iri)}"
+    name = prefixed_name(iri)
+    whose = "another vocabulary" if name is None else f"{name.partition(':')[0]}:"
+    return f"{label}, as {whose} defines it"

@@ -11,16 +11,16 @@ from pydantic import BaseModel, Field
 from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.ontology import Constraint, Shape, get_objects, get_parents, load_code_lists, load_modules, load_shapes
 from kg.retrieval.reader import Reader, bounded, text_of
 from kg.retrieval.result_cells import written
 from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Offset, Result
 from kg.retrieval.token_budget import Lean, MaxTokens, clipped, tokens_of
 from kg.sparql.measured_schema import ClassUse, PropertyUse, Schema
+from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
-from kg.tools.schema import declared_terms
-from kg.tools.schema.declared_terms import Constraint, foreign, local_name, short, words_of
-from kg.tools.schema.term_names import Terms, terms_of
-from kg.vocabulary import PREFIXES, RDF
+from kg.tools.schema.term_index import Terms, foreign, short, terms_of, words_of
+from kg.vocabulary import PREFIXES, RDF, SCHEMA
 
 ABOUT_CHARACTERS: Final = 160
 EXAMPLE_CHARACTERS: Final = 90
@@ -138,9 +138,7 @@ def _domains(schema: Schema) -> SchemaResult:
         )
         line = ClassLine(name=short(iri), things=use.entities, about=about)
         of.setdefault((term.domain if term else None) or STANDARDS, []).append(line)
-    titles = {name: title for name, (title, _) in declared_terms.modules().items()} | {
-        STANDARDS: "Classes of other vocabularies"
-    }
+    titles = {name: title for name, (title, _) in load_modules().items()} | {STANDARDS: "Classes of other vocabularies"}
     domains = [
         Domain(name=name, title=titles.get(name, name), things=sum(line.things for line in lines), classes=lines)
         for name, lines in sorted(of.items(), key=lambda item: -sum(line.things for line in item[1]))
@@ -158,7 +156,7 @@ def _domains(schema: Schema) -> SchemaResult:
 def _class(terms: Terms, iri: str) -> SchemaResult:
     schema = terms.schema
     use = schema.classes.get(iri) or ClassUse(iri, 0, {})
-    shape = declared_terms.shapes().get(iri, declared_terms.Shape())
+    shape = load_shapes().get(iri, Shape())
     unused = [path for path in shape.properties if path not in use.properties]
     lines = [
         _line(terms, path, use.properties.get(path), shape.properties.get(path), use.entities)
@@ -172,7 +170,7 @@ def _class(terms: Terms, iri: str) -> SchemaResult:
         level="class",
         iri=iri,
         name=short(iri),
-        specializes=[short(parent) for parent in declared_terms.above(iri)] or None,
+        specializes=[short(parent) for parent in get_parents(iri)] or None,
         things=use.entities,
         example=use.example,
         rules=rules or None,
@@ -188,9 +186,7 @@ def _line(
     about = term.definition if term else None
     if about is None and constraint is not None and constraint.messages:
         about = constraint.messages[0]
-    codes = [
-        local_name(code.iri) for code in declared_terms.code_lists().get((constraint and constraint.scheme) or "", ())
-    ]
+    codes = [local_name(code.iri) for code in load_code_lists().get((constraint and constraint.scheme) or "", ())]
     rest = len(codes) - CODES_SHOWN
     return PropertyLine(
         name=short(path),
@@ -221,7 +217,10 @@ def _values(use: PropertyUse | None, constraint: Constraint | None, path: str) -
     if parts:
         several = len(parts) > 1
         return ", ".join(f"{name} ({count:,})" if several else name for name, count in parts.most_common(6))
-    wanted = [*(constraint.datatypes + constraint.classes if constraint else ()), *declared_terms.ranges(path)]
+    wanted = [
+        *(constraint.datatypes + constraint.classes if constraint else ()),
+        *get_objects(path, SCHEMA.rangeIncludes),
+    ]
     return ", ".join(short(name) for name in dict.fromkeys(wanted)) or "IRIs"
 
 
@@ -282,7 +281,7 @@ def _variable(iri: str) -> str:
 def _property(reader: Reader, terms: Terms, iri: str) -> SchemaResult:
     schema = terms.schema
     use = schema.properties.get(iri)
-    constraints = {name: shape.properties.get(iri) for name, shape in declared_terms.shapes().items()}
+    constraints = {name: shape.properties.get(iri) for name, shape in load_shapes().items()}
     used_by = [
         UsedBy(
             name=short(name),
@@ -305,7 +304,7 @@ def _property(reader: Reader, terms: Terms, iri: str) -> SchemaResult:
         level="property",
         iri=iri,
         name=short(iri),
-        specializes=[short(parent) for parent in declared_terms.above(iri)] or None,
+        specializes=[short(parent) for parent in get_parents(iri)] or None,
         triples=use.triples if use else 0,
         things=use.subjects if use else 0,
         example=_example(use),
@@ -319,7 +318,7 @@ def _property(reader: Reader, terms: Terms, iri: str) -> SchemaResult:
 
 def _codes(reader: Reader, iri: str, scheme: str) -> list[str]:
     """Return the codes of a list: those that the ontology explains, with their labels, and what else the data use."""
-    known = declared_terms.code_lists().get(scheme, ())
+    known = load_code_lists().get(scheme, ())
     lines = [f"{local_name(code.iri)}: {clipped(code.definition or code.label, ABOUT_CHARACTERS)}" for code in known]
 
     def read(rows: Sequence[Mapping[str, Any]]) -> list[str]:
