@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+from kg.actors import EVERYONE, Actor
 from kg.queries.pool import Answer, Cancellation, QueryPool
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import SearchIndex
@@ -26,8 +27,8 @@ CANCELLATION: Final[ContextVar[Cancellation | None]] = ContextVar("cancellation"
 CALLER: Final[ContextVar[str]] = ContextVar("caller", default="")
 """Who makes the call in progress, as `QueryPool` tells clients apart; set by the server."""
 
-SENDER: Final[ContextVar[str]] = ContextVar("sender", default="local")
-"""The name of whoever makes the call in progress, for the record of what it writes; set by the server."""
+SENDER: Final[ContextVar[Actor]] = ContextVar("sender", default=EVERYONE)
+"""The actor of the call in progress, recorded with what it writes; set by the server and the command line."""
 
 
 class Memory:

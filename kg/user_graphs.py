@@ -1,10 +1,11 @@
-"""What people write: ``graph/user/...`` is put, added to and removed, ``graph/cur/...`` is only ever added to.
+"""Graphs that users write: ``graph/user/...`` (put, add, remove) and ``graph/cur/...`` (add only).
 
-Every other graph belongs to what wrote it. A write is checked before it is committed, against the shapes that look at
-what the graph then holds. The record shapes are closed for what loaders write, since a record holds what its source
-says and nothing else; for people they are taken as open: who says that something is a policy document has to say it
-whole, and may say more of it. What no shape looks at passes. A graph of a person never repeats what another graph says
-(`kg.store.ownership`), and its blank nodes become IRIs (`kg.store.skolem`). Text units in it are indexed like a load's.
+`UserGraphs` is the only layer that decides who may write which graph. Every other graph belongs to the program that
+wrote it. A write is checked before it is committed, against the shapes that target nodes of the resulting graph. The
+record shapes are closed for loaders, since a record contains only what its source says. For users they are opened: a
+user who declares a policy document must give its required properties and may add others. Triples that no shape targets
+are accepted. A user graph never repeats a triple of another graph (`kg.store.ownership`), and its blank nodes become
+IRIs (`kg.store.skolem`). Its text units are indexed like those of a load.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from urllib.parse import unquote
 
 from pyoxigraph import NamedNode, Quad, Triple
 
+from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import (
     ForbiddenError,
     IndexUnavailableError,
@@ -39,7 +41,7 @@ from kg.store.skolem import skolemize
 from kg.vocabulary import PROV_GRAPH, SCHEMA, mint
 
 MAX_CHECKED: Final = 200_000
-"""Triples of a graph that shapes look at; a larger one has to be split."""
+"""Maximum triples of a graph that is validated; a larger one has to be split."""
 
 _DOTS: Final = frozenset({".", ".."})
 _SHOWN: Final = 3
@@ -50,38 +52,41 @@ Describe = Callable[[Sequence[GraphChange]], Patch]
 
 @dataclass(slots=True)
 class UserGraphs:
-    """Writes the graphs of people. `on_commit` is called after each commit. Calls block, and are safe from any thread.
+    """Writes user graphs on behalf of an actor. `on_commit` is called after each commit. Thread-safe; calls block.
 
-    Every method raises ForbiddenError for a graph that is not to be written so, ShapesViolatedError, ConflictError for
-    a triple that stands in another graph, and what the store raises; then nothing has changed.
+    Every method raises ForbiddenError for an actor without the scope and for a graph that users may not write,
+    ShapesViolatedError, ConflictError for a triple that another graph contains, and what the store raises. In each
+    case nothing has changed.
     """
 
     kg: KnowledgeGraph
     on_commit: Callable[[], None] = lambda: None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
-    def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: str) -> bool:
-        """Make `graph` hold exactly `triples`; return whether it is new. Without triples the graph goes."""
+    def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
+        """Replace the content of `graph` by `triples` and return whether it is new. Without triples it is removed."""
+        actor.require(WRITE, "writing a graph")
         target = _writable(graph, "PUT", USER)
         wanted = skolemize(target, triples)
         _check(target, wanted)
-        write = Write(actor, f"PUT {target.value}", payload_sha256(wanted), replaces=True)
+        write = Write(actor.name, f"PUT {target.value}", payload_sha256(wanted), replaces=True)
         with self._lock:
             is_new = not self.kg.store.graph(target)
             self._commit(target, wanted, write.describe(self.kg.store))
         return is_new and bool(wanted)
 
-    def post(self, graph: NamedNode | None, triples: Sequence[Triple], actor: str) -> bool:
-        """Add `triples` to `graph`; return whether it is new."""
+    def post(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
+        """Add `triples` to `graph` and return whether it is new."""
+        actor.require(WRITE, "writing a graph")
         target = _writable(graph, "POST", USER, CURATED)
         added = skolemize(target, triples)
-        write = Write(actor, f"POST {target.value}", payload_sha256(added), replaces=False)
+        write = Write(actor.name, f"POST {target.value}", payload_sha256(added), replaces=False)
         held = self._triples(target)
         _check(target, [*held, *added])
 
         def describe(changes: Sequence[GraphChange]) -> Patch:
             nonlocal held
-            if (present := self._triples(target)) != held:  # another write came between
+            if (present := self._triples(target)) != held:  # another write was committed since the first check
                 _check(target, [*present, *added])
                 held = present
             return write.describe(self.kg.store)(changes)
@@ -90,43 +95,45 @@ class UserGraphs:
         self._follow(commit)
         return bool(commit.changes) and not held
 
-    def create(self, triples: Sequence[Triple], actor: str) -> NamedNode:
-        """Put `triples` into a graph of its own; return its name."""
+    def create(self, triples: Sequence[Triple], actor: Actor) -> NamedNode:
+        """Put `triples` into a new graph and return its name."""
         if not triples:
-            raise InvalidInputError("a graph holds at least one triple, and the payload has none")
+            raise InvalidInputError("The payload has no triples. A new graph needs at least one.")
         graph = mint("graph", "user", str(uuid.uuid4()))
         self.put(graph, triples, actor)
         return graph
 
-    def delete(self, graph: NamedNode | None, actor: str) -> None:
-        """Remove `graph`. Raises NotFoundError where there is none."""
+    def delete(self, graph: NamedNode | None, actor: Actor) -> None:
+        """Remove `graph`. Raises NotFoundError if it does not exist."""
+        actor.require(WRITE, "removing a graph")
         target = _writable(graph, "DELETE", USER)
-        write = Write(actor, f"DELETE {target.value}", payload_sha256(()), replaces=True)
+        write = Write(actor.name, f"DELETE {target.value}", payload_sha256(()), replaces=True)
         with self._lock:
             if not self._commit(target, (), write.describe(self.kg.store)).changes:
-                raise NotFoundError(f"there is no graph {target}")
+                raise NotFoundError(f"Unknown graph {target}.")
 
     def update(
         self,
         text: str,
         default_graphs: Sequence[NamedNode],
         named_graphs: Sequence[NamedNode],
-        actor: str,
+        actor: Actor,
     ) -> int:
-        """Run a SPARQL Update over the graphs of people; return the generation that it made.
+        """Run a SPARQL Update over user graphs and return the generation of its commit.
 
-        Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, ForbiddenError for another graph and for
-        removing from ``graph/cur/...``, a QueryLimitError when it was stopped, and what `OxigraphStore.update` raises.
+        Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, ForbiddenError for any other graph and for
+        removing from ``graph/cur/...``, a QueryLimitError if it was stopped, and what `OxigraphStore.update` raises.
         """
+        actor.require(ADMIN, "an update")
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        write = Write(actor, "UPDATE /sparql", digest, replaces=False)
+        write = Write(actor.name, "UPDATE /sparql", digest, replaces=False)
         settings = self.kg.settings
         commit = self.kg.store.update(
             text,
             default_graphs=default_graphs,
             named_graphs=named_graphs,
             limits=Limits(settings.query_timeout_s, settings.query_memory_mb << 20),
-            describe=_within_reach(write.describe(self.kg.store)),
+            describe=_refuse_other_graphs(write.describe(self.kg.store)),
         )
         self._follow(commit)
         return commit.generation
@@ -140,7 +147,7 @@ class UserGraphs:
         return [quad.triple for quad in self.kg.store.graph(graph)]
 
     def _follow(self, commit: Commit) -> None:
-        """Bring the index in line; where that fails, the healing of the next start makes up for it."""
+        """Update the search index. If that fails, the healing of the next start repairs it."""
         if not commit.changes:
             return
         try:
@@ -156,12 +163,12 @@ class UserGraphs:
             }
             refresh(self.kg.store, self.kg.search, hashes, emptied)
         except IndexUnavailableError as error:
-            _log.warning("generation %d is not indexed yet: %s", commit.generation, error)
+            _log.warning("Generation %d is not indexed yet: %s", commit.generation, error)
         self.on_commit()
 
 
 def payload_sha256(triples: Sequence[Triple]) -> str:
-    """Return the SHA-256 of the sorted N-Triples of a payload, whose blank nodes are IRIs already."""
+    """Hash the sorted N-Triples of a skolemized payload (SHA-256, hexadecimal)."""
     return hashlib.sha256("".join(sorted(f"{triple} .\n" for triple in triples)).encode()).hexdigest()
 
 
@@ -170,26 +177,26 @@ def _quads(graph: NamedNode, triples: Sequence[Triple]) -> list[Quad]:
 
 
 def _writable(graph: NamedNode | None, method: str, *families: str) -> NamedNode:
-    """Return `graph` if it is in one of `families`."""
+    """Check that `graph` is in one of `families` and return it. Raises ForbiddenError if it is not."""
     if graph is not None and not _DOTS.isdisjoint(unquote(graph.value).split("/")):
-        raise ForbiddenError(f"{graph.value} has a dot segment, by which programs read it as the name of another graph")
+        raise ForbiddenError(f"Graph name {graph.value} has a dot segment, which clients resolve to another graph.")
     if graph is not None and any(graph.value.startswith(family) and graph.value != family for family in families):
         return graph
-    raise ForbiddenError(f"{_owner(graph)}; {method} is for graphs below {' and '.join(families)}")
+    raise ForbiddenError(f"{_owner(graph)} {method} requires a graph below {' or '.join(families)}.")
 
 
 def _owner(graph: NamedNode | None) -> str:
     if graph is None:
-        return "the default graph is the union of all graphs and is not written itself"
+        return "The default graph is the union of all graphs and cannot be written."
     if graph == PROV_GRAPH:
-        return f"{graph.value} is written by the store itself, with every commit"
+        return f"{graph.value} is written by the store with every commit."
     if graph.value.startswith(CURATED):
-        return f"{graph.value} is only ever added to: POST to it"
-    return f"{graph.value} belongs to what loaded it"
+        return f"{graph.value} can only be added to. Use POST."
+    return f"{graph.value} belongs to the program that loaded it."
 
 
-def _within_reach(describe: Describe) -> Describe:
-    """Return `describe` for an update: it refuses what people may not write."""
+def _refuse_other_graphs(describe: Describe) -> Describe:
+    """Wrap `describe` so that an update which changes a graph not writable by users is refused."""
 
     def checked(changes: Sequence[GraphChange]) -> Patch:
         for change in changes:
@@ -201,23 +208,23 @@ def _within_reach(describe: Describe) -> Describe:
 
 
 def _check(graph: NamedNode, triples: Sequence[Triple]) -> None:
-    """Raise ShapesViolatedError if what the record shapes look at in `triples` is not as they say."""
+    """Raise ShapesViolatedError if nodes in `triples` that the record shapes target violate them."""
     shapes = record_shapes()
     if not shapes.targets_any(triples):
         return
     if len(triples) > MAX_CHECKED:
         raise InvalidInputError(
-            f"{graph.value} would hold {len(triples)} triples and be checked by shapes, which takes {MAX_CHECKED} at "
-            "most; split it"
+            f"{graph.value} would contain {len(triples)} triples. The maximum is {MAX_CHECKED} where shapes "
+            "apply. Split the graph."
         )
     violations = shapes.check(triples)
     if any(violation.blocks for violation in violations):
         messages = list(dict.fromkeys(violation.message for violation in violations if violation.blocks))
         more = f" (and {len(messages) - _SHOWN} more)" if len(messages) > _SHOWN else ""
-        raise ShapesViolatedError(f"{graph.value} breaks its shapes: {' '.join(messages[:_SHOWN])}{more}", violations)
+        raise ShapesViolatedError(f"{graph.value} violates its shapes: {' '.join(messages[:_SHOWN])}{more}", violations)
 
 
 @cache
 def record_shapes() -> Shapes:
-    """Return the record shapes as they are for what people write; reading them takes a second."""
+    """Load the record shapes as opened for user graphs. Loading takes about a second, so they are cached."""
     return Shapes.load(opened=True)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"errors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"text"}, {"interruption"}, {"remote"},
+    {"errors"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"text"}, {"interruption"}, {"remote"},
     {"sparql"},
     {"ontology"},
     {"processes"},

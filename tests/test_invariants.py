@@ -11,11 +11,15 @@ import pytest
 from pyoxigraph import QuerySolutions, RdfFormat, Store, Triple, parse
 
 from kg import bundle
+from kg.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, PREFIXES, mint
 from loaders.sources import load
+
+ADA = Actor("ada", frozenset({WRITE, ADMIN}))
+BOB = Actor("bob", frozenset({WRITE, ADMIN}))
 
 INVARIANTS = tomllib.loads((Path(__file__).parent / "invariants.toml").read_text(encoding="utf-8"))["invariant"]
 HEAD = f"@base <{BASE}> . " + "".join(f"@prefix {name}: <{iri}> . " for name, iri in PREFIXES.items())
@@ -58,10 +62,10 @@ def test_the_invariants_hold_after_loads_and_what_people_write(kg: KnowledgeGrap
     assert broken(copy(kg)) == {}
 
     graphs = UserGraphs(kg)
-    graphs.put(NOTES, triples(f'{DOCUMENT} dcterms:subject "budgets" ; dcterms:creator [ foaf:name "Ada" ] .'), "ada")
-    graphs.post(NOTES, triples(f'{DOCUMENT} dcterms:title "Fictional Low Carbon Act" .'), "bob")
-    graphs.post(DECISIONS, triples(f'{DOCUMENT} skos:editorialNote "Read twice." .'), "ada")
-    graphs.update(f"INSERT DATA {{ GRAPH {NOTES} {{ <urn:n> <urn:is> _:b }} }}", (), (), "ada")
+    graphs.put(NOTES, triples(f'{DOCUMENT} dcterms:subject "budgets" ; dcterms:creator [ foaf:name "Ada" ] .'), ADA)
+    graphs.post(NOTES, triples(f'{DOCUMENT} dcterms:title "Fictional Low Carbon Act" .'), BOB)
+    graphs.post(DECISIONS, triples(f'{DOCUMENT} skos:editorialNote "Read twice." .'), ADA)
+    graphs.update(f"INSERT DATA {{ GRAPH {NOTES} {{ <urn:n> <urn:is> _:b }} }}", (), (), ADA)
     assert broken(copy(kg)) == {}
 
     # The loader asserts what a person wrote before: the person's copy goes.
@@ -70,9 +74,9 @@ def test_the_invariants_hold_after_loads_and_what_people_write(kg: KnowledgeGrap
     assert "Fictional Low Carbon Act" not in {getattr(quad.object, "value", "") for quad in kg.store.graph(NOTES)}
     assert broken(copy(kg)) == {}
 
-    graphs.update(f"DELETE WHERE {{ GRAPH {NOTES} {{ ?s ?p ?o }} }}", (), (), "ada")
-    graphs.put(NOTES, triples("<urn:n> a <urn:Note> ."), "bob")
-    graphs.delete(NOTES, "bob")
+    graphs.update(f"DELETE WHERE {{ GRAPH {NOTES} {{ ?s ?p ?o }} }}", (), (), ADA)
+    graphs.put(NOTES, triples("<urn:n> a <urn:Note> ."), BOB)
+    graphs.delete(NOTES, BOB)
     rows = laws.read_text(encoding="utf-8").splitlines(keepends=True)
     laws.write_text("".join(rows[:2]), encoding="utf-8")
     assert load(kg, "climate", [str(laws)], prune=True).removed > 0

@@ -18,6 +18,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from kg import user_graphs
+from kg.actors import EVERYONE, HOLDER, READ, WRITE, Actor
 from kg.errors import (
     ConflictError,
     ForbiddenError,
@@ -60,18 +61,18 @@ def note(value: str) -> Triple:
 
 def test_writers_of_every_kind_at_once_lose_nothing(kg: KnowledgeGraph) -> None:
     graphs = UserGraphs(kg)
-    graphs.put(COUNTER, [Triple(SUBJECT, NamedNode("urn:is"), Literal(0))], "local")
+    graphs.put(COUNTER, [Triple(SUBJECT, NamedNode("urn:is"), Literal(0))], EVERYONE)
     loaded = mint("graph", "src", "test", "a")
     failures: list[BaseException] = []
 
     def post(who: int) -> None:
         for step in range(6):
-            graphs.post(NOTES, [note(f"post-{who}-{step}")], f"person-{who}")
+            graphs.post(NOTES, [note(f"post-{who}-{step}")], Actor(f"person-{who}", frozenset({WRITE})))
 
     def update(who: int) -> None:
         for step in range(4):
-            graphs.update(INCREMENT, (), (), "local-admin")
-            graphs.update(f"INSERT DATA {{ GRAPH {NOTES} {{ <urn:u> dcterms:title '{who}-{step}' }} }}", (), (), "x")
+            graphs.update(INCREMENT, (), (), HOLDER)
+            graphs.update(f"INSERT DATA {{ GRAPH {NOTES} {{ <urn:u> dcterms:title '{who}-{step}' }} }}", (), (), HOLDER)
 
     def load(who: int) -> None:
         for step in range(15):
@@ -117,7 +118,7 @@ def test_what_is_posted_is_checked_with_what_came_between(kg: KnowledgeGraph, mo
 
     monkeypatch.setattr(OxigraphStore, "extend", contested)
     monkeypatch.setattr(user_graphs, "_check", lambda _, triples: checked.append(len(triples)))
-    assert not graphs.post(NOTES, [note("posted")], "local")
+    assert not graphs.post(NOTES, [note("posted")], EVERYONE)
     assert checked == [1, 2]
     assert {quad.subject for quad in kg.store.graph(NOTES)} == {NamedNode("urn:posted"), NamedNode("urn:between-0")}
 
@@ -127,7 +128,7 @@ def test_what_is_posted_is_checked_with_what_came_between(kg: KnowledgeGraph, mo
 
     monkeypatch.setattr(user_graphs, "_check", refused)
     with pytest.raises(ShapesViolatedError):
-        graphs.post(NOTES, [note("refused")], "local")
+        graphs.post(NOTES, [note("refused")], EVERYONE)
     assert len(kg.store.graph(NOTES)) == 3  # the other write stands, this one does not
 
 
@@ -150,7 +151,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.queries.pool import QueryPool
+from kg.actors import EVERYONE, HOLDER
 from kg.user_graphs import UserGraphs
 from tests.tools.made_up import WordIndex
 
@@ -160,13 +161,13 @@ graphs = UserGraphs(KnowledgeGraph(Settings(data_dir=folder, _env_file=None), st
 notes, counter = NamedNode({NOTES.value!r}), NamedNode({COUNTER.value!r})
 number = store.statistics().generation
 if not store.graph(counter):
-    graphs.put(counter, [Triple(NamedNode("urn:n"), NamedNode("urn:is"), Literal(0))], "local")
+    graphs.put(counter, [Triple(NamedNode("urn:n"), NamedNode("urn:is"), Literal(0))], EVERYONE)
 while True:
     number += 1
     triples = [Triple(NamedNode("urn:a"), NamedNode("urn:p"), Literal(f"{{number}} {{row}}")) for row in range(200)]
-    graphs.put(notes, triples, "local")
+    graphs.put(notes, triples, EVERYONE)
     print(store.statistics().generation, flush=True)
-    graphs.update({INCREMENT!r}, (), (), "local-admin")
+    graphs.update({INCREMENT!r}, (), (), HOLDER)
     print(store.statistics().generation, flush=True)
 """
 
@@ -202,7 +203,7 @@ def test_a_kill_during_any_write_leaves_the_old_state_or_the_new_one_whole(tmp_p
 
 
 def test_an_update_that_needs_too_much_memory_costs_only_itself(kg: KnowledgeGraph) -> None:
-    UserGraphs(kg).put(NOTES, [note(str(number)) for number in range(3_000)], "local")
+    UserGraphs(kg).put(NOTES, [note(str(number)) for number in range(3_000)], EVERYONE)
     cross = f"""INSERT {{ GRAPH {COUNTER} {{ ?a ?b ?c }} }} WHERE {{
       GRAPH {NOTES} {{ ?a ?x ?c }} GRAPH {NOTES} {{ ?b ?y ?d }} FILTER(isIRI(?b)) }}"""
     before = kg.store.statistics()
@@ -248,11 +249,26 @@ def test_a_name_that_programs_read_as_that_of_another_graph_is_none(kg: Knowledg
     graph = NamedNode(f"{BASE}graph/user/{name}")
     for write in (UserGraphs(kg).put, UserGraphs(kg).post):
         with pytest.raises(ForbiddenError, match="dot"):
-            write(graph, [note("a")], "local")
+            write(graph, [note("a")], EVERYONE)
     with pytest.raises(ForbiddenError, match="dot"):
-        UserGraphs(kg).update(f"INSERT DATA {{ GRAPH {graph} {{ <urn:s> <urn:p> 1 }} }}", (), (), "local")
+        UserGraphs(kg).update(f"INSERT DATA {{ GRAPH {graph} {{ <urn:s> <urn:p> 1 }} }}", (), (), HOLDER)
+
+
+def test_each_write_takes_its_scope(kg: KnowledgeGraph) -> None:
+    graphs, reader, before = UserGraphs(kg), Actor("reader", frozenset({READ})), kg.store.statistics().generation
+    writes: list[Callable[[], object]] = [
+        lambda: graphs.put(NOTES, [note("a")], reader),
+        lambda: graphs.post(NOTES, [note("a")], reader),
+        lambda: graphs.create([note("a")], reader),
+        lambda: graphs.delete(NOTES, reader),
+        lambda: graphs.update(f"CLEAR SILENT GRAPH {NOTES}", (), (), EVERYONE),
+    ]
+    for write in writes:
+        with pytest.raises(ForbiddenError, match="scope"):
+            write()
+    assert kg.store.statistics().generation == before
 
 
 def test_what_is_not_there_cannot_be_removed(kg: KnowledgeGraph) -> None:
     with pytest.raises(NotFoundError):
-        UserGraphs(kg).delete(NOTES, "local")
+        UserGraphs(kg).delete(NOTES, EVERYONE)

@@ -20,6 +20,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
 from kg import __version__, interruption
+from kg.actors import EVERYONE
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
@@ -36,13 +37,12 @@ from kg.server import (
     tool_routes,
 )
 from kg.server import sparql_protocol as queries
-from kg.server.auth import EVERYONE, HostGuard, LocalToken
+from kg.server.auth import HostGuard, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.http_server import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
 from kg.server.mcp import ALL_INSTRUCTIONS, StopsWithClient, Threads, build_mcp
 from kg.server.problem_details import HANDLERS
 from kg.server.request_limits import ArrivalProtocol
-from kg.server.writing import CivicGraphs
 from kg.settings import Settings
 from kg.store.lock import holder
 from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
@@ -80,14 +80,14 @@ def endpoint_of(
     """
     checks = checks or DatasetChecks(kg)
     kg.dataset_check = checks.result
-    written = CivicGraphs(UserGraphs(kg, checks.schedule))
+    graphs = UserGraphs(kg, checks.schedule)
     return Endpoint(
         settings=kg.settings,
         pool=pool or kg.pool,
         generation=lambda: kg.store.statistics().generation,
         actor=token.actor if token is not None else lambda request: EVERYONE,
-        graphs=written,
-        update=written.update if kg.settings.updates else None,
+        graphs=graphs,
+        update=graphs.update if kg.settings.updates else None,
         expand=partial(expand, kg),
         services=(KG.search,),
     )

@@ -11,14 +11,14 @@ import os
 import secrets
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kg.errors import ForbiddenError, StoreError, UnauthorizedError
+from kg.actors import EVERYONE, HOLDER, TOKEN_FILE, Actor
+from kg.errors import StoreError, UnauthorizedError
 
 _REMEMBERED: Final = 256
 
@@ -52,33 +52,6 @@ def _judged_by(scope: Scope) -> tuple[object, ...]:
 
 if TYPE_CHECKING:  # commands read the token too, and start faster without
     from starlette.requests import Request
-
-READ: Final = "read"
-WRITE: Final = "write"
-ADMIN: Final = "admin"
-
-TOKEN_FILE: Final = "token"  # noqa: S105 -- the name of a file
-"""Name of the token's file in the data directory (mode 600)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """Who asks: a name for the record, and what they may do."""
-
-    name: str
-    scopes: frozenset[str]
-
-    def require(self, scope: str, what: str) -> None:
-        """Raise ForbiddenError unless this actor has `scope`; `what` names what was asked for."""
-        if scope not in self.scopes:
-            raise ForbiddenError(
-                f"{what} takes the scope {scope!r}, and {self.name} has {', '.join(sorted(self.scopes))}; send the "
-                f"local token (the file {TOKEN_FILE!r} in the data directory) as `Authorization: Bearer TOKEN`"
-            )
-
-
-EVERYONE: Final = Actor("local", frozenset({READ, WRITE}))
-HOLDER: Final = Actor("local-admin", frozenset({READ, WRITE, ADMIN}))
 
 ACTOR: Final[ContextVar[Callable[[], Actor]]] = ContextVar("actor", default=lambda: EVERYONE)
 """Says who makes the call in progress; raises UnauthorizedError for wrong credentials. Set where a request arrives."""

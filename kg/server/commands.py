@@ -25,11 +25,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from kg.actors import ADMIN
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
 from kg.queries.pool import UNLIMITED, Cancellation
 from kg.server import request_bodies
-from kg.server.auth import ADMIN
 from kg.server.endpoint import Endpoint
 from kg.server.problem_details import fault
 from kg.server.query_execution import execute

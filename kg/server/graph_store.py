@@ -23,11 +23,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
+from kg.actors import READ, Actor
 from kg.errors import InvalidInputError, NotFoundError, ShapesViolatedError
 from kg.processes.confinement import Limits
 from kg.queries.pool import UNLIMITED
 from kg.server import request_bodies
-from kg.server.auth import READ, WRITE, Actor
 from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
 from kg.server.negotiation import GRAPH_TYPES, negotiate
@@ -92,7 +92,6 @@ class _GraphStore:
         if request.method in ("GET", "HEAD"):
             actor.require(READ, "reading a graph")
             return await (self._list(request) if target is None else self._get(request, target))
-        actor.require(WRITE, "writing a graph")
         try:
             return await self._write(request, target, actor)
         except ShapesViolatedError as error:

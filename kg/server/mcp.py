@@ -25,11 +25,12 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
+from kg.actors import EVERYONE, READ, Actor
 from kg.errors import QuadciteError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
 from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
-from kg.server.auth import ACTOR, EVERYONE, READ, Actor
+from kg.server.auth import ACTOR
 from kg.server.fair_limiter import Turns
 from kg.server.problem_details import fault
 from kg.tools.catalog import overview
@@ -191,7 +192,7 @@ def permit(tool: Tool) -> None:
     if tool.scope != READ:
         actor = ACTOR.get()()
         actor.require(tool.scope, f"the tool {tool.name!r}")
-        SENDER.set(actor.name)
+        SENDER.set(actor)
 
 
 def failure(code: str, message: str, retryable: bool) -> ToolResult:

@@ -26,11 +26,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, request_response
 
+from kg.actors import READ
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server import request_bodies
-from kg.server.auth import READ
 from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
 from kg.server.mcp import StopsWithClient, Threads

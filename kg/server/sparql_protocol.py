@@ -34,12 +34,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
+from kg.actors import READ, WRITE
 from kg.errors import InvalidInputError, NotFoundError, QueryForbiddenError, QueryTimeoutError
 from kg.queries import text_check
 from kg.server import request_bodies
-from kg.server.auth import ADMIN, READ, WRITE
 from kg.server.compression import Compression
-from kg.server.endpoint import Endpoint, UpdateRequest
+from kg.server.endpoint import Endpoint
 from kg.server.fair_limiter import Turns
 from kg.server.negotiation import (
     GRAPH_TYPES,
@@ -210,10 +210,8 @@ class _Sparql:
             raise QueryForbiddenError(
                 "this endpoint is read-only: it takes no updates unless it is started with QUADCITE_UPDATES=true"
             )
-        actor = endpoint.actor(request)
-        actor.require(ADMIN, "an update")
         default_graphs, named_graphs = (_graphs(parameters, name) for name in _OF_UPDATES)
-        update = partial(endpoint.update, UpdateRequest(text, default_graphs, named_graphs), actor)
+        update = partial(endpoint.update, text, default_graphs, named_graphs, endpoint.actor(request))
         generation = await anyio.to_thread.run_sync(update, limiter=self._updates)
         return Response(status_code=204, headers={"Quadcite-Snapshot": str(generation), "Cache-Control": "no-store"})
 

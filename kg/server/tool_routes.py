@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
+from kg.actors import EVERYONE, Actor
 from kg.errors import NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import request_bodies
-from kg.server.auth import EVERYONE, Actor
 from kg.server.mcp import StopsWithClient, Threads, output_schema, permit, schema_of
 from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
 from kg.tools.registry import TOOLS, Tool, content_of

@@ -17,6 +17,7 @@ import pyoxigraph
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
 
 from kg import __version__
+from kg.actors import WRITE, Actor
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, load, wait_for_embeddings
@@ -117,7 +118,7 @@ def mentions(kg: KnowledgeGraph, on_progress: Progress, *, full: bool) -> dict[s
 
 def review(kg: KnowledgeGraph, on_progress: Progress, *, claim: str, verdict: Verdict, by: str) -> dict[str, Any]:
     """Accept or reject a claim as the tool `review_claim` does, in the name of `by`."""
-    sender = SENDER.set(by)
+    sender = SENDER.set(Actor(by, frozenset({WRITE})))
     try:
         return review_claim(kg, claim, verdict).model_dump(mode="json", exclude_none=True)
     finally:

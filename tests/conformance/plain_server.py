@@ -7,23 +7,19 @@ no shapes gate what is written, and no prefix is declared beforehand.
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from pyoxigraph import NamedNode, Triple
 from starlette.applications import Starlette
 
-from kg.errors import NotFoundError
+from kg.actors import ADMIN, READ, WRITE, Actor
 from kg.queries.federation import Federation
 from kg.queries.pool import QueryPool
 from kg.queries.text_check import clauses_of
 from kg.server import graph_store, sparql_protocol
-from kg.server.auth import ADMIN, READ, WRITE, Actor
-from kg.server.endpoint import Endpoint, UpdateRequest
+from kg.server.endpoint import Endpoint
 from kg.settings import Settings
 from kg.sparql.service import replace
 from tests.conformance.plain_store import PlainStore
@@ -31,46 +27,17 @@ from tests.conformance.plain_store import PlainStore
 EVERYONE: Final = Actor("everyone", frozenset({READ, WRITE, ADMIN}))
 
 
-@dataclass(frozen=True, slots=True)
-class PlainGraphs:
-    """Writes the graphs of a plain dataset; there is none that may not be written."""
-
-    store: PlainStore
-
-    def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
-        """Make `graph` hold exactly `triples`; return whether it is new."""
-        return self.store.put(graph, triples)
-
-    def post(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
-        """Add `triples` to `graph`; return whether it is new."""
-        return self.store.post(graph, triples)
-
-    def create(self, triples: Sequence[Triple], actor: Actor) -> NamedNode:
-        """Put `triples` into a graph of its own; return its name."""
-        graph = NamedNode(f"urn:uuid:{uuid.uuid4()}")
-        self.store.put(graph, triples)
-        return graph
-
-    def delete(self, graph: NamedNode | None, actor: Actor) -> None:
-        """Remove `graph`. Raises NotFoundError where there is none."""
-        if not self.store.delete(graph):
-            raise NotFoundError(f"there is no graph {graph}")
-
-
 def create_plain_app(store: PlainStore, settings: Settings) -> Starlette:
     """Return the application over `store`: ``/sparql`` for queries and updates, ``/graphs`` for whole graphs."""
     pool = QueryPool(store, settings, prefixes={}, base_iri=store.base_iri)
-
-    def update(request: UpdateRequest, actor: Actor) -> int:
-        return store.update(request.text, request.default_graphs, request.named_graphs)
 
     endpoint = Endpoint(
         settings=settings,
         pool=pool,
         generation=lambda: store.generation,
         actor=lambda request: EVERYONE,
-        graphs=PlainGraphs(store),
-        update=update,
+        graphs=store,
+        update=store.update,
         expand=partial(expand, settings),
         union=False,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
@@ -15,7 +16,8 @@ from typing import Final, Self
 import pyoxigraph
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
-from kg.errors import InvalidInputError, QuerySyntaxError, StoreError
+from kg.actors import Actor
+from kg.errors import InvalidInputError, NotFoundError, QuerySyntaxError, StoreError
 from kg.sparql.dataset_clauses import with_dataset
 from kg.sparql.guard import check_update
 from kg.store.protocol import Snapshot
@@ -23,11 +25,11 @@ from kg.store.snapshots import Snapshots
 
 
 class PlainStore:
-    """A dataset of a default graph and named graphs, which may be empty. Calls block and are safe from any thread.
+    """A dataset of a default graph and named graphs, which may be empty. Every actor may write all of them.
 
-    Each write is atomic and makes a new generation. Without `folder` the dataset is a temporary one that ends with
-    `close`. Nothing is flushed for each write: what a crash leaves is what the engine had put down. Relative IRIs are
-    resolved against `base_iri`.
+    Thread-safe; calls block. Each write is atomic and makes a new generation. Without `folder` the dataset is temporary
+    and ends with `close`. Writes are not flushed one by one: after a crash the dataset is what the engine had written.
+    Relative IRIs are resolved against `base_iri`.
     """
 
     def __init__(self, folder: Path | None = None, *, base_iri: str | None = None) -> None:
@@ -54,7 +56,11 @@ class PlainStore:
         return self._snapshots.take(at_least, exactly)
 
     def update(
-        self, update: str, default_graphs: Sequence[NamedNode] = (), named_graphs: Sequence[NamedNode] = ()
+        self,
+        update: str,
+        default_graphs: Sequence[NamedNode] = (),
+        named_graphs: Sequence[NamedNode] = (),
+        actor: Actor | None = None,
     ) -> int:
         """Run a SPARQL Update as one transaction; return the generation that it made.
 
@@ -76,21 +82,26 @@ class PlainStore:
         data = "\n".join(_data(None if isinstance(graph, DefaultGraph) else graph, held[graph]) for graph in held)
         self._write(lambda store: store.update(f"DROP ALL ; {created} INSERT DATA {{ {data} }}"))
 
-    def put(self, graph: NamedNode | None, triples: Iterable[Triple]) -> bool:
+    def put(self, graph: NamedNode | None, triples: Iterable[Triple], actor: Actor | None = None) -> bool:
         """Make `graph` (None: the default graph) hold exactly `triples`; return whether it is new."""
         return self._fill(graph, triples, "CREATE SILENT GRAPH {0} ; CLEAR GRAPH {0}", "CLEAR DEFAULT")
 
-    def post(self, graph: NamedNode | None, triples: Iterable[Triple]) -> bool:
+    def post(self, graph: NamedNode | None, triples: Iterable[Triple], actor: Actor | None = None) -> bool:
         """Add `triples` to `graph` (None: the default graph); return whether it is new."""
         return self._fill(graph, triples, "CREATE SILENT GRAPH {0}", "")
 
-    def delete(self, graph: NamedNode | None) -> bool:
-        """Remove `graph`, or empty the default graph; return whether there was one, as there always is by default."""
-        existed = self.holds(graph)
-        if existed:
-            update = "CLEAR DEFAULT" if graph is None else f"DROP GRAPH {graph}"
-            self._write(lambda store: store.update(update))
-        return existed
+    def create(self, triples: Iterable[Triple], actor: Actor | None = None) -> NamedNode:
+        """Put `triples` into a new graph and return its name."""
+        graph = NamedNode(f"urn:uuid:{uuid.uuid4()}")
+        self.put(graph, triples)
+        return graph
+
+    def delete(self, graph: NamedNode | None, actor: Actor | None = None) -> None:
+        """Remove `graph`, or empty the default graph. Raises NotFoundError if it does not exist."""
+        if not self.holds(graph):
+            raise NotFoundError(f"Unknown graph {graph}.")
+        update = "CLEAR DEFAULT" if graph is None else f"DROP GRAPH {graph}"
+        self._write(lambda store: store.update(update))
 
     def holds(self, graph: NamedNode | None) -> bool:
         """Return whether there is such a graph, empty or not."""

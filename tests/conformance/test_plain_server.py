@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from kg.errors import UpstreamError
 from kg.settings import Settings
-from tests.conformance.plain_server import EVERYONE, PlainGraphs, create_plain_app, expand
+from tests.conformance.plain_server import create_plain_app, expand
 from tests.conformance.plain_store import PlainStore
 
 TURTLE = {"Content-Type": "text/turtle"}
@@ -70,11 +70,10 @@ def test_graphs_are_put_posted_made_and_deleted(client: TestClient) -> None:
 
 def test_each_graph_that_is_made_has_a_name_of_its_own() -> None:
     with PlainStore() as store:
-        graphs = PlainGraphs(store)
-        names = [graphs.create([], EVERYONE) for _ in range(2)]
+        names = [store.create([]) for _ in range(2)]
         assert len(set(names)) == 2
         assert set(store.graphs()) == set(names)
-        assert graphs.put(NamedNode("http://e/"), [], EVERYONE)
+        assert store.put(NamedNode("http://e/"), [])
 
 
 def test_only_endpoints_that_the_setting_names_are_asked() -> None:

@@ -8,7 +8,7 @@ import pyoxigraph
 import pytest
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
-from kg.errors import GoneError, InvalidInputError, QueryForbiddenError, QuerySyntaxError, StoreError
+from kg.errors import GoneError, InvalidInputError, NotFoundError, QueryForbiddenError, QuerySyntaxError, StoreError
 from kg.sparql.dataset_clauses import with_dataset
 from tests.conformance.plain_store import PlainStore
 
@@ -73,9 +73,10 @@ def test_a_graph_is_written_whole() -> None:
         assert store.post(H, []) is True
         assert store.holds(H)
         assert store.graph(H) == []
-        assert store.delete(H) is True
-        assert store.delete(H) is False
-        assert store.delete(None) is True
+        store.delete(H)
+        with pytest.raises(NotFoundError):
+            store.delete(H)
+        store.delete(None)
         assert store.graph(None) == []
 
 

@@ -34,10 +34,9 @@ from starlette.applications import Starlette
 
 from kg.queries.pool import QueryPool
 from kg.server.auth import LocalToken
-from kg.server.endpoint import Endpoint, UpdateRequest
+from kg.server.endpoint import Endpoint
 from kg.server.sparql_protocol import routes
 from kg.settings import Settings
-from tests.conformance.plain_server import PlainGraphs
 from tests.conformance.plain_store import PlainStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")  # by SPARQLWrapper
@@ -62,17 +61,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     settings = Settings(query_workers=1)
     token = LocalToken(folder)
     with PlainStore() as store, QueryPool(store, settings) as pool:
-
-        def update(request: UpdateRequest, actor: object) -> int:
-            return store.update(request.text, request.default_graphs, request.named_graphs)
-
         endpoint = Endpoint(
             settings=settings,
             pool=pool,
             generation=lambda: store.generation,
             actor=token.actor,
-            graphs=PlainGraphs(store),
-            update=update,
+            graphs=store,
+            update=store.update,
             union=False,
         )
         listening = socket.create_server(("127.0.0.1", 0))

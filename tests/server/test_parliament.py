@@ -16,10 +16,11 @@ from fastmcp.utilities.tests import ASGIServer
 from starlette.testclient import TestClient
 
 from kg import bundle
+from kg.actors import READ, TOKEN_FILE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_client import EdgeIndex
 from kg.server.app import create_app
-from kg.server.auth import READ, TOKEN_FILE, Actor, LocalToken
+from kg.server.auth import LocalToken
 from kg.server.mcp import build_mcp
 from kg.settings import Settings
 from loaders.sources import load

@@ -17,16 +17,15 @@ from pyoxigraph import QueryResultsFormat, parse_query_results
 from rdflib.plugins.sparql.results.jsonresults import JSONResult
 from starlette.applications import Starlette
 
+from kg.actors import EVERYONE, READ, Actor
 from kg.queries.pool import QueryPool
 from kg.server import sparql_protocol
 from kg.server import sparql_protocol as queries
-from kg.server.auth import EVERYONE, READ, Actor
 from kg.server.endpoint import Endpoint
 from kg.server.http_server import address_of, listen
 from kg.server.query_execution import HELD_BYTES, TRUNCATED
 from kg.server.request_limits import ArrivalProtocol
 from kg.settings import Settings
-from tests.conformance.plain_server import PlainGraphs
 from tests.conformance.plain_store import PlainStore
 
 PLAIN = {"Accept": "application/sparql-results+json", "Accept-Encoding": "identity"}
@@ -49,7 +48,7 @@ class Served:
             pool=self.pool,
             generation=lambda: self.store.generation,
             actor=lambda request: self.actor,
-            graphs=PlainGraphs(self.store),
+            graphs=self.store,
             update=None,
             union=False,
         )

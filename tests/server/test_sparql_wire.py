@@ -18,13 +18,12 @@ import uvicorn
 from pyoxigraph import Literal, NamedNode, Quad
 from starlette.applications import Starlette
 
+from kg.actors import EVERYONE
 from kg.queries.pool import QueryPool
-from kg.server.auth import EVERYONE
 from kg.server.endpoint import Endpoint
 from kg.server.sparql_protocol import routes
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from tests.conformance.plain_server import PlainGraphs
 from tests.conformance.plain_store import PlainStore
 
 CROSS_JOIN = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f . ?g ?h ?i }"
@@ -45,7 +44,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
                 pool=pool,
                 generation=lambda: store.statistics().generation,
                 actor=lambda request: EVERYONE,
-                graphs=PlainGraphs(other),
+                graphs=other,
                 update=None,
             )
 

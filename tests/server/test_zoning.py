@@ -14,9 +14,9 @@ from fastmcp import Client
 from fastmcp.utilities.tests import ASGIServer
 from starlette.testclient import TestClient
 
+from kg.actors import READ, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
-from kg.server.auth import READ, WRITE, Actor
 from kg.settings import Settings
 from loaders.zoning.graph.ingest import receive
 

@@ -13,6 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store, Triple, parse
 from rdflib.namespace import SH as SHACL
 
 from kg import bundle
+from kg.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.shacl.data_graph import Data
@@ -21,6 +22,9 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, ELI, KG, KGS, OA, PROV, PROV_GRAPH, RDF, SCHEMA, SH, SKOS, mint, sha256
 from loaders.sources import load
 from tests.shacl.test_differential import ODD_VALUES, OURS, assert_agreed
+
+ADA = Actor("ada", frozenset({WRITE, ADMIN}))
+BOB = Actor("bob", frozenset({WRITE, ADMIN}))
 
 FIXTURES = bundle.folder("fixtures")
 SUITE = Shapes.dataset()
@@ -46,11 +50,11 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[Quad]:
         [document, *_] = [quad.subject for graph in kg.store.graphs() for quad in kg.store.graph(graph)
                           if quad.object == KG.PolicyDocument]  # fmt: skip
         notes, decisions = mint("graph", "user", "notes"), mint("graph", "cur", "decisions")
-        graphs.put(notes, [Triple(document, DCTERMS.subject, Literal("tides"))], "ada")
-        graphs.post(notes, [Triple(document, SKOS.note, Literal("The tide tables are out."))], "bob")
-        graphs.post(decisions, [Triple(document, SKOS.editorialNote, Literal("Read twice."))], "ada")
-        graphs.put(mint("graph", "user", "gone"), [Triple(document, SKOS.note, Literal("gone"))], "ada")
-        graphs.delete(mint("graph", "user", "gone"), "ada")
+        graphs.put(notes, [Triple(document, DCTERMS.subject, Literal("tides"))], ADA)
+        graphs.post(notes, [Triple(document, SKOS.note, Literal("The tide tables are out."))], BOB)
+        graphs.post(decisions, [Triple(document, SKOS.editorialNote, Literal("Read twice."))], ADA)
+        graphs.put(mint("graph", "user", "gone"), [Triple(document, SKOS.note, Literal("gone"))], ADA)
+        graphs.delete(mint("graph", "user", "gone"), ADA)
         laws.write_text(laws.read_text(encoding="utf-8").replace("Fictional Zero", "Fictional Low"), encoding="utf-8")
         load(kg, "climate", [str(laws)])
         return [quad for graph in kg.store.graphs() for quad in kg.store.graph(graph)]

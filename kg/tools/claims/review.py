@@ -78,7 +78,7 @@ def review_claim(
         predicate=predicate.value,
         object=value.value,
         asserted=bool(stands),
-        reviewed_by=sender,
+        reviewed_by=sender.name,
         graph=REVIEWS.value,
     )
     verdicts = Verdicts.read(kg.store)

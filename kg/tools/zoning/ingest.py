@@ -208,7 +208,7 @@ def _take(
         name, letters = place.name, place.short_state or letters
     except NotFoundError as error:
         notes.append(f"A municipality is begun: {error}")
-    sent_by = SENDER.get()
+    sent_by = SENDER.get().name
     unfit = {number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _too_long(entry))}
     taken = [None if number in unfit else entry for number, entry in enumerate(entries, 1)]
     done = loading.receive(

@@ -11,6 +11,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 from typer.testing import CliRunner
 
 from kg import bundle
+from kg.actors import ADMIN, WRITE, Actor
 from kg.cli import main
 from kg.cli.main import app
 from kg.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, StoreError
@@ -29,6 +30,9 @@ from kg.tools.zoning.citations import kg_find_related
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import ELI, KG, PROV, PROV_GRAPH, RDF, XSD, mint, sha256
 from loaders.sources import load
+
+ADA = Actor("ada", frozenset({WRITE, ADMIN}))
+EVE = Actor("eve", frozenset({WRITE, ADMIN}))
 
 TITLE = bundle.folder("fixtures") / "zoning" / "title_17_zoning.html"
 BEND: Any = {"municipality": "Quarry Bend", "state": "UT"}
@@ -82,12 +86,12 @@ def by_tool(kg: KnowledgeGraph, claim: NamedNode, verdict: Any) -> None:
 
 def by_post(kg: KnowledgeGraph, claim: NamedNode, verdict: str) -> None:
     graph = mint("graph", "cur", "of-mine")
-    UserGraphs(kg).post(graph, [Triple(graph, KG[f"{verdict}s"], claim)], "ada")
+    UserGraphs(kg).post(graph, [Triple(graph, KG[f"{verdict}s"], claim)], ADA)
 
 
 def by_update(kg: KnowledgeGraph, claim: NamedNode, verdict: str) -> None:
     graph = mint("graph", "cur", "of-mine")
-    UserGraphs(kg).update(f"INSERT DATA {{ GRAPH {graph} {{ {graph} {KG[verdict + 's']} {claim} }} }}", (), (), "ada")
+    UserGraphs(kg).update(f"INSERT DATA {{ GRAPH {graph} {{ {graph} {KG[verdict + 's']} {claim} }} }}", (), (), ADA)
 
 
 def by_command(kg: KnowledgeGraph, claim: NamedNode, verdict: Any) -> None:
@@ -183,7 +187,7 @@ def test_a_write_that_fails_leaves_neither_the_review_nor_the_edge(kg: Knowledge
 
 def test_the_graph_of_edges_says_who_decided_and_by_which_rule(kg: KnowledgeGraph) -> None:
     [claim] = claimed(kg, "0.3")
-    sender = SENDER.set("ada")
+    sender = SENDER.set(Actor("ada", frozenset({WRITE})))
     try:
         assert review_claim(kg, claim.value, "accept").reviewed_by == "ada"
     finally:
@@ -230,8 +234,8 @@ def _claims(kg: KnowledgeGraph) -> Iterator[NamedNode]:
 def test_only_curated_graphs_decide(kg: KnowledgeGraph) -> None:
     [claim] = claimed(kg, "0.3")
     graph = mint("graph", "user", "forged")
-    UserGraphs(kg).put(graph, [Triple(graph, KG.accepts, claim)], "eve")
-    UserGraphs(kg).post(graph, [Triple(claim, KG.confidence, Literal("1.0", datatype=XSD.decimal))], "eve")
+    UserGraphs(kg).put(graph, [Triple(graph, KG.accepts, claim)], EVE)
+    UserGraphs(kg).post(graph, [Triple(claim, KG.confidence, Literal("1.0", datatype=XSD.decimal))], EVE)
     claimed(kg, "0.31")
     assert not promoted(kg)
 
@@ -239,7 +243,7 @@ def test_only_curated_graphs_decide(kg: KnowledgeGraph) -> None:
 def test_a_claim_of_a_person_is_not_promoted_and_not_reviewed(kg: KnowledgeGraph) -> None:
     graph = mint("graph", "user", "forged")
     quads = parts(0, "1.0", graph=graph)
-    UserGraphs(kg).put(graph, [quad.triple for quad in quads], "eve")
+    UserGraphs(kg).put(graph, [quad.triple for quad in quads], EVE)
     by_post(kg, NamedNode(str(quads[0].subject).strip("<>")), "accept")
     assert not promoted(kg)
     with pytest.raises(NotFoundError, match="no claim to be reviewed"):
@@ -250,15 +254,15 @@ def test_nobody_writes_an_edge_into_the_graph_of_the_promoted(kg: KnowledgeGraph
     claimed(kg, "0.9")
     edge = Triple(section("1"), KG.incorporates, section("2"))
     with pytest.raises(ForbiddenError):
-        UserGraphs(kg).post(EDGES, [edge], "eve")
+        UserGraphs(kg).post(EDGES, [edge], EVE)
     with pytest.raises(ForbiddenError):
-        UserGraphs(kg).update(f"INSERT DATA {{ GRAPH {EDGES} {{ {edge} }} }}", (), (), "eve")
+        UserGraphs(kg).update(f"INSERT DATA {{ GRAPH {EDGES} {{ {edge} }} }}", (), (), EVE)
 
 
 def test_an_edge_written_by_a_person_yields_to_the_promoted_one(kg: KnowledgeGraph) -> None:
     [claim] = claimed(kg, "0.3")
     graph = mint("graph", "user", "mine")
-    UserGraphs(kg).put(graph, [Triple(section("1"), KG.subjectTo, section("2"))], "eve")
+    UserGraphs(kg).put(graph, [Triple(section("1"), KG.subjectTo, section("2"))], EVE)
     review_claim(kg, claim.value, "accept")
     assert promoted(kg)
     assert not kg.store.graph(graph)
@@ -269,7 +273,7 @@ def test_an_edge_written_by_a_person_yields_to_the_promoted_one(kg: KnowledgeGra
         UserGraphs(kg).update(
             f"INSERT DATA {{ GRAPH {both} {{ {both} {KG.accepts} {other} . "
             f"{section('1')} {KG.subjectTo} {section('2')} }} }}",
-            (), (), "eve",
+            (), (), EVE,
         )  # fmt: skip
     assert not promoted(kg)
 

@@ -15,6 +15,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kg import bundle
+from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import ForbiddenError, InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
@@ -29,6 +30,8 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, mint_part, mint_span, sha256
 from loaders.sources import load
 from tests.search import word_embedder
+
+SOMEBODY = Actor("somebody", frozenset({WRITE, ADMIN}))
 
 FIXTURES = bundle.folder("fixtures") / "hansard"
 INGEST = next(tool for tool in TOOLS if tool.name == "ingest_speech")
@@ -170,7 +173,7 @@ def test_what_people_write_about_nobodys_document_is_theirs(kg):
         (text, SCHEMA.position, Literal(0)),
         (text, SCHEMA.text, Literal("Words about lighthouses.")),
     )
-    UserGraphs(kg).put(mint("graph", "user", "mine"), said, "somebody")
+    UserGraphs(kg).put(mint("graph", "user", "mine"), said, SOMEBODY)
     (hit,) = search(kg, "lighthouses").results
     assert (hit.title, hit.snippet) == ("Mine", "Words about lighthouses.")
 

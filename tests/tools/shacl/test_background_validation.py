@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
+from kg.actors import EVERYONE, HOLDER
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
@@ -47,8 +48,8 @@ def checked(checks: DatasetChecks) -> DatasetCheck:
 
 def test_what_people_wrote_over_http_conforms(kg: KnowledgeGraph) -> None:
     graphs = UserGraphs(kg)
-    graphs.put(GRAPH, [NOTE], "local")
-    graphs.post(mint("graph", "cur", "x"), [Triple(NamedNode("urn:b"), DCTERMS.title, Literal("B"))], "local")
+    graphs.put(GRAPH, [NOTE], EVERYONE)
+    graphs.post(mint("graph", "cur", "x"), [Triple(NamedNode("urn:b"), DCTERMS.title, Literal("B"))], EVERYONE)
     result = checked(DatasetChecks(kg, pause_s=0))
     assert (result.conforms, result.messages, result.generation) == (True, [], 2)
     assert result.checked == "the whole store, by the dataset shapes; 2 graphs of people, by the open record shapes"
@@ -66,7 +67,7 @@ def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: Knowl
     kg.dataset_check = checks.result
     assert health(kg).dataset_shapes is None
     update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
-    UserGraphs(kg, checks.schedule).update(update, (), (), "local-admin")
+    UserGraphs(kg, checks.schedule).update(update, (), (), HOLDER)
     assert checks.wait(30)
     found = health(kg).dataset_shapes
     assert found is not None
@@ -78,7 +79,7 @@ def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: Knowl
 
 
 def test_a_state_that_was_checked_is_not_checked_again(kg: KnowledgeGraph) -> None:
-    UserGraphs(kg).put(GRAPH, [NOTE], "local")
+    UserGraphs(kg).put(GRAPH, [NOTE], EVERYONE)
     checks = DatasetChecks(kg, pause_s=0)
     assert status(kg, lambda *progress: None)["dataset_shapes"] is None
     kg.dataset_check = checks.result
@@ -89,14 +90,14 @@ def test_a_state_that_was_checked_is_not_checked_again(kg: KnowledgeGraph) -> No
 def test_only_what_commits_can_affect_is_checked_again(kg: KnowledgeGraph) -> None:
     graphs, checks = UserGraphs(kg), DatasetChecks(kg, pause_s=0)
     update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
-    graphs.update(update, (), (), "local-admin")
+    graphs.update(update, (), (), HOLDER)
     first = checked(checks)
-    graphs.put(mint("graph", "user", "other"), [NOTE], "local")
+    graphs.put(mint("graph", "user", "other"), [NOTE], EVERYONE)
     second = checked(checks)
     assert second.checked.endswith("nodes that commits since can affect, by the dataset shapes; 1 graphs of people, by "
                                    "the open record shapes")  # fmt: skip
     assert (second.messages, second.violations) == (first.messages, first.violations)
-    graphs.delete(GRAPH, "local-admin")
+    graphs.delete(GRAPH, HOLDER)
     assert checked(checks).conforms
 
 
@@ -151,7 +152,7 @@ def test_asking_never_waits_and_what_is_asked_for_meanwhile_is_one_more_check(
 
 def test_a_check_that_fails_is_told_and_the_next_one_runs(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     checks = DatasetChecks(kg, pause_s=0)
-    UserGraphs(kg).put(GRAPH, [NOTE], "local")
+    UserGraphs(kg).put(GRAPH, [NOTE], EVERYONE)
     with monkeypatch.context() as patch:
 
         def refused(self: Shapes, *_: object, **__: object) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode
 
 from kg import bundle
+from kg.actors import WRITE, Actor
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance.explanation import explain_iri
@@ -132,7 +133,7 @@ def test_a_section_sent_again_replaces_itself_and_what_was_found_in_it(kg):
 
 
 def test_entries_are_asked_back_as_they_were_sent_with_who_sent_them(kg):
-    token = SENDER.set("ada")
+    token = SENDER.set(Actor("ada", frozenset({WRITE})))
     try:
         done = kg_ingest_use_permissions(kg, **FEIGN, permissions=SENT["permissions"])
         kg_ingest_dimensional_standards(kg, **FEIGN, standards=SENT["standards"])

@@ -1,0 +1,38 @@
+"""Actors: the name of whoever makes a request, and the scopes that decide what they may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kg.errors import ForbiddenError
+
+READ: Final = "read"
+WRITE: Final = "write"
+ADMIN: Final = "admin"
+
+TOKEN_FILE: Final = "token"  # noqa: S105 -- the name of a file
+"""Name of the local token's file in the data directory (mode 600). Its holder has the scope `ADMIN`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Whoever makes a request: the name that is recorded with what they write, and their scopes."""
+
+    name: str
+    scopes: frozenset[str]
+
+    def require(self, scope: str, action: str) -> None:
+        """Raise ForbiddenError unless this actor has `scope`. `action` names the operation in the message."""
+        if scope not in self.scopes:
+            raise ForbiddenError(
+                f"{action[:1].upper()}{action[1:]} requires the scope {scope!r}. {self.name} has: "
+                f"{', '.join(sorted(self.scopes))}. Send the local token (the file {TOKEN_FILE!r} in the data "
+                "directory) as `Authorization: Bearer TOKEN`."
+            )
+
+
+EVERYONE: Final = Actor("local", frozenset({READ, WRITE}))
+"""Every process on this machine: the server binds loopback only."""
+HOLDER: Final = Actor("local-admin", frozenset({READ, WRITE, ADMIN}))
+"""The holder of the local token."""
