@@ -1,12 +1,15 @@
-# Everything a person or CI runs. `make demo` and `make test` set up what they need.
+# Every command for developers and CI. `make demo` and `make test` set up what they need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test bench lint serve readme released lock
+SUITES := $(VENV)/.w3c
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+
+.PHONY: help setup demo test test-long bench lint serve docs released lock
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(STAMP): tests/requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Quadcite needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
@@ -15,16 +18,24 @@ $(STAMP): tests/requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-setup: $(STAMP)  ## .venv with kg and all that tests need, and the embedding model
+setup: $(STAMP)  ## create .venv with kg and its test dependencies, and fetch the embedding model
 	$(BIN)/kg models pull
 
 demo: setup  ## load the fixtures, serve, ask over MCP, print cited answers, stop
 	$(BIN)/kg demo
 
-test: setup  ## the whole test suite, with its coverage floor
-	$(BIN)/python -m pytest --cov
+$(SUITES): $(STAMP) tests/conformance/suites.py
+	$(BIN)/python -m tests.conformance.suites
+	touch $@
 
-bench: setup  ## measure us beside the alternatives, in the same run
+test: setup $(SUITES)  ## unit, contract and conformance tests, one journey for each domain (under 5 minutes)
+	$(PYTEST) -m "not long and not measures_time" $(ARGS)
+
+test-long: setup $(SUITES)  ## the rest: all adversarial cases, kills, packaging, differential runs, timings
+	$(PYTEST) -m "long and not measures_time" $(ARGS)
+	$(BIN)/python -m pytest -m measures_time $(ARGS)
+
+bench: setup  ## measure Quadcite and the alternatives in the same run
 	$(BIN)/python -m tests.benchmarks
 
 lint: $(STAMP)  ## ruff, formatting, types
@@ -35,13 +46,13 @@ lint: $(STAMP)  ## ruff, formatting, types
 serve: setup  ## serve the data directory on loopback
 	$(BIN)/kg serve
 
-readme: $(STAMP)  ## renew the tables of README.md from the code
+docs: $(STAMP)  ## generate the parts of the documentation that come from the code
 	$(BIN)/python -m tests.generated_docs
 
-released: $(STAMP)  ## at a release: keep what the terms of the ontology mean, so that none is lost after it
+released: $(STAMP)  ## at a release: record the meaning of the ontology's terms, so that none is lost later
 	$(BIN)/python -m tests.ontology_release
 
-lock: $(STAMP)  ## renew the lock files from pyproject.toml
+lock: $(STAMP)  ## update the lock files from pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --upgrade -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header -c requirements.lock -o tests/requirements.lock

@@ -28,7 +28,7 @@ def lines_of(language: str) -> list[str]:
 
 
 def test_the_tables_are_what_the_code_says_now() -> None:
-    assert generated_docs.renewed(TEXT) == TEXT, "run `make readme`"
+    assert generated_docs.renewed(TEXT) == TEXT, "run `make docs`"
 
 
 def test_every_table_is_there() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from typing import Any
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.conformance import suites
+
 BASE = "https://w3c.github.io/rdf-tests/sparql/"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
@@ -32,12 +32,6 @@ FORMATS = {
 Node = NamedNode | BlankNode
 Data = tuple[tuple[NamedNode | None, Path], ...]
 """Files of a dataset, each with the graph that it belongs into; None: the default graph."""
-
-
-def suites_folder() -> Path | None:
-    """The folder of the suites, or None where this machine has none."""
-    folder = Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "w3c"
-    return folder if (folder / "sparql11").is_dir() else None
 
 
 class Description:
@@ -137,7 +131,9 @@ def read(manifest: Path) -> list[Test]:
     [head] = [node for node, prop in description._objects if prop == RDF + "type" and _is_manifest(description, node)]
     for node in description.items(description.one(head, MF + "entries")):
         kind = description.one(node, RDF + "type").value.rpartition("#")[2]
-        name = description.text(node, MF + "name") or ""
+        name = next(
+            (name.value for name in description.all(node, MF + "name")), ""
+        )  # the suite of 2013 names one twice
         tests.append(Test(node.value, name, kind, description, node, folder, base))
     for included in description.items(description.one(head, MF + "include")):
         tests += read(folder / included.value.removeprefix(base))
@@ -151,10 +147,7 @@ def _is_manifest(description: Description, node: Any) -> bool:
 @cache
 def all_tests() -> tuple[Test, ...]:
     """Every test of every suite, in the order of the folders; none where the suites are absent."""
-    folder = suites_folder()
-    if folder is None:
-        return ()
-    manifests = sorted(folder.glob("sparql1[12]/*/manifest.ttl"))
+    manifests = (path for folder in suites.sparql() for path in sorted(folder.glob("*/manifest.ttl")))
     return tuple(test for manifest in manifests for test in read(manifest))
 
 

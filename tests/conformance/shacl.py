@@ -26,7 +26,8 @@ from pyoxigraph import (
     parse,
 )
 
-from tests.conformance.manifest import MF, RDF, suites_folder
+from tests.conformance import suites
+from tests.conformance.manifest import MF, RDF
 
 SH = "http://www.w3.org/ns/shacl#"
 SHT = "http://www.w3.org/ns/shacl-test#"
@@ -59,10 +60,9 @@ class ShaclTest:
 @cache
 def all_tests() -> tuple[ShaclTest, ...]:
     """Every test of the suite; none where it is absent."""
-    suites = suites_folder()
-    if suites is None:
+    folder = suites.shacl()
+    if folder is None:
         return ()
-    folder = suites / "shacl" / "tests"
     return tuple(test for path in sorted(folder.rglob("*.ttl")) for test in _read(path, folder))
 
 

@@ -13,7 +13,7 @@ from tests.conformance.stand_ins import StandIns
 from tests.conformance.test_syntax import judge_syntax
 
 
-@pytest.mark.parametrize("test", cases("SPARQL 1.1 Federated Query"))
+@pytest.mark.parametrize("test", cases("SPARQL 1.1 (2013) Federated Query", "SPARQL 1.1 Federated Query"))
 def test_a_federated_query_has_the_result_that_the_standard_gives(served: Served, remote: StandIns, test: Test) -> None:
     if "Syntax" in test.kind:
         remote.load({})

@@ -7,11 +7,17 @@ from pyoxigraph import NamedNode
 
 from tests.conformance import results
 from tests.conformance.endpoint import Engine, Served, with_base
-from tests.conformance.expectations import cases, judge
+from tests.conformance.expectations import VERSIONS, cases, judge
 from tests.conformance.manifest import MF, QT, Test, text_of
 
 
-@pytest.mark.parametrize("test", cases("SPARQL 1.1 Query", "SPARQL 1.1 Query Results", "SPARQL 1.2 Query"))
+@pytest.mark.parametrize(
+    "test",
+    cases(
+        *(f"{version} Query" for version in VERSIONS.values()),
+        *(f"{version} Query Results" for version in VERSIONS.values()),
+    ),
+)
 def test_a_query_has_the_result_that_the_standard_gives(served: Served, test: Test) -> None:
     query, wanted = test.value(QT + "query"), test.result
     assert query is not None

@@ -79,6 +79,6 @@ CHECKS: dict[str, Callable[[Served], bool]] = {
 }
 
 
-@pytest.mark.parametrize("test", cases("SPARQL 1.1 Service Description"))
+@pytest.mark.parametrize("test", cases("SPARQL 1.1 (2013) Service Description", "SPARQL 1.1 Service Description"))
 def test_the_endpoint_describes_itself(served: Served, test: Test) -> None:
     judge(test, lambda: CHECKS[test.iri.rpartition("#")[2]](served))

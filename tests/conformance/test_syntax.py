@@ -13,6 +13,8 @@ from tests.conformance.manifest import Test
 @pytest.mark.parametrize(
     "test",
     cases(
+        "SPARQL 1.1 (2013) syntax of queries",
+        "SPARQL 1.1 (2013) syntax of updates",
         "SPARQL 1.1 syntax of queries",
         "SPARQL 1.1 syntax of updates",
         "SPARQL 1.2 syntax of queries",

@@ -6,11 +6,11 @@ import pytest
 
 from tests.conformance import results
 from tests.conformance.endpoint import Engine, Served, check, dataset, with_base
-from tests.conformance.expectations import cases, judge
+from tests.conformance.expectations import VERSIONS, cases, judge
 from tests.conformance.manifest import UT, Test
 
 
-@pytest.mark.parametrize("test", cases("SPARQL 1.1 Update", "SPARQL 1.2 Update"))
+@pytest.mark.parametrize("test", cases(*(f"{version} Update" for version in VERSIONS.values())))
 def test_an_update_leaves_the_dataset_that_the_standard_gives(served: Served, test: Test) -> None:
     request = test.value(UT + "request")
     assert request is not None
