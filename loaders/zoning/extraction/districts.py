@@ -375,3 +375,37 @@ def _in_lists(section: Section) -> Iterator[District]:
         if len(run) > 1 and sum(bool(_KIND.search(each.name)) for each in run) * 2 >= len(run):
             yield from run
         run = []
+
+
+_DEVELOPMENT: Final = re.compile(
+    r"\b(?:planned|clustere?d?|conservation|in-?fill|mixed[ -]use|multi-?family|multiple[ -]family|hillside"
+    r"|open[ -]space|cottage|townhouses?|townhomes?|condominium|attached|compact|transit[ -]oriented"
+    r"|zero[ -]lot[ -]line|traditional[ -]neighbou?rhood)[ -]"
+    r"(?:[\w-]+ ){0,2}?(?:developments?|subdivisions?|communit(?:y|ies)|projects?)\b"
+    r"|\boverlays?\b|\bP[UR]Ds?\b",
+    re.IGNORECASE,
+)
+
+
+def condition_of(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> str | None:
+    """Return the heading of the kind of development that a section is about: ``Planned unit developments``.
+
+    It is its own, or that of a section above it where none between them is of a district.
+    """
+    for each in (section, *above):
+        if _DEVELOPMENT.search(each.title):
+            return each.title
+        if of_title(each.title, known):
+            return None
+    return None
+
+
+def conditional(conditions: Sequence[str], kind: str | None, code: str, known: Mapping[str, District]) -> Sequence[str]:
+    """Return the conditions of a rule for the district `code` with that of the section's `kind` of development.
+
+    A district that is itself one of planned developments, or an overlay, has none of it.
+    """
+    district = known.get(code)
+    if kind is None or kind in conditions or f"({code})" in kind:
+        return conditions
+    return conditions if district is not None and _DEVELOPMENT.search(district.name) else [*conditions, kind]

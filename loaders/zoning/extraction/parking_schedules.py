@@ -10,11 +10,10 @@ from typing import Final
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.dimension_names import Bound, bound_of
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.list_introductions import has_verb
 from loaders.zoning.extraction.measures import NUMBER, number
 from loaders.zoning.extraction.permissions import label_end
 from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.sentence_standards import Standard
+from loaders.zoning.extraction.sentence_standards import Standard, has_verb
 
 _ABOUT: Final = re.compile(r"\bparking\b", re.IGNORECASE)
 _OTHER: Final = re.compile(

@@ -1,21 +1,37 @@
-"""Dimensional standards in sentences: how large, high, dense or far from a line a code lets things be."""
+"""Dimensional standards: how large, high, dense or far from a line a code allows something to be."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.development_types import of_kind
-from loaders.zoning.extraction.dimension_names import Dimension
-from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.list_introductions import Lead, clauses, has_verb, head, lead
-from loaders.zoning.extraction.measures import measures
+from loaders.zoning.extraction import parking_schedules
+from loaders.zoning.extraction.dimension_names import (
+    Dimension,
+    bound_of,
+    of_header,
+    of_unit,
+    takes,
+    takes_percent,
+    usual_bound,
+)
+from loaders.zoning.extraction.districts import District, condition_of, conditional
+from loaders.zoning.extraction.measures import Measure, measure, measures, unit_of
 from loaders.zoning.extraction.parking_schedules import Schedule, is_about
-from loaders.zoning.extraction.permissions import follows, label_end
-from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.sentence_standards import Standard, limits
+from loaders.zoning.extraction.permissions import follows, label_end, notes_of, without_marks
+from loaders.zoning.extraction.section_protocol import Cell, Section, Table
+from loaders.zoning.extraction.sentence_standards import (
+    Lead,
+    Standard,
+    clauses,
+    has_verb,
+    limits,
+    parse_head,
+    parse_lead,
+)
 
 _DEFINES: Final = re.compile(r"\b(?:definitions?|terms defined|defined terms|words and phrases)\b", re.IGNORECASE)
 _GOES_ON: Final = re.compile(r" ?(?:(?:or|and) )?(?:\w+ )?(?:\w+ )?\(?\d|" r" ?(?:[a-z]+[ -]){0,3}\(\d", re.IGNORECASE)
@@ -25,11 +41,20 @@ _SHORT: Final = 8
 """Words at most of a heading within a text."""
 
 
-def standards(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[Standard]:
-    """Return the standards that the sentences of a section set, in its order; those of tables are in `schedules`.
+def find_standards(
+    section: Section, known: Mapping[str, District], above: Sequence[Section] = ()
+) -> Sequence[Standard]:
+    """Find the standards that a section sets: in sentences and lists, then in tables.
 
-    `known` are the districts of the code, and `above` the sections that this one is part of, from the inside.
+    `known` are the districts of the code. `above` are the ancestors of the section, innermost first.
     """
+    found = [*_in_text(section, known, above), *_in_tables(section, known, above)]
+    kind = condition_of(section, known, above) if found else None
+    return found if kind is None else [each for standard in found for each in _of_kind(standard, kind, known)]
+
+
+def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Sequence[Standard]:
+    """Find the standards in the sentences and lists of a section, in text order."""
     if _DEFINES.search(section.title):
         return []
     text = section.text
@@ -38,7 +63,7 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
     own = {start: [code for code in codes if code in known] for start, _, codes in naming.starts(text)}
     found: list[Standard] = []
     listed: Lead | None = None
-    titled = lead(f"{section.title}:", 0, len(section.title) + 1, "", "")
+    titled = parse_lead(f"{section.title}:", 0, len(section.title) + 1, "", "")
     place, place_label = None, ""
     parking = Schedule(section, known) if is_about(section) else None
     for line in re.finditer(r"[^\n]+", text):
@@ -65,7 +90,7 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
         heads = words.endswith(":") or (
             len(words.split()) <= _SHORT and not has_verb(words) and not any(measures(text, start, end))
         )
-        headed_by = None if heads else head(text, body, end, listed.about if listed else section.title)
+        headed_by = None if heads else parse_head(text, body, end, listed.about if listed else section.title)
         brief = len(words.split()) <= _BRIEF and not has_verb(words)
         holds = None if heads else headed_by or listed or (titled if brief else None)
         read: list[Standard] = []
@@ -74,16 +99,212 @@ def standards(section: Section, known: Mapping[str, District], above: Sequence[S
             kept = _goes_on(read[-1], about=words) if goes_on else holds
             read += limits(section, *sentence, kept, codes, known)
         if heads:
-            listed = lead(text, start, end, label, section.title)
+            listed = parse_lead(text, start, end, label, section.title)
         elif not read:
             listed = None
         if parking is not None and parking.is_other(words):
             read = [each for each in read if each.type != "parking"]
         found += read
-    return of_kind(found, section, known, above)
+    return found
 
 
 def _goes_on(last: Standard, about: str) -> Lead:
     """What holds for the measure after a semicolon: ``Maximum height: two stories; 35 feet``."""
     type_ = "building-height" if last.type == "building-storeys" else last.type
     return Lead(Dimension(last.start, last.end, type_), last.raw_type, last.bound, last.applies_to, about=about)
+
+
+def _of_kind(standard: Standard, kind: str, known: Mapping[str, District]) -> Iterator[Standard]:
+    """A standard once for the districts that are of such developments themselves, and once for the others."""
+    own = [code for code in standard.districts if not conditional((), kind, code, known)]
+    others = [code for code in standard.districts if code not in own]
+    if own or not others:
+        yield replace(standard, districts=tuple(own))
+    if others:
+        yield replace(standard, districts=tuple(others), conditions=[*standard.conditions, kind])
+
+
+_NONE: Final = re.compile(r"(?:n/?a|none|no|not applicable|no (?:minimum|maximum|limit)|[-–—.]*)", re.IGNORECASE)
+_MARK: Final = re.compile(
+    r"(?<=['′’%\w).]) ?(?:\((?P<letter>[a-z]{1,2})\)|[\[(]?(?P<mark>[*†‡]{1,3}|(?<=[ \[(])\d{1,2})[\])]?"
+    r"|(?<=\d) ?(?P<plain>[a-z]))$"
+)
+_LABELS: Final = re.compile(
+    r"(?:minimum|maximum|min\.?|max\.?|requirements?|standards?|values?|dimensions?|regulations?|limits?"
+    r"|districts?|zones?"
+    r"|zoning|all|the|of|for|in| )*",
+    re.IGNORECASE,
+)
+"""Labels that say nothing of what a row is for."""
+_REFERS: Final = re.compile(r"\b(?:see|section|sec\.|chapter|article|table|note|footnote)\b|§", re.IGNORECASE)
+_HEADERS: Final = 4
+"""Rows at most that are read as a header where the source marks none."""
+
+Grid = Sequence[Sequence[Cell | None]]
+
+
+def _in_tables(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Iterator[Standard]:
+    """Find the standards in the tables of a section; its own districts apply where a table has uses for rows."""
+    around = tuple(naming.of_section(section, known, above))
+    for table in section.tables:
+        yield from _in_table(section, table, known, around)
+
+
+def _in_table(
+    section: Section, table: Table, known: Mapping[str, District], around: Sequence[str]
+) -> Iterator[Standard]:
+    grid = table.grid()
+    if not grid or len(grid[0]) < 2:
+        return
+    header = _header(grid, table)
+    turned: Grid = [[row[place] for row in grid] for place in range(len(grid[0]))]
+    columns = _columns(section, grid, header, {})
+    sideways = _columns(section, turned, 1, _groups(section, grid))
+    if len(sideways) > len(columns) or (len(sideways) == len(columns) and _names(turned, known) > _names(grid, known)):
+        grid, header, columns = turned, 1, sideways
+    if not columns:
+        return
+    notes = notes_of(section, table)
+    caption = table.caption or ""
+    for row in grid[header:]:
+        first = row[0]
+        label = without_marks(section, first).strip() if first is not None else ""
+        if first is None or not label or all(cell is first for cell in row):
+            continue
+        codes = _codes(label, known)
+        if not codes and _LABELS.fullmatch(label):
+            label = ""
+        for place, (words, type_) in columns.items():
+            cell = row[place]
+            if cell is not None and cell is not first:
+                yield from _cell(section, cell, words, type_, caption, notes, codes or around, None if codes else label)
+
+
+def _header(grid: Grid, table: Table) -> int:
+    """How many rows are the header: as marked, else those before the first one that has a value."""
+    if table.header_rows:
+        return min(table.header_rows, len(grid) - 1)
+    for number, row in enumerate(grid[:_HEADERS]):
+        if any(cell is not None and cell.text[:1].isdigit() for cell in row[1:]):
+            return max(1, number)
+    return 1
+
+
+def _groups(section: Section, grid: Grid) -> Mapping[int, str]:
+    """By row, the words of the last row above it that is one cell alone: ``Lot``, above ``Area`` and ``Frontage``."""
+    found: dict[int, str] = {}
+    group = ""
+    for number, row in enumerate(grid):
+        first = row[0]
+        if first is not None and number and all(cell is first or cell is None or not cell.text.strip() for cell in row):
+            group = without_marks(section, first).strip()
+        elif group:
+            found[number] = group
+    return found
+
+
+def _names(grid: Grid, known: Mapping[str, District]) -> int:
+    """How many of the rows begin with a district."""
+    return sum(1 for row in grid if row[0] is not None and _codes(row[0].text.strip(), known))
+
+
+def _columns(section: Section, grid: Grid, header: int, groups: Mapping[int, str]) -> Mapping[int, tuple[str, str]]:
+    """The columns that are about a dimension: the words of their headers, and which one it is."""
+    found: dict[int, tuple[str, str]] = {}
+    for place in range(1, len(grid[0])):
+        cells = {cell.start: cell for row in grid[:header] if (cell := row[place]) is not None}
+        words = " ".join(without_marks(section, cell).strip() for cell in cells.values())
+        type_ = of_header(words)
+        group = groups.get(place)
+        if group and (type_ is None or type_ in ("side-setback", "front-setback", "rear-setback")):
+            words = f"{group} {words}"
+            type_ = of_header(words)
+        if type_ is None and parking_schedules.is_column(section, words):
+            type_ = "parking"
+        if type_ is not None and not (type_ == "parking" and parking_schedules.is_other(words)):
+            found[place] = (words, type_)
+    return found
+
+
+def _codes(label: str, known: Mapping[str, District]) -> Sequence[str]:
+    """The districts with whose codes the label of a row begins."""
+    if label in known:
+        return [label]
+    codes, end = naming.leading(label, known)
+    if not codes or re.match(r"[\w’']", label[end : end + 1]):
+        return []
+    return codes if len(codes[0]) > 1 or end == len(label) or naming.named(label, known) else []
+
+
+def _cell(
+    section: Section,
+    cell: Cell,
+    words: str,
+    type_: str,
+    caption: str,
+    notes: Mapping[str, str],
+    codes: Sequence[str],
+    label: str | None,
+) -> Iterator[Standard]:
+    raw = without_marks(section, cell).strip()
+    marks = [section.text[start:end].strip() for start, end in cell.superscripts]
+    given = _measure(raw, words, type_, caption)
+    while given is None and (mark := _MARK.search(raw)) and (mark[mark.lastgroup or 0]) in notes:
+        marks.append(mark[mark.lastgroup or 0])
+        raw = raw[: mark.start()].strip()
+        given = _measure(raw, words, type_, caption)
+    if _NONE.fullmatch(raw) or not (given or any(character.isdigit() for character in raw)):
+        return
+    several = list(measures(raw)) if given is None else []
+    if given is None and not several and _REFERS.search(raw):
+        return
+    value, unit = (given.value, given.unit) if given else (None, None)
+    if type_ == "parking" and given is None:
+        value, unit = parking_schedules.of_cell(raw)
+    if unit == "PERCENT" and not takes_percent(type_):
+        value = None
+    if several and type_ != "parking" and not any(takes(type_, each.unit) for each in several):
+        return
+    bound = bound_of(words) or bound_of(caption) or usual_bound(type_)
+    start = section.text.find(raw, cell.start, cell.end)
+    start = cell.start if start < 0 else start
+    yield Standard(
+        tuple(codes),
+        of_unit(type_, unit),
+        words,
+        bound,
+        raw,
+        value,
+        unit if value is not None else None,
+        _applies(words, label),
+        [notes[mark] for mark in dict.fromkeys(marks) if mark in notes],
+        start,
+        start + len(raw),
+        0.9 if value is not None else 0.75,
+        "table",
+    )
+
+
+def _measure(raw: str, words: str, type_: str, caption: str) -> Measure | None:
+    """What a cell says, with the unit of its header where it has none itself."""
+    header = "UNITLESS" if type_ == "floor-area-ratio" else unit_of(words)
+    if header is not None and not takes(type_, header):
+        header = None
+    given = measure(raw, header or unit_of(caption))
+    if given is None:
+        return None
+    if given.unit == "dwelling" and type_ == "density" and re.search(r"\bacre\b", words, re.IGNORECASE):
+        return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre", given.high)
+    if given.unit == "AC" and type_ == "density":
+        return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre", given.high)
+    return given if takes(type_, given.unit) else None
+
+
+def _applies(words: str, label: str | None) -> str | None:
+    """The use that a row is for, or the kind of building that a column is for."""
+    if label:
+        return label
+    match = re.search(
+        r"(?:principal|accessory|main|detached|attached) (?:buildings?|structures?|uses?)", words, re.IGNORECASE
+    )
+    return match[0] if match else None

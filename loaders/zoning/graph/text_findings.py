@@ -16,11 +16,9 @@ from loaders.zoning.extraction.citation_resolution import Index, cited, members,
 from loaders.zoning.extraction.citations import Citation, citations
 from loaders.zoning.extraction.definitions import definitions
 from loaders.zoning.extraction.districts import District, named_in
-from loaders.zoning.extraction.permission_matrices import matrices
-from loaders.zoning.extraction.permissions import permissions
+from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.standard_tables import schedules
-from loaders.zoning.extraction.standards import standards
+from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.rule_quads import Evidence, Rules, found, rests_on, unit
 
@@ -60,7 +58,7 @@ def rules_of(
     for term in definitions(section):
         rests = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
         rules.definition(term.term, term.text, section=iri, evidence=rests)
-    for permission in (*permissions(section, known, above), *matrices(section, known)):
+    for permission in find_permissions(section, known, above):
         rests = evidence(permission.start, permission.end, permission.confidence, permission.method)
         review = cited(permission.review, index, section.key, state) if permission.review else None
         rules.permission(
@@ -73,7 +71,7 @@ def rules_of(
             section=iri,
             evidence=rests,
         )
-    for standard in (*standards(section, known, above), *schedules(section, known, above)):
+    for standard in find_standards(section, known, above):
         rests = evidence(standard.start, standard.end, standard.confidence, standard.method)
         for code in standard.districts or (None,):
             rules.standard(

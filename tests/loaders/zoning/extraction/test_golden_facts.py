@@ -17,10 +17,8 @@ from loaders.zoning.extraction.citation_resolution import Index, resolve
 from loaders.zoning.extraction.citations import THIS, Citation, citations
 from loaders.zoning.extraction.definitions import definitions
 from loaders.zoning.extraction.districts import District, districts
-from loaders.zoning.extraction.permission_matrices import matrices
-from loaders.zoning.extraction.permissions import permissions
-from loaders.zoning.extraction.standard_tables import schedules
-from loaders.zoning.extraction.standards import standards
+from loaders.zoning.extraction.permissions import find_permissions
+from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers import input_files
 from loaders.zoning.readers.code_model import Section
 
@@ -59,7 +57,7 @@ def has_use(town: Town, fact: Mapping[str, Any]) -> bool:
     return any(
         (each.district, each.use.casefold(), each.level) == (fact["district"], fact["use"].casefold(), fact["level"])
         and fact.get("condition", "") in " ".join(each.conditions)
-        for each in (*permissions(section, town.known, above), *matrices(section, town.known))
+        for each in find_permissions(section, town.known, above)
     )
 
 
@@ -72,7 +70,7 @@ def has_standard(town: Town, fact: Mapping[str, Any]) -> bool:
         and ("district" not in fact or fact["district"] in each.districts)
         and fact.get("raw", each.raw) == each.raw
         and fact.get("applies_to", "") in (each.applies_to or "")
-        for each in (*standards(section, town.known, above), *schedules(section, town.known, above))
+        for each in find_standards(section, town.known, above)
     )
 
 

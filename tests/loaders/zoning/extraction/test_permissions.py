@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders.zoning.extraction.districts import District, districts
-from loaders.zoning.extraction.permission_matrices import matrices
-from loaders.zoning.extraction.permissions import UsePermission, permissions
+from loaders.zoning.extraction.permissions import UsePermission, find_permissions
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 
 
@@ -50,7 +49,7 @@ KNOWN = {
 
 
 def uses(text: str, title: str = "R-1 Residential District") -> list[tuple[str, str, str]]:
-    return [(each.district, each.use, each.level) for each in permissions(section(text, title), KNOWN)]
+    return [(each.district, each.use, each.level) for each in find_permissions(section(text, title), KNOWN)]
 
 
 def test_districts_are_named_in_headings_lists_lines_and_tables() -> None:
@@ -99,7 +98,7 @@ def test_the_heading_of_a_list_says_the_level(heading: str, level: str) -> None:
 
 def test_conditions_review_and_raw_level_are_kept() -> None:
     text = "Uses Subject to Conditional Use Permit (see § 3-1):\nBarns, provided that no hay is kept."
-    (found,) = permissions(section(text, "R-1 District"), KNOWN)
+    (found,) = find_permissions(section(text, "R-1 District"), KNOWN)
     assert found == UsePermission(
         "R-1",
         "Barns",
@@ -123,12 +122,14 @@ def test_a_list_ends_with_the_heading_of_something_else() -> None:
 
 def test_an_item_may_be_for_some_of_the_districts_only() -> None:
     text = "R-1, R-2: These districts are quiet.\nPermitted Uses:\nSheds.\nBarns (R-2 District only)."
-    found = permissions(section(text, "Districts"), KNOWN)
+    found = find_permissions(section(text, "Districts"), KNOWN)
     assert [(each.district, each.use) for each in found] == [("R-1", "Sheds"), ("R-2", "Sheds"), ("R-2", "Barns")]
 
 
 def test_the_district_may_be_that_of_a_section_above() -> None:
-    found = permissions(section("Permitted Uses:\nSheds.", "Uses"), KNOWN, [section("", "Chapter of the C-1 District")])
+    found = find_permissions(
+        section("Permitted Uses:\nSheds.", "Uses"), KNOWN, [section("", "Chapter of the C-1 District")]
+    )
     assert [each.district for each in found] == ["C-1"]
 
 
@@ -147,7 +148,7 @@ MATRIX = [["Use", "R-1", "R-2", "C-1"], ["Shed", "P", "C^1", "-"], ["Barn", "", 
 
 
 def permitted(made: Section) -> dict[tuple[str, str], tuple[str, str]]:
-    return {(each.use, each.district): (each.level, each.raw_level) for each in matrices(made, KNOWN)}
+    return {(each.use, each.district): (each.level, each.raw_level) for each in find_permissions(made, KNOWN)}
 
 
 def test_a_matrix_has_a_column_for_each_district() -> None:
@@ -180,12 +181,12 @@ def test_a_legend_says_what_the_letters_mean() -> None:
 
 def test_notes_are_conditions() -> None:
     made = with_table([["Use", "R-1", "R-2"], ["Shed", "P^1", "P"]], after="\n1. Only of wood.")
-    found = {each.district: (each.level, each.conditions) for each in matrices(made, KNOWN)}
+    found = {each.district: (each.level, each.conditions) for each in find_permissions(made, KNOWN)}
     assert found == {"R-1": ("byRightWithConditions", ["Only of wood."]), "R-2": ("byRight", [])}
 
 
 def test_a_table_of_other_things_is_no_matrix() -> None:
-    assert matrices(with_table([["District", "R-1", "R-2"], ["Height", "35 feet", "40 feet"]]), KNOWN) == []
+    assert find_permissions(with_table([["District", "R-1", "R-2"], ["Height", "35 feet", "40 feet"]]), KNOWN) == []
 
 
 LINES = st.sampled_from(
@@ -207,7 +208,7 @@ LINES = st.sampled_from(
 @given(st.lists(LINES | st.text(max_size=30), max_size=25).map("\n".join))
 @settings(max_examples=150, deadline=None)
 def test_whatever_the_text_uses_stand_in_it(text: str) -> None:
-    for each in permissions(section(text, "R-1 District"), KNOWN):
+    for each in find_permissions(section(text, "R-1 District"), KNOWN):
         assert each.use in text[each.start : each.end]
         assert each.district in KNOWN
     assert isinstance(districts([section(text, "Districts")]), dict)
@@ -220,7 +221,7 @@ def test_whatever_the_text_uses_stand_in_it(text: str) -> None:
 def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     def seconds(times: int) -> float:
         started = time.process_time()
-        permissions(section(unit * times, "R-1 District"), KNOWN)
+        find_permissions(section(unit * times, "R-1 District"), KNOWN)
         districts([section(unit * times, "Districts")])
         return time.process_time() - started
 
@@ -234,7 +235,7 @@ def test_subsections_of_a_table_are_its_notes() -> None:
     noted = Section(
         "1", "1", "Uses", "section", 1, None, 0, made.text, (Subsection(("3",), start, len(made.text)),), made.tables
     )
-    assert [each.conditions for each in matrices(noted, KNOWN)] == [["Only of stone."], []]
+    assert [each.conditions for each in find_permissions(noted, KNOWN)] == [["Only of stone."], []]
 
 
 def test_both_letters_in_a_cell_are_either_of_the_two() -> None:
@@ -257,5 +258,5 @@ def test_both_letters_in_a_cell_are_either_of_the_two() -> None:
 )
 def test_what_a_standard_is_subject_to_is_no_review_of_the_use(words: str, review: str | None) -> None:
     for heading, expected in (("Conditional uses:", review), ("Permitted uses:", None)):
-        [found] = permissions(section(f"{heading}\n(1) {words}.", "R-1 Residential District"), KNOWN)
+        [found] = find_permissions(section(f"{heading}\n(1) {words}.", "R-1 Residential District"), KNOWN)
         assert (found.use, found.review) == ("Duplex", expected)

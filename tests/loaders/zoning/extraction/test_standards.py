@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.sentence_standards import Standard
-from loaders.zoning.extraction.standard_tables import schedules
-from loaders.zoning.extraction.standards import standards
+from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Table
 
 KNOWN = {code: District(code, "", "0", None, None, 0.9, "list") for code in ("R-1", "R-2")}
@@ -28,7 +27,7 @@ def short(found: list[Standard]) -> list[Found]:
 
 
 def of(text: str) -> list[Found]:
-    return short(list(standards(section(text), KNOWN)))
+    return short(list(find_standards(section(text), KNOWN)))
 
 
 @pytest.mark.parametrize(
@@ -53,12 +52,12 @@ def test_sentences_say_what_how_much_and_which_bound(text: str, expected: Found)
 
 
 def test_a_share_of_something_else_stays_as_recorded() -> None:
-    (found,) = standards(section("The rear setback shall be 10% of lot depth."), KNOWN)
+    (found,) = find_standards(section("The rear setback shall be 10% of lot depth."), KNOWN)
     assert (found.raw, found.value, found.unit) == ("10% of lot depth", None, None)
 
 
 def test_a_range_stays_as_recorded() -> None:
-    (found,) = standards(section("The density is five to 12 dwelling units per acre."), KNOWN)
+    (found,) = find_standards(section("The density is five to 12 dwelling units per acre."), KNOWN)
     assert (found.raw, found.value, found.unit) == ("five to 12 dwelling units per acre", None, None)
 
 
@@ -86,40 +85,42 @@ def test_several_in_one_sentence_are_each_their_own() -> None:
     ],
 )
 def test_spaces_are_for_each_of_what_they_are_given_per(text: str, applies_to: str | None) -> None:
-    [found] = standards(section(text), KNOWN)
+    [found] = find_standards(section(text), KNOWN)
     assert (found.type, found.value, found.applies_to) == ("parking", 2, applies_to)
 
 
 def test_what_is_to_be_provided_is_no_proviso() -> None:
-    [found] = standards(section("Two parking spaces shall be provided for each home."), KNOWN)
+    [found] = find_standards(section("Two parking spaces shall be provided for each home."), KNOWN)
     assert (found.applies_to, found.conditions) == ("home", [])
-    [found] = standards(section("Two parking spaces are required for each home, provided that one is covered."), KNOWN)
+    [found] = find_standards(
+        section("Two parking spaces are required for each home, provided that one is covered."), KNOWN
+    )
     assert found.conditions == ["provided that one is covered"]
 
 
 def test_the_lines_of_a_list_are_what_its_heading_says() -> None:
     text = "Setbacks shall be as follows for main buildings:\nFront yard, 20 feet.\nSide yard, 10 feet."
-    found = standards(section(text), KNOWN)
+    found = find_standards(section(text), KNOWN)
     assert short(list(found)) == [("front-setback", "min", "20", "FT"), ("side-setback", "min", "10", "FT")]
     assert {each.applies_to for each in found} == {"main buildings"}
     text = "Minimum living space shall be provided as follows:\nTwin home, 900 square feet.\nTownhome, 800 square feet."
-    assert [(each.type, each.applies_to) for each in standards(section(text), KNOWN)] == [
+    assert [(each.type, each.applies_to) for each in find_standards(section(text), KNOWN)] == [
         ("floor-area", "Twin home"),
         ("floor-area", "Townhome"),
     ]
     text = "Minimum living space shall be provided as follows:\nDuplex, 900 square feet, each side."
-    assert [(each.type, each.applies_to) for each in standards(section(text), KNOWN)] == [("floor-area", "Duplex")]
+    assert [(each.type, each.applies_to) for each in find_standards(section(text), KNOWN)] == [("floor-area", "Duplex")]
 
 
 def test_what_says_where_a_limit_holds_is_no_limit() -> None:
-    (found,) = standards(section("The maximum height shall be 35 feet within 100 feet of the park."), KNOWN)
+    (found,) = find_standards(section("The maximum height shall be 35 feet within 100 feet of the park."), KNOWN)
     assert found.raw == "35 feet"
     assert found.conditions == ["within 100 feet of the park"]
 
 
 def test_a_sentence_may_name_its_district_and_its_building() -> None:
     text = "The minimum lot width in the R-2 zone is 50 feet for twin homes, except on corners."
-    (found,) = standards(section(text), KNOWN)
+    (found,) = find_standards(section(text), KNOWN)
     assert (found.districts, found.applies_to, found.conditions) == (("R-2",), "twin homes", ["except on corners"])
     assert text[found.start : found.end] == found.raw == "50 feet"
 
@@ -151,7 +152,7 @@ SCHEDULE = [
 def in_table(made: Section) -> list[tuple[str, ...]]:
     return [
         (*each.districts, each.type, each.bound, each.raw, str(each.value), str(each.unit))
-        for each in schedules(made, KNOWN)
+        for each in find_standards(made, KNOWN)
     ]
 
 
@@ -167,8 +168,8 @@ def test_a_table_has_a_row_for_each_district_and_a_column_for_each_dimension() -
         ("R-2", "building-storeys", "max", "2 stories", "2", "storey"),
         ("R-2", "lot-depth", "min", "90 feet", "90", "FT"),
     ]
-    assert [list(each.conditions) for each in schedules(made, KNOWN)][1] == ["To the porch."]
-    assert all(made.text[each.start : each.end] == each.raw for each in schedules(made, KNOWN))
+    assert [list(each.conditions) for each in find_standards(made, KNOWN)][1] == ["To the porch."]
+    assert all(made.text[each.start : each.end] == each.raw for each in find_standards(made, KNOWN))
 
 
 def test_a_table_may_be_turned() -> None:
@@ -178,7 +179,7 @@ def test_a_table_may_be_turned() -> None:
 
 def test_rows_of_uses_are_for_the_district_of_the_section() -> None:
     made = with_table([["Use", "Lot width"], ["Barn", "100 feet"]], title="R-2 District")
-    (found,) = schedules(made, KNOWN)
+    (found,) = find_standards(made, KNOWN)
     assert (found.districts, found.applies_to, found.value) == (("R-2",), "Barn", Decimal(100))
 
 
@@ -207,7 +208,7 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=40).map("".join) | st.text(max_size=200))
 @settings(max_examples=150, deadline=None)
 def test_whatever_the_text_values_stand_in_it(text: str) -> None:
-    for each in standards(section(text), KNOWN):
+    for each in find_standards(section(text), KNOWN):
         assert text[each.start : each.end] == each.raw
         assert (each.value is None) == (each.unit is None)
 
@@ -228,7 +229,7 @@ def test_whatever_the_text_values_stand_in_it(text: str) -> None:
 def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     def seconds(times: int) -> float:
         started = time.process_time()
-        standards(section(unit * times), KNOWN)
+        find_standards(section(unit * times), KNOWN)
         return time.process_time() - started
 
     seconds(300)

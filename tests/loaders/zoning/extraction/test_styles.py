@@ -12,11 +12,9 @@ import pytest
 
 from loaders.zoning.extraction.citation_resolution import Index, cited
 from loaders.zoning.extraction.districts import districts
-from loaders.zoning.extraction.permission_matrices import matrices
-from loaders.zoning.extraction.permissions import UsePermission, permissions
+from loaders.zoning.extraction.permissions import UsePermission, find_permissions
 from loaders.zoning.extraction.sentence_standards import Standard
-from loaders.zoning.extraction.standard_tables import schedules
-from loaders.zoning.extraction.standards import standards
+from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Table
 
 TOWNS = tomllib.loads((Path(__file__).parent.parent / "zoning_styles.toml").read_text(encoding="utf-8"))["town"]
@@ -61,9 +59,9 @@ class Town:
         self.conditions: set[str] = set()
         for each in sections:
             above = [by_key[key] for key in index.above(each.key)[1:]]
-            for use in (*permissions(each, known, above), *matrices(each, known)):
+            for use in find_permissions(each, known, above):
                 self._use(use, index, each)
-            for standard in (*standards(each, known, above), *schedules(each, known, above)):
+            for standard in find_standards(each, known, above):
                 self._standard(standard, each)
 
     def _use(self, use: UsePermission, index: Index, where: Section) -> None:

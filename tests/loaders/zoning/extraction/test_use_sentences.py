@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.inline_lists import items
-from loaders.zoning.extraction.permissions import permissions
-from loaders.zoning.extraction.standard_tables import schedules
-from loaders.zoning.extraction.standards import standards
+from loaders.zoning.extraction.permissions import find_permissions
+from loaders.zoning.extraction.standards import find_standards
+from loaders.zoning.extraction.use_sentences import items
 from loaders.zoning.readers.code_model import Cell, Section, Table
 
 KNOWN = {
@@ -36,7 +35,7 @@ def section(text: str, title: str, tables: tuple[Table, ...] = ()) -> Section:
 
 
 def uses(text: str, title: str = "R-1 Residential District") -> list[tuple[str, str, str]]:
-    return [(each.district, each.use, each.level) for each in permissions(section(text, title), KNOWN)]
+    return [(each.district, each.use, each.level) for each in find_permissions(section(text, title), KNOWN)]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +148,7 @@ def test_uses_may_follow_the_heading_in_its_own_line(line: str, level: str, foun
 
 def test_a_condition_within_a_line_is_of_its_own_use() -> None:
     text = "Conditional uses (see § 3-1): kennels, if on ten acres; stables."
-    found = permissions(section(text, "R-1 District"), KNOWN)
+    found = find_permissions(section(text, "R-1 District"), KNOWN)
     assert [(each.use, list(each.conditions), each.review) for each in found] == [
         ("kennels", ["if on ten acres"], "§ 3-1"),
         ("stables", [], "§ 3-1"),
@@ -160,7 +159,7 @@ def test_a_condition_within_a_line_is_of_its_own_use() -> None:
 def parking(text: str, title: str = "Off-street parking and loading") -> list[tuple[str | None, str, str | None]]:
     return [
         (each.applies_to, each.raw if each.value is None else format(each.value, "f"), each.unit)
-        for each in standards(section(text, title), KNOWN)
+        for each in find_standards(section(text, title), KNOWN)
         if each.type == "parking"
     ]
 
@@ -219,7 +218,7 @@ def test_a_column_of_spaces_prescribes_parking() -> None:
             text += " | " if place else ""
             made[-1].append(Cell(words, len(text), len(text) + len(words)))
             text += words
-    found = schedules(section(text, "Parking", (Table(0, len(text), made, 1),)), KNOWN)
+    found = find_standards(section(text, "Parking", (Table(0, len(text), made, 1),)), KNOWN)
     assert [(each.type, each.applies_to, each.raw, each.value, each.unit) for each in found] == [
         ("parking", "Cottages", "2 per dwelling unit", 2, "space-per-dwelling"),
         ("parking", "Shops", "1:300 square feet", None, None),
@@ -229,10 +228,10 @@ def test_a_column_of_spaces_prescribes_parking() -> None:
 def test_rules_of_a_kind_of_development_say_what_they_are_for() -> None:
     text = "Kennels are permitted in the R-1 district.\nIn the R-1 and PD districts, the minimum lot area is one acre."
     made = section(text, "Planned unit developments")
-    assert [(each.level, each.conditions) for each in permissions(made, KNOWN)] == [
+    assert [(each.level, each.conditions) for each in find_permissions(made, KNOWN)] == [
         ("byRightWithConditions", ["Planned unit developments"])
     ]
-    assert [(each.districts, each.conditions) for each in standards(made, KNOWN)] == [
+    assert [(each.districts, each.conditions) for each in find_standards(made, KNOWN)] == [
         (("PD",), []),
         (("R-1",), ["Planned unit developments"]),
     ]
@@ -241,8 +240,8 @@ def test_rules_of_a_kind_of_development_say_what_they_are_for() -> None:
 def test_a_kind_of_development_above_a_section_counts_where_no_district_stands_between() -> None:
     made, kind = section("The minimum lot area is one acre.", "Density"), section("", "Cluster developments")
     district = section("", "R-1 Residential District")
-    assert [each.conditions for each in standards(made, KNOWN, [kind, district])] == [["Cluster developments"]]
-    assert [each.conditions for each in standards(made, KNOWN, [district, kind])] == [[]]
+    assert [each.conditions for each in find_standards(made, KNOWN, [kind, district])] == [["Cluster developments"]]
+    assert [each.conditions for each in find_standards(made, KNOWN, [district, kind])] == [[]]
 
 
 @given(st.text(alphabet="ab;,.: ()1andor", max_size=60))
@@ -264,8 +263,8 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     def seconds(times: int) -> float:
         text = f"Permitted uses: {unit * times}"
         started = time.process_time()
-        permissions(section(text, "R-1 District"), KNOWN)
-        standards(section(text, "Parking"), KNOWN)
+        find_permissions(section(text, "R-1 District"), KNOWN)
+        find_standards(section(text, "Parking"), KNOWN)
         return time.process_time() - started
 
     seconds(200)
