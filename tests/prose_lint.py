@@ -69,9 +69,10 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) in docstrings or (node.value.count(" ") > 1 and not CODE.search(node.value)):
-                yield node.lineno, node.value
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if id(node) in docstrings or (node.value.count(" ") > 1 and not CODE.search(node.value)):
+            yield node.lineno, node.value
 
 
 def faults(path: Path) -> Iterator[Fault]:
