@@ -31,7 +31,7 @@ from kg.errors import (
     ShapesViolatedError,
 )
 from kg.knowledge_graph import KnowledgeGraph
-from kg.processes.confinement import Limits
+from kg.processes.child import Limits
 from kg.provenance.user_writes import Write
 from kg.search.index_sync import refresh
 from kg.shacl.shapes import Shapes

@@ -30,7 +30,7 @@ from kg.errors import (
     ShapesViolatedError,
 )
 from kg.knowledge_graph import KnowledgeGraph
-from kg.processes.confinement import Limits
+from kg.processes.child import Limits
 from kg.queries.pool import QueryPool
 from kg.settings import Settings
 from kg.store.difference import content_sha256

@@ -1,35 +1,49 @@
-"""Messages between the index process and its client: length-prefixed JSON objects over a byte stream."""
+"""The wire format between a process and its children. Standard library only: a worker has to start in milliseconds.
+
+A frame is a kind (one byte), the length of its payload (four bytes, big endian) and the payload.
+"""
 
 from __future__ import annotations
 
 import json
 import struct
-from typing import IO, Any
+from typing import IO, Any, Final
 
-from kg.errors import InvalidInputError
+HEADER: Final = struct.Struct(">cI")
 
-_LENGTH = struct.Struct(">I")
-
-
-def encode(message: dict[str, Any]) -> bytes:
-    """Return one message as bytes. Raises InvalidInputError for text that is not Unicode (a lone surrogate)."""
-    try:
-        body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"the text holds a lone surrogate (U+{ord(error.object[error.start]):04X}), which is no character"
-        ) from None
-    return _LENGTH.pack(len(body)) + body
+Frame = tuple[bytes, bytes]
+"""Kind and payload."""
 
 
-def receive(stream: IO[bytes]) -> dict[str, Any] | None:
-    """Read one message; None when the other side is gone, also in the middle of a message."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
+def encode(kind: bytes, payload: bytes) -> bytes:
+    """Encode one frame."""
+    return HEADER.pack(kind, len(payload)) + payload
+
+
+def encode_json(kind: bytes, value: Any) -> bytes:
+    """Encode one frame whose payload is JSON. Raises UnicodeEncodeError for a lone surrogate."""
+    return encode(kind, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def read(stream: IO[bytes]) -> Frame | None:
+    """Read one frame from a buffered stream; None at its end, also when it ends within a frame."""
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
         return None
-    (length,) = _LENGTH.unpack(head)
-    body = stream.read(length)
-    if len(body) < length:
+    kind, size = HEADER.unpack(header)
+    payload = stream.read(size)
+    return (kind, payload) if len(payload) == size else None
+
+
+def pop(buffer: bytearray) -> Frame | None:
+    """Remove the first frame from `buffer` and return it; None while it is incomplete."""
+    if len(buffer) < HEADER.size:
         return None
-    message: dict[str, Any] = json.loads(body)
-    return message
+    kind, size = HEADER.unpack_from(buffer)
+    end = HEADER.size + size
+    if len(buffer) < end:
+        return None
+    with memoryview(buffer) as view:
+        payload = bytes(view[HEADER.size : end])
+    del buffer[:end]
+    return kind, payload

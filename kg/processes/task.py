@@ -1,20 +1,14 @@
-"""A process that runs one foreign text, an update or an RDF document, and ends: nothing that it does to itself matters.
+"""A process that handles one foreign text, an update or an RDF document, writes its output to files, and ends.
 
-Run as a script, with a JSON object of settings as its argument, the text on standard input and files for what comes out
-of it; the last thing it prints is a JSON object, ``{}`` or ``{kind, message, line, column}``. It imports nothing of
-Quadcite but its neighbour `worker`, by path. What it may not do: open a socket, take more memory than RLIMIT_DATA, run
-longer than its deadline or its parent.
+It reads two frames, the settings (JSON) and the text, and answers with one: a JSON object, ``{}`` or an error as
+``{kind, message, line, column}``. It cannot open a socket, take more memory than RLIMIT_DATA, or run longer than its
+deadline or its parent. It imports no more of Quadcite than frames and limits: it has to start fast.
 """
 
 from __future__ import annotations
 
-import ctypes
-import importlib.util
 import json
 import os
-import resource
-import signal
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -23,98 +17,98 @@ from xml.parsers import expat
 import pyoxigraph
 from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Triple
 
+from kg.processes import confine, frames
+
 MAX_NESTED: Final = 8
-"""How deep triples may stand in one another: every reader of them after this one recurses, parsers too."""
-
-_PR_SET_PDEATHSIG: Final = 1
+"""Maximum depth of nested triples: every later reader of them is recursive, parsers too."""
 
 
-class TooLarge(Exception):  # noqa: N818 -- an outcome like others
-    """What comes out is larger than allowed."""
+class OutputFullError(Exception):
+    """The output is larger than allowed."""
 
 
 class Output:
-    """A file of N-Quads that takes `max_bytes` at most, counted over all files."""
+    """Files of N-Quads in one folder, of at most `max_bytes` together."""
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder, self._left = folder, max_bytes
 
     def write(self, name: str, lines: Iterable[str]) -> None:
-        """Write each line with its end."""
+        """Append lines, each with its terminator."""
         with (self._folder / name).open("ab") as file:
             for line in lines:
                 data = line.encode() + b" .\n"
                 self._left -= len(data)
                 if self._left < 0:
-                    raise TooLarge
+                    raise OutputFullError
                 file.write(data)
 
 
-def syntax(text: str, settings: dict[str, Any]) -> None:
+def check_syntax(text: str, settings: dict[str, Any]) -> None:
     """Raise SyntaxError unless `text` is an update."""
     try:
         pyoxigraph.Store().update(text, prefixes=settings["prefixes"])
-    except RuntimeError:  # it refers to graphs that an empty store lacks: what it says is well formed
+    except RuntimeError:  # well formed, but it refers to graphs that an empty store lacks
         return
 
 
-def update(text: str, settings: dict[str, Any], output: Output) -> None:
-    """Run an update on the store in ``scratch``, and write how the graphs in ``reach`` differ from ``snapshot``."""
+def run_update(text: str, settings: dict[str, Any], output: Output) -> None:
+    """Run an update on the store in ``scratch``; write how the graphs in ``reach`` then differ from ``snapshot``."""
     before, after = pyoxigraph.Store.read_only(settings["snapshot"]), pyoxigraph.Store(settings["scratch"])
     after.update(text, prefixes=settings["prefixes"])
     if next(after.quads_for_pattern(None, None, None, DefaultGraph()), None) is not None:
-        raise ValueError("the update writes to the default graph, which stays empty: name a graph")
+        raise ValueError("The update writes to the default graph, which has to stay empty. Name a graph.")
     for name in settings["reach"]:
         graph = NamedNode(name)
         output.write("removed", map(str, _missing(before, after, graph)))
-        output.write("added", map(str, map(_shallow, _missing(after, before, graph))))
+        output.write("added", map(str, map(_require_shallow, _missing(after, before, graph))))
 
 
 def _missing(one: pyoxigraph.Store, other: pyoxigraph.Store, graph: NamedNode) -> Iterable[Quad]:
-    """Yield the quads of `graph` that `one` has and `other` has not."""
+    """Yield the quads of `graph` in `one` that are not in `other`."""
     if one.contains_named_graph(graph):
         yield from (quad for quad in one.quads_for_pattern(None, None, None, graph) if quad not in other)
 
 
-def _shallow(quad: Quad) -> Quad:
+def _require_shallow(quad: Quad) -> Quad:
     term: object = quad.object
     for _ in range(MAX_NESTED):
         if not isinstance(term, Triple):
             return quad
         term = term.object
     if isinstance(term, Triple):
-        raise ValueError(f"it has a triple that speaks of triples within triples, more than {MAX_NESTED} deep")
+        raise ValueError(f"A triple contains triples nested more than {MAX_NESTED} deep.")
     return quad
 
 
-def document(data: bytes, settings: dict[str, Any], output: Output) -> None:
+def parse_document(data: bytes, settings: dict[str, Any], output: Output) -> None:
     """Parse one graph and write its triples."""
     media_type = RdfFormat.from_media_type(settings["media_type"])
     quads = pyoxigraph.parse(data, format=media_type, base_iri=settings["base_iri"])
-    output.write("triples", (str(_shallow(_unnamed(quad)).triple) for quad in quads))
+    output.write("triples", (str(_require_shallow(_require_default_graph(quad)).triple) for quad in quads))
 
 
-def _unnamed(quad: Quad) -> Quad:
+def _require_default_graph(quad: Quad) -> Quad:
     if quad.graph_name != DefaultGraph():
-        raise ValueError(f"the document names the graph {quad.graph_name}; it may hold one graph, without a name")
+        raise ValueError(f"The document names the graph {quad.graph_name}. Send one graph, without a name.")
     return quad
 
 
-def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
-    """Do what `settings` asks for and return what is to be printed."""
+def run_task(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
+    """Run the task that `settings` names and return the reply."""
     output = Output(Path(settings["folder"]), settings["max_bytes"])
     try:
         if settings["task"] == "update":
-            update(data.decode(), settings, output)
+            run_update(data.decode(), settings, output)
         elif settings["task"] == "syntax":
-            syntax(data.decode(), settings)
+            check_syntax(data.decode(), settings)
         else:
-            document(data, settings, output)
+            parse_document(data, settings, output)
     except SyntaxError as error:
-        line, column = place_of(error, settings.get("media_type"), lambda: data)
+        line, column = find_position(error, settings.get("media_type"), lambda: data)
         return {"kind": "syntax", "message": error.msg, "line": line, "column": column}
-    except TooLarge:
-        return {"kind": "size", "message": f"it comes to more than {settings['max_bytes']} bytes of N-Quads"}
+    except OutputFullError:
+        return {"kind": "size", "message": f"more than {settings['max_bytes']} bytes of N-Quads"}
     except (RuntimeError, ValueError) as error:
         return {"kind": "invalid", "message": str(error)}
     except OSError as error:
@@ -122,10 +116,13 @@ def run(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
     return {}
 
 
-def place_of(error: SyntaxError, media_type: str | None, read: Callable[[], bytes]) -> tuple[int | None, int | None]:
-    """Return line and column of what is wrong with a text of `media_type`, as far as they can be told.
+def find_position(
+    error: SyntaxError, media_type: str | None, read: Callable[[], bytes]
+) -> tuple[int | None, int | None]:
+    """Return line and column of a syntax error in a text of `media_type`, where they are known.
 
-    Of RDF/XML, Oxigraph does not tell them: what `read` returns is parsed once more, and has them where it is no XML.
+    Oxigraph does not report them for RDF/XML: the text that `read` returns is parsed again, which finds them where it
+    is not XML.
     """
     if error.lineno is None and media_type == RdfFormat.RDF_XML.media_type:
         try:
@@ -135,38 +132,14 @@ def place_of(error: SyntaxError, media_type: str | None, read: Callable[[], byte
     return error.lineno, error.offset
 
 
-def _die_with_parent() -> None:
-    """Be killed when the parent ends, where the system has a way to; else the deadline is the end.
-
-    It is the parent's thread that counts, and that one waits for this process.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _neighbour(name: str) -> Any:
-    path = Path(__file__).parents[1] / "queries" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"quadcite_{name}", path)
-    assert spec is not None  # noqa: S101 -- the file lies beside this one
-    assert spec.loader is not None  # noqa: S101
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def main(work: Callable[[dict[str, Any], bytes], dict[str, Any]] = run) -> None:
-    """Confine this process, then do `work`, which takes settings and text and returns what is to be printed."""
-    settings = json.loads(sys.argv[1])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _die_with_parent()
-    signal.setitimer(signal.ITIMER_REAL, settings["timeout_s"] + 1)  # unhandled, SIGALRM ends the process
-    _neighbour("worker").deny_sockets()
-    data = sys.stdin.buffer.read()
-    resource.setrlimit(resource.RLIMIT_DATA, (settings["memory_bytes"],) * 2)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    print(json.dumps(work(settings, data)), flush=True)  # noqa: T201 -- the answer
-    os._exit(0)  # what the engine would still put down is of no use
-
-
-if __name__ == "__main__":
-    main()
+def main(work: Callable[[dict[str, Any], bytes], dict[str, Any]] = run_task, *, niceness: int = 0) -> None:
+    """Confine this process, then do `work`, which takes settings and text and returns the reply."""
+    confine.die_with_parent_thread()  # that thread waits for this process
+    requests, answers = confine.take_pipes()
+    if (options := frames.read(requests)) is None or (text := frames.read(requests)) is None:
+        return
+    settings = json.loads(options[1])
+    # The parent kills it at the deadline; the alarm is for a parent that cannot.
+    confine.confine(memory_bytes=settings["memory_bytes"], seconds=settings["timeout_s"] + 1, niceness=niceness)
+    confine.write_all(answers, frames.encode_json(b"R", work(settings, text[1])))
+    os._exit(0)  # the engine would flush what nobody reads

@@ -21,9 +21,10 @@ from queue import SimpleQueue
 from typing import Any, Final, Literal, cast
 
 from kg.errors import QueryBusyError, QueryLimitError, QueryMemoryError
+from kg.processes.child import Child, ChildGoneError, command
 from kg.queries import replies
+from kg.queries import worker as worker_process
 from kg.queries.admission import SLICE_S, Admission, Lane, Place
-from kg.queries.worker_process import Worker, WorkerGoneError
 from kg.settings import Settings
 from kg.store.protocol import Snapshot, Snapshotted
 
@@ -33,9 +34,49 @@ _ATTEMPTS: Final = 3
 """How often a query is given to a worker that turns out to have died before it was asked: it had not been sent, or the
 worker was killed at once (`_DYING_S`). One that is killed later by the system is replaced once."""
 _DYING_S: Final = 0.05
-
+_ACKNOWLEDGE_S: Final = 5.0
 
 Reason = Literal["timeout", "cancelled", "closed", "displaced", "crowded", "waited"]
+
+
+class Worker(Child):
+    """One process that evaluates queries (`kg.queries.worker`), and the snapshot that it has open."""
+
+    def __init__(self, settings: Settings, prologue: Mapping[str, Any]) -> None:
+        options = json.dumps({"memory_bytes": settings.query_memory_mb << 20, **prologue})
+        super().__init__(command(worker_process.__name__, options))
+        self.snapshot: Snapshot | None = None
+
+    def open_snapshot(self, snapshot: Snapshot) -> Snapshot | None:
+        """Have `snapshot` opened with the next query; return the snapshot that the caller has to release.
+
+        That is the previous one: the process closes it first, and does not read it until then.
+        """
+        if self.snapshot is not None and self.snapshot.path == snapshot.path:
+            return snapshot
+        before, self.snapshot = self.snapshot, snapshot
+        return before
+
+    def close_snapshot(self) -> bool:
+        """Close the open snapshot; return False if the worker does not answer."""
+        try:
+            self.send(b"C", b"")
+            self.receive(time.monotonic() + _ACKNOWLEDGE_S)
+        except ChildGoneError:
+            return False
+        self._release()
+        return True
+
+    def _release(self) -> None:
+        if self.snapshot is not None:
+            self.snapshot.release()
+            self.snapshot = None
+
+    def end(self) -> int:
+        """Kill the process, wait for its end, release its snapshot; return its exit code."""
+        code = super().end()
+        self._release()
+        return code
 
 
 @dataclass(slots=True, eq=False)
@@ -152,9 +193,9 @@ class Dispatcher:
         return 0 < ticket.at_least <= worker.snapshot.generation
 
     def prepare(self, ticket: Ticket) -> None:
-        """Have a worker, with the snapshot that is wanted. Blocks. Raises WorkerGoneError, and what the store does."""
+        """Have a worker, with the snapshot that is wanted. Blocks. Raises ChildGoneError, and what the store does."""
         if ticket.worker is not None and ticket.worker.process.poll() is not None:
-            ticket.worker.bury()  # it died idle, through no fault of this query
+            ticket.worker.end()  # it died idle, through no fault of this query
             ticket.worker = None
         if ticket.worker is None:
             worker = Worker(self.settings, self._prologue)
@@ -170,7 +211,7 @@ class Dispatcher:
             self._generation = max(self._generation, taken.generation)
 
     def begin(self, ticket: Ticket) -> None:
-        """Send the query to its worker: its time runs. Raises WorkerGoneError."""
+        """Send the query to its worker: its time runs. Raises ChildGoneError."""
         worker = ticket.worker
         assert worker is not None  # noqa: S101 -- prepared
         assert worker.snapshot is not None  # noqa: S101 -- prepared
@@ -178,7 +219,7 @@ class Dispatcher:
         now = time.monotonic()
         with self._lock:
             if ticket.reason is not None:
-                raise WorkerGoneError
+                raise ChildGoneError
             ticket.started, ticket.until = now, now + ticket.timeout_s
             self._wake_by(min(ticket.until, now + (SLICE_S / 2 if ticket.lane == "fast" else math.inf)))
             if ticket.lane == "long":
@@ -218,7 +259,7 @@ class Dispatcher:
         sent, at_once = ticket.sent, time.monotonic() - ticket.started < _DYING_S
         with self._lock:
             self._leave(ticket, None)
-        code = 0 if worker is None else worker.bury()
+        code = 0 if worker is None else worker.end()
         with self._lock:
             self._processes -= 1
             due = self._dispatch()
@@ -312,7 +353,7 @@ class Dispatcher:
         for ticket in tickets:
             self.stop(ticket, "closed")
         for worker in idle:
-            worker.bury()
+            worker.end()
         with self._alarm:
             # Whoever has a ticket buries its worker; a stream that nobody reads is buried here.
             self._alarm.wait_for(lambda: not self._tickets, timeout=_CLOSE_S)
@@ -360,7 +401,7 @@ class Dispatcher:
             self._admission.withdraw(ticket)
             del self._tickets[ticket.id]
         elif ticket.worker is not None:
-            ticket.worker.stop()
+            ticket.worker.kill()
 
     def _refusal(self, ticket: Ticket) -> QueryLimitError:
         settings = self.settings
@@ -458,12 +499,12 @@ class Dispatcher:
                 self._idle.appendleft(worker)
                 due = self._dispatch()
         if closed:
-            worker.bury()
+            worker.end()
         else:
             _tell(due)
 
     def _bury(self, worker: Worker) -> None:
-        worker.bury()
+        worker.end()
         with self._lock:
             self._processes -= 1
             missing = self._processes < self._admission.fast and not self._closed

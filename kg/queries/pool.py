@@ -22,9 +22,9 @@ from typing import Any, Final, Self
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, QueryMemoryError
+from kg.processes.child import ChildGoneError
 from kg.queries import replies, text_check
 from kg.queries.dispatcher import Dispatcher, RunningQuery, Ticket
-from kg.queries.worker_process import WorkerGoneError
 from kg.settings import Settings
 from kg.store.protocol import Result, Snapshotted
 from kg.vocabulary import PREFIXES
@@ -106,7 +106,7 @@ class Streamed:
             raise StopIteration
         try:
             kind, payload = self._pool._receive(ticket)
-        except WorkerGoneError:
+        except ChildGoneError:
             self._ticket = None
             raise self._pool.dispatcher.lost(ticket) or replies.KilledError("the query was stopped") from None
         except BaseException:
@@ -196,7 +196,7 @@ class QueryPool:
                 kind = self._begin(ticket, cancellation)
                 try:
                     pieces, truncated = self._collect(ticket)
-                except WorkerGoneError:
+                except ChildGoneError:
                     if (error := self.dispatcher.lost(ticket)) is not None:
                         raise error from None
                     continue
@@ -280,7 +280,7 @@ class QueryPool:
         client: str,
     ) -> Ticket:
         """Return what `dispatcher` takes for a query, checked; `media_type` None asks for what `run` reads."""
-        checked = text_check.checked(query)
+        checked = text_check.check(query)
         rows = _rows(self._settings.max_rows if limit is None else limit)
         timeout_s = self._settings.query_timeout_s if timeout_s is None else timeout_s
         if not timeout_s > 0:
@@ -315,7 +315,7 @@ class QueryPool:
                 dispatcher.prepare(ticket)
                 dispatcher.begin(ticket)
                 _, payload = self._receive(ticket)
-            except WorkerGoneError:
+            except ChildGoneError:
                 if (error := dispatcher.lost(ticket)) is not None:
                     raise error from None
             except BaseException:
@@ -330,10 +330,10 @@ class QueryPool:
         """Return the next frame; at its end, and on errors that it reports, the worker has been given back."""
         worker = ticket.worker
         if worker is None:
-            raise WorkerGoneError
+            raise ChildGoneError
         try:
             kind, payload = worker.receive()
-        except WorkerGoneError:
+        except ChildGoneError:
             raise
         except BaseException:
             self.dispatcher.give_up(ticket)

@@ -15,7 +15,7 @@ from kg.errors import (
     QueryTimeoutError,
     StoreError,
 )
-from kg.queries.text_check import syntax_error
+from kg.queries.text_check import build_syntax_error
 from kg.settings import Settings
 from kg.store.protocol import Result, Rows
 
@@ -40,7 +40,7 @@ def reported(error: dict[str, Any], query: str, settings: Settings) -> Exception
     """Return the error that a worker reported, as ours."""
     kind, message = error["kind"], error["message"]
     if kind == "syntax":
-        return syntax_error(query, message)
+        return build_syntax_error(query, message)
     if kind == "memory":
         return QueryMemoryError(
             f"the query needed more than the {settings.query_memory_mb} MiB of memory that a worker has (setting "

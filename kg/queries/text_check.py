@@ -1,29 +1,22 @@
-"""Long texts are read in a process of their own, and a few at a time.
+"""The guard's checks of query texts; those of long texts run in a child process, a few at a time.
 
-Whoever cuts a hostile megabyte into tokens does nothing else for seconds, and in this process everybody would wait with
-it. What can be told at a glance (`kg.sparql.guard.is_cheap_to_check`) is told here; else a process is asked, which may
-take `READING_S` seconds for it and `_MEMORY_BYTES`, gives way to all others, and whose end costs only whoever sent the
-text. It stays for the next text.
+To tokenize a hostile megabyte takes seconds, and one regular expression can hold the GIL for most of one (measured: 3 s
+and 0.7 s), and every request would wait for it here. So only what `guard.is_cheap_to_check` accepts is checked in this
+process. A child has `READING_S` seconds for a text and `_MEMORY_BYTES`, runs at a lower priority, and stays for the
+next text.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import pickle
-import resource
-import struct
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
-import kg
 from kg.errors import (
     InvalidInputError,
     QuadciteError,
@@ -32,142 +25,100 @@ from kg.errors import (
     QuerySyntaxError,
     QueryTimeoutError,
 )
+from kg.processes import confine, frames
+from kg.processes.child import Child, ChildGoneError, ChildLateError, command
 from kg.sparql import guard, service
 from kg.sparql.guard import Form
 from kg.sparql.service import Clause, Prologue
 
 READING_S: Final = 5.0
-"""Seconds that one text may take to be read, and to wait for its turn."""
+"""Seconds to check one text, and seconds to wait for a free place."""
 AT_ONCE: Final = 2
-"""Texts that are read at the same time."""
+"""Texts that are checked at the same time."""
 MAX_TOKENS: Final = 20_000
 """Tokens of one SERVICE clause."""
 _MEMORY_BYTES: Final = 512 << 20
-_CPU_S: Final = 20
-"""Seconds of computing after which a process is replaced."""
 _NICENESS: Final = 5
-_SIZE: Final = struct.Struct("=Q")
-# A pickle ends where it says; what follows tells whether the process takes another text.
-_STAYS: Final = b"+"
-_ENDS: Final = b"-"
-_PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); from kg.queries.text_check import main; main()"
-_ROOT: Final = Path(kg.__file__).parents[1]
+# The kind of an answer says whether the process takes another text.
+_STAYS: Final = b"S"
+_ENDS: Final = b"E"
 _PLACES: Final = threading.BoundedSemaphore(AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A query that may run: its form, and whether it says with FROM what it is asked of."""
+    """A query that may run: its form, and whether it names its dataset with FROM."""
 
     form: Form | None
     names_dataset: bool
 
 
-def checked(query: str) -> Checked:
-    """Return what the guard knows of `query`. Raises what `guard.check_query` raises, and when the text cannot be read
-    within the limits QueryTimeoutError, QueryMemoryError or QueryBusyError.
+def check(query: str) -> Checked:
+    """Check `query` with the guard. Raises what `guard.check_query` raises, and QueryTimeoutError, QueryMemoryError or
+    QueryBusyError when the text cannot be checked within the limits.
     """
-    found: Checked = _read("checked", query, here=guard.is_cheap_to_check(query))
-    return found
+    checked: Checked = _run("check", query, here=guard.is_cheap_to_check(query))
+    return checked
 
 
-def form_of(query: str) -> str | None:
-    """Return `guard.query_form` of `query`; same errors as `checked`."""
-    form: str | None = _read("form", query, here=guard.is_plain(query))
+def find_form(query: str) -> str | None:
+    """Run `guard.query_form`; same errors as `check`."""
+    form: str | None = _run("form", query, here=guard.is_plain(query))
     return form
 
 
-def clauses_of(query: str) -> tuple[list[Clause], Prologue]:
-    """Return the SERVICE clauses of `query`, and its prologue if it has any; same errors as `service.clauses`."""
-    found: tuple[list[Clause], Prologue] = _read("clauses", query, here=guard.is_cheap_to_check(query))
+def find_clauses(query: str) -> tuple[list[Clause], Prologue]:
+    """Find the SERVICE clauses of `query`, and its prologue if it has any; same errors as `service.clauses`."""
+    found: tuple[list[Clause], Prologue] = _run("clauses", query, here=guard.is_cheap_to_check(query))
     return found
 
 
-def syntax_error(query: str, message: str) -> QuerySyntaxError:
-    """Return `guard.syntax_error`, or as much of it as can be told within the limits."""
+def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
+    """Run `guard.syntax_error`; beyond the limits, the error contains the parser's `message` alone."""
     try:
-        error: QuerySyntaxError = _read("syntax_error", query, message, here=len(query) < guard.LIGHT)
+        error: QuerySyntaxError = _run("syntax_error", query, message, here=len(query) < guard.LIGHT)
     except QuadciteError:
         return QuerySyntaxError(f"not SPARQL: {message[:1_000]}")
     return error
 
 
-def _checked(query: str) -> Checked:
+def _check(query: str) -> Checked:
     return Checked(guard.check_query(query), guard.names_dataset(query))
 
 
-def _clauses(query: str) -> tuple[list[Clause], Prologue]:
+def _find_clauses(query: str) -> tuple[list[Clause], Prologue]:
     found = service.clauses(query)
     if (most := max((len(clause.tokens) for clause in found), default=0)) > MAX_TOKENS:
-        raise InvalidInputError(f"a SERVICE clause has {most:,} words and signs, and at most {MAX_TOKENS:,} are taken")
+        raise InvalidInputError(
+            f"A SERVICE clause has {most:,} tokens. The maximum is {MAX_TOKENS:,}. Split the clause."
+        )
     return found, service.prologue_of(query) if found else Prologue("", None, {})
 
 
 _TASKS: Final[Mapping[str, Callable[..., Any]]] = {
-    "checked": _checked,
+    "check": _check,
     "form": guard.query_form,
-    "clauses": _clauses,
+    "clauses": _find_clauses,
     "syntax_error": guard.syntax_error,
 }
 
 
-def _read(task: str, *arguments: str, here: bool) -> Any:
+def _run(task: str, *arguments: str, here: bool) -> Any:
     if here:
         return _TASKS[task](*arguments)
     if not _PLACES.acquire(timeout=READING_S):
-        raise QueryBusyError("other long texts are read already, a few at a time; try again in a second")
+        raise QueryBusyError(f"Too many long texts are being checked ({AT_ONCE} at a time). Try again in a second.")
     try:
-        output = _answer(pickle.dumps((task, arguments)))
+        answer = _ask(pickle.dumps((task, arguments)))
     finally:
         _PLACES.release()
-    error, value = pickle.loads(output)  # noqa: S301 -- a process of ours wrote it
+    error, value = pickle.loads(answer)  # noqa: S301 -- a process of ours wrote it
     if error is not None:
         raise error
     return value
 
 
-class _Reader:
-    """One process that reads text after text."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _PROGRAM, str(_ROOT)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            process_group=0,
-        )
-        self.late = False
-
-    def ask(self, given: bytes) -> bytes | None:
-        """Return what is answered, or None if the process ended instead, as it does when it is `late`."""
-        assert self._process.stdin is not None  # noqa: S101 -- PIPE above
-        assert self._process.stdout is not None  # noqa: S101 -- PIPE above
-        deadline = threading.Timer(READING_S, self._give_up)
-        deadline.daemon = True
-        deadline.start()
-        try:
-            self._process.stdin.write(_SIZE.pack(len(given)) + given)
-            self._process.stdin.flush()
-            return _frame(self._process.stdout)
-        except OSError:
-            return None
-        finally:
-            deadline.cancel()
-
-    def _give_up(self) -> None:
-        self.late = True
-        self._process.kill()
-
-    def end(self) -> int:
-        """Kill the process, wait for its end and return its exit code."""
-        self._process.kill()
-        with contextlib.suppress(BrokenPipeError):  # what it has not taken
-            self._process.__exit__(None, None, None)
-        return self._process.returncode
-
-
-_IDLE: Final[list[_Reader]] = []
+_IDLE: Final[list[Child]] = []
 
 
 @atexit.register
@@ -176,60 +127,48 @@ def _end_idle() -> None:
         _IDLE.pop().end()
 
 
-def _answer(given: bytes) -> bytes:
-    """Return what a reader answers; one that had been idle and is not there any more is replaced."""
+def _ask(request: bytes) -> bytes:
+    """Send a request to a child and return its answer; an idle child that has died is replaced."""
     try:
-        reader, fresh = _IDLE.pop(), False
+        child, fresh = _IDLE.pop(), False
     except IndexError:
-        reader, fresh = _Reader(), True
-    output = reader.ask(given)
-    if output is not None and not reader.late:
-        if output.endswith(_STAYS):
-            _IDLE.append(reader)
+        child, fresh = Child(command(__name__)), True
+    deadline = time.monotonic() + READING_S
+    kind = _ENDS
+    try:
+        child.send(b"Q", request, deadline)
+        kind, answer = child.receive(deadline)
+        return answer
+    except ChildLateError:
+        raise QueryTimeoutError(
+            f"The text could not be checked within {READING_S:g} s. Make it shorter or simpler."
+        ) from None
+    except ChildGoneError:
+        if fresh:
+            raise QueryMemoryError(
+                f"The text could not be checked within {_MEMORY_BYTES >> 20} MiB of memory (exit code {child.end()}). "
+                "Make it shorter or simpler."
+            ) from None
+    finally:
+        if kind == _STAYS:
+            _IDLE.append(child)
         else:
-            reader.end()
-        return output
-    code = reader.end()
-    if reader.late:
-        raise QueryTimeoutError(f"the text could not be read within {READING_S:g} s; make it shorter, or simpler")
-    if not fresh:
-        return _answer(given)
-    raise QueryMemoryError(
-        f"the text could not be read within {_MEMORY_BYTES >> 20} MiB of memory (exit code {code}); make it shorter, "
-        "or simpler"
-    )
-
-
-def _frame(source: IO[bytes]) -> bytes | None:
-    head = source.read(_SIZE.size)
-    if len(head) < _SIZE.size:
-        return None
-    [size] = _SIZE.unpack(head)
-    data = source.read(size)
-    return data if len(data) == size else None
-
-
-def _is_large() -> bool:
-    """Return whether this process holds half of what it may (False where the system does not tell)."""
-    with contextlib.suppress(OSError):
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() > _MEMORY_BYTES // 2
-    return False
+            child.end()
+    return _ask(request)
 
 
 def main() -> None:
-    """Read the texts of this process's standard input, and write what was found, or the error, to standard output."""
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S + int(READING_S), _CPU_S + int(READING_S)))  # also as an orphan
-    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError):
-        os.nice(_NICENESS)
-    while (given := _frame(sys.stdin.buffer)) is not None:
-        task, arguments = pickle.loads(given)  # noqa: S301 -- our parent wrote it
+    """Check the texts that arrive on standard input, until it ends."""
+    requests, answers = confine.take_pipes()
+    confine.confine(memory_bytes=_MEMORY_BYTES, niceness=_NICENESS)
+    confine.die_with_pipe(requests.fileno())
+    while (request := frames.read(requests)) is not None:
+        task, arguments = pickle.loads(request[1])  # noqa: S301 -- our parent wrote it
         answer: tuple[QuadciteError | None, Any]
         try:
             answer = None, _TASKS[task](*arguments)
         except QuadciteError as error:
             answer = error, None
-        output = pickle.dumps(answer) + (_ENDS if _is_large() or time.process_time() > _CPU_S else _STAYS)
-        sys.stdout.buffer.write(_SIZE.pack(len(output)) + output)
-        sys.stdout.buffer.flush()
+        kind = _ENDS if confine.holds_more_than(_MEMORY_BYTES // 2) else _STAYS
+        confine.write_all(answers, frames.encode(kind, pickle.dumps(answer)))
+    os._exit(0)

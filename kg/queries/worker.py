@@ -17,31 +17,22 @@ RLIMIT_DATA, outlive its parent (it ends when its standard input does, even with
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import math
 import os
-import platform
 import re
-import resource
-import select
-import signal
-import struct
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, BinaryIO, Final, NoReturn, Protocol
 
 import pyoxigraph
 
-HEADER: Final = struct.Struct(">cI")
+from kg.processes import confine, frames
+
 PIECE_BYTES: Final = 65_536
 _FLUSH_S: Final = 0.1
 """A row waits this long at most for others to share its frame, once there is a further row."""
-
-_STACK_BYTES: Final = 524_288
-_PAGE: Final = resource.getpagesize()
 
 
 class Send(Protocol):
@@ -219,7 +210,7 @@ class Evaluator:
         except (RuntimeError, ValueError, TypeError) as error:
             self._fail("evaluation", str(error))
         else:
-            self._send_json(b"E", {"truncated": truncated, "retire": _holds_more_than(self._memory_bytes // 2)})
+            self._send_json(b"E", {"truncated": truncated, "retire": confine.holds_more_than(self._memory_bytes // 2)})
 
     def _evaluate(self, request: dict[str, Any]) -> bool:
         if request["snapshot"] != self._path or self._store is None:
@@ -356,114 +347,24 @@ def _results_format(media_type: str | None, form: str) -> pyoxigraph.QueryResult
     return results
 
 
-def _holds_more_than(limit_bytes: int) -> bool:
-    """Return whether this process holds more memory than that now (no, where the system does not tell)."""
-    if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 <= limit_bytes:
-        return False  # it never did; this is asked after each query, and reading the file takes ten times as long
-    try:
-        with open("/proc/self/statm", "rb") as statm:
-            return int(statm.read().split()[1]) * _PAGE > limit_bytes
-    except OSError:
-        return False
-
-
-def deny_sockets() -> bool:
-    """Forbid this process to make sockets, for good; return whether the system has a way to (Linux seccomp).
-
-    The guard refuses SERVICE before a query gets here. This is the second wall: Oxigraph has no switch to turn its HTTP
-    client off, and a query that got past the guard would reach whatever this machine reaches.
-    """
-    known = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}  # AUDIT_ARCH_*, number of socket(2)
-    if sys.platform != "linux" or platform.machine() not in known:
-        return False
-    architecture, socket_call = known[platform.machine()]
-    load, jump_if_equal, leave = 0x20, 0x15, 0x06
-    program = b"".join(
-        struct.pack("=HBBI", *instruction)
-        for instruction in (
-            (load, 0, 0, 4),  # seccomp_data.arch
-            (jump_if_equal, 0, 3, architecture),
-            (load, 0, 0, 0),  # seccomp_data.nr
-            (jump_if_equal, 1, 0, socket_call),
-            (leave, 0, 0, 0x7FFF0000),  # SECCOMP_RET_ALLOW
-            (leave, 0, 0, 0x00050000 | 13),  # SECCOMP_RET_ERRNO, EACCES
-        )
-    )
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    set_no_new_privileges, set_seccomp, filter_mode = 38, 22, 2
-    filters = Program(len(program) // 8, program)
-    return bool(
-        libc.prctl(set_no_new_privileges, 1, 0, 0, 0) == 0
-        and libc.prctl(set_seccomp, filter_mode, ctypes.byref(filters), 0, 0) == 0
-    )
-
-
-def use_small_stacks() -> None:
-    """Let a library's threads have small stacks: the dozens that RocksDB opens files with count as memory, 8 MiB each.
-
-    Queries are evaluated in the main thread, whose stack is another matter.
-    """
-    libc = ctypes.CDLL(None)
-    with contextlib.suppress(AttributeError):  # only the GNU library has a default that can be set
-        set_default = libc.pthread_setattr_default_np
-        attributes = ctypes.create_string_buffer(256)  # pthread_attr_t has 36 to 64 bytes
-        libc.pthread_attr_init(attributes)
-        libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_STACK_BYTES))
-        set_default(attributes)
-        libc.pthread_attr_destroy(attributes)
-
-
-def _die_with_parent(requests: int) -> None:
-    """Kill this process as soon as nobody can write to its standard input any more.
-
-    Oxigraph lets go of the GIL while it evaluates, so this thread runs within a query too. (PR_SET_PDEATHSIG would
-    follow the parent's *thread* instead, and kill a worker when the thread that started it ends.)
-    """
-    poll = select.poll()
-    poll.register(requests, 0)  # POLLHUP and POLLERR are reported always
-    poll.poll()
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _read(descriptor: int, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        piece = os.read(descriptor, min(size - len(data), 1 << 20))
-        if not piece:
-            raise EOFError
-        data += piece
-    return bytes(data)
-
-
 def _sender(descriptor: int) -> Send:
     """Return what writes frames: the head of a result goes out with what follows it, a small result with its end."""
     held = bytearray()
 
     def send(kind: bytes, payload: bytes, *, more: bool = False) -> None:
-        held.extend(HEADER.pack(kind, len(payload)))
+        held.extend(frames.HEADER.pack(kind, len(payload)))
         held.extend(payload)
-        if more and len(held) < PIECE_BYTES:
-            return
-        rest = memoryview(bytes(held))
-        held.clear()
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        if not more or len(held) >= PIECE_BYTES:
+            confine.write_all(descriptor, bytes(held))
+            held.clear()
 
     return send
 
 
-def serve(evaluator: Evaluator, requests: int) -> None:
-    """Answer requests until there are no more."""
-    while True:
-        try:
-            kind, size = HEADER.unpack(_read(requests, HEADER.size))
-            payload = _read(requests, size)
-        except EOFError:
-            return
+def serve(evaluator: Evaluator, requests: BinaryIO) -> None:
+    """Answer requests until the stream ends."""
+    while (request := frames.read(requests)) is not None:
+        kind, payload = request
         if kind == b"C":
             evaluator.close()
         else:
@@ -471,24 +372,13 @@ def serve(evaluator: Evaluator, requests: int) -> None:
 
 
 def main() -> NoReturn:
-    """Run the worker of this process's standard input and output."""
+    """Run the worker on this process's standard input and output."""
     settings = json.loads(sys.argv[1])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
-    requests, answers = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(null, 1)  # what a library prints must not get between the frames
-    deny_sockets()
-    use_small_stacks()
+    requests, answers = confine.take_pipes()
     memory_bytes = settings["memory_bytes"]
-    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    threading.stack_size(262_144)
-    threading.Thread(target=_die_with_parent, args=(requests,), daemon=True).start()
+    confine.use_small_stacks()
+    confine.confine(memory_bytes=memory_bytes)
+    confine.die_with_pipe(requests.fileno())
     with contextlib.suppress(BrokenPipeError):
         serve(Evaluator(settings["prefixes"], settings["base_iri"], memory_bytes, _sender(answers)), requests)
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

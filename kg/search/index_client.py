@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,13 +12,14 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import SecretStr
 
 from kg import errors
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
-from kg.processes import frames
+from kg.processes import child
+from kg.processes.child import Child, ChildGoneError
 from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, IndexStatus, Mode, Ranking
 from kg.settings import Settings
 
@@ -37,10 +37,6 @@ _CLOSING_S = 60.0
 _T = TypeVar("_T")
 
 
-class _ProcessGoneError(Exception):
-    """The index process ended before it answered."""
-
-
 class EdgeIndex:
     """A SearchIndex in `path`. The process starts at the first call and is started again when it has died.
 
@@ -48,14 +44,14 @@ class EdgeIndex:
     one holds the folder, or it cannot be written) or keeps dying.
     """
 
-    command: ClassVar[Sequence[str]] = (sys.executable, "-m", "kg.search.index_process")
+    command: ClassVar[Sequence[str]] = child.command("kg.search.index_process")
 
     def __init__(self, path: Path, settings: Settings) -> None:
         self._path = path
         self._settings = settings
         self._starting = threading.Lock()
         self._writing = threading.Lock()
-        self._process: _Process | None = None
+        self._connection: _Connection | None = None
         self._closed = False
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
@@ -72,7 +68,7 @@ class EdgeIndex:
 
     def state(self) -> dict[str, str]:
         """Return the content hash that the index has for each graph; a replacement that was cut short has none."""
-        state: dict[str, str] = self._retry(lambda process: process.call("state"))
+        state: dict[str, str] = self._retry(lambda connection: connection.call("state"))
         return state
 
     def rank(
@@ -95,7 +91,7 @@ class EdgeIndex:
         if units is not None and parents is not None:
             raise InvalidInputError("give units or parents, not both")
         found = self._retry(
-            lambda process: process.call(
+            lambda connection: connection.call(
                 "rank",
                 query=query,
                 units=None if units is None else list(units),
@@ -108,17 +104,17 @@ class EdgeIndex:
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
         """Return a unit vector for each of a few hundred short texts, or None where no vectors are being made."""
-        vectors: list[list[float]] | None = self._retry(lambda process: process.call("embed", texts=list(texts)))
+        vectors: list[list[float]] | None = self._retry(lambda connection: connection.call("embed", texts=list(texts)))
         return vectors
 
     def status(self) -> IndexStatus:
         """Return counts; never waits for work in progress."""
-        return IndexStatus(**self._retry(lambda process: process.call("status")))
+        return IndexStatus(**self._retry(lambda connection: connection.call("status")))
 
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
         """Block until no vector is pending, or raise ModelError when none can be made."""
         # until the embedder is open, nobody knows whether the vectors that are there are of its model
-        self._retry(lambda process: process.call("await_embedder"))
+        self._retry(lambda connection: connection.call("await_embedder"))
         while True:
             status = self.status()
             if progress is not None:
@@ -133,18 +129,18 @@ class EdgeIndex:
         """Stop the index process after its acknowledged writes are safe."""
         with self._writing, self._starting:
             self._closed = True
-            if self._process is not None:
-                self._process.close()
-                self._process = None
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
-    def _retry(self, work: Callable[[_Process], _T]) -> _T:
-        """Run `work`, which must be safe to run twice, on a process that lives."""
+    def _retry(self, work: Callable[[_Connection], _T]) -> _T:
+        """Run `work`, which must be safe to run twice, on a live process."""
         for _ in range(_ATTEMPTS):
-            process = self._running()
+            connection = self._connect()
             try:
-                return work(process)
-            except _ProcessGoneError:
-                self._discard(process)
+                return work(connection)
+            except ChildGoneError:
+                self._discard(connection)
                 if not self._closed:
                     log.warning("the index process of %s has died; starting it again", self._path)
         raise IndexUnavailableError(
@@ -152,28 +148,28 @@ class EdgeIndex:
             "The index is derived: with the program stopped, that folder can be deleted, and `kg reindex` rebuilds it"
         )
 
-    def _running(self) -> _Process:
+    def _connect(self) -> _Connection:
         with self._starting:
             if self._closed:
                 raise IndexUnavailableError(f"the search index in {self._path} was closed")
-            if self._process is None:
-                process = _Process(self.command)
+            if self._connection is None:
+                connection = _Connection(self.command)
                 try:
-                    process.call("open", folder=str(self._path), settings=self._model_settings())
+                    connection.call("open", folder=str(self._path), settings=self._model_settings())
                 except IndexUnavailableError:
-                    process.stop()
+                    connection.stop()
                     raise
-                except _ProcessGoneError:
+                except ChildGoneError:
                     # damage that ends the process instead of raising: its second start counts that, and begins anew
                     log.warning("the index process of %s died while it opened the folder", self._path)
-                self._process = process
-            return self._process
+                self._connection = connection
+            return self._connection
 
-    def _discard(self, process: _Process) -> None:
+    def _discard(self, connection: _Connection) -> None:
         with self._starting:
-            if self._process is process:
-                process.stop()
-                self._process = None
+            if self._connection is connection:
+                connection.stop()
+                self._connection = None
 
     def _model_settings(self) -> dict[str, Any]:
         """Return what the process must know, secrets included: it inherits the environment, but not arguments."""
@@ -184,88 +180,83 @@ class EdgeIndex:
         }
 
 
-class _Process:
-    """A running index process: requests go out from any thread, one thread hands out the replies."""
+class _Connection:
+    """A running index process: any thread sends requests, one thread hands out the replies."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._alive = True
         self._ids = itertools.count()
         self._sending = threading.Lock()
         self._waiting: dict[int, Future[Any]] = {}
-        started: Future[subprocess.Popen[bytes]] = Future()
-        # Linux kills the process when the thread that started it ends, so that thread must last as long: the reader
+        started: Future[Child] = Future()
+        # Linux kills the process when the thread that started it ends, so that thread must last as long: the reader.
         self._reader = threading.Thread(target=self._read, args=(command, started), name="index-replies", daemon=True)
         self._reader.start()
-        self._process = started.result()
-        self._requests, _ = _pipes(self._process)
+        self.child = started.result()
 
     def call(self, operation: str, **arguments: Any) -> Any:
-        """Return the result of one operation, or raise what it raised; _ProcessGoneError when no answer can come."""
+        """Return the result of one operation, or raise what it raised; ChildGoneError when no answer can come."""
         answer: Future[Any] = Future()
         number = next(self._ids)
-        message = frames.encode({"id": number, "operation": operation, "arguments": arguments})
+        request = {"id": number, "operation": operation, "arguments": arguments}
+        try:
+            message = json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError as error:
+            surrogate = f"U+{ord(error.object[error.start]):04X}"
+            raise InvalidInputError(f"The text contains a lone surrogate ({surrogate}), not a character.") from None
         with self._sending:
             if not self._alive:
-                raise _ProcessGoneError
+                raise ChildGoneError
             self._waiting[number] = answer
             try:
-                self._requests.write(message)
-                self._requests.flush()
-            except OSError:
+                self.child.send(b"Q", message)
+            except ChildGoneError:
                 self._waiting.pop(number, None)
-                raise _ProcessGoneError from None
+                raise
         return answer.result()
 
     def close(self) -> None:
-        """Let the process finish its writes, and wait for its end."""
+        """Have the process finish its writes, and wait for its end."""
         try:
             self.call("close")
-        except _ProcessGoneError:
-            log.warning("the index process was gone before it was closed")
+        except ChildGoneError:
+            log.warning("The index process ended before it was closed.")
         self._reader.join(_CLOSING_S)
         self.stop()
 
     def stop(self) -> None:
-        """Kill the process if it still runs; what waits for an answer gets _ProcessGoneError."""
-        self._process.kill()
+        """Kill the process if it still runs; every waiting call raises ChildGoneError."""
+        self.child.kill()
         self._reader.join()
 
-    def _read(self, command: Sequence[str], started: Future[subprocess.Popen[bytes]]) -> None:
+    def _read(self, command: Sequence[str], started: Future[Child]) -> None:
         try:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            process = Child(command, stderr=None)
         except OSError as error:
-            started.set_exception(IndexUnavailableError(f"the index process cannot be started: {error}"))
+            started.set_exception(IndexUnavailableError(f"The index process cannot be started: {error}"))
             return
         started.set_result(process)
-        requests, replies = _pipes(process)
-        while (reply := frames.receive(replies)) is not None:
-            answer = self._waiting.pop(reply["id"])
-            if "error" in reply:
-                name, message = reply["error"]
-                answer.set_exception(getattr(errors, name)(message))
-            else:
-                answer.set_result(reply["result"])
-        process.kill()
-        process.wait()
+        with suppress(ChildGoneError):
+            while True:
+                reply = json.loads(process.receive()[1])
+                answer = self._waiting.pop(reply["id"])
+                if "error" in reply:
+                    name, message = reply["error"]
+                    answer.set_exception(getattr(errors, name)(message))
+                else:
+                    answer.set_result(reply["result"])
+        process.kill()  # so that a sender that waits for room in its pipe gives up the lock
         with self._sending:
             self._alive = False
             waiting, self._waiting = self._waiting, {}
-            replies.close()
-            with suppress(OSError):  # what could not be sent before it died
-                requests.close()
+            process.end()
         for answer in waiting.values():
-            answer.set_exception(_ProcessGoneError())
+            answer.set_exception(ChildGoneError())
 
 
-def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
-    if process.stdin is None or process.stdout is None:
-        raise IndexUnavailableError("the index process was started without its pipes")
-    return process.stdin, process.stdout
-
-
-def _replace(process: _Process, part: Mapping[str, GraphUnits]) -> None:
+def _replace(connection: _Connection, part: Mapping[str, GraphUnits]) -> None:
     """Replace a few graphs, in messages small enough that writing one does not stop the other threads."""
-    process.call("begin", graphs=list(part))
+    connection.call("begin", graphs=list(part))
     batch: list[list[Any]] = []
     characters = 0
     for graph, content in part.items():
@@ -273,15 +264,15 @@ def _replace(process: _Process, part: Mapping[str, GraphUnits]) -> None:
             batch.append(_fields(unit, graph))
             characters += len(unit.text) + len(unit.prelude)
             if len(batch) == _UNITS_PER_MESSAGE or characters >= _CHARACTERS_PER_MESSAGE:
-                process.call("put", units=batch)
+                connection.call("put", units=batch)
                 batch, characters = [], 0
     if batch:
-        process.call("put", units=batch)
-    process.call("finish", hashes={graph: content.content_sha256 for graph, content in part.items()})
+        connection.call("put", units=batch)
+    connection.call("finish", hashes={graph: content.content_sha256 for graph, content in part.items()})
 
 
-def _remove(process: _Process, graphs: Sequence[str]) -> None:
-    process.call("remove", graphs=list(graphs))
+def _remove(connection: _Connection, graphs: Sequence[str]) -> None:
+    connection.call("remove", graphs=list(graphs))
 
 
 def _fields(unit: IndexedUnit, graph: str) -> list[Any]:

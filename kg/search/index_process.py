@@ -1,16 +1,15 @@
 """The index process: Qdrant Edge and the embedder, which hold the GIL for long, away from the server.
 
-Run as ``python -m kg.search.index_process``; speaks `frames` on stdin and stdout with one client (`edge.EdgeIndex`) and
-dies with it. Logs go to stderr. ``... edge_process optimize FOLDER KB`` optimizes one shard that nothing has open.
+It exchanges frames of JSON with one client (`kg.search.index_client.EdgeIndex`) and dies with it; logs go to standard
+error. With the arguments ``optimize FOLDER KB`` it optimizes one shard that no process has open.
 """
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
+import json
 import logging
 import os
-import signal
 import sys
 import threading
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kg.errors import IndexUnavailableError, QuadciteError
-from kg.processes import frames
+from kg.processes import confine, frames
 from kg.search import embedding
 from kg.search.protocol import IndexedUnit, IndexStatus, Mode
 from kg.search.shard import Shard, optimize_folder
@@ -33,7 +32,6 @@ log = logging.getLogger("kg.search.index_process")
 
 _SEARCHES = 8
 _LOCK_WAIT_S = 2.0
-_PR_SET_PDEATHSIG = 1
 
 
 class Server:
@@ -79,9 +77,9 @@ class Server:
         self._units.put([IndexedUnit(*fields) for fields in units])
 
 
-def serve(requests: BinaryIO, replies: BinaryIO, open_embedder: Callable[[Settings], embedding.Embedder]) -> None:
-    """Answer requests until the client closes or is gone. The first one carries the folder and the settings."""
-    hello = frames.receive(requests)
+def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], embedding.Embedder]) -> None:
+    """Answer requests until the client closes or is gone. The first one contains the folder and the settings."""
+    hello = frames.read(requests)
     if hello is None:
         return
     sending = threading.Lock()
@@ -96,8 +94,7 @@ def serve(requests: BinaryIO, replies: BinaryIO, open_embedder: Callable[[Settin
             log.exception("the search index failed at %r", request["operation"])
             reply["error"] = [IndexUnavailableError.__name__, f"the search index failed: {error}"]
         with sending:
-            replies.write(frames.encode(reply))
-            replies.flush()
+            confine.write_all(answers, frames.encode_json(b"R", reply))
 
     server: list[Server] = []
 
@@ -109,7 +106,7 @@ def serve(requests: BinaryIO, replies: BinaryIO, open_embedder: Callable[[Settin
         except OSError as error:
             raise IndexUnavailableError(f"the search index in {folder} cannot be opened: {error}") from error
 
-    answer(hello, open_folder)
+    answer(json.loads(hello[1]), open_folder)
     if not server:
         return
     operations = server[0].operations
@@ -119,7 +116,8 @@ def serve(requests: BinaryIO, replies: BinaryIO, open_embedder: Callable[[Settin
         ThreadPoolExecutor(2, "states") as states,
     ):
         pools = {"rank": searches, "embed": searches, "await_embedder": searches, "state": states, "status": states}
-        while (request := frames.receive(requests)) is not None:
+        while (frame := frames.read(requests)) is not None:
+            request = json.loads(frame[1])
             name = request["operation"]
             pools.get(name, writes).submit(answer, request, operations[name])
             if name == "close":
@@ -148,32 +146,16 @@ def _lock(folder: Path) -> int:
             return file
 
 
-def _die_with_parent() -> None:
-    """Be killed when the thread that started this process ends, however that happens (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # the terminal's Ctrl-C is for the parent, which closes us in order
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def main(
-    arguments: list[str], open_embedder: Callable[[Settings], embedding.Embedder] = embedding.open_embedder
-) -> None:
-    """Serve one client on stdin and stdout, or optimize a shard."""
-    _die_with_parent()
+def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.open_embedder) -> None:
+    """Serve one client on standard input and output, or optimize a shard."""
+    confine.ignore_interrupts()
+    confine.die_with_parent_thread()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    if arguments[:1] == ["optimize"]:
+    if sys.argv[1:2] == ["optimize"]:
         os.nice(10)
-        optimize_folder(Path(arguments[1]), int(arguments[2]))
+        optimize_folder(Path(sys.argv[2]), int(sys.argv[3]))
         return
-    # frames go to a private copy of stdout: what a library prints must not land between them
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    serve(sys.stdin.buffer, replies, open_embedder)
-    replies.flush()
-    # the daemon thread may be in the middle of a batch; all that was acknowledged is in the write-ahead log
+    requests, answers = confine.take_pipes()
+    serve(requests, answers, open_embedder)
+    # The daemon thread may be in the middle of a batch; every acknowledged write is in the write-ahead log.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -21,6 +21,8 @@ from typing import Any
 
 import qdrant_edge as qe
 
+from kg.processes import child
+
 log = logging.getLogger(__name__)
 
 UPDATE_POINTS = 200
@@ -187,7 +189,7 @@ class Shard:
             shutil.copytree(self.folder / self._name, copy)
             self._replay = []
         try:
-            command = [sys.executable, "-m", "kg.search.index_process", "optimize", str(copy)]
+            command = child.command("kg.search.index_process", "optimize", str(copy))
             threshold = self._indexing_threshold_kb()
             done = subprocess.run([*command, str(threshold)], stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
             if done.returncode != 0 or len(self._replay) > _MAX_REPLAY:

@@ -25,7 +25,7 @@ from starlette.routing import Route, request_response
 
 from kg.actors import READ, Actor
 from kg.errors import InvalidInputError, NotFoundError, ShapesViolatedError
-from kg.processes.confinement import Limits
+from kg.processes.child import Limits
 from kg.queries.pool import UNLIMITED
 from kg.server import request_bodies
 from kg.server.compression import Compression

@@ -35,10 +35,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from kg.errors import QuadciteError
+from kg.processes.child import ChildGoneError
 from kg.queries import replies
 from kg.queries.dispatcher import Dispatcher, Ticket
 from kg.queries.pool import UNLIMITED
-from kg.queries.worker_process import WorkerGoneError
 from kg.server.endpoint import Endpoint
 from kg.sparql.guard import LIGHT, is_cheap_to_check
 from kg.vocabulary import BASE
@@ -163,7 +163,7 @@ class _Talk:
                     size += len(piece)
                 if dispatcher.commit(ticket):
                     return held
-            except WorkerGoneError:
+            except ChildGoneError:
                 pass
             if (error := await _in_thread(lambda: dispatcher.lost(ticket))) is not None:
                 self._ticket = None
@@ -174,7 +174,7 @@ class _Talk:
         ticket = self._current()
         try:
             return await self._next(ticket)
-        except WorkerGoneError:
+        except ChildGoneError:
             self._ticket = None
             error = await _in_thread(lambda: self._dispatcher.lost(ticket))
             raise error or replies.KilledError("the query was stopped") from None
@@ -204,7 +204,7 @@ class _Talk:
             if threading.get_ident() == self._thread:
                 # The worker need not rest until the loop comes to this query.
                 if ticket.running and dispatcher.is_ready(ticket) and len(ticket.query) < _SHORT:
-                    with contextlib.suppress(WorkerGoneError):  # it will be again, where that is dealt with
+                    with contextlib.suppress(ChildGoneError):  # it will be again, where that is dealt with
                         dispatcher.begin(ticket)
                 _set(come)
             else:
@@ -218,7 +218,7 @@ class _Talk:
     async def _prepare(self, ticket: Ticket) -> None:
         try:
             await _in_thread(lambda: self._dispatcher.prepare(ticket))
-        except WorkerGoneError:
+        except ChildGoneError:
             raise
         except Exception:
             self._ticket = None
@@ -245,8 +245,8 @@ class _Talk:
     async def _frame(self, ticket: Ticket) -> tuple[bytes, bytes]:
         worker = ticket.worker
         if worker is None:
-            raise WorkerGoneError
-        while (frame := worker.frame()) is None:
+            raise ChildGoneError
+        while (frame := worker.poll_frame()) is None:
             come = self._loop.create_future()
             self._loop.add_reader(worker.answers, _set, come)
             try:

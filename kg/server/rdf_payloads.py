@@ -18,7 +18,7 @@ from typing import Final
 from pyoxigraph import DefaultGraph, RdfFormat, Triple, parse
 
 from kg.errors import InvalidInputError, QueryTimeoutError
-from kg.processes.confinement import Limits, SyntaxFaultError, TooLargeError, confined
+from kg.processes.child import Limits, SyntaxFaultError, TooLargeError, run_task
 from kg.server.negotiation import media_type_of
 from kg.server.problem_details import HttpError
 
@@ -171,7 +171,7 @@ def _parsed(data: bytes, format_: RdfFormat, base_iri: str, budget: _Budget) -> 
 
 def _confined(data: bytes, format_: RdfFormat, base_iri: str, budget: _Budget) -> list[Triple]:
     settings = {"media_type": format_.media_type, "base_iri": base_iri}
-    with confined("document", data, settings, budget.limits(), what="the document", folder=budget.folder) as results:
+    with run_task("document", data, settings, budget.limits(), what="the document", folder=budget.folder) as results:
         path = results / "triples"
         if not path.exists():
             return []

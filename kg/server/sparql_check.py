@@ -22,7 +22,7 @@ from starlette.routing import Route, request_response
 
 from kg.errors import InvalidInputError, QueryLimitError, QuerySyntaxError
 from kg.knowledge_graph import CALLER, KnowledgeGraph
-from kg.queries.text_check import checked, form_of
+from kg.queries import text_check
 from kg.server import request_bodies
 from kg.server.mcp import StopsWithClient, Threads
 from kg.server.negotiation import media_type_of
@@ -64,7 +64,7 @@ def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
     Raises QueryForbiddenError and InvalidInputError as running it, and QuerySyntaxError for what no parser is given.
     """
     runnable = blanked(kg, query)
-    form = checked(runnable).form
+    form = text_check.check(runnable).form
     parsed = parse(query)
     schema = measured(kg, _SCHEMA_WAIT_S)
     hints = check(query, schema)
@@ -85,7 +85,7 @@ def _syntax(kg: KnowledgeGraph, query: str, runnable: str, hints: Sequence[Hint]
     try:
         with kg.raw_pool.stream(
             runnable, client=CALLER.get(),
-            media_type=_MEDIA_TYPES.get(form_of(runnable) or "", _JSON), limit=1, timeout_s=_PARSING_S,
+            media_type=_MEDIA_TYPES.get(text_check.find_form(runnable) or "", _JSON), limit=1, timeout_s=_PARSING_S,
             default_graphs=[_NOTHING],
         ) as answer:  # fmt: skip
             for _ in answer:

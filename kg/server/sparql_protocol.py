@@ -276,7 +276,7 @@ class _Sparql:
 
 async def _media_type(request: Request, query: str, parameters: Parameters, read: Read) -> str:
     """Return what to answer `query` with, by a parameter if it has one, else by the Accept headers."""
-    form = query_form(query) if is_plain(query) else await read(partial(text_check.form_of, query))
+    form = query_form(query) if is_plain(query) else await read(partial(text_check.find_form, query))
     offered: Sequence[str] = _OFFERED.get(form or "", (*RESULT_TYPES, *GRAPH_TYPES))
     wanted = next((values[0] for name in _FORMATS if (values := parameters.get(name))), None)
     if wanted is None:

@@ -1,29 +1,25 @@
-"""The process of `kg.shacl.process`: a script that confines itself as `kg.processes.task` does, validates and ends.
+"""The process of `kg.shacl.process`: a task (`kg.processes.task`) that validates and ends.
 
-Into its folder it writes the report and then the verdict: ``{conforms, counts, looked, by_pyshacl}``. It runs at a
-lower priority than who asks, so that queries do not wait for it.
+It writes the report to its folder, then the verdict: ``{conforms, counts, looked, by_pyshacl}``. It runs at a lower
+priority than its parent, so that queries do not wait for it.
 """
 
 from __future__ import annotations
 
 import errno
 import json
-import os
 import resource
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, Store, parse, serialize
 
 from kg.errors import InvalidInputError, QuadciteError, QueryLimitError
 from kg.processes import task
-from kg.processes.confinement import SyntaxFaultError
+from kg.processes.child import SyntaxFaultError
 from kg.shacl.data_graph import Data
 from kg.shacl.property_paths import shown
 from kg.shacl.report import Violation, report_triples
@@ -56,7 +52,6 @@ def work(
 
     `locating` makes of a store what tells where a result about it was read from.
     """
-    os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_FSIZE, (settings["max_bytes"],) * 2)
     size, _ = settings["sizes"]
     try:
@@ -135,7 +130,7 @@ def _parsed(described: dict[str, Any], text: bytes, *, rename: bool = False) -> 
     try:
         return list(parse(text, format=form, base_iri=described["base_iri"], rename_blank_nodes=rename))
     except SyntaxError as error:
-        fault = SyntaxFaultError(error.msg, *task.place_of(error, form.media_type, lambda: text))
+        fault = SyntaxFaultError(error.msg, *task.find_position(error, form.media_type, lambda: text))
         raise InvalidInputError(f"the {described['name']}: not {form.name}: {fault}") from error
     except ValueError as error:
         raise InvalidInputError(f"the {described['name']} cannot be used: {error}") from error
@@ -204,5 +199,6 @@ def _named(term: Term | None) -> str | None:
     return term.value if isinstance(term, NamedNode) else str(term)[:CLIPPED]
 
 
-if __name__ == "__main__":
-    task.main(work)
+def main(locating: Callable[[Store], Locate] = lambda store: _nowhere) -> None:
+    """Run the process; `locating` is that of `work`."""
+    task.main(partial(work, locating=locating), niceness=_NICENESS)

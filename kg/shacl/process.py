@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError
-from kg.processes.confinement import Limits, OnCancel, confined
+from kg.processes.child import Limits, OnCancel, run_task
 from kg.shacl import child
 
 Suite = Literal["record", "open-record", "dataset"]
@@ -86,11 +86,11 @@ def validate_apart(
     *,
     on_cancel: OnCancel = lambda stop: None,
     folder: Path | None = None,
-    program: str = child.__file__,
+    module: str = child.__name__,
 ) -> Outcome:
     """Run `job` in a process; `folder` is where its files lie meanwhile.
 
-    `program` is a script that does the work of `kg.shacl.child`, and may know where results were read from.
+    `module` is one whose `main` calls that of `kg.shacl.child`, and may locate the sources of results.
 
     Raises InvalidInputError for data or shapes that cannot be used (with line and column, or the shape, the term and
     the rule), QueryForbiddenError for SERVICE and its like in shapes, QueryTimeoutError, QueryMemoryError, and
@@ -108,14 +108,14 @@ def validate_apart(
         "focus": job.focus,
     }
     try:
-        with confined(
+        with run_task(
             "validation",
             data + shapes,
             settings,
             limits,
             what="the validation",
             folder=folder,
-            program=program,
+            module=module,
             on_cancel=on_cancel,
         ) as made:
             verdict = json.loads((made / child.VERDICT).read_bytes())

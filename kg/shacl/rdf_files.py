@@ -14,7 +14,7 @@ from pyoxigraph import Quad, RdfFormat, parse
 
 from kg.errors import InvalidInputError, SourceError
 from kg.processes import task
-from kg.processes.confinement import SyntaxFaultError
+from kg.processes.child import SyntaxFaultError
 from kg.shacl.report import Violation
 from kg.shacl.sarif import Location
 
@@ -96,7 +96,7 @@ class Document:
             raise SourceError(str(error)) from error
 
     def _malformed(self, error: SyntaxError, well_formed: int) -> MalformedError:
-        line, column = task.place_of(error, self.format.media_type, lambda: self.opened().read())
+        line, column = task.find_position(error, self.format.media_type, lambda: self.opened().read())
         said = SyntaxFaultError(error.msg, line, column)
         where = f"{self.name}, {said.place}" if said.place else self.name
         message = f"{where}: not {self.format.name}: {said.fault}"

@@ -29,7 +29,7 @@ import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
 
 from kg.errors import ForbiddenError, InvalidInputError, QueryBusyError, QuerySyntaxError, StoreError
-from kg.processes.confinement import Limits
+from kg.processes.child import Limits
 from kg.sparql.guard import syntax_error
 from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, commit_record, effective

@@ -9,7 +9,7 @@ from typing import IO, Protocol
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
-from kg.processes.confinement import Limits
+from kg.processes.child import Limits
 
 Term = NamedNode | BlankNode | Literal | Triple
 

@@ -13,7 +13,7 @@ import pyoxigraph
 from pyoxigraph import NamedNode, Quad, RdfFormat, Store
 
 from kg.errors import InvalidInputError
-from kg.processes.confinement import Limits, confined
+from kg.processes.child import Limits, run_task
 from kg.sparql.dataset_clauses import with_dataset
 from kg.sparql.guard import check_update
 from kg.store import difference
@@ -83,7 +83,7 @@ class Update:
         an operation that fails, QueryTimeoutError and QueryMemoryError.
         """
         if self._fault is not None or self.text != self._given:
-            with confined("syntax", self._given.encode(), {"prefixes": PREFIXES}, limits, what=_WHAT, folder=folder):
+            with run_task("syntax", self._given.encode(), {"prefixes": PREFIXES}, limits, what=_WHAT, folder=folder):
                 pass
         if self._fault is not None:
             raise self._fault
@@ -96,7 +96,7 @@ class Update:
         }
         try:
             _copy(snapshot.path, scratch)
-            with confined("update", self.text.encode(), settings, limits, what=_WHAT, folder=folder) as results:
+            with run_task("update", self.text.encode(), settings, limits, what=_WHAT, folder=folder) as results:
                 return Outcome(_quads(results / "removed"), _skolemized(_quads(results / "added")))
         finally:
             shutil.rmtree(scratch, ignore_errors=True)

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from kg.actors import ADMIN, READ, WRITE, Actor
 from kg.queries.federation import Federation
 from kg.queries.pool import QueryPool
-from kg.queries.text_check import clauses_of
+from kg.queries.text_check import find_clauses
 from kg.server import graph_store, sparql_protocol
 from kg.server.endpoint import Endpoint
 from kg.settings import Settings
@@ -58,7 +58,7 @@ def expand(settings: Settings, query: str, timeout_s: float | None = None) -> st
     """
     left_s = settings.query_timeout_s if timeout_s is None else min(timeout_s, settings.query_timeout_s)
     federation = Federation(settings.service_endpoints, time.monotonic() + left_s)
-    found, prologue = clauses_of(query)
+    found, prologue = find_clauses(query)
     if not all(federation.allows(clause.endpoint) for clause in found):
         return query
     return replace(query, [(clause, federation.ask(query, clause, prologue)) for clause in found])

@@ -468,7 +468,7 @@ def alive(pid: int) -> bool:
 
 def test_a_worker_cannot_make_a_socket() -> None:
     script = (
-        "import socket, sys; from kg.queries.worker import deny_sockets; denied = deny_sockets()\n"
+        "import socket, sys; from kg.processes.confine import deny_sockets; denied = deny_sockets()\n"
         "try: socket.socket()\nexcept PermissionError: sys.exit(0 if denied else 2)\n"
         "sys.exit(3 if denied else 4)"
     )
@@ -482,7 +482,7 @@ def test_a_worker_cannot_make_a_socket() -> None:
     sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"), reason="there is no second wall here"
 )
 def test_service_past_the_guard_meets_the_second_wall(pool: QueryPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox.text_check, "checked", lambda query: sandbox.text_check.Checked(None, False))
+    monkeypatch.setattr(sandbox.text_check, "check", lambda query: sandbox.text_check.Checked(None, False))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(QueryForbiddenError, match="another server"):

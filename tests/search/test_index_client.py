@@ -33,9 +33,9 @@ def iris(ranking: Ranking) -> list[str]:
 
 def kill(index: EdgeIndex) -> None:
     """kill -9 the process behind `index`."""
-    process = index._process
-    assert process is not None
-    os.kill(process._process.pid, signal.SIGKILL)
+    connection = index._connection
+    assert connection is not None
+    os.kill(connection.child.process.pid, signal.SIGKILL)
 
 
 def pending(index: EdgeIndex) -> int:
@@ -315,8 +315,8 @@ class TestProcess:
     def test_a_replacement_that_nobody_finishes_shows_as_different(self, open_index: Open) -> None:
         index = open_index()
         index.replace(graph_units("a", "old") | graph_units("b", "kept"))
-        index._running().call("begin", graphs=["urn:g:a"])
-        index._running().call("put", units=[["urn:d:a#p=0", "urn:g:a", "urn:d:a", "new", "", None]])
+        index._connect().call("begin", graphs=["urn:g:a"])
+        index._connect().call("put", units=[["urn:d:a#p=0", "urn:g:a", "urn:d:a", "new", "", None]])
         kill(index)
         assert index.state() == {"urn:g:b": "1"}
         index.replace(graph_units("a", "healed", version="2"))
@@ -328,7 +328,7 @@ class TestProcess:
             "import sys; from pathlib import Path; from kg.settings import Settings\n"
             "from tests.search.conftest import WordIndex, graph_units\n"
             "index = WordIndex(Path(sys.argv[1]), Settings(_env_file=None, model='absent'))\n"
-            "index.replace(graph_units('a', 'text')); print(index._process._process.pid, flush=True); input()"
+            "index.replace(graph_units('a', 'text')); print(index._connection.child.process.pid, flush=True); input()"
         )
         parent = subprocess.Popen(
             [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -349,16 +349,16 @@ class TestProcess:
         starter = threading.Thread(target=index.replace, args=[graph_units("a", "text")])
         starter.start()
         starter.join()
-        process = index._process
+        connection = index._connection
         time.sleep(0.1)
         assert index.state() == {"urn:g:a": "1"}
-        assert index._process is process
+        assert index._connection is connection
 
     def test_a_second_opener_is_told_who_has_the_index(self, open_index: Open, monkeypatch: pytest.MonkeyPatch) -> None:
         first = open_index()
         first.replace(graph_units("a", "text"))
-        assert first._process is not None
-        with pytest.raises(IndexUnavailableError, match=f"pid {first._process._process.pid}"):
+        assert first._connection is not None
+        with pytest.raises(IndexUnavailableError, match=f"pid {first._connection.child.process.pid}"):
             open_index().state()
         assert first.state() == {"urn:g:a": "1"}
 

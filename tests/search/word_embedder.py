@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,4 +61,4 @@ def open_word_embedder(settings: Settings) -> WordEmbedder:
 if __name__ == "__main__":
     if "QUADCITE_TEST_DIE" in os.environ:
         os._exit(3)
-    index_process.main(sys.argv[1:], open_word_embedder)
+    index_process.main(open_word_embedder)

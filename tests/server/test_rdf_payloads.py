@@ -8,7 +8,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kg.errors import InvalidInputError, QueryTimeoutError
-from kg.processes.confinement import Limits
+from kg.processes.child import Limits
 from kg.server.problem_details import HttpError
 from kg.server.rdf_payloads import Payload
 

@@ -17,7 +17,7 @@ from kg.errors import (
     QueryMemoryError,
     QueryTimeoutError,
 )
-from kg.processes.confinement import Limits
+from kg.processes.child import Limits
 from kg.queries.pool import Cancellation
 from kg.shacl.process import Document, Job, Outcome, Places, validate_apart
 

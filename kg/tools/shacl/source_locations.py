@@ -1,29 +1,22 @@
 """Locates validation results in the source: the file and row that a node was loaded from, by ``graph/prov``.
 
-Run as a script, it is the process of a validation (`kg.shacl.child`) whose report contains these locations. It is not
-in `kg.shacl`, which may not import provenance.
+Its `main` runs the process of a validation (`kg.shacl.child`) whose report contains these locations. It is not in
+`kg.shacl`, which may not import provenance.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Final, Generic, TypeVar
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
-from kg.processes import task
 from kg.provenance.load_records import find_row, parse_rows
 from kg.shacl import child
 from kg.shacl.report import Violation
@@ -169,5 +162,6 @@ def locating(store: Store) -> Locate:
     return Locator(store).locate
 
 
-if __name__ == "__main__":
-    task.main(partial(child.work, locating=locating))
+def main() -> None:
+    """Run the process."""
+    child.main(locating)

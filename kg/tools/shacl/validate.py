@@ -13,7 +13,7 @@ from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
-from kg.processes.confinement import Limits
+from kg.processes.child import Limits
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, bounded, iri_of, text_of
 from kg.retrieval.results import Result
@@ -177,7 +177,7 @@ def run(
             limits,
             on_cancel=cancellation.on_cancel if cancellation is not None else lambda stop: None,
             folder=folder if folder.is_dir() else None,
-            program=source_locations.__file__,
+            module=source_locations.__name__,
         )
 
     with PLACES.take(CALLER.get() if client is None else client, settings.query_timeout_s):

@@ -20,7 +20,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 from kg.errors import InvalidInputError, QueryForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.federation import Federation
-from kg.queries.text_check import clauses_of
+from kg.queries.text_check import find_clauses
 from kg.search.protocol import Candidate, Mode
 from kg.sparql import label_service
 from kg.sparql.guard import position
@@ -46,7 +46,7 @@ def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> st
     """
     left_s = kg.settings.query_timeout_s if timeout_s is None else min(timeout_s, kg.settings.query_timeout_s)
     federation = Federation(kg.settings.service_endpoints, time.monotonic() + left_s)
-    found, prologue = clauses_of(query)
+    found, prologue = find_clauses(query)
     if not found:
         return query
     # Everything that can be refused is, before anything is asked.
@@ -66,7 +66,7 @@ def blanked(kg: KnowledgeGraph, query: str) -> str:
 
     Raises what `expand` raises for clauses that it would refuse.
     """
-    found, prologue = clauses_of(query)
+    found, prologue = find_clauses(query)
     _searches(query, found, prologue, Federation(kg.settings.service_endpoints, time.monotonic()))
     for clause in found:
         inside = re.sub(r"[^\r\n]", " ", query[clause.start + 1 : clause.end - 1])

@@ -14,7 +14,7 @@ from pyoxigraph import RdfFormat, Triple, serialize
 from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, QueryTimeoutError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
 from kg.queries import replies
-from kg.queries.text_check import form_of
+from kg.queries.text_check import find_form
 from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.result_cells import Cell, column, longest_cut
 from kg.retrieval.results import Result, Statement
@@ -131,7 +131,7 @@ def _ask(
     """Run the query; one that is stopped at its deadline with rows underway gives those."""
     deadline = min(kg.settings.query_timeout_s, timeout or kg.settings.query_timeout_s)
     expanded = expand(kg, query, deadline)
-    form = form_of(expanded)
+    form = find_form(expanded)
     graph = form in ("CONSTRUCT", "DESCRIBE")
     stream = kg.raw_pool.stream(
         expanded,
