@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pyoxigraph import NamedNode, Store
 
     from kg.shacl.rdf_files import Document
-    from kg.shacl.report import Violation
-    from kg.shacl.sarif import Location
+    from kg.shacl.report import Location, Violation
     from kg.shacl.shapes import Shapes
 
 Form = Literal["text", "json", "ttl", "sarif"]
@@ -56,7 +55,7 @@ def validate(
         list[str] | None,
         typer.Argument(
             metavar="FILE",
-            help="RDF files, folders, patterns, - for standard input; climate data. Default: all that ships with kg.",
+            help="RDF files, folders, glob patterns, - for standard input, or data of a source. Default: --self.",
         ),
     ] = None,
     shapes: Annotated[
@@ -122,52 +121,57 @@ def validate(
         Path | None,
         typer.Option("--data-dir", metavar="DIR", help="Validate this data directory; a server may hold it."),
     ] = None,
+    bundled: Annotated[
+        bool, typer.Option("--self", help="Validate the ontology, shapes, fixtures and sample data that ship with kg.")
+    ] = False,
 ) -> None:
     """Check data against shapes (SHACL). Exit code 0: conforms, 1: results at or above --fail-on, 2: not validated."""
     of_files = {"--ontology": ontology or None, "--each": each or None, "--lenient": lenient or None}
     of_store = {"--data-dir": data_dir, "--changed-since": changed_since}
+    of_suite = {"--shapes": shapes or None, "--suite": suite, "--graph": graph}
     if shapes and suite:
-        raise typer.BadParameter("--shapes are shapes of your own, --suite names Quadcite's: give one of them")
-    if files:
-        _exclude(of_store, "files are validated")
+        raise typer.BadParameter("Use either --shapes (your own shapes) or --suite (Quadcite's shapes), not both.")
+    if bundled:
+        _exclude({"FILE": files or None, "--source": source, **of_suite, **of_files, **of_store}, "with --self")
+        opened = _open_bundle()
+    elif files:
+        _exclude(of_store, "with FILE")
         if source is not None:
-            _exclude({"--shapes": shapes or None, "--suite": suite, "--graph": graph, **of_files}, "a source is tried")
-        opened = _of_files(files, shapes or [], suite, ontology or [], graph, each, input_format, lenient, source)
+            _exclude({**of_suite, **of_files}, "with --source")
+        opened = _open_files(files, shapes or [], suite, ontology or [], graph, each, input_format, lenient, source)
     elif suite or graph is not None or any(value is not None for value in of_store.values()):
-        _exclude(of_files, "a data directory is validated")
-        opened = _of_store(data_dir, shapes or [], suite, graph, changed_since)
+        _exclude(of_files, "with a data directory")
+        opened = _open_store(data_dir, shapes or [], suite, graph, changed_since)
     elif shapes or ontology or each or lenient or source is not None:
-        how = "--source says how FILES are read" if source is not None else "name files"
-        raise typer.BadParameter(
-            f"there is nothing to validate: {how}, and what is stored is validated with --data-dir DIR"
-        )
+        how = "--source needs FILE" if source is not None else "Name files"
+        raise typer.BadParameter(f"Nothing to validate. {how}, or use --data-dir DIR for stored data.")
     else:
-        opened = _of_bundle()
+        opened = _open_bundle()
     with opened as check, _destination(output) as stream:
         counts = _write(check, form, stream)
     if output is not None:
-        from kg.shacl.report_summary import verdict
+        from kg.shacl.report_summary import format_verdict
 
-        console.say(f"kg: {verdict(check.checked, counts)}; the report is in {output}")
+        console.say(f"kg: {format_verdict(check.checked, counts)}; the report is in {output}")
     failing = FAILING[fail_on]
     if any(number and (failing is None or severity in failing) for severity, number in counts.items()):
         raise typer.Exit(console.FAILURE)
 
 
-def _exclude(options: Mapping[str, object], because: str) -> None:
+def _exclude(options: Mapping[str, object], where: str) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise typer.BadParameter(f"{' and '.join(given)} cannot be used where {because}")
+        raise typer.BadParameter(f"{' and '.join(given)} cannot be used {where}.")
 
 
 @contextmanager
-def _of_bundle() -> Iterator[Check]:
-    """Validate the ontology, shapes and fixtures that ship with kg, and its example data."""
+def _open_bundle() -> Iterator[Check]:
+    """Validate the ontology, shapes, fixtures and sample data that ship with kg."""
     from kg import bundle
-    from kg.shacl.bundled import validate_bundle
+    from kg.shacl.self_check import check_bundle
     from loaders import sources
 
-    report = validate_bundle()
+    report = check_bundle()
     check = Check(report.violations, report.checked, report.by_pyshacl)
     for source in sources.LOADERS:
         check = _both(check, _trial([str(bundle.folder("fixtures") / source)], source))
@@ -183,7 +187,7 @@ def _both(one: Check, other: Check) -> Check:
 
 
 @contextmanager
-def _of_files(
+def _open_files(
     names: Sequence[str],
     shapes: Sequence[str],
     suite: Suite | None,
@@ -320,7 +324,7 @@ def _trial(places: Sequence[str], source: str) -> Check:
 
 
 @contextmanager
-def _of_store(
+def _open_store(
     data_dir: Path | None, shapes: Sequence[str], suite: Suite | None, graph: str | None, since: int | None
 ) -> Iterator[Check]:
     """Validate a checkpoint of a data directory, in this process, whoever holds the directory."""

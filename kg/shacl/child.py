@@ -10,33 +10,27 @@ import errno
 import json
 import resource
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
-from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, Store, parse, serialize
+from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse, serialize
 
 from kg.errors import InvalidInputError, QuadciteError, QueryLimitError
 from kg.processes import task
 from kg.processes.child import SyntaxFaultError
 from kg.shacl.data_graph import Data
-from kg.shacl.property_paths import shown
 from kg.shacl.report import Violation, report_triples
+from kg.shacl.report_summary import summarize
 from kg.shacl.report_writers import Form, Locate, write
 from kg.shacl.shapes import Shapes, looks_at
-from kg.store.protocol import Term
 from kg.vocabulary import PREFIXES
 
 REPORT: Final = "report"
 VERDICT: Final = "verdict"
 
 FORMS: Final[Mapping[str, Form]] = {"text": "text", "json": "json", "sarif": "sarif", "text/turtle": "ttl"}
-
-GROUPS: Final = 200
-"""Groups of results that a summary has; others are counted."""
-CLIPPED: Final = 300
-"""Characters of a value, a message or a path that a summary has."""
 
 _NICENESS: Final = 5
 
@@ -148,55 +142,11 @@ def _write(
     if form in FORMS:
         write(results, FORMS[form], output, checked=checked, by_pyshacl=by_pyshacl, locate=locate, looked=looked)
     elif form == "summary":
-        output.write(json.dumps(summary(results, settings["examples"]), ensure_ascii=False).encode())
+        output.write(json.dumps(summarize(results, settings["examples"]), ensure_ascii=False).encode())
     elif (rdf := RdfFormat.from_media_type(form)) is not None:
         serialize(report_triples(results), output, rdf, prefixes=PREFIXES)
     else:
         raise ValueError(f"{form} is no form of a report")
-
-
-def summary(results: Iterable[Violation], examples: int) -> dict[str, Any]:
-    """Return results in groups of one shape and cause, the worst and largest first, each with the first few examples.
-
-    ``{groups, left_out}``: `left_out` counts the results in no group that is given. Memory is that of the groups.
-    """
-    groups: dict[tuple[object, ...], dict[str, Any]] = {}
-    left_out = 0
-    for each in results:
-        path = None if each.path is None else shown(each.path)
-        key = (each.shape, each.component, path, each.severity)
-        if key not in groups and len(groups) >= GROUPS:
-            left_out += 1
-            continue
-        group = groups.setdefault(
-            key,
-            {
-                "shape": _named(each.shape),
-                "severity": each.severity,
-                "component": _named(each.component),
-                "path": None if path is None else path[:CLIPPED],
-                "message": each.message[:CLIPPED],
-                "count": 0,
-                "examples": [],
-            },
-        )
-        group["count"] += 1
-        if len(group["examples"]) < examples:
-            group["examples"].append(
-                {
-                    "focus": _named(each.focus),
-                    "value": None if each.value is None or each.value == each.focus else str(each.value)[:CLIPPED],
-                    "message": None if each.message[:CLIPPED] == group["message"] else each.message[:CLIPPED],
-                }
-            )
-    ranked = sorted(groups.values(), key=lambda group: (group["severity"] != "Violation", -group["count"]))
-    return {"groups": ranked, "left_out": left_out}
-
-
-def _named(term: Term | None) -> str | None:
-    if term is None or isinstance(term, BlankNode):
-        return None if term is None else str(term)
-    return term.value if isinstance(term, NamedNode) else str(term)[:CLIPPED]
 
 
 def main(locating: Callable[[Store], Locate] = lambda store: _nowhere) -> None:

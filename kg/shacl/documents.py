@@ -13,8 +13,7 @@ from rapidfuzz import process
 from kg.errors import InvalidInputError, NotFoundError
 from kg.shacl.data_graph import Data
 from kg.shacl.rdf_files import Document, MalformedError
-from kg.shacl.report import Violation
-from kg.shacl.sarif import Location
+from kg.shacl.report import Location, Violation
 from kg.shacl.shapes import Shapes
 from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, RDFS, SH, curie

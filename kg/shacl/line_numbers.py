@@ -15,8 +15,7 @@ from typing import Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 
-from kg.shacl.report import Violation
-from kg.shacl.sarif import Location
+from kg.shacl.report import Location, Violation
 from kg.sparql.lexer import Token, tokens
 from kg.store.protocol import Term
 from kg.vocabulary import RDF, XSD

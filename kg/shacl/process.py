@@ -46,9 +46,9 @@ class Stored:
 class Job:
     """One validation.
 
-    `form` is what the report is written in: ``text``, ``json``, ``sarif``, the media type of an RDF format, or
-    ``summary``, the JSON of `child.summary` with `examples` of each group. `checked` says in a few words what is
-    validated. `focus` are the only nodes that are looked at, if there are any.
+    `form` is the format of the report: ``text``, ``json``, ``sarif``, the media type of an RDF format, or ``summary``,
+    the JSON of `report_summary.summarize` with `examples` of each group. `checked` names the validated data in a few
+    words. `focus` limits the focus nodes to these, unless it is empty.
     """
 
     data: Document | Stored

@@ -195,7 +195,7 @@ def _list(members: Sequence[Path]) -> tuple[NamedNode | BlankNode, list[Triple]]
     return head, described
 
 
-def shown(path: Path) -> str:
+def to_text(path: Path) -> str:
     """Return `path` for people, with prefixes."""
     match path:
         case NamedNode():
@@ -211,4 +211,4 @@ def shown(path: Path) -> str:
 
 
 def _grouped(path: Path) -> str:
-    return shown(path) if isinstance(path, NamedNode) else f"({shown(path)})"
+    return to_text(path) if isinstance(path, NamedNode) else f"({to_text(path)})"

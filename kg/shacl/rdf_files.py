@@ -15,8 +15,7 @@ from pyoxigraph import Quad, RdfFormat, parse
 from kg.errors import InvalidInputError, SourceError
 from kg.processes import task
 from kg.processes.child import SyntaxFaultError
-from kg.shacl.report import Violation
-from kg.shacl.sarif import Location
+from kg.shacl.report import Location, Violation
 
 FORMATS: Final[dict[str, RdfFormat]] = {
     ".ttl": RdfFormat.TURTLE,

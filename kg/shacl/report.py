@@ -9,12 +9,25 @@ from typing import Any
 from pyoxigraph import BlankNode, NamedNode, Triple
 from pyoxigraph import Literal as RdfLiteral
 
-from kg.shacl.property_paths import Path, shown, triples
+from kg.shacl.property_paths import Path, to_text, triples
 from kg.store.protocol import Term
 from kg.vocabulary import RDF, SH, XSD
 
 Severity = str
 """The local name of one of SHACL's severities, ``Violation``, ``Warning`` or ``Info``, or the IRI of another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a document, which is a path or a URL.
+
+    `line` and `row` count from 1 (`row`: a data row of a table); `offset` counts characters from 0.
+    """
+
+    document: str
+    line: int | None = None
+    offset: int | None = None
+    row: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ class Violation:
             if self.path is None
             else self.path.value
             if isinstance(self.path, NamedNode)
-            else shown(self.path),
+            else to_text(self.path),
             "value": None if self.value is None else str(self.value),
             "shape": None if self.shape is None else _name(self.shape),
             "component": self.component and self.component.value,

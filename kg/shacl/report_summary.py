@@ -1,169 +1,228 @@
-"""What was found, for people: by shape and cause, the most frequent first, with a few examples of each.
+"""Results grouped by shape and cause, the most frequent first, with a few examples of each: as text and as JSON.
 
-What is kept while results come is bounded by the shapes, not by the results: a message of its own for each node, or a
-path of its own, makes no difference.
+Memory depends on the number of shapes, not of results: a message or path that differs for each node does not increase
+it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
 
 from pyoxigraph import NamedNode
 
-from kg.shacl.property_paths import Path, shown
-from kg.shacl.report import Violation
-from kg.shacl.sarif import Location
+from kg.shacl import property_paths
+from kg.shacl.property_paths import Path
+from kg.shacl.report import Location, Violation
 from kg.store.protocol import Term
 from kg.vocabulary import SH, curie
 
 EXAMPLES: Final = 3
-"""How many results of one cause are shown."""
+"""Examples of each cause in the text."""
 
 MESSAGES: Final = 10
-"""How many messages or paths of one shape and component are shown, where results have their own."""
+"""Causes of one rule in the text, if messages or paths differ from result to result."""
 
 KEPT: Final = 200
-"""Among how many of them, those that were found first, the most frequent are chosen."""
+"""Causes of one rule that are counted, those found first; the text contains the most frequent of them."""
 
 CAUSES: Final = 100
-"""How many causes are shown in all."""
+"""Causes in the text in all."""
 
 RULES: Final = 10_000
-"""How many shapes and components are told apart."""
+"""Rules that are counted separately."""
+
+JSON_GROUPS: Final = 200
+"""Groups in the JSON."""
+
+JSON_CHARACTERS: Final = 300
+"""Characters of a term, message or path in the JSON."""
 
 SHOWN_CHARACTERS: Final = 120
-"""How much of a term is shown."""
+"""Characters of a term in the text."""
 
 MESSAGE_CHARACTERS: Final = 1_000
-"""How much of a message is shown."""
+"""Characters of a message in the text."""
 
+Key = TypeVar("Key")
+Example = TypeVar("Example")
 Rule = tuple[str, Term | None, NamedNode | None]
 """Severity, shape and component."""
+Cause = tuple[Path | None, str]
+"""Path and message."""
 
 
 @dataclass(slots=True)
-class _Alike:
-    """Results that say the same of different nodes."""
+class Group(Generic[Example]):
+    """Results with one cause: the message of the first, their number, and examples of the first few."""
 
-    path: Path | None
     message: str
     count: int = 0
-    examples: list[str] = field(default_factory=list)
+    examples: list[Example] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class _Broken:
-    """The results of one rule."""
+class Groups(Generic[Key, Example]):
+    """At most `most` groups by key, with `examples` examples each. `left_out` counts the results of other keys."""
 
-    alike: dict[tuple[Path | None, str], _Alike] = field(default_factory=dict)
-    others: int = 0
+    most: int
+    examples: int
+    by_key: dict[Key, Group[Example]] = field(default_factory=dict)
+    left_out: int = 0
+
+    def add(self, key: Key, message: str, to_example: Callable[[Group[Example]], Example]) -> None:
+        """Count a result. `to_example` is called only for the first results of a group."""
+        group = self.by_key.get(key)
+        if group is None:
+            if len(self.by_key) >= self.most:
+                self.left_out += 1
+                return
+            group = self.by_key[key] = Group(message)
+        group.count += 1
+        if len(group.examples) < self.examples:
+            group.examples.append(to_example(group))
 
 
 class Summary:
-    """Takes results one by one and words them together. `locate` is asked about examples alone."""
+    """The text. Calls `locate` for examples only."""
 
     def __init__(self, locate: Callable[[Violation], Location | None]) -> None:
         self._locate = locate
-        self._rules: dict[Rule, _Broken] = {}
+        self._rules: dict[Rule, Groups[Cause, str]] = {}
         self._beyond = 0
 
     def add(self, violation: Violation) -> None:
-        """Count a result, and keep its words if it is among the first of its cause."""
+        """Count a result."""
         rule = violation.severity, violation.shape, violation.component
-        broken = self._rules.get(rule)
-        if broken is None:
+        causes = self._rules.get(rule)
+        if causes is None:
             if len(self._rules) >= RULES:
                 self._beyond += 1
                 return
-            broken = self._rules[rule] = _Broken()
-        message = cut(violation.message, MESSAGE_CHARACTERS)
-        alike = broken.alike.get((violation.path, message))
-        if alike is None:
-            if len(broken.alike) >= KEPT:
-                broken.others += 1
-                return
-            alike = broken.alike[violation.path, message] = _Alike(violation.path, message)
-        alike.count += 1
-        if len(alike.examples) < EXAMPLES:
-            alike.examples.append(self._example(violation))
+            causes = self._rules[rule] = Groups(KEPT, EXAMPLES)
+        message = truncate(violation.message, MESSAGE_CHARACTERS)
+        causes.add((violation.path, message), message, lambda _: self._to_example(violation))
 
-    def lines(self) -> Iterator[str]:
-        """Yield the text: what makes the data unfit first, then by how often it was found."""
-        listed: list[tuple[Rule, _Alike]] = []
+    def to_lines(self) -> Iterator[str]:
+        """Yield the lines of the text: violations before other severities, then the most frequent first."""
+        listed: list[tuple[Rule, Path | None, Group[str]]] = []
         left_out: list[tuple[Rule, int, int]] = []
-        for rule, broken in self._rules.items():
-            ranked = sorted(broken.alike.values(), key=lambda alike: -alike.count)
-            listed += ((rule, alike) for alike in ranked[:MESSAGES])
-            if more := broken.others + sum(alike.count for alike in ranked[MESSAGES:]):
+        for rule, causes in self._rules.items():
+            ranked = sorted(causes.by_key.items(), key=lambda item: -item[1].count)
+            listed += ((rule, path, group) for (path, _), group in ranked[:MESSAGES])
+            if more := causes.left_out + sum(group.count for _, group in ranked[MESSAGES:]):
                 kinds = len(ranked) - MESSAGES
-                left_out.append((rule, more, kinds if not broken.others else 0))
-        listed.sort(key=lambda each: (each[0][0] != "Violation", -each[1].count))
-        for rule, alike in listed[:CAUSES]:
-            yield from _worded(rule, alike)
+                left_out.append((rule, more, kinds if not causes.left_out else 0))
+        listed.sort(key=lambda each: (each[0][0] != "Violation", -each[2].count))
+        for rule, path, group in listed[:CAUSES]:
+            yield from _group_lines(rule, path, group)
         for (severity, shape, component), count, kinds in left_out[:CAUSES]:
-            told = "many other messages or paths" if not kinds else f"{kinds:,} other messages or paths"
-            told = "another message or path" if kinds == 1 else told
-            about = f" of {named(shape, component)}" if shape is not None else ""
-            yield f"{count:,} more x {severity_name(severity)}{about}, with {told}"
+            others = "many other messages or paths" if not kinds else f"{kinds:,} other messages or paths"
+            others = "another message or path" if kinds == 1 else others
+            about = f" of {format_shape(shape, component)}" if shape is not None else ""
+            yield f"{count:,} more x {format_severity(severity)}{about}, with {others}"
         if left_out:
             yield ""
-        unlisted = sum(alike.count for _, alike in listed[CAUSES:]) + sum(each[1] for each in left_out[CAUSES:])
+        unlisted = sum(group.count for *_, group in listed[CAUSES:]) + sum(each[1] for each in left_out[CAUSES:])
         if unlisted := unlisted + self._beyond:
-            yield f"{unlisted:,} more results of less frequent causes; the other forms of report have them all"
+            yield f"{unlisted:,} more results of less frequent causes; the other report formats contain all results"
 
-    def _example(self, violation: Violation) -> str:
-        told = (
+    def _to_example(self, violation: Violation) -> str:
+        # the message of a syntax error begins with its place
+        repeated = (
             violation.focus is None and violation.source is not None and violation.message.startswith(violation.source)
         )
-        where = "" if told else place(self._locate(violation), violation.source)
-        about = [where] if where else []
+        where = "" if repeated else format_location(self._locate(violation), violation.source)
+        lines = [where] if where else []
         if violation.focus is not None:
-            about.append(f"node   {cut(str(violation.focus))}")
+            lines.append(f"node   {truncate(str(violation.focus))}")
         if violation.value is not None and violation.value != violation.focus:
-            about.append(f"value  {cut(str(violation.value))}")
+            lines.append(f"value  {truncate(str(violation.value))}")
         if violation.graph is not None:
-            about.append(f"graph  {violation.graph.value}")
-        return "\n    ".join(about)
+            lines.append(f"graph  {violation.graph.value}")
+        return "\n    ".join(lines)
 
 
-def _worded(rule: Rule, alike: _Alike) -> Iterator[str]:
+def _group_lines(rule: Rule, path: Path | None, group: Group[str]) -> Iterator[str]:
     severity, shape, component = rule
-    times = f"{alike.count:,} x " if alike.count > 1 else ""
-    yield f"{times}{severity_name(severity)}: {alike.message}"
+    times = f"{group.count:,} x " if group.count > 1 else ""
+    yield f"{times}{format_severity(severity)}: {group.message}"
     if shape is not None:
-        yield f"  shape  {named(shape, component)}"
-    if alike.path is not None:
-        yield f"  path   {shown(alike.path)}"
-    yield from (f"  - {example}" for example in alike.examples if example)
-    if alike.count > len(alike.examples):
-        yield f"  - and {alike.count - len(alike.examples):,} more"
+        yield f"  shape  {format_shape(shape, component)}"
+    if path is not None:
+        yield f"  path   {property_paths.to_text(path)}"
+    yield from (f"  - {example}" for example in group.examples if example)
+    if group.count > len(group.examples):
+        yield f"  - and {group.count - len(group.examples):,} more"
     yield ""
 
 
-def verdict(checked: str, counts: Mapping[str, int]) -> str:
-    """Return the last line: what was checked, whether it conforms, and how much was found of each severity."""
+def summarize(results: Iterable[Violation], examples: int) -> dict[str, Any]:
+    """Group results by shape, component, path and severity, as JSON types: ``{groups, left_out}``.
+
+    Violations come before other severities, then the largest groups. `left_out` counts results in no group.
+    """
+    groups: Groups[tuple[Term | None, NamedNode | None, str | None, str], dict[str, Any]]
+    groups = Groups(JSON_GROUPS, examples)
+    for each in results:
+        path = None if each.path is None else property_paths.to_text(each.path)
+        key = (each.shape, each.component, path, each.severity)
+        groups.add(key, each.message[:JSON_CHARACTERS], partial(_json_example, each))
+    listed = [
+        {
+            "shape": _to_json(shape),
+            "severity": severity,
+            "component": _to_json(component),
+            "path": None if path is None else path[:JSON_CHARACTERS],
+            "message": group.message,
+            "count": group.count,
+            "examples": group.examples,
+        }
+        for (shape, component, path, severity), group in groups.by_key.items()
+    ]
+    listed.sort(key=lambda group: (group["severity"] != "Violation", -group["count"]))  # type: ignore[operator]
+    return {"groups": listed, "left_out": groups.left_out}
+
+
+def _json_example(result: Violation, group: Group[dict[str, Any]]) -> dict[str, Any]:
+    message = result.message[:JSON_CHARACTERS]
+    return {
+        "focus": _to_json(result.focus),
+        "value": None if result.value in (None, result.focus) else str(result.value)[:JSON_CHARACTERS],
+        "message": None if message == group.message else message,
+    }
+
+
+def _to_json(term: Term | None) -> str | None:
+    if term is None:
+        return None
+    return term.value if isinstance(term, NamedNode) else str(term)[:JSON_CHARACTERS]
+
+
+def format_verdict(checked: str, counts: Mapping[str, int]) -> str:
+    """Format the last line: what was checked, whether it conforms, and the number of results by severity."""
     found = ", ".join(
         f"{count:,} {severity.lower()}{'s' * (count != 1)}"
         if ":" not in severity
         else f"{count:,} of severity {curie(severity)}"
         for severity, count in sorted(Counter(counts).items(), key=lambda item: _RANK.get(item[0], len(_RANK)))
     )
-    return f"{checked}: {'does not conform' if counts.get('Violation') else 'conforms'} ({found or 'nothing found'})"
+    return f"{checked}: {'does not conform' if counts.get('Violation') else 'conforms'} ({found or 'no results'})"
 
 
 _RANK: Final = {"Violation": 0, "Warning": 1, "Info": 2}
 
 
-def severity_name(severity: str) -> str:
-    """Return a severity as people read it."""
+def format_severity(severity: str) -> str:
+    """Format a severity: the name of one of SHACL's, the prefixed name of another."""
     return curie(severity) if ":" in severity else severity
 
 
-def place(location: Location | None, source: str | None) -> str:
-    """Return where a result stands, as editors and terminals write it: ``file:line``."""
+def format_location(location: Location | None, source: str | None) -> str:
+    """Format the place of a result as editors and terminals do: ``file:line``."""
     if location is None:
         return source or ""
     if location.line is not None:
@@ -171,8 +230,8 @@ def place(location: Location | None, source: str | None) -> str:
     return f"{location.document}, row {location.row}" if location.row is not None else location.document
 
 
-def named(shape: Term, component: NamedNode | None) -> str:
-    """Return a shape as people read it; one without a name by the property that constrains."""
+def format_shape(shape: Term, component: NamedNode | None) -> str:
+    """Format a shape: its prefixed name, or for a blank node the parameter of its constraint."""
     if isinstance(shape, NamedNode):
         return curie(shape.value)
     if component is None:
@@ -184,6 +243,6 @@ def named(shape: Term, component: NamedNode | None) -> str:
     return f"one without a name, its {curie(component.value)}"
 
 
-def cut(text: str, most: int = SHOWN_CHARACTERS) -> str:
-    """Return the beginning of `text`, and its length where that is not all."""
+def truncate(text: str, most: int = SHOWN_CHARACTERS) -> str:
+    """Truncate `text` to `most` characters, and append its length if it was longer."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"

@@ -21,9 +21,9 @@ from typing import IO, Any, Final, Literal, Protocol, Self
 from pyoxigraph import BlankNode, RdfFormat, serialize
 
 from kg.shacl.line_numbers import Lines
-from kg.shacl.report import Violation, head_triples, result_triples
-from kg.shacl.report_summary import Summary, verdict
-from kg.shacl.sarif import SCHEMA, Location, Rules
+from kg.shacl.report import Location, Violation, head_triples, result_triples
+from kg.shacl.report_summary import Summary, format_verdict
+from kg.shacl.sarif import SCHEMA, Rules
 from kg.store.protocol import Term
 from kg.text import printable
 from kg.vocabulary import PREFIXES, curie
@@ -170,7 +170,7 @@ class _Text:
 
     def finish(self, output: IO[bytes], known: Verdict) -> None:
         others = [f"run by pySHACL: {curie(shape)}, since {reason}" for shape, reason in known.by_pyshacl.items()]
-        for line in (*self._summary.lines(), *others, verdict(known.checked, known.counts)):
+        for line in (*self._summary.to_lines(), *others, format_verdict(known.checked, known.counts)):
             output.write(_utf8(printable(line) + "\n"))
 
 

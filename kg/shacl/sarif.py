@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
@@ -17,8 +16,8 @@ from urllib.parse import quote
 from pyoxigraph import BlankNode, NamedNode
 
 from kg import __version__
-from kg.shacl.property_paths import shown
-from kg.shacl.report import Violation
+from kg.shacl.property_paths import to_text
+from kg.shacl.report import Location, Violation
 from kg.store.protocol import Term
 from kg.vocabulary import SH, curie
 
@@ -31,19 +30,6 @@ _LEVELS: Final = {"Violation": "error", "Warning": "warning", "Info": "note"}
 _URL: Final = re.compile(r"hub:|sparql:|[A-Za-z][A-Za-z0-9+.\-]*://")
 _LOOSE_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _LINK: Final = re.compile(r"\[(?=[^\[\]]*\]\()")
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """Where in a document, a path or a URL, something stands.
-
-    `line` and `row` count from 1, a row being one of a table's data; `offset` counts characters from 0.
-    """
-
-    document: str
-    line: int | None = None
-    offset: int | None = None
-    row: int | None = None
 
 
 class Rules:
@@ -70,7 +56,7 @@ class Rules:
         constraint = _local(violation.component)
         if violation.path is None or violation.component == SH.ClosedConstraintComponent:
             return constraint
-        name = f"{constraint} of {shown(violation.path)}"
+        name = f"{constraint} of {to_text(violation.path)}"
         return name if name in self._found or len(self._found) < RULES else constraint
 
     def run(self, checked: str, conforms: bool, by_pyshacl: Mapping[str, str]) -> dict[str, Any]:
@@ -128,7 +114,7 @@ def _result(violation: Violation, rule: str, index: int, location: Location | No
     about = [("node", violation.focus), ("value", violation.value if violation.value != violation.focus else None)]
     said = [f"{name} {term}" for name, term in about if term is not None]
     if violation.path is not None:
-        said.insert(1 if violation.focus is not None else 0, f"path {shown(violation.path)}")
+        said.insert(1 if violation.focus is not None else 0, f"path {to_text(violation.path)}")
     if location is not None and location.row is not None:
         said.append(f"row {location.row} of {location.document}")
     found: dict[str, Any] = {

@@ -19,7 +19,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store,
 from kg import bundle
 from kg.shacl import pyshacl_engine
 from kg.shacl.data_graph import Data
-from kg.shacl.property_paths import shown
+from kg.shacl.property_paths import to_text
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import DCTERMS, KG, PROV, RDF, RDFS, SCHEMA, SH, SKOS, XSD
@@ -35,7 +35,7 @@ def compared(results: Sequence[Violation]) -> set[Any]:
     return {
         (
             str(each.focus),
-            None if each.path is None else shown(each.path),
+            None if each.path is None else to_text(each.path),
             None if each.value is None else str(each.value),
             each.component,
             each.severity,

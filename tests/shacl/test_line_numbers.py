@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
 from kg.shacl.line_numbers import MAX_DEPTH, Lines, _lines, _Turtle
-from kg.shacl.report import Violation
-from kg.shacl.sarif import Location
+from kg.shacl.report import Location, Violation
 from kg.store.protocol import Term
 from tests.examples import dear
 

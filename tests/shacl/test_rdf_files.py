@@ -16,8 +16,7 @@ from kg.shacl.documents import DataGraph, ShapesGraph, has_shapes
 from kg.shacl.gate import RecordGate, record_graphs, record_results
 from kg.shacl.incremental import touched_since
 from kg.shacl.rdf_files import FORMATS, Document, MalformedError, document, expanded, read
-from kg.shacl.report import Violation
-from kg.shacl.sarif import Location
+from kg.shacl.report import Location, Violation
 from kg.shacl.shapes import Shapes
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS

@@ -65,7 +65,7 @@ def test_the_turtle_is_a_shacl_validation_report() -> None:
 
 def test_an_empty_report_conforms() -> None:
     assert Report("no file").conforms
-    assert written([], "text", checked="no file") == "no file: conforms (nothing found)\n"
+    assert written([], "text", checked="no file") == "no file: conforms (no results)\n"
     assert "conforms true" in written([], "ttl", checked="no file")
 
 

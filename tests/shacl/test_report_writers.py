@@ -19,10 +19,9 @@ from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, N
 
 from kg.shacl.property_paths import AlternativePath, InversePath, RepeatedPath, SequencePath
 from kg.shacl.property_paths import Path as ShaclPath
-from kg.shacl.report import Violation, report_triples
+from kg.shacl.report import Location, Violation, report_triples
 from kg.shacl.report_summary import CAUSES, EXAMPLES, KEPT, MESSAGES
 from kg.shacl.report_writers import SORTED, Form, write
-from kg.shacl.sarif import Location
 from kg.store.protocol import Term
 from kg.vocabulary import KG, KGS, SCHEMA, SH
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from kg.shacl.property_paths import InversePath
-from kg.shacl.report import Violation
+from kg.shacl.report import Location, Violation
 from kg.shacl.report_writers import Locate, write
 from kg.shacl.sarif import SCHEMA as SARIF_SCHEMA
-from kg.shacl.sarif import Location, Rules, plain, uri
+from kg.shacl.sarif import Rules, plain, uri
 from kg.vocabulary import KG, KGS, SCHEMA, SH, mint
 
 TITLE = Violation(

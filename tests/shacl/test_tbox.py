@@ -8,15 +8,15 @@ from pyoxigraph import Literal, NamedNode, Triple, parse
 
 from kg import bundle
 from kg.shacl import pyshacl_engine
-from kg.shacl.bundled import tbox
 from kg.shacl.report import Violation
+from kg.shacl.self_check import load_tbox_shapes
 from kg.vocabulary import DCTERMS, KG, OWL, PROV, RDF, RDFS, SCHEMA, SKOS
 
 TIDES = bundle.folder("fixtures") / "shapes" / "tbox" / "passing" / "tides.ttl"
 MODULE = [quad.triple for quad in parse(path=TIDES)]
 SUBJECTS = sorted({triple.subject for triple in MODULE}, key=str)
 STATUS = next(triple.predicate for triple in MODULE if triple.object == Literal("stable"))
-TBOX = tbox()
+TBOX = load_tbox_shapes()
 
 PREDICATES = [
     RDF.type, RDFS.label, RDFS.subClassOf, RDFS.subPropertyOf, RDFS.range, RDFS.isDefinedBy, SKOS.definition,

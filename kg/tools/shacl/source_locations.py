@@ -19,9 +19,8 @@ from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg.provenance.load_records import find_row, parse_rows
 from kg.shacl import child
-from kg.shacl.report import Violation
+from kg.shacl.report import Location, Violation
 from kg.shacl.report_writers import Locate
-from kg.shacl.sarif import Location
 from kg.store.protocol import Term
 from kg.vocabulary import KG, PROV, PROV_GRAPH, SCHEMA
 

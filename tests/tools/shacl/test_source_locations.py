@@ -12,8 +12,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Store
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.settings import Settings
-from kg.shacl.report import Violation
-from kg.shacl.sarif import Location
+from kg.shacl.report import Location, Violation
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Term
 from kg.tools.shacl.source_locations import Locator
