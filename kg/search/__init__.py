@@ -1,8 +1,14 @@
-"""Search over text units: BM25 and embeddings, in a process of their own.
+"""Search over text units: BM25 and embeddings, in a separate process.
 
-* `protocol`: what any index offers
-* `models`: getting, checking and listing embedding models
-* `embedding`: text to vectors, through fastembed
-* `edge`: the embedded index: a client of `edge_process`, which holds Qdrant Edge and the embedder
-* `ranking`: how BM25 and embedding scores become one order
+* `protocol`: the interface of a search index, which is derived from the store
+* `index_sync`: the index follows the store
+* `index_client`: the embedded index; starts, feeds and restarts `index_process`
+* `index_process`: Qdrant Edge and the embedder, in a process of their own
+* `shard`: one Qdrant Edge shard on disk
+* `unit_index`: the text units in a shard, replaced by graph and ranked
+* `vector_worker`: the thread that embeds units and queries, and optimizes the shard
+* `ranking`: fusion of BM25 and embedding scores
+* `embedding`: text to vectors, by a local model or a remote endpoint
+* `models`: download, verification and listing of embedding models
+* `bert_onnx`: conversion of the built-in model's weights to ONNX
 """

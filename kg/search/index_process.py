@@ -24,7 +24,7 @@ from kg.processes import confine, frames
 from kg.search import embedding
 from kg.search.protocol import IndexedUnit, IndexStatus, Mode
 from kg.search.shard import Shard, optimize_folder
-from kg.search.units import Units
+from kg.search.unit_index import Units
 from kg.search.vector_worker import Vectors
 from kg.settings import Settings
 

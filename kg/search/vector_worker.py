@@ -14,7 +14,7 @@ import numpy as np
 from kg.errors import QuadciteError
 from kg.search.embedding import Embedder
 from kg.search.shard import VectorSpace
-from kg.search.units import Units, Vector
+from kg.search.unit_index import Units, Vector
 
 log = logging.getLogger(__name__)
 

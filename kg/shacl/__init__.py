@@ -1,12 +1,25 @@
-"""SHACL: record shapes at the gate of every load, and `kg validate` for files and for the store.
+"""SHACL validation: the gate of every load, `kg validate`, and validation requests to the server.
 
-`shapes.Shapes` holds a suite, `gate.RecordGate` checks candidate graphs before they are committed, `merging` makes a
-data graph or a shapes graph of what `files` say, `stored` checks the records that a store holds, `self_check` what ships
-with Quadcite, and `apart` data and shapes that come from outside, in a process of their own. `incremental` tells which
-focus nodes a change can affect. `report` holds results; `writing` writes them as they come: for people (`summary`), as
-JSON, as a ``sh:ValidationReport`` and as `sarif`; `positions` tells the lines of files that they are about.
+Suites, in the order of processing:
 
-A suite goes one way: `reading` (with `components` for what is written in SPARQL) makes a `model` of a shapes graph, or
-says what is ill-formed in it; `compiler` and `prebinding` make queries of the model; `engine` runs them over `data`, a
-candidate or what a store holds; what no query can do goes to `reference`, which is pySHACL.
+* `shapes`: a suite of shapes, and its validation of a data graph; the entry point of this package
+* `shape_parser`, `components`: from a shapes graph to `shape_model`, with the errors in it; `components` parses SPARQL
+* `shape_model`, `property_paths`: shapes, constraints and paths as values
+* `compiler`, `prebinding`, `literals`: from shapes to set-at-a-time queries
+* `engine`: runs the queries over a `data_graph` (candidate quads, or graphs of a store) and words results by `messages`
+* `pyshacl_engine`: runs the shapes that do not compile
+
+Callers and input:
+
+* `gate`: candidate graphs against the record shapes before they are committed
+* `rdf_files`, `documents`: files as data graphs and as shapes graphs
+* `self_check`: the ontology, shapes and fixtures that ship with Quadcite
+* `process`, `child`: validation of untrusted data and shapes in a confined process
+* `incremental`, `dependencies`: the focus nodes that a change can affect
+
+Output:
+
+* `report`: results as values and as a ``sh:ValidationReport``
+* `report_writers`, `report_summary`, `sarif`: reports as text, JSON, Turtle and SARIF
+* `line_numbers`: the lines of files that results are about
 """

@@ -19,7 +19,7 @@ from kg.search import shard
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
 from kg.search.shard import Shard, VectorSpace, optimize_folder
-from kg.search.units import Units, searchable
+from kg.search.unit_index import Units, searchable
 from kg.settings import Settings
 from tests.search.conftest import WordIndex, graph_units
 from tests.search.word_embedder import WordEmbedder
