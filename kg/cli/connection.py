@@ -198,7 +198,7 @@ def opened(
     # All that will be needed, before anything is opened: an interrupt that comes within an import can get lost.
     from kg.knowledge_graph import KnowledgeGraph
     from kg.tools.operations import OPERATIONS
-    from kg.tools.sparql.local_services import expand
+    from kg.tools.sparql.local_services import expand_services
 
     data_dir = settings.data_dir
     if not create and not (data_dir / "format.json").is_file():
@@ -222,7 +222,7 @@ def opened(
             kg.mention = mention
             kg.quarantine = quarantine or {}
             try:
-                yield Opened(kg, OPERATIONS, expand)
+                yield Opened(kg, OPERATIONS, expand_services)
             finally:
                 interruption.disarm()
         return

@@ -47,7 +47,7 @@ from kg.settings import Settings
 from kg.store.lock import holder
 from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
 from kg.tools.shacl.background_validation import DatasetChecks
-from kg.tools.sparql.local_services import expand
+from kg.tools.sparql.local_services import expand_services
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
@@ -88,7 +88,7 @@ def endpoint_of(
         actor=token.actor if token is not None else lambda request: EVERYONE,
         graphs=graphs,
         update=graphs.update if kg.settings.updates else None,
-        expand=partial(expand, kg),
+        expand=partial(expand_services, kg),
         services=(KG.search,),
     )
 

@@ -43,7 +43,7 @@ from kg.tools.entities.dereference import (
     suggestions,
     worded_name,
 )
-from kg.tools.schema.schema_measurement import measured
+from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.zoning.section_tables import Table
 from kg.vocabulary import BASE, DCTERMS, KG, OA, RDF, RDFS, SCHEMA, SKOS, XSD, curie
 
@@ -137,7 +137,7 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
             "links": {path: what for path, what, _ in _ADDRESSES},
         }
         return JSONResponse(content, headers={"Vary": "Accept", "Cache-Control": "no-cache"})
-    schema = measured(kg, wait_s=1.0)
+    schema = get_schema(kg, wait_s=1.0)
     rows = []
     shown = list(schema.classes.values())[:CLASSES]
     names = names_of(kg, [use.example for use in shown if use.example])

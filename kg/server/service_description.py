@@ -25,7 +25,7 @@ from kg.server.resources import rdf, representation, resource, shown_to
 from kg.sparql.measured_schema import Schema
 from kg.store.protocol import Rows
 from kg.store.protocol import Term as Node
-from kg.tools.schema.schema_measurement import family_of, measured
+from kg.tools.schema.schema_measurement import get_family, get_schema
 from kg.vocabulary import DCAT, DCTERMS, FOAF, KG, PREFIXES, PROV, RDF, RDFS, SD, VOID, XSD, Namespace, curie
 
 VOID_PATH: Final = "/.well-known/void"
@@ -200,7 +200,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
 
     def void(request: Request) -> Response:
         media_type = representation(request)
-        schema = measured(kg)
+        schema = get_schema(kg)
         licences = _licences(kg, schema)
         headers = {"Quadcite-Snapshot": str(schema.generation), **shown_to(request, media_type)}
         return rdf(catalogue(schema, endpoint, base_url_of(request), licences), media_type, headers)
@@ -215,7 +215,7 @@ def _licences(kg: KnowledgeGraph, schema: Schema) -> dict[str, set[str]]:
     answer = kg.query(LICENCES)
     if isinstance(answer.result, Rows):
         for row in answer.result:
-            found.setdefault(family_of(_value(row["graph"])), set()).add(_value(row["licence"]))
+            found.setdefault(get_family(_value(row["graph"])), set()).add(_value(row["licence"]))
     return found
 
 

@@ -91,23 +91,23 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: Threads) -> list[Rou
     return [Route(PATH, app, methods=methods, name="shacl")]
 
 
-def _run(kg: KnowledgeGraph, asked: _Asked, client: str) -> validate.Running:
+def _run(kg: KnowledgeGraph, asked: _Asked, client: str) -> validate.FinishedValidation:
     given = asked.parameters
     graph = validate.UNION if given.get("graph") == "default" else given.get("graph")
     reader = Reader(kg)
-    home, checked = validate.target(reader, graph=graph, document=given.get("document"), pasted=asked.data)
+    home, checked = validate.find_target(reader, graph=graph, document=given.get("document"), pasted=asked.data)
     suite = given.get("suite")
     if suite is not None and suite not in get_args(validate.SuiteName):
         raise InvalidInputError(f"suite is one of {', '.join(get_args(validate.SuiteName))}, not {suite[:80]!r}")
-    shapes = validate.shapes_for(asked.shapes, suite, asked.data, home)  # type: ignore[arg-type]  # one of them
+    shapes = validate.choose_shapes(asked.shapes, suite, asked.data, home)  # type: ignore[arg-type]  # one of them
     focus = [node_of(given["target"]).value] if "target" in given else []
     form = _FORMS.get(asked.media_type, asked.media_type)
-    return validate.run(
+    return validate.run_validation(
         kg, asked.data, home, shapes, form, checked=checked, focus=focus, timeout_s=asked.timeout_s, client=client
     )
 
 
-async def _response(running: validate.Running, asked: _Asked) -> Response:
+async def _response(running: validate.FinishedValidation, asked: _Asked) -> Response:
     charset = "; charset=utf-8" if asked.media_type.startswith("text/") else ""
     headers = {
         "Content-Type": asked.media_type + charset,
@@ -171,7 +171,7 @@ def _parts(body: bytes, content_type: str, alone: str, base_iri: str) -> Iterato
         for name in ("data", "shapes"):
             if name in members:
                 media_type = members.get(f"{name}_type", "text/turtle")
-                yield name, _document(name, validate.utf8(name, members[name]), media_type, base_iri)
+                yield name, _document(name, validate.to_utf8(name, members[name]), media_type, base_iri)
     else:
         yield alone, _document(alone, body, content_type, base_iri)
 

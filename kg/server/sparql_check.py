@@ -29,8 +29,8 @@ from kg.server.negotiation import media_type_of
 from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.sparql.lint import Hint, check
 from kg.sparql.parser import parse
-from kg.tools.schema.schema_measurement import measured
-from kg.tools.sparql.local_services import blanked
+from kg.tools.schema.schema_measurement import get_schema
+from kg.tools.sparql.local_services import blank_services
 from kg.vocabulary import BASE, PREFIXES
 
 PATH: Final = "/sparql/check"
@@ -63,10 +63,10 @@ def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
 
     Raises QueryForbiddenError and InvalidInputError as running it, and QuerySyntaxError for what no parser is given.
     """
-    runnable = blanked(kg, query)
+    runnable = blank_services(kg, query)
     form = text_check.check(runnable).form
     parsed = parse(query)
-    schema = measured(kg, _SCHEMA_WAIT_S)
+    schema = get_schema(kg, _SCHEMA_WAIT_S)
     hints = check(query, schema)
     hints = [*_syntax(kg, query, runnable, hints), *hints]
     declared = {} if parsed is None else {name: node.value for name, node in parsed.declared.items()}

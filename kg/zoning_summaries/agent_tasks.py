@@ -9,9 +9,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Run
 from kg.vocabulary import sha256
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.code_tree import Hierarchy, Summary
-from kg.zoning_summaries.prompts import checked
-from kg.zoning_summaries.stored_summaries import AGENT, commit, source_of, summary_by
+from kg.zoning_summaries.code_tree import CodeTree, Summary
+from kg.zoning_summaries.prompts import check_summary
+from kg.zoning_summaries.stored_summaries import AGENT, build_source, build_summary, commit_summaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +31,23 @@ class Pending:
     """To be sent back with the text, so that one of an older state is not taken for this one."""
 
 
-def pending(
+def find_pending(
     kg: KnowledgeGraph, municipality: str, root: str | None = None, *, limit: int = 10
 ) -> tuple[list[Pending], int]:
     """Return the first sections without a current summary, parts before what they are parts of, and how many there are.
 
     Raises NotFoundError where there is no such municipality or root.
     """
-    tree = code_tree.latest(kg, municipality)
+    tree = code_tree.load_tree(kg, municipality)
     todo = [iri for iri in tree.below(root) if tree.states[iri] in ("missing", "stale")]
     todo.sort(key=lambda iri: tree.heights[iri])  # stable: within a level in document order
     shown = todo[:limit]
-    texts = code_tree.texts(kg.store.query, shown)
+    texts = code_tree.load_texts(kg.store.query, shown)
     return [_pending(tree, iri, texts.get(iri, "")) for iri in shown], len(todo)
 
 
-def _pending(tree: Hierarchy, iri: str, text: str) -> Pending:
-    source = source_of(tree, iri, text)
+def _pending(tree: CodeTree, iri: str, text: str) -> Pending:
+    source = build_source(tree, iri, text)
     return Pending(
         iri,
         source.name,
@@ -57,37 +57,37 @@ def _pending(tree: Hierarchy, iri: str, text: str) -> Pending:
         source.length,
         source.instructions,
         source.given(),
-        _digest(tree, iri),
+        _hash_inputs(tree, iri),
     )
 
 
-def _digest(tree: Hierarchy, iri: str) -> str:
+def _hash_inputs(tree: CodeTree, iri: str) -> str:
     return sha256(" ".join(sorted(tree.inputs(iri))))
 
 
-def record(
+def record_summary(
     kg: KnowledgeGraph, section: str, text: str, *, model: str = "agent", inputs_sha256: str | None = None
 ) -> tuple[Summary, list[str]]:
     """Take a summary that the calling agent, or whoever it names as `model`, wrote; return it and what is stale above.
 
     Raises NotFoundError where there is no such section, InvalidInputError for a text that is no summary (see
-    `kg.zoning_summaries.prompts.checked`) and for a section without anything to summarize, ConflictError where
+    `kg.zoning_summaries.prompts.check_summary`) and for a section without anything to summarize, ConflictError where
     `inputs_sha256` is given and the section or its parts have changed since.
     """
-    tree = code_tree.latest(kg, code_tree.municipality_of(kg.store.query, section))
+    tree = code_tree.load_tree(kg, code_tree.find_municipality(kg.store.query, section))
     if section not in tree.heights:
         raise InvalidInputError(f"{tree.sections[section].name} is {tree.states[section]}: it cannot have a summary")
-    if inputs_sha256 is not None and inputs_sha256 != _digest(tree, section):
+    if inputs_sha256 is not None and inputs_sha256 != _hash_inputs(tree, section):
         raise ConflictError(f"{tree.sections[section].name} or its parts have changed since; read it again")
-    source = source_of(tree, section, code_tree.texts(kg.store.query, [section]).get(section, ""))
+    source = build_source(tree, section, code_tree.load_texts(kg.store.query, [section]).get(section, ""))
     name = model.strip() or "agent"
-    made = summary_by(
+    made = build_summary(
         tree,
         section,
-        checked(text, source.level, source.given()),
+        check_summary(text, source.level, source.given()),
         name if name.startswith("agent/") else f"agent/{name}",
         source.prompt_sha256,
     )
-    commit(kg, tree, [made], Run(AGENT, {"model": made.model, "section": section}))
+    commit_summaries(kg, tree, [made], Run(AGENT, {"model": made.model, "section": section}))
     tree.put([made])
     return made, [iri for iri in tree.above(section) if tree.states[iri] in ("missing", "stale")]

@@ -29,11 +29,11 @@ from kg.sparql.terms import bind
 from kg.store.protocol import named_node, select
 from kg.vocabulary import sha256
 from kg.zoning_summaries import code_tree, text_vectors
-from kg.zoning_summaries.code_tree import Hierarchy, Summary
+from kg.zoning_summaries.code_tree import CodeTree, Summary
 from kg.zoning_summaries.prompts import Source
-from kg.zoning_summaries.stored_summaries import AGENT, commit, source_of, summary_by
-from kg.zoning_summaries.topic_search import standing_for
-from kg.zoning_summaries.writers import Chat, Mode, Summarizer, rank, writer_for
+from kg.zoning_summaries.stored_summaries import AGENT, build_source, build_summary, commit_summaries
+from kg.zoning_summaries.topic_search import comparison_text
+from kg.zoning_summaries.writers import Chat, Mode, Summarizer, get_rank, open_writer
 
 BATCH: Final = 50
 """Sections whose texts are read at a time, and graphs that are removed in one commit."""
@@ -105,9 +105,9 @@ def build(
     Raises NotFoundError where there is no such municipality or root, InvalidInputError where `mode` has no endpoint.
     """
     halt = threading.Event()
-    writer = writer_for(kg, mode, sleep or halt.wait)
+    writer = open_writer(kg, mode, sleep or halt.wait)
     with _alone(kg, municipality, on_progress):
-        tree = code_tree.latest(kg, municipality)
+        tree = code_tree.load_tree(kg, municipality)
         return _Build(kg, tree, writer, municipality, on_progress, halt).run(tree.below(root), forced=anew)
 
 
@@ -120,11 +120,11 @@ def rebuild(
     sleep: Callable[[float], object] | None = None,
 ) -> BuildReport:
     """Write the summary of `section` again, and those below and above it that are missing or stale; else as `build`."""
-    municipality = code_tree.municipality_of(kg.store.query, section)
+    municipality = code_tree.find_municipality(kg.store.query, section)
     halt = threading.Event()
-    writer = writer_for(kg, mode, sleep or halt.wait)
+    writer = open_writer(kg, mode, sleep or halt.wait)
     with _alone(kg, municipality, on_progress):
-        tree = code_tree.latest(kg, municipality)
+        tree = code_tree.load_tree(kg, municipality)
         work = _Build(kg, tree, writer, municipality, on_progress, halt)
         return work.run([*reversed(tree.above(section)), *tree.below(section)], forced={section})
 
@@ -146,7 +146,7 @@ class _Build:
     def __init__(
         self,
         kg: KnowledgeGraph,
-        tree: Hierarchy,
+        tree: CodeTree,
         writer: Summarizer,
         municipality: str,
         on_progress: Progress | None,
@@ -184,8 +184,8 @@ class _Build:
                     written += self.write(todo[start : start + BATCH], threads)
             tree.put(written)
         if report.built:  # so that the first question does not wait for it
-            texts = [standing_for(tree, section) for section in tree.order if section in tree.heights]
-            text_vectors.of_code(self.kg, report.municipality, texts)
+            texts = [comparison_text(tree, section) for section in tree.order if section in tree.heights]
+            text_vectors.section_vectors(self.kg, report.municipality, texts)
         if isinstance(self.writer, Chat):
             usage = self.writer.endpoint.usage
             report.requests = usage.requests
@@ -198,18 +198,18 @@ class _Build:
         summary = self.tree.summaries.get(iri)
         if summary is None or self.tree.states[iri] != "current":
             return True
-        mine, theirs = rank(self.writer.model), rank(summary.model)
+        mine, theirs = get_rank(self.writer.model), get_rank(summary.model)
         if mine != theirs or summary.method == "agent":
             return mine > theirs
         [source] = self.sources([iri], {})
         return summary.model != self.writer.model or summary.prompt_sha256 != self.writer.prompt_sha256(source)
 
     def sources(self, sections: Iterable[str], texts: dict[str, str]) -> list[Source]:
-        return [source_of(self.tree, iri, texts.get(iri, "")) for iri in sections]
+        return [build_source(self.tree, iri, texts.get(iri, "")) for iri in sections]
 
     def write(self, batch: Sequence[str], threads: ThreadPoolExecutor) -> list[Summary]:
         """Have the summaries of some sections of one level written, and commit them, also where this is broken off."""
-        texts = code_tree.texts(self.kg.store.query, batch)
+        texts = code_tree.load_texts(self.kg.store.query, batch)
         ready = [iri for iri in batch if self.is_ready(iri, texts.get(iri))]
         self.advance(len(batch) - len(ready))
         asked = {threads.submit(self.attempt, source): source for source in self.sources(ready, texts)}
@@ -220,7 +220,7 @@ class _Build:
             source = asked.pop(answered)
             if not answered.cancelled() and (text := answered.result()) is not None:
                 prompt = self.writer.prompt_sha256(source)
-                made.append(summary_by(self.tree, source.section, text, self.writer.model, prompt))
+                made.append(build_summary(self.tree, source.section, text, self.writer.model, prompt))
 
         try:
             for answered in as_completed(list(asked)):
@@ -243,7 +243,7 @@ class _Build:
 
     def keep(self, summaries: Sequence[Summary]) -> None:
         if summaries:
-            self.report.run = commit(self.kg, self.tree, summaries, self.prov_run) or self.report.run
+            self.report.run = commit_summaries(self.kg, self.tree, summaries, self.prov_run) or self.report.run
             self.report.built += len(summaries)
 
     def advance(self, sections: int) -> None:

@@ -114,7 +114,7 @@ class Summary:
         return self.model.partition("/")[0]
 
 
-class Hierarchy:
+class CodeTree:
     """The tree of one municipality; `put` keeps it in step with the summaries that are written."""
 
     def __init__(self, sections: Iterable[Section], summaries: Iterable[Summary]) -> None:
@@ -222,7 +222,7 @@ class Hierarchy:
                 self.states[iri] = "stale" if next(self.why_stale(iri), None) else "current"
 
 
-def read(query: Query, generation: Callable[[], int], municipality: str) -> Hierarchy:
+def read_tree(query: Query, generation: Callable[[], int], municipality: str) -> CodeTree:
     """Read the tree of a municipality, all of it as of one time. NotFoundError where it has no sections."""
     place = NamedNode(municipality)
     for _ in range(_ATTEMPTS):
@@ -240,7 +240,7 @@ def read(query: Query, generation: Callable[[], int], municipality: str) -> Hier
         found[section.iri] = min(
             found.get(section.iri, section), section, key=lambda each: (each.parent or "", each.title)
         )
-    return Hierarchy(found.values(), (_summary(row) for row in summaries.rows if row[1] is not None))
+    return CodeTree(found.values(), (_summary(row) for row in summaries.rows if row[1] is not None))
 
 
 def _section(row: Sequence[Term | None]) -> Section:
@@ -279,28 +279,28 @@ def _number(term: Term | None) -> int:
     return int(term.value) if isinstance(term, Text) and term.value.lstrip("-").isdecimal() else 0
 
 
-def latest(kg: KnowledgeGraph, municipality: str) -> Hierarchy:
+def load_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
     """Return the tree as the store has it, to be written to; NotFoundError where the municipality has no sections."""
-    return read(kg.store.query, lambda: kg.store.statistics().generation, municipality)
+    return read_tree(kg.store.query, lambda: kg.store.statistics().generation, municipality)
 
 
-def kept(kg: KnowledgeGraph, municipality: str) -> Hierarchy:
+def cached_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
     """Return the tree as of the last commit, read by the query workers; it is not to be changed."""
     with _LOCK:
         memory: Memory = kg.memory.get("summary trees") or kg.memory.keep("summary trees", Memory(_KEPT))
     generation = kg.store.statistics().generation
-    known: tuple[int, Hierarchy] | None = memory.get(municipality)
+    known: tuple[int, CodeTree] | None = memory.get(municipality)
     if known is not None and known[0] == generation:
         return known[1]
     tree = None if known is None else _renewed(kg.store.query, *known, municipality, generation)
     if tree is None:
-        tree = read(lambda text: kg.query(text).result, lambda: kg.store.statistics().generation, municipality)
+        tree = read_tree(lambda text: kg.query(text).result, lambda: kg.store.statistics().generation, municipality)
     if kg.store.statistics().generation == generation:
         memory.keep(municipality, (generation, tree))
     return tree
 
 
-def _renewed(query: Query, known: int, tree: Hierarchy, municipality: str, generation: int) -> Hierarchy | None:
+def _renewed(query: Query, known: int, tree: CodeTree, municipality: str, generation: int) -> CodeTree | None:
     """Return the tree as it is after the commits since it was `known`, by what these have changed.
 
     None where it is to be read as a whole: where much has changed, or something that is not of the code's own graphs.
@@ -332,7 +332,7 @@ def _renewed(query: Query, known: int, tree: Hierarchy, municipality: str, gener
         rows = select(query, _only(SUMMARIES, "section", written, municipality))
         found = sorted((_summary(row) for row in rows.rows if row[1] is not None), key=lambda each: each.graph)
         summaries |= {summary.section: summary for summary in found}
-    return Hierarchy(sections.values(), summaries.values()) if sections else None
+    return CodeTree(sections.values(), summaries.values()) if sections else None
 
 
 def _only(query: str, variable: str, values: Iterable[str], municipality: str) -> str:
@@ -342,14 +342,14 @@ def _only(query: str, variable: str, values: Iterable[str], municipality: str) -
     return bind(some, values=[NamedNode(each) for each in sorted(values)], municipality=NamedNode(municipality))
 
 
-def municipality_of(query: Query, section: str) -> str:
+def find_municipality(query: Query, section: str) -> str:
     """Return the municipality whose code a section is of. NotFoundError where there is no such section."""
     for row in select(query, bind(MUNICIPALITY, section=NamedNode(section))):
         return named_node(row["municipality"]).value
     raise NotFoundError(f"there is no section {section}; one is {_SECTIONS}{{municipality}}/{{number}}")
 
 
-def texts(query: Query, sections: Sequence[str]) -> dict[str, str]:
+def load_texts(query: Query, sections: Sequence[str]) -> dict[str, str]:
     """Return the own texts of those of `sections` that have one."""
     if not sections:
         return {}
@@ -359,17 +359,17 @@ def texts(query: Query, sections: Sequence[str]) -> dict[str, str]:
     }
 
 
-def summary_of(section: str) -> NamedNode:
+def to_summary_iri(section: str) -> NamedNode:
     """Return the node of the summary of a section."""
-    return NamedNode(_SUMMARIES + _key(section))
+    return NamedNode(_SUMMARIES + _get_key(section))
 
 
-def graph_of(section: str, model: str) -> NamedNode:
+def to_summary_graph(section: str, model: str) -> NamedNode:
     """Return the graph in which `model` writes the summary of a section."""
-    return mint("graph", "gen", model, *(unquote(part) for part in _key(section).split("/")))
+    return mint("graph", "gen", model, *(unquote(part) for part in _get_key(section).split("/")))
 
 
-def _key(section: str) -> str:
+def _get_key(section: str) -> str:
     if not section.startswith(_SECTIONS):
         raise InvalidInputError(f"{section} is no section of a code: {_SECTIONS}{{municipality}}/{{number}}")
     return section.removeprefix(_SECTIONS)

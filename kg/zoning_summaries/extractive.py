@@ -13,7 +13,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.vocabulary import sha256
 from kg.zoning_summaries import text_vectors
 from kg.zoning_summaries.prompts import MAX_CHARACTERS, Source
-from kg.zoning_summaries.sentence_selection import LEFT_OUT, header, shortened, telling
+from kg.zoning_summaries.sentence_selection import LEFT_OUT, find_key_sentences, find_table_header, shorten
 
 RECIPE: Final = "2: maximal marginal relevance 0.7 to the mean of the sentences and half the heading, in order"
 """How sentences are chosen. A change of it makes every extract be made anew."""
@@ -45,12 +45,15 @@ class Extracts:
 
     def write(self, source: Source) -> str:
         """Return the summary of `source`; its heading, with that of its table, where it has no sentences."""
-        found = [*telling(source.text), *(each for _, summary in source.parts for each in telling(summary))]
+        found = [
+            *find_key_sentences(source.text),
+            *(each for _, summary in source.parts for each in find_key_sentences(summary)),
+        ]
         return extract(list(dict.fromkeys(found)), source.name, source.length[1], self._embed) or _table(source)
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if not self.has_model:
-            return text_vectors.by_words(texts)
+            return text_vectors.word_vectors(texts)
         return text_vectors.embed(self._kg, texts)[1]
 
 
@@ -73,12 +76,12 @@ def extract(found: Sequence[str], heading: str, most: int, embed: Embed) -> str:
     for number in sorted(chosen):
         # What does not end as a sentence does, such as an item of a list, is a line of its own.
         text += ("" if not text else " " if _ENDS.search(text) else "\n") + spread[number]
-    return shortened(text, MAX_CHARACTERS - len(LEFT_OUT))
+    return shorten(text, MAX_CHARACTERS - len(LEFT_OUT))
 
 
 def _table(source: Source) -> str:
-    cells = header(source.text)
-    return shortened(f"{source.name}: a table of {', '.join(cells)}.") if cells else source.name
+    cells = find_table_header(source.text)
+    return shorten(f"{source.name}: a table of {', '.join(cells)}.") if cells else source.name
 
 
 def _marginal(rows: NDArray[np.float32], heading: NDArray[np.float32], most: int) -> list[int]:

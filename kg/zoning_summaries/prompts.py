@@ -15,7 +15,7 @@ from typing import Final
 from kg.errors import InvalidInputError
 from kg.vocabulary import sha256
 from kg.zoning_summaries.code_tree import LENGTHS
-from kg.zoning_summaries.sentence_selection import sentences
+from kg.zoning_summaries.sentence_selection import split_sentences
 
 MAX_CHARACTERS: Final = 1_500
 """Code points of a summary."""
@@ -70,12 +70,12 @@ class Source:
     def given(self) -> str:
         """Return what a writer is given, between marks that stand nowhere in it."""
         lines = [self.name, *self.text.split("\n"), *(f"{name}: {summary}" for name, summary in self.parts)]
-        body = "\n".join(thinned([line for line in lines if line.strip()], MAX_SOURCE))
+        body = "\n".join(thin_lines([line for line in lines if line.strip()], MAX_SOURCE))
         mark = f"===== {sha256(body)[:16]}"
         return f"{mark} begin\n{body}\n{mark} end"
 
 
-def thinned(lines: Sequence[str], longest: int) -> list[str]:
+def thin_lines(lines: Sequence[str], longest: int) -> list[str]:
     """Return `lines`, of which some all over are left out, or cut, where they have more than `longest` code points.
 
     What is left out is marked. The first line always stays.
@@ -97,7 +97,7 @@ def thinned(lines: Sequence[str], longest: int) -> list[str]:
     return kept
 
 
-def checked(text: str, level: int, source: str = "") -> str:
+def check_summary(text: str, level: int, source: str = "") -> str:
     """Return `text` as a summary of `level`: one paragraph of at most so many sentences.
 
     Raises InvalidInputError, which says what a summary is, for one that is empty or too long, or that holds markup, a
@@ -119,7 +119,7 @@ def checked(text: str, level: int, source: str = "") -> str:
     plain = " ".join(stripped.split())
     if not any(each.isalpha() for each in plain):
         raise InvalidInputError(f"the text says nothing; {wanted}")
-    found = list(sentences(plain))
+    found = list(split_sentences(plain))
     if len(found) > 2 * high:
         raise InvalidInputError(f"the text has {len(found)} sentences; {wanted}")
     plain = " ".join(found[:high])

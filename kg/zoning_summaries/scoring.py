@@ -68,7 +68,7 @@ class Score:
         return ", ".join(f"{name} {value:.2f}" for name, value in self.made_of.items())
 
 
-def by_evidence(
+def score_by_evidence(
     kg: KnowledgeGraph,
     municipality: str,
     question: str,
@@ -79,7 +79,7 @@ def by_evidence(
 
     `texts` is what plain search knows of each one's own; None where that is not in the index.
     """
-    by_model, cosines = by_vectors(kg, municipality, question, [each.text for each in sections])
+    by_model, cosines = score_by_vectors(kg, municipality, question, [each.text for each in sections])
     known = [each for each in texts if each is not None]
     words = max((each.bm25 for each in known), default=0.0)
     fusion = Fusion(words, max(cosines, default=0.0))
@@ -105,20 +105,26 @@ def by_evidence(
     return (SUMMARIES_AND_TEXTS if known else SUMMARIES) if by_model else WORDS, scores
 
 
-def by_vectors(kg: KnowledgeGraph, municipality: str, question: str, texts: Sequence[str]) -> tuple[bool, list[float]]:
+def score_by_vectors(
+    kg: KnowledgeGraph, municipality: str, question: str, texts: Sequence[str]
+) -> tuple[bool, list[float]]:
     """Return the cosine of each text with the question, and whether an embedding model made them, or words alone.
 
     `texts` stand for a whole code.
     """
     # The question first: until something is embedded, nobody knows which model made the vectors that are kept.
     asked_by, asked = text_vectors.embed(kg, [question])
-    made_by, rows = text_vectors.of_code(kg, municipality, texts)
+    made_by, rows = text_vectors.section_vectors(kg, municipality, texts)
     if made_by != asked_by:
-        made_by, rows, asked = text_vectors.WORDS, text_vectors.by_words(texts), text_vectors.by_words([question])
+        made_by, rows, asked = (
+            text_vectors.WORDS,
+            text_vectors.word_vectors(texts),
+            text_vectors.word_vectors([question]),
+        )
     return made_by != text_vectors.WORDS, np.round(rows @ asked[0], 4).tolist()
 
 
-def by_chat(endpoint: ChatEndpoint, question: str, texts: Sequence[str]) -> list[Score]:
+def score_by_chat(endpoint: ChatEndpoint, question: str, texts: Sequence[str]) -> list[Score]:
     """Return the ratings of an endpoint, divided by `MOST`. UpstreamError where it does not rate all of them."""
     scores: list[Score] = []
     for start in range(0, len(texts), AT_ONCE):
@@ -127,20 +133,20 @@ def by_chat(endpoint: ChatEndpoint, question: str, texts: Sequence[str]) -> list
         body = f"Question: {' '.join(question.split())}\n{listed}"
         mark = f"===== {sha256(body)[:16]}"
         answer = endpoint.complete(RATING, f"{mark} begin\n{body}\n{mark} end", 40 * len(batch) + 50)
-        scores += _ratings(answer.text, len(batch), endpoint.name)
+        scores += _parse_ratings(answer.text, len(batch), endpoint.name)
     return scores
 
 
-def _ratings(text: str, count: int, name: str) -> list[Score]:
+def _parse_ratings(text: str, count: int, name: str) -> list[Score]:
     start, end = text.find("{"), text.rfind("}")
     try:
         said = json.loads(text[start : end + 1])
-        return [_rating(said[str(number)]) for number in range(1, count + 1)]
+        return [_parse_rating(said[str(number)]) for number in range(1, count + 1)]
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise UpstreamError(f"{name} did not rate each of {count} parts from 0 to {MOST}: {error!r:.200}") from None
 
 
-def _rating(said: object) -> Score:
+def _parse_rating(said: object) -> Score:
     rating, reason = (said[0], str(said[1])) if isinstance(said, list) else (said, "")
     if isinstance(rating, bool) or not isinstance(rating, int | float) or not 0 <= rating <= MOST:
         raise ValueError(f"{rating!r:.40} is no rating")

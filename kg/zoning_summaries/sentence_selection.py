@@ -49,7 +49,7 @@ _SMALL: Final = 3
 """Letters of the words that titles do not capitalize, at most."""
 
 
-def sentences(text: str) -> Iterator[str]:
+def split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences of each line of `text`, without the blanks around them."""
     for line in text.split("\n"):
         pieces: list[str] = []
@@ -76,7 +76,7 @@ def _pieces(line: str) -> Iterator[str]:
         yield line[start:]
 
 
-def telling(text: str) -> list[str]:
+def find_key_sentences(text: str) -> list[str]:
     """Return the sentences of `text` that can stand for it, each once, without their labels.
 
     A list makes one sentence with what leads to it, and a term one with its meaning. Whole sentences of at most
@@ -88,10 +88,10 @@ def telling(text: str) -> list[str]:
         if short := [each for each in whole if len(each) <= longest]:
             return short
     fragments = [each for each in found if not _is_heading(each)]
-    return [shortened(each) for each in whole or fragments or found]
+    return [shorten(each) for each in whole or fragments or found]
 
 
-def header(text: str) -> list[str]:
+def find_table_header(text: str) -> list[str]:
     """Return the cells of the first row of a table that has words in it; none where there is no table."""
     for line in text.split("\n"):
         if _CELLS in line and (cells := [each.strip() for each in line.split("|") if _WORD.search(each)]):
@@ -115,7 +115,7 @@ def is_whole(sentence: str) -> bool:
     return len(words) >= _FEWEST_WORDS or any(word.casefold() in _VERBS for word in words)
 
 
-def shortened(sentence: str, longest: int = LONGEST) -> str:
+def shorten(sentence: str, longest: int = LONGEST) -> str:
     """Return `sentence`, or its beginning up to a boundary with a mark for the rest."""
     if len(sentence) <= longest:
         return sentence
@@ -129,11 +129,11 @@ def shortened(sentence: str, longest: int = LONGEST) -> str:
 
 def _statements(text: str) -> Iterator[str]:
     """Yield sentences without labels, lists together with what leads to them."""
-    lines = [list(sentences(line)) for line in text.split("\n") if line.strip()]
+    lines = [list(split_sentences(line)) for line in text.split("\n") if line.strip()]
     place = 0
     term = ""
     while place < len(lines):
-        *before, last = map(_unlabelled, lines[place])
+        *before, last = map(_strip_labels, lines[place])
         place += 1
         if before and term and _HALF.match(before[0]):
             before[0] = f"{term}: {before[0]}"
@@ -141,20 +141,20 @@ def _statements(text: str) -> Iterator[str]:
             last = f"{term}: {last}"
         yield from before
         if last.endswith((":", "—", "–")):
-            items = _items(lines, place)
+            items = _find_list_items(lines, place)
             place += len(items)
             last = " ".join([last, *items])
         yield last
         term = last if not before and len(last.split()) <= _TERM_WORDS and last[-1].isalnum() else ""
 
 
-def _items(lines: Sequence[Sequence[str]], start: int) -> list[str]:
+def _find_list_items(lines: Sequence[Sequence[str]], start: int) -> list[str]:
     """Return the items of a list that begins at a line, if it is one that ends the sentence before it."""
     found: list[str] = []
     for line in lines[start:]:
         if len(line) != 1 or line[0].endswith((":", "—", "–")):
             return []
-        found.append(_unlabelled(line[0]))
+        found.append(_strip_labels(line[0]))
         if not _ITEM_ENDS.search(line[0]):
             return found if len(found) > 1 and _WHOLE.search(line[0]) else []
     return []
@@ -167,7 +167,7 @@ def _is_heading(sentence: str) -> bool:
     return len(words) <= _TERM_WORDS and len(words) > 1 and all(not word[0].islower() for word in long)
 
 
-def _unlabelled(sentence: str) -> str:
+def _strip_labels(sentence: str) -> str:
     while (label := _LABEL.match(sentence)) and label.end() < len(sentence):
         sentence = sentence[label.end() :]
     return sentence

@@ -16,7 +16,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, SCHEMA, SOURCED, iri_prefix
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.code_tree import Hierarchy, State, Summary, graph_of, summary_of
+from kg.zoning_summaries.code_tree import CodeTree, State, Summary, to_summary_graph, to_summary_iri
 from kg.zoning_summaries.prompts import Source
 
 AGENT: Final = Agent("kg.summaries", "1")
@@ -30,20 +30,20 @@ _SECTIONS: Final = iri_prefix("section")
 _WRITING: Final = threading.Lock()
 
 
-def source_of(tree: Hierarchy, section: str, text: str) -> Source:
+def build_source(tree: CodeTree, section: str, text: str) -> Source:
     """Return what the summary of a section is made from; `text` is its own."""
     said = tree.summaries
     parts = [(tree.sections[part].name, said[part].text) for part in tree.parts(section) if part in said]
     return Source(section, tree.sections[section].name, text, parts, tree.heights[section])
 
 
-def summary_by(tree: Hierarchy, section: str, text: str, model: str, prompt_sha256: str) -> Summary:
+def build_summary(tree: CodeTree, section: str, text: str, model: str, prompt_sha256: str) -> Summary:
     """Return the summary `text`, made from what `tree` has now."""
-    graph = graph_of(section, model).value
+    graph = to_summary_graph(section, model).value
     return Summary(section, graph, text, tree.heights[section], prompt_sha256, tree.inputs(section))
 
 
-def commit(kg: KnowledgeGraph, tree: Hierarchy, summaries: Sequence[Summary], run: Run) -> str | None:
+def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Summary], run: Run) -> str | None:
     """Write summaries, each in the place of what others wrote of its section, and return the run that is recorded.
 
     Two builds at once leave one summary of each section.
@@ -65,7 +65,7 @@ def commit(kg: KnowledgeGraph, tree: Hierarchy, summaries: Sequence[Summary], ru
     return run.iri.value if any(change.content_sha256 for change in done.changes) else None
 
 
-def withdrawn(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+def find_withdrawn(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
     """Return the summaries that go with the graphs of sections that are about to be removed: each becomes nothing."""
     removed = [graph for graph, quads in replace.items() if not quads and graph.value.startswith(_OF_SECTIONS)]
     if not removed:
@@ -78,8 +78,12 @@ def withdrawn(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Deri
     }
 
 
-def _quads(tree: Hierarchy, summary: Summary) -> Iterator[Quad]:
-    graph, node, section = NamedNode(summary.graph), summary_of(summary.section), NamedNode(summary.section)
+def _quads(tree: CodeTree, summary: Summary) -> Iterator[Quad]:
+    graph, node, section = (
+        NamedNode(summary.graph),
+        to_summary_iri(summary.section),
+        NamedNode(summary.section),
+    )
     yield Quad(node, RDF.type, KG.Summary, graph)
     yield Quad(node, KG.summaryOf, section, graph)
     yield Quad(node, KG.summaryLevel, Literal(summary.level), graph)
@@ -90,7 +94,7 @@ def _quads(tree: Hierarchy, summary: Summary) -> Iterator[Quad]:
     yield Quad(node, PROV.wasDerivedFrom, section, graph)
     for part in tree.parts(summary.section):
         if part in tree.summaries:
-            yield Quad(node, PROV.wasDerivedFrom, summary_of(part), graph)
+            yield Quad(node, PROV.wasDerivedFrom, to_summary_iri(part), graph)
 
 
 WRITTEN: Final = """
@@ -100,7 +104,7 @@ SELECT ?run ?time WHERE {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SummaryStatus:
     """The summary of one section. `summary` is None where there is none, `why` says why it is stale."""
 
     state: State
@@ -110,17 +114,17 @@ class Standing:
     why: tuple[str, ...] = ()
 
 
-def summary(kg: KnowledgeGraph, section: str) -> Standing:
+def load_summary_status(kg: KnowledgeGraph, section: str) -> SummaryStatus:
     """Return how the summary of a section stands. NotFoundError where there is no such section."""
-    municipality = code_tree.municipality_of(lambda text: kg.query(text).result, section)
-    tree = code_tree.kept(kg, municipality)
+    municipality = code_tree.find_municipality(lambda text: kg.query(text).result, section)
+    tree = code_tree.cached_tree(kg, municipality)
     found = tree.summaries.get(section)
     if found is None or section not in tree.heights:
-        return Standing(tree.states[section])
+        return SummaryStatus(tree.states[section])
     rows = select(lambda text: kg.query(text).result, bind(WRITTEN, graph=NamedNode(found.graph), prov=PROV_GRAPH))
     said = next(iter(rows), {})
     time, run = said.get("time"), said.get("run")
-    return Standing(
+    return SummaryStatus(
         tree.states[section],
         found,
         None if time is None else term_text(time),

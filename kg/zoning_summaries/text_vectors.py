@@ -47,12 +47,12 @@ def embed(kg: KnowledgeGraph, texts: Sequence[str]) -> tuple[str, Vectors]:
     for start in range(0, len(texts), _AT_ONCE):
         made = kg.search.embed(texts[start : start + _AT_ONCE])
         if made is None:
-            return WORDS, by_words(texts)
+            return WORDS, word_vectors(texts)
         rows += made
     return kg.search.status().model, np.array(rows, dtype=np.float32).reshape(len(texts), -1)
 
 
-def of_code(kg: KnowledgeGraph, municipality: str, texts: Sequence[str]) -> tuple[str, Vectors]:
+def section_vectors(kg: KnowledgeGraph, municipality: str, texts: Sequence[str]) -> tuple[str, Vectors]:
     """Return what `embed` does for `texts`, which stand for all sections of one code.
 
     The vectors are kept in memory and in a file of the data directory, by the hashes of their texts: only texts that
@@ -70,7 +70,7 @@ def of_code(kg: KnowledgeGraph, municipality: str, texts: Sequence[str]) -> tupl
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
         made_by, made = embed(kg, list(new.values()))
         if made_by == WORDS or not texts:
-            return WORDS, by_words(texts)
+            return WORDS, word_vectors(texts)
         if made_by != known.model:  # it was opened meanwhile, and is not what the vectors before are of
             made_by, made = embed(kg, texts)
             new, rows = dict(zip(keys, texts, strict=True)), {}
@@ -113,7 +113,7 @@ def _file(kg: KnowledgeGraph, municipality: str) -> Path:
     return kg.settings.data_dir / "summaries" / f"{sha256(municipality)[:24]}.npz"
 
 
-def by_words(texts: Sequence[str]) -> Vectors:
+def word_vectors(texts: Sequence[str]) -> Vectors:
     """Return unit vectors that are near where texts have uncommon words in common; each depends on its text alone."""
     vectors = np.zeros((len(texts), _DIMENSIONS), dtype=np.float32)
     for row, text in enumerate(texts):

@@ -19,9 +19,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
 from kg.search.protocol import Candidate as Found
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.code_tree import Hierarchy, State
-from kg.zoning_summaries.scoring import WORDS, Evidence, Score, by_chat, by_evidence
-from kg.zoning_summaries.sentence_selection import shortened
+from kg.zoning_summaries.code_tree import CodeTree, State
+from kg.zoning_summaries.scoring import WORDS, Evidence, Score, score_by_chat, score_by_evidence
+from kg.zoning_summaries.sentence_selection import shorten
 
 MAX_STEPS: Final = 50
 """Levels of a code, more than any has."""
@@ -97,7 +97,7 @@ def descend(
     return _Descending(kg, municipality, question, top_k, endpoint).run()
 
 
-def standing_for(tree: Hierarchy, section: str) -> str:
+def comparison_text(tree: CodeTree, section: str) -> str:
     """Return the text by which a section is compared: its heading and its summary."""
     summary = tree.summaries.get(section)
     title = tree.sections[section].title or tree.sections[section].name
@@ -110,7 +110,7 @@ class _Descending:
     ) -> None:
         self.kg, self.municipality, self.question = kg, municipality, question
         self.top_k, self.endpoint = top_k, endpoint
-        self.tree = code_tree.kept(kg, municipality)
+        self.tree = code_tree.cached_tree(kg, municipality)
         self.notes: list[str] = []
         self.known: dict[str, tuple[Score, str]] = {}
         """The score of each section, and which one at or below it has that."""
@@ -161,7 +161,7 @@ class _Descending:
         if self.endpoint is not None:
             try:
                 shown = [self.shown(section) for section in level]
-                return f"ratings of {self.endpoint.name}", by_chat(self.endpoint, self.question, shown)
+                return f"ratings of {self.endpoint.name}", score_by_chat(self.endpoint, self.question, shown)
             except UpstreamError as error:
                 self.notes.append(f"The chat endpoint did not rate the summaries, so vectors decided: {error}")
                 failed, self.endpoint = f" (not by ratings: {self.endpoint.name} gave none)", None
@@ -177,7 +177,9 @@ class _Descending:
         texts = [found.get(section) for section in layout]
         if found and not any(each.bm25 for each in found.values()):
             self.notes.append("No section has a word of the query: these are the nearest in meaning, however far.")
-        self.scored_by, scores = by_evidence(self.kg, self.municipality, self.question, list(layout.values()), texts)
+        self.scored_by, scores = score_by_evidence(
+            self.kg, self.municipality, self.question, list(layout.values()), texts
+        )
         best = {section: (score, section) for section, score in zip(layout, scores, strict=True)}
         for section in reversed(layout):
             # Of equals the section itself, then its first part.
@@ -190,13 +192,13 @@ class _Descending:
     def layout(self) -> dict[str, Evidence]:
         """Return what each section is scored by, in the order of the code; it is kept for as long as the tree."""
         tree, key = self.tree, ("summary evidence", self.municipality)
-        known: tuple[Hierarchy, dict[str, Evidence]] | None = self.kg.memory.get(key)
+        known: tuple[CodeTree, dict[str, Evidence]] | None = self.kg.memory.get(key)
         if known is not None and known[0] is tree:
             return known[1]
         places = {section: place for place, section in enumerate(each for each in tree.order if each in tree.heights)}
         made = {
             section: Evidence(
-                standing_for(tree, section),
+                comparison_text(tree, section),
                 section in tree.summaries,
                 [places[above] for above in tree.above(section) if above in places],
             )
@@ -226,8 +228,8 @@ class _Descending:
     def shown(self, section: str) -> str:
         """Return what an endpoint is shown of a section: what stands for it, and the headings of its parts."""
         parts = "; ".join(self.tree.sections[part].name for part in self.tree.parts(section))
-        said = standing_for(self.tree, section)
-        return f"{said}\nParts: {shortened(parts)}" if parts else said
+        said = comparison_text(self.tree, section)
+        return f"{said}\nParts: {shorten(parts)}" if parts else said
 
     def leaf(self, candidate: Candidate) -> Leaf:
         summary = self.tree.summaries.get(candidate.section)

@@ -12,7 +12,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
 from kg.settings import Settings
 from kg.zoning_summaries.extractive import Extracts
-from kg.zoning_summaries.prompts import MAX_TOKENS, Source, checked
+from kg.zoning_summaries.prompts import MAX_TOKENS, Source, check_summary
 
 Mode = Literal["extractive", "chat"]
 
@@ -71,7 +71,7 @@ class Chat:
         for attempt in range(1, TRIES + 1):
             answer = self.endpoint.complete(source.instructions + again, given, MAX_TOKENS)
             try:
-                return checked(answer.text, source.level, given)
+                return check_summary(answer.text, source.level, given)
             except InvalidInputError:
                 if attempt == TRIES:
                     raise
@@ -109,14 +109,14 @@ def open_chat(
     )
 
 
-def writer_for(kg: KnowledgeGraph, mode: Mode, sleep: Callable[[float], object] = time.sleep) -> Extracts | Chat:
+def open_writer(kg: KnowledgeGraph, mode: Mode, sleep: Callable[[float], object] = time.sleep) -> Extracts | Chat:
     """Return what writes in `mode`. InvalidInputError where that needs an endpoint and the settings name none."""
     if mode == "chat":
         return Chat(open_chat(kg.settings, sleep=sleep), kg.settings.chat_concurrency)
     return Extracts(kg)
 
 
-def rank(model: str) -> int:
+def get_rank(model: str) -> int:
     """Return how good a writer is: a current summary is never replaced by that of a plainer one."""
     if model == "extractive/words":
         return 0

@@ -21,7 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.settings import Settings
 from kg.sparql.terms import bind
-from kg.tools.zoning.municipalities import Place, known_places
+from kg.tools.zoning.municipalities import Place, load_places
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
 
 def measured(kg: KnowledgeGraph) -> Iterator[Comparison]:
     """Ask for every municipality and compare."""
-    places = known_places(Reader(kg))
+    places = load_places(Reader(kg))
     bare = timed(lambda place: kg.query(bind(BARE, municipality=NamedNode(place.iri))), places)
     for name, ask in (("kg_query_permissions", kg_query_permissions), ("kg_query_standards", kg_query_standards)):
 

@@ -30,7 +30,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.sparql.measured_schema import PropertyUse, Schema
-from kg.tools.schema.schema_measurement import measure
+from kg.tools.schema.schema_measurement import measure_schema
 from kg.tools.sparql.empty_results import diagnose, is_empty
 from kg.vocabulary import BASE, PREFIXES, RDF, XSD, curie
 from loaders.sources import load
@@ -449,7 +449,7 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
             KnowledgeGraph.open(Path(folder), Settings(data_dir=Path(folder))) as kg,
         ):
             load(kg, "climate", [str(source)])
-            schema = measure(kg)
+            schema = measure_schema(kg)
             if graph == "fixtures":
                 yield from by_hand(kg, schema)
             yield from rates(graph, schema, seeds)

@@ -16,7 +16,7 @@ from kg.server.app import endpoint_of
 from kg.server.endpoint import Endpoint
 from kg.server.negotiation import GRAPH_TYPES
 from kg.server.service_description import FUNCTIONS, catalogue, service_description
-from kg.tools.schema.schema_measurement import measured
+from kg.tools.schema.schema_measurement import get_schema
 from kg.vocabulary import DCAT, DCTERMS, KG, PREFIXES, RDF, SD, VOID
 
 BASE_URL = "http://127.0.0.1:8000"
@@ -165,24 +165,24 @@ def test_each_family_is_a_dataset_of_the_catalogue_with_a_way_to_it(kg, client):
            dcterms:identifier ?id ; dcat:distribution [ a dcat:Distribution ; dcat:accessURL ?url ] ;
            void:sparqlEndpoint ?url ; kg:generation ?g ; prov:generatedAtTime ?at }""",
     )
-    assert {identifier.value for identifier, _ in rows} == set(measured(kg).graphs)
+    assert {identifier.value for identifier, _ in rows} == set(get_schema(kg).graphs)
     assert {url.value for _, url in rows} == {BASE_URL + "/sparql"}
 
 
 def test_what_is_put_out_is_about_the_generation_measured(kg, client):
-    assert client.get("/.well-known/void").headers["quadcite-snapshot"] == str(measured(kg).generation)
+    assert client.get("/.well-known/void").headers["quadcite-snapshot"] == str(get_schema(kg).generation)
 
 
 def test_a_licence_stands_where_it_is_known(kg, endpoint):
     licence = "https://creativecommons.org/licenses/by/4.0/"
-    triples = catalogue(measured(kg), endpoint, BASE_URL, {"src/climate": {licence}})
+    triples = catalogue(get_schema(kg), endpoint, BASE_URL, {"src/climate": {licence}})
     [(dataset,)] = ask(triples, "SELECT ?i { ?d dcterms:license ?l ; dcterms:identifier ?i }")
     assert dataset.value == "src/climate"
     assert Triple(NamedNode(BASE_URL + "/.well-known/void#src/climate"), DCTERMS.license, NamedNode(licence)) in triples
 
 
 def test_names_of_foreign_graphs_do_not_break_it(kg, endpoint):
-    schema = measured(kg)
+    schema = get_schema(kg)
     held = next(iter(schema.holdings.values()))
     triples = catalogue(replace(schema, holdings={'urn:x:<"é #?': held}), endpoint, BASE_URL, {})
     assert Literal('urn:x:<"é #?') in {triple.object for triple in triples}

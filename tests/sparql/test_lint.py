@@ -13,9 +13,9 @@ from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.sparql.measured_schema import Schema
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix
-from kg.tools.schema.schema_measurement import measure
+from kg.tools.schema.schema_measurement import measure_schema
 from kg.vocabulary import BASE, PREFIXES, mint
-from kg.zoning_summaries.agent_tasks import pending, record
+from kg.zoning_summaries.agent_tasks import find_pending, record_summary
 from loaders.sources import load
 from tests.benchmarks.repair import Mistakes, names_repair
 
@@ -28,7 +28,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Schema:
     with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:
         load(kg, "wikibase", [str(ROOT / "fixtures" / "wikibase")], base="climate")
         load(kg, "climate", [str(ROOT / "fixtures" / "climate")])
-        return measure(kg)
+        return measure_schema(kg)
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,9 @@ def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
             load(kg, source, [str(ROOT / "fixtures" / source)])
         codes = ROOT / "fixtures" / "zoning"
         load(kg, "zoning", [str(codes)])
-        (first, *_), _ = pending(kg, mint("municipality", "us-ut-quarry-bend").value)
-        record(kg, first.section, "It says what the others mean.")
-        return measure(kg)
+        (first, *_), _ = find_pending(kg, mint("municipality", "us-ut-quarry-bend").value)
+        record_summary(kg, first.section, "It says what the others mean.")
+        return measure_schema(kg)
 
 
 def said(query: str, schema: Schema) -> list[tuple[str, str]]:

@@ -11,11 +11,11 @@ import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import Rows
-from kg.tools.schema.examples import examples
-from kg.tools.sparql.local_services import expand
+from kg.tools.schema.examples import load_examples
+from kg.tools.sparql.local_services import expand_services
 
 ANSWERS = tomllib.loads((Path(__file__).parent / "answers.toml").read_text(encoding="utf-8"))["answer"]
-QUERIES = {example.iri.partition("/examples/")[2]: example.query for example in examples()}
+QUERIES = {example.iri.partition("/examples/")[2]: example.query for example in load_examples()}
 NO_ONE_ANSWER = {
     "climate/passages-of-a-document": "any document",
     "codes/headings-of-a-document": "any document",
@@ -26,7 +26,7 @@ NO_ONE_ANSWER = {
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: f"{answer['to']}")
 def test_a_question_has_its_answer(fixtures: KnowledgeGraph, answer: dict[str, Any]) -> None:
     query = answer.get("query") or QUERIES[answer["to"]]
-    result = fixtures.query(expand(fixtures, query)).result
+    result = fixtures.query(expand_services(fixtures, query)).result
     assert isinstance(result, Rows)
     given = Counter(tuple(getattr(row.get(column), "value", "") for column in answer["columns"]) for row in result)
     assert given == Counter(map(tuple, answer["rows"]))

@@ -25,8 +25,8 @@ from kg.shacl.shapes import Shapes
 from kg.vocabulary import BASE, sha256
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.build import build, rebuild
-from kg.zoning_summaries.code_tree import Hierarchy, latest
-from kg.zoning_summaries.stored_summaries import Standing, summary
+from kg.zoning_summaries.code_tree import CodeTree, load_tree
+from kg.zoning_summaries.stored_summaries import SummaryStatus, load_summary_status
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, large_code, open_town, small_code
 
 STALE = """
@@ -51,18 +51,18 @@ SELECT DISTINCT ?number WHERE {
 
 
 def states(kg: KnowledgeGraph) -> dict[str, str]:
-    tree = latest(kg, TOWN)
+    tree = load_tree(kg, TOWN)
     return {tree.sections[section].number: state for section, state in tree.states.items()}
 
 
 def texts(kg: KnowledgeGraph) -> dict[str, str]:
-    tree = latest(kg, TOWN)
+    tree = load_tree(kg, TOWN)
     return {tree.sections[each.section].number: each.text for each in tree.summaries.values()}
 
 
 def test_every_section_with_something_to_say_gets_one_summary_of_its_level(town: KnowledgeGraph) -> None:
     report = build(town, TOWN)
-    tree = latest(town, TOWN)
+    tree = load_tree(town, TOWN)
     levels = {tree.sections[each.section].number: each.level for each in tree.summaries.values()}
     expected = {"7.1.1": 0, "7.1.2": 0, "7.2.1.1": 0, "7.2.1.2": 0, "7.1": 1, "7.2.1": 1, "7.2": 2, "7": 3}
     assert levels == expected
@@ -104,7 +104,7 @@ def test_a_change_makes_its_summary_and_all_above_stale_and_only_they_are_built_
     stale = {number for number, state in states(town).items() if state == "stale"}
     assert stale == {"7.2.1.2", "7.2.1", "7.2", "7"}
     assert {row["number"].value for row in town.store.query(STALE)} == stale
-    reasons = {section: list(latest(town, TOWN).why_stale(iri(section))) for section in ("7.2.1.2", "7")}
+    reasons = {section: list(load_tree(town, TOWN).why_stale(iri(section))) for section in ("7.2.1.2", "7")}
     assert reasons == {
         "7.2.1.2": ["its heading or its own text has changed"],
         "7": ["the summary of 7.2 Animals is stale"],
@@ -132,7 +132,7 @@ def test_what_is_repealed_loses_its_summary(town: KnowledgeGraph) -> None:
     build(town, TOWN)
     enact(town.store, [Law("7.1.2", "", None)])
     assert states(town)["7.1"] == "stale"
-    assert list(latest(town, TOWN).why_stale(iri("7.1"))) == ["a part that it was made from is gone"]
+    assert list(load_tree(town, TOWN).why_stale(iri("7.1"))) == ["a part that it was made from is gone"]
     report = build(town, TOWN)
     assert (report.removed, report.built) == (1, 2)
     assert "plastic" not in " ".join(texts(town).values())
@@ -160,7 +160,7 @@ def test_rebuilding_a_section_takes_those_above_along(town: KnowledgeGraph) -> N
 
 def test_a_summary_says_in_provenance_who_wrote_it_from_what(town: KnowledgeGraph) -> None:
     report = build(town, TOWN)
-    node = code_tree.summary_of(iri("7.1.1"))
+    node = code_tree.to_summary_iri(iri("7.1.1"))
     [why] = explain_iri(town.store.query, node)
     assert why.graph == f"{BASE}graph/gen/extractive%2Fhashed/us-ut-otter-hollow/7.1.1"
     assert (why.kind, why.agent, why.run) == ("generated", "kg.summaries", report.run)
@@ -168,11 +168,11 @@ def test_a_summary_says_in_provenance_who_wrote_it_from_what(town: KnowledgeGrap
     assert [source.locations for source in why.sources] == [(f"{BASE}graph/src/zoning/us-ut-otter-hollow/7.1.1",)]
     [built] = town.store.query(f"SELECT ?t WHERE {{ GRAPH ?p {{ <{why.graph}> prov:generatedAtTime ?t }} }}")
     assert built["t"].value.endswith("Z")
-    above = code_tree.summary_of(iri("7.1"))
+    above = code_tree.to_summary_iri(iri("7.1"))
     derived = town.store.query(f"SELECT ?from WHERE {{ {above} prov:wasDerivedFrom ?from }}")
     assert {row["from"].value for row in derived} == {
         iri("7.1"),
-        *(code_tree.summary_of(iri(each)).value for each in ("7.1.1", "7.1.2")),
+        *(code_tree.to_summary_iri(iri(each)).value for each in ("7.1.1", "7.1.2")),
     }
 
 
@@ -275,12 +275,12 @@ def test_two_builds_at_once_leave_one_summary_of_each_section(town: KnowledgeGra
 
 def _tree(
     parents: dict[str, str | None], said: dict[str, str | None], summaries: dict[str, code_tree.Summary]
-) -> Hierarchy:
+) -> CodeTree:
     sections = [
         code_tree.Section(number, "g", number, f"Heading {number}", 1, parents[number], 0, text and sha256(text))
         for number, text in said.items()
     ]
-    return Hierarchy(sections, summaries.values())
+    return CodeTree(sections, summaries.values())
 
 
 @st.composite
@@ -322,9 +322,9 @@ def test_the_shapes_of_summaries_accept_what_is_built_and_tell_what_is_stale(tow
     build(town, TOWN)
     assert found() == set()
     enact(town.store, [Law("7.2.1.2", "Hens", "Nine hens.", "7.2.1", 1)])
-    assert found() == {("Summary-stale", code_tree.summary_of(iri("7.2.1.2")).value)}
+    assert found() == {("Summary-stale", code_tree.to_summary_iri(iri("7.2.1.2")).value)}
     build(town, TOWN, iri("7.2.1.2"))
-    assert found() == {("Summary-stalePart", code_tree.summary_of(iri("7.2.1")).value)}
+    assert found() == {("Summary-stalePart", code_tree.to_summary_iri(iri("7.2.1")).value)}
 
 
 def test_a_chat_build_needs_an_endpoint(town: KnowledgeGraph) -> None:
@@ -333,23 +333,23 @@ def test_a_chat_build_needs_an_endpoint(town: KnowledgeGraph) -> None:
 
 
 def test_how_a_summary_stands_can_be_asked(town: KnowledgeGraph) -> None:
-    assert summary(town, iri("7.1.1")).state == "missing"
-    assert summary(town, iri("7.2.2")) == Standing("empty")
+    assert load_summary_status(town, iri("7.1.1")).state == "missing"
+    assert load_summary_status(town, iri("7.2.2")) == SummaryStatus("empty")
     report = build(town, TOWN)
-    standing = summary(town, iri("7.1.1"))
+    standing = load_summary_status(town, iri("7.1.1"))
     assert standing.summary is not None
     assert (standing.state, standing.run, standing.why) == ("current", report.run, ())
     assert standing.summary.text == texts(town)["7.1.1"]
     enact(town.store, [Law("7.1.1", "Height", "None.", "7.1", 0)])
-    stale = summary(town, iri("7.1.1"))
+    stale = load_summary_status(town, iri("7.1.1"))
     assert (stale.state, stale.summary) == ("stale", standing.summary)
     assert stale.why == ("its heading or its own text has changed",)
     with pytest.raises(NotFoundError, match="there is no section"):
-        summary(town, iri("99"))
+        load_summary_status(town, iri("99"))
 
 
 def test_a_graph_of_a_summary_can_be_named(town: KnowledgeGraph) -> None:
-    graph = code_tree.graph_of(f"{BASE}id/section/us-ut-x/a%20b%2Fc", "chat/host/model")
+    graph = code_tree.to_summary_graph(f"{BASE}id/section/us-ut-x/a%20b%2Fc", "chat/host/model")
     assert graph == NamedNode(f"{BASE}graph/gen/chat%2Fhost%2Fmodel/us-ut-x/a%20b%2Fc")
     with pytest.raises(InvalidInputError, match="no section of a code"):
-        code_tree.summary_of("cpr://doc/x")
+        code_tree.to_summary_iri("cpr://doc/x")

@@ -14,9 +14,9 @@ from kg.errors import InvalidInputError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
 from kg.zoning_summaries.build import ENOUGH_FAILURES, BuildReport, build
-from kg.zoning_summaries.code_tree import latest
-from kg.zoning_summaries.prompts import checked
-from kg.zoning_summaries.scoring import by_chat
+from kg.zoning_summaries.code_tree import load_tree
+from kg.zoning_summaries.prompts import check_summary
+from kg.zoning_summaries.scoring import score_by_chat
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, large_code
 from tests.zoning_summaries.stand_in import Said, StandIn, completion, summarize
 
@@ -117,7 +117,7 @@ def test_no_endpoint_at_all_is_told_of() -> None:
 
 
 def built(kg: KnowledgeGraph) -> dict[str, str]:
-    tree = latest(kg, TOWN)
+    tree = load_tree(kg, TOWN)
     return {tree.sections[each.section].number: each.text for each in tree.summaries.values()}
 
 
@@ -132,7 +132,7 @@ def test_a_build_has_a_model_write_each_summary_from_those_below(
     asked = server.asked[-1]["messages"]
     assert "3 to 4 sentences" in asked[0]["content"]
     assert "7.1 Fences: This part is about fences. It holds a rule." in asked[1]["content"]
-    [summary] = [each for each in latest(town, TOWN).summaries.values() if each.section == iri("7")]
+    [summary] = [each for each in load_tree(town, TOWN).summaries.values() if each.section == iri("7")]
     assert summary.model == "chat/127.0.0.1/small"
     assert SECRET not in repr(report)
     assert build(town, TOWN, mode="chat").built == 0
@@ -171,12 +171,12 @@ def test_what_an_endpoint_extracts_is_replaced_by_what_a_model_writes(
 )
 def test_what_is_no_summary_is_not_taken(bad: str) -> None:
     with pytest.raises(InvalidInputError, match="a summary here is 1 to 2 sentences"):
-        checked(bad, 0, "A fence may be six feet high.")
+        check_summary(bad, 0, "A fence may be six feet high.")
 
 
 def test_a_link_of_the_law_itself_may_be_quoted() -> None:
     law = "Forms are at https://otter-hollow.example/forms."
-    assert checked(law, 0, law) == law
+    assert check_summary(law, 0, law) == law
 
 
 def test_a_section_without_a_good_summary_stops_no_other_but_those_above(
@@ -368,7 +368,9 @@ def test_a_section_that_gives_orders_is_in_no_request_but_its_own_and_in_no_rati
     build(town, TOWN, mode="chat")
     given = {body["messages"][1]["content"].split("\n")[1]: body["messages"][1]["content"] for body in server.asked}
     assert ["all is allowed" in given[name] for name in ("1.1 Odd", "1.2 Hens", "1 All")] == [True, False, False]
-    by_chat(endpoint(rater := stand_in(answer=lambda body: completion('{"1": 1, "2": 2}'))), "hens", [order, "Hens"])
+    score_by_chat(
+        endpoint(rater := stand_in(answer=lambda body: completion('{"1": 1, "2": 2}'))), "hens", [order, "Hens"]
+    )
     lines = rater.asked[0]["messages"][1]["content"].split("\n")
     assert [line[:3] for line in lines] == ["===", "Que", "1. ", "2. ", "==="]
 
@@ -386,11 +388,11 @@ def test_sections_that_change_while_they_are_summarized_are_left_stale_and_those
 
     town = opened(**settings(stand_in(answer=answer), chat_concurrency=1))
     build(town, TOWN, mode="chat")
-    states = {each: state for each, state in latest(town, TOWN).states.items() if state != "current"}
+    states = {each: state for each, state in load_tree(town, TOWN).states.items() if state != "current"}
     assert states[iri("7.1.1")] == "stale"
     again = build(town, TOWN, mode="chat")
     assert (again.failed, again.waiting) == ({}, 0)
-    tree = latest(town, TOWN)
+    tree = load_tree(town, TOWN)
     assert set(tree.states.values()) == {"current", "empty"}
     assert set(tree.summaries) == set(tree.heights)
     [left] = town.store.query("SELECT (COUNT(?s) AS ?n) WHERE { ?s a kg:Summary }")

@@ -37,29 +37,32 @@ def send(kg: KnowledgeGraph, key: str, text: str, parent: str = "17.04") -> None
 
 
 def summarize(kg: KnowledgeGraph, key: str, text: str, model: str = "agent/test") -> None:
-    tree = code_tree.latest(kg, TOWN)
+    tree = code_tree.load_tree(kg, TOWN)
     section = mint("section", "us-ut-quarry-bend", key).value
-    stored_summaries.commit(
-        kg, tree, [stored_summaries.summary_by(tree, section, text, model, "0" * 64)], Run(Agent("test", "1"), {}, ())
+    stored_summaries.commit_summaries(
+        kg,
+        tree,
+        [stored_summaries.build_summary(tree, section, text, model, "0" * 64)],
+        Run(Agent("test", "1"), {}, ()),
     )
 
 
-def said(tree: code_tree.Hierarchy) -> object:
+def said(tree: code_tree.CodeTree) -> object:
     return tree.sections, tree.order, tree.summaries, tree.heights, tree.states
 
 
 def test_a_tree_that_is_kept_is_the_one_that_is_stored(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = code_tree.kept(kg, TOWN)
-    whole = code_tree.read
+    before = code_tree.cached_tree(kg, TOWN)
+    whole = code_tree.read_tree
 
     def refused(*_: object) -> Any:
         raise AssertionError("the whole tree is read again")
 
-    def agree(*, again: bool = False) -> code_tree.Hierarchy:
-        monkeypatch.setattr(code_tree, "read", whole if again else refused)
-        kept = code_tree.kept(kg, TOWN)
-        monkeypatch.setattr(code_tree, "read", whole)
-        assert said(kept) == said(code_tree.latest(kg, TOWN))
+    def agree(*, again: bool = False) -> code_tree.CodeTree:
+        monkeypatch.setattr(code_tree, "read_tree", whole if again else refused)
+        kept = code_tree.cached_tree(kg, TOWN)
+        monkeypatch.setattr(code_tree, "read_tree", whole)
+        assert said(kept) == said(code_tree.load_tree(kg, TOWN))
         return kept
 
     note, place = NamedNode(f"{BASE}graph/user/note"), NamedNode(TOWN)
@@ -83,7 +86,7 @@ def test_a_tree_that_is_kept_is_the_one_that_is_stored(kg: KnowledgeGraph, monke
 def test_sections_of_one_place_are_in_the_order_of_their_numbers() -> None:
     numbers = ["13", "5", "100A", "5A", "14"]
     sections = [code_tree.Section(f"urn:{each}", "urn:g", each, "", 1, None, 0, None) for each in numbers]
-    tree = code_tree.Hierarchy(sections, ())
+    tree = code_tree.CodeTree(sections, ())
     assert [tree.sections[root].number for root in tree.roots] == ["5", "5A", "13", "14", "100A"]
 
 

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from kg.zoning_summaries.sentence_selection import LEFT_OUT, LONGEST, header, is_whole, sentences, shortened, telling
+from kg.zoning_summaries.sentence_selection import (
+    LEFT_OUT,
+    LONGEST,
+    find_key_sentences,
+    find_table_header,
+    is_whole,
+    shorten,
+    split_sentences,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,14 +35,14 @@ from kg.zoning_summaries.sentence_selection import LEFT_OUT, LONGEST, header, is
     ],
 )
 def test_a_text_falls_into_its_sentences(text: str, found: list[str]) -> None:
-    assert list(sentences(text)) == found
+    assert list(split_sentences(text)) == found
 
 
 @given(st.text(alphabet="aA .;:(§1)\n“é\u2028'", max_size=200))
 @hypothesis_settings(max_examples=300, deadline=None)
 def test_no_character_but_blanks_is_lost_or_made_up(text: str) -> None:
-    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
-    assert all(each == each.strip() and each for each in sentences(text))
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
+    assert all(each == each.strip() and each for each in split_sentences(text))
 
 
 @pytest.mark.parametrize(
@@ -64,28 +72,28 @@ def test_no_character_but_blanks_is_lost_or_made_up(text: str) -> None:
     ],
 )
 def test_what_can_stand_alone_is_taken_and_the_rest_only_in_its_absence(text: str, found: list[str]) -> None:
-    assert telling(text) == found
+    assert find_key_sentences(text) == found
 
 
 def test_a_whole_sentence_is_cut_only_where_there_is_no_shorter_one() -> None:
     long = f"A dock shall be {'very ' * 200}long."
-    assert telling(f"{long}\nA pier is short.") == ["A pier is short."]
-    assert telling(long) == [long]
-    [cut] = telling(f"A dock shall be {'very ' * 400}long.")
+    assert find_key_sentences(f"{long}\nA pier is short.") == ["A pier is short."]
+    assert find_key_sentences(long) == [long]
+    [cut] = find_key_sentences(f"A dock shall be {'very ' * 400}long.")
     assert cut.endswith(LEFT_OUT)
     assert len(cut) <= LONGEST + len(LEFT_OUT)
     assert not is_whole(cut)
-    assert shortened("short") == "short"
+    assert shorten("short") == "short"
 
 
 def test_a_table_is_told_by_its_first_row_with_words() -> None:
-    assert header("As follows:\n1 | 2\nUse | Fee | 3\nPier | 5") == ["Use", "Fee"]
-    assert header("No table.") == header("1 | 2") == []
+    assert find_table_header("As follows:\n1 | 2\nUse | Fee | 3\nPier | 5") == ["Use", "Fee"]
+    assert find_table_header("No table.") == find_table_header("1 | 2") == []
 
 
 def test_a_list_without_an_end_is_no_endless_work() -> None:
     lines = "The following are docks:\n" * 20_000
     began = time.monotonic()
-    assert telling(lines) == ["The following are docks:"]
-    telling("A dock is one of these:\n" + "wood;\n" * 50_000)
+    assert find_key_sentences(lines) == ["The following are docks:"]
+    find_key_sentences("A dock is one of these:\n" + "wood;\n" * 50_000)
     assert time.monotonic() - began < 20

@@ -32,7 +32,7 @@ def test_by_words_alone_a_descent_finds_what_plain_search_finds(shared: Path, tm
         place = municipality_in(kg)
         report = build(kg, place)
         assert (report.failed, report.waiting) == ({}, 0)
-        keys = {iri.rpartition("/")[2] for iri in code_tree.kept(kg, place).sections}
+        keys = {iri.rpartition("/")[2] for iri in code_tree.cached_tree(kg, place).sections}
         assert all(topic.sections <= keys for topic in topics())
         asked = ask(kg, place, topics())
     mine, plain = sum(each.found for each in asked), sum(each.found_plainly for each in asked)

@@ -49,7 +49,7 @@ def topics() -> list[Topic]:
 
 def ask(kg: KnowledgeGraph, municipality: str, questions: Iterable[Topic]) -> list[Asked]:
     """Ask a code whose sections have the keys of the file."""
-    tree = code_tree.kept(kg, municipality)
+    tree = code_tree.cached_tree(kg, municipality)
     units = [iri for iri in tree.order if tree.heights.get(iri) == 0]
 
     def numbers(iris: Iterable[str]) -> list[str]:

@@ -34,7 +34,7 @@ from kg.retrieval.results import (
 )
 from kg.sparql.terms import bind
 from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
-from kg.tools.zoning.municipalities import known_places
+from kg.tools.zoning.municipalities import load_places
 from kg.vocabulary import DCTERMS, KG, PREFIXES, PROV_GRAPH, SCHEMA, SKOS, slug_of
 
 ENTITY_TRIPLES: Final = 2_000
@@ -237,7 +237,7 @@ def _speech_filters(reader: Reader) -> Iterator[Resource]:
 
 def _municipalities(reader: Reader) -> Iterator[Resource]:
     """Yield the municipalities whose codes or tables are here, where there are any."""
-    if found := [place.shown for place in known_places(reader)]:
+    if found := [place.shown for place in load_places(reader)]:
         title = "Municipalities with a code, or a table of districts"
         yield Resource(uri=KG.Municipality.value, title=title, kind="filter", count=len(found), values=found)
 

@@ -21,8 +21,8 @@ from kg.retrieval.reader import Reader, iri_of, text_of
 from kg.retrieval.results import Provenance, Statement
 from kg.sparql.terms import Bindable, bind, is_iri
 from kg.store.protocol import Term
-from kg.tools.zoning.labels import code_names, code_tops
-from kg.tools.zoning.section_tables import Table, section_tables
+from kg.tools.zoning.labels import load_code_names, load_top_sections
+from kg.tools.zoning.section_tables import Table, load_section_tables
 from kg.vocabulary import (
     BASE,
     DCTERMS,
@@ -211,9 +211,9 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         if isinstance(term, NamedNode)
     }
     is_place = page == 1 and any(quad.object == KG.Municipality for quad in said)
-    tops = code_tops(reader, node, PAGE) if is_place else []
+    tops = load_top_sections(reader, node, PAGE) if is_place else []
     labels, kinds, known = _labels(reader, {*named, *held, *tops, iri})
-    names, numbers = code_names(reader, kinds, labels)
+    names, numbers = load_code_names(reader, kinds, labels)
     many = (page - 1) * PAGE + len(parts)
     if more:
         counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED))
@@ -234,7 +234,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         many=many,
         kinds=kinds,
         tops=tops,
-        tables=section_tables(reader, node) if kinds.get(iri) == KG.CodeSection.value else [],
+        tables=load_section_tables(reader, node) if kinds.get(iri) == KG.CodeSection.value else [],
         voices=_voices(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
         references=references,
         counts=counts,
@@ -266,7 +266,7 @@ def names_of(kg: KnowledgeGraph, iris: Iterable[str]) -> dict[str, str]:
     """Return the names of those of `iris` that have one."""
     reader = Reader(kg)
     labels, kinds, _ = _labels(reader, set(iris))
-    return labels | code_names(reader, kinds, labels)[0]
+    return labels | load_code_names(reader, kinds, labels)[0]
 
 
 def node_of(iri: str) -> NamedNode:

@@ -19,7 +19,7 @@ from kg.retrieval.token_budget import Lean, MaxTokens, clipped, tokens_of
 from kg.sparql.measured_schema import ClassUse, PropertyUse, Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
-from kg.tools.schema.term_index import Terms, foreign, short, terms_of, words_of
+from kg.tools.schema.term_index import TermIndex, describe_foreign, get_term_index, split_words, to_query_name
 from kg.vocabulary import PREFIXES, RDF, SCHEMA
 
 ABOUT_CHARACTERS: Final = 160
@@ -111,12 +111,14 @@ def describe_schema(
     bounded("max_tokens", max_tokens, 200, 50_000)
     bounded("offset", offset, 0, MOST_SKIPPED)
     reader = Reader(kg)
-    terms = terms_of(kg)
+    terms = get_term_index(kg)
     if term is None or not term.strip():
-        result = _domains(terms.schema)
+        result = _describe_domains(terms.schema)
     else:
         entry = terms.resolve(term, ("class", "property"))
-        result = _class(terms, entry.iri) if entry.kind == "class" else _property(reader, terms, entry.iri)
+        result = (
+            _describe_class(terms, entry.iri) if entry.kind == "class" else _describe_property(reader, terms, entry.iri)
+        )
         result.label = entry.label
         result.definition = entry.about
     if not terms.schema.generation:
@@ -127,16 +129,16 @@ def describe_schema(
     return reader.finish(result, total=total, next_offset=following, completeness=completeness)
 
 
-def _domains(schema: Schema) -> SchemaResult:
+def _describe_domains(schema: Schema) -> SchemaResult:
     of: dict[str, list[ClassLine]] = {}
     unused = [term.iri for term in schema.terms.values() if term.kind == "class" and term.iri not in schema.classes]
     for iri, use in schema.classes.items():
         term = schema.terms.get(iri)
         about = clipped(
-            (term.definition if term else None) or foreign(iri, words_of(local_name(iri))),
+            (term.definition if term else None) or describe_foreign(iri, split_words(local_name(iri))),
             ABOUT_CHARACTERS,
         )
-        line = ClassLine(name=short(iri), things=use.entities, about=about)
+        line = ClassLine(name=to_query_name(iri), things=use.entities, about=about)
         of.setdefault((term.domain if term else None) or STANDARDS, []).append(line)
     titles = {name: title for name, (title, _) in load_modules().items()} | {STANDARDS: "Classes of other vocabularies"}
     domains = [
@@ -145,7 +147,7 @@ def _domains(schema: Schema) -> SchemaResult:
     ]
     result = SchemaResult(level="domains", triples=schema.triples, domains=domains)
     if unused:
-        result.notes.append(f"Declared, with nothing of them here: {', '.join(map(short, sorted(unused)))}.")
+        result.notes.append(f"Declared, with nothing of them here: {', '.join(map(to_query_name, sorted(unused)))}.")
     result.notes.append(
         "Prefixes need no declaration: " + ", ".join(sorted(PREFIXES)) + ". The default graph is all graphs together; "
         "GRAPH ?g { } tells them apart, and graph/prov says where each comes from."
@@ -153,7 +155,7 @@ def _domains(schema: Schema) -> SchemaResult:
     return result
 
 
-def _class(terms: Terms, iri: str) -> SchemaResult:
+def _describe_class(terms: TermIndex, iri: str) -> SchemaResult:
     schema = terms.schema
     use = schema.classes.get(iri) or ClassUse(iri, 0, {})
     shape = load_shapes().get(iri, Shape())
@@ -169,8 +171,8 @@ def _class(terms: Terms, iri: str) -> SchemaResult:
     return SchemaResult(
         level="class",
         iri=iri,
-        name=short(iri),
-        specializes=[short(parent) for parent in get_parents(iri)] or None,
+        name=to_query_name(iri),
+        specializes=[to_query_name(parent) for parent in get_parents(iri)] or None,
         things=use.entities,
         example=use.example,
         rules=rules or None,
@@ -180,7 +182,7 @@ def _class(terms: Terms, iri: str) -> SchemaResult:
 
 
 def _line(
-    terms: Terms, path: str, use: PropertyUse | None, constraint: Constraint | None, entities: int
+    terms: TermIndex, path: str, use: PropertyUse | None, constraint: Constraint | None, entities: int
 ) -> PropertyLine:
     term = terms.schema.terms.get(path)
     about = term.definition if term else None
@@ -189,12 +191,15 @@ def _line(
     codes = [local_name(code.iri) for code in load_code_lists().get((constraint and constraint.scheme) or "", ())]
     rest = len(codes) - CODES_SHOWN
     return PropertyLine(
-        name=short(path),
+        name=to_query_name(path),
         values=_values(use, constraint, path),
         per_thing=_per_thing(use, constraint, entities),
         about=clipped(about, ABOUT_CHARACTERS) if about else None,
         rule=_rule(constraint),
-        codes=[*codes[:CODES_SHOWN], *([f"... {rest} more: describe_schema({short(path)!r})"] if rest > 0 else [])]
+        codes=[
+            *codes[:CODES_SHOWN],
+            *([f"... {rest} more: describe_schema({to_query_name(path)!r})"] if rest > 0 else []),
+        ]
         or None,
         code_iri=f"<{constraint.scheme}/CODE>" if constraint and constraint.scheme else None,
         example=_example(use),
@@ -206,14 +211,14 @@ def _values(use: PropertyUse | None, constraint: Constraint | None, path: str) -
     parts: Counter[str] = Counter()
     if use is not None:
         for datatype, count in use.datatypes.items():
-            name = short(datatype)
+            name = to_query_name(datatype)
             if datatype == RDF.langString.value:
                 tags = sorted(use.languages, key=lambda tag: -use.languages[tag])
                 name = "text in " + ", ".join(f"@{tag}" for tag in tags[:6]) + (" ..." if len(tags) > 6 else "")
             parts[name] += count
         for name, count in use.classes.items():
             listed = constraint is not None and constraint.scheme is not None
-            parts[short(name) if name else "codes" if listed else "IRIs of no class"] += count
+            parts[to_query_name(name) if name else "codes" if listed else "IRIs of no class"] += count
     if parts:
         several = len(parts) > 1
         return ", ".join(f"{name} ({count:,})" if several else name for name, count in parts.most_common(6))
@@ -221,7 +226,7 @@ def _values(use: PropertyUse | None, constraint: Constraint | None, path: str) -
         *(constraint.datatypes + constraint.classes if constraint else ()),
         *get_objects(path, SCHEMA.rangeIncludes),
     ]
-    return ", ".join(short(name) for name in dict.fromkeys(wanted)) or "IRIs"
+    return ", ".join(to_query_name(name) for name in dict.fromkeys(wanted)) or "IRIs"
 
 
 def _per_thing(use: PropertyUse | None, constraint: Constraint | None, entities: int) -> str:
@@ -269,8 +274,8 @@ def _class_query(iri: str, use: ClassUse) -> str:
         if path != RDF.type.value and used.subjects * 10 >= use.entities * 9 and used.triples == used.subjects
     ][:4]
     names = {path: _variable(path) for path in paths}
-    body = "".join(f" ;\n    {short(path)} ?{name}" for path, name in names.items())
-    return f"SELECT * WHERE {{\n  ?{_variable(iri)} a {short(iri)}{body}\n}} LIMIT 10"
+    body = "".join(f" ;\n    {to_query_name(path)} ?{name}" for path, name in names.items())
+    return f"SELECT * WHERE {{\n  ?{_variable(iri)} a {to_query_name(iri)}{body}\n}} LIMIT 10"
 
 
 def _variable(iri: str) -> str:
@@ -278,13 +283,13 @@ def _variable(iri: str) -> str:
     return (name[:1].lower() + name[1:]) if name and not name[0].isdigit() else "thing"
 
 
-def _property(reader: Reader, terms: Terms, iri: str) -> SchemaResult:
+def _describe_property(reader: Reader, terms: TermIndex, iri: str) -> SchemaResult:
     schema = terms.schema
     use = schema.properties.get(iri)
     constraints = {name: shape.properties.get(iri) for name, shape in load_shapes().items()}
     used_by = [
         UsedBy(
-            name=short(name),
+            name=to_query_name(name),
             triples=of.properties[iri].triples,
             things=of.properties[iri].subjects,
             values=_values(of.properties[iri], constraints.get(name), iri),
@@ -295,7 +300,12 @@ def _property(reader: Reader, terms: Terms, iri: str) -> SchemaResult:
     ]
     used_by.sort(key=lambda line: -line.triples)
     ruled = {name: constraint for name, constraint in constraints.items() if constraint is not None}
-    rules = [f"{short(name)}: {text}" for name, each in ruled.items() for text in (*each.messages, _rule(each)) if text]
+    rules = [
+        f"{to_query_name(name)}: {text}"
+        for name, each in ruled.items()
+        for text in (*each.messages, _rule(each))
+        if text
+    ]
     scheme = next((each.scheme for each in ruled.values() if each.scheme), None)
     codes = _codes(reader, iri, scheme) if scheme else None
     subject = used_by[0].name if used_by else None
@@ -303,8 +313,8 @@ def _property(reader: Reader, terms: Terms, iri: str) -> SchemaResult:
     return SchemaResult(
         level="property",
         iri=iri,
-        name=short(iri),
-        specializes=[short(parent) for parent in get_parents(iri)] or None,
+        name=to_query_name(iri),
+        specializes=[to_query_name(parent) for parent in get_parents(iri)] or None,
         triples=use.triples if use else 0,
         things=use.subjects if use else 0,
         example=_example(use),
@@ -312,7 +322,7 @@ def _property(reader: Reader, terms: Terms, iri: str) -> SchemaResult:
         used_by=used_by,
         codes=codes,
         code_iri=f"<{scheme}/CODE>" if scheme else None,
-        query=f"SELECT ?thing ?value WHERE {{ {typed}{short(iri)} ?value }} LIMIT 10",
+        query=f"SELECT ?thing ?value WHERE {{ {typed}{to_query_name(iri)} ?value }} LIMIT 10",
     )
 
 
@@ -339,12 +349,12 @@ def _cut(result: SchemaResult, most: int, offset: int) -> tuple[int | None, int 
         lines = [(domain, line) for domain in result.domains for line in domain.classes]
         empty = [domain.model_copy(update={"classes": []}) for domain in result.domains]
         spare = max_tokens - tokens_of(result.model_copy(update={"domains": empty}))
-        end = _fitting([line for _, line in lines], spare, offset)
+        end = _find_end([line for _, line in lines], spare, offset)
         kept = {id(line) for _, line in lines[offset:end]}
         for domain in result.domains:
             domain.classes = [line for line in domain.classes if id(line) in kept]
         result.domains = [domain for domain in result.domains if domain.classes]
-        return _announced(result, "classes", len(lines), offset, end)
+        return _note_cut(result, "classes", len(lines), offset, end)
     listed: list[Any] | None = result.properties if result.properties is not None else result.used_by
     name = "properties" if result.properties is not None else "used_by"
     if listed is None:
@@ -354,16 +364,16 @@ def _cut(result: SchemaResult, most: int, offset: int) -> tuple[int | None, int 
         for field in ("rules", "codes"):
             values = getattr(result, field)
             if values and tokens_of(values) > max_tokens // 4:
-                kept_values = values[: _fitting(values, max_tokens // 4, 0)]
+                kept_values = values[: _find_end(values, max_tokens // 4, 0)]
                 result.notes.append(f"{len(kept_values)} of {len(values)} {field} are shown: raise max_tokens.")
                 setattr(result, field, kept_values)
         bare = result.model_copy(update={name: []})
-    end = _fitting(listed, max_tokens - tokens_of(bare), offset)
+    end = _find_end(listed, max_tokens - tokens_of(bare), offset)
     setattr(result, name, listed[offset:end])
-    return _announced(result, "properties" if name == "properties" else "classes", len(listed), offset, end)
+    return _note_cut(result, "properties" if name == "properties" else "classes", len(listed), offset, end)
 
 
-def _fitting(lines: Sequence[Any], tokens: int, offset: int) -> int:
+def _find_end(lines: Sequence[Any], tokens: int, offset: int) -> int:
     """Return the end of the lines from `offset` on that `tokens` have room for, at least one."""
     end, used = offset, 0
     for line in lines[offset:]:
@@ -374,7 +384,7 @@ def _fitting(lines: Sequence[Any], tokens: int, offset: int) -> int:
     return end
 
 
-def _announced(result: SchemaResult, what: str, total: int, offset: int, end: int) -> tuple[int, int | None]:
+def _note_cut(result: SchemaResult, what: str, total: int, offset: int, end: int) -> tuple[int, int | None]:
     following = end if end < total else None
     if following is not None:
         result.notes.append(

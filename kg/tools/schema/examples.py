@@ -73,7 +73,7 @@ def sparql_examples(
     """
     question = clean_text("question", question, QUESTION_CHARACTERS)
     bounded("limit", limit, 1, 50)
-    known = examples()
+    known = load_examples()
     texts = [example.text for example in known]
     words = overlap(question, texts)
     cosines = closeness(kg, question, texts)
@@ -95,7 +95,7 @@ def sparql_examples(
 
 
 @cache
-def examples() -> Sequence[Example]:
+def load_examples() -> Sequence[Example]:
     """Return the queries that ship here. Raises SourceError for one that is not complete."""
     found: list[Example] = []
     for path in sorted((bundle.folder("ontology") / "examples").glob("*.ttl")):

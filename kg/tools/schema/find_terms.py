@@ -16,7 +16,15 @@ from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.tools.schema.similarity import WITHOUT_MODEL, closeness, overlap
-from kg.tools.schema.term_index import Entry, Kind, foreign, scheme_of, short, terms_of, words_of
+from kg.tools.schema.term_index import (
+    Entry,
+    Kind,
+    describe_foreign,
+    get_scheme,
+    get_term_index,
+    split_words,
+    to_query_name,
+)
 from kg.vocabulary import DCTERMS, PREFIXES, SKOS
 
 TEXT_CHARACTERS: Final = 300
@@ -82,19 +90,19 @@ def find_terms(
     bounded("limit", limit, 1, 50)
     bounded("offset", offset, 0, MOST_SKIPPED)
     reader = Reader(kg)
-    terms = terms_of(kg)
+    terms = get_term_index(kg)
     kinds: Sequence[Kind] = (kind,) if kind else ("class", "property", "individual")
     wanted = offset + limit + 1
     scored: dict[str, tuple[float, Entry, str]] = {}
     exact = terms.get(text)
     if exact is not None and exact.kind in kinds:
-        scored[exact.iri] = (2.0, exact, short(exact.iri))
+        scored[exact.iri] = (2.0, exact, to_query_name(exact.iri))
     words = text.partition(":")[2] if text.partition(":")[0] in PREFIXES else text
     for likeness, entry, name in terms.like(words, kinds, wanted):
         if likeness >= NAMED and entry.iri not in scored:
             scored[entry.iri] = (likeness, entry, name)
     explained = [entry for entry in terms.explained if entry.kind in kinds]
-    notes = _by_meaning(kg, text, explained, scored)
+    notes = _add_by_meaning(kg, text, explained, scored)
     order = {name: rank for rank, name in enumerate(("class", "property", "individual"))}
     ranked = sorted(
         scored.values(), key=lambda found: (-round(found[0], 3), order[found[1].kind], -(found[1].count or 0))
@@ -103,7 +111,7 @@ def find_terms(
         least = FAR * min(1.0, ranked[0][0])
         ranked = [found for found in ranked if found[0] >= least]
     page = ranked[offset : offset + limit]
-    result = TermResult(terms=_shown(reader, page), notes=notes)
+    result = TermResult(terms=_to_found_terms(reader, page), notes=notes)
     if not ranked:
         result.notes.append("Nothing has a name or meaning like this; `search` finds passages by what they say.")
     if terms.truncated:
@@ -118,7 +126,7 @@ def find_terms(
     )
 
 
-def _by_meaning(
+def _add_by_meaning(
     kg: KnowledgeGraph, text: str, entries: Sequence[Entry], scored: dict[str, tuple[float, Entry, str]]
 ) -> list[str]:
     """Add the entries whose definitions are about `text`; return notes for whoever asked."""
@@ -136,14 +144,14 @@ def _by_meaning(
     return [WITHOUT_MODEL] if cosines is None else []
 
 
-def _shown(reader: Reader, page: Sequence[tuple[float, Entry, str]]) -> list[FoundTerm]:
+def _to_found_terms(reader: Reader, page: Sequence[tuple[float, Entry, str]]) -> list[FoundTerm]:
     individuals = [entry for _, entry, _ in page if entry.kind == "individual"]
-    uses = _uses(reader, [entry.iri for entry in individuals])
-    texts = _contexts(reader, [entry.iri for entry in individuals if not entry.about])
+    uses = _count_uses(reader, [entry.iri for entry in individuals])
+    texts = _load_contexts(reader, [entry.iri for entry in individuals if not entry.about])
     return [
         FoundTerm(
             iri=entry.iri,
-            curie=None if (name_ := short(entry.iri)).startswith("<") else name_,
+            curie=None if (name_ := to_query_name(entry.iri)).startswith("<") else name_,
             kind=entry.kind,
             label=entry.label,
             context=clipped(_context(entry, texts), CONTEXT_CHARACTERS),
@@ -156,11 +164,11 @@ def _shown(reader: Reader, page: Sequence[tuple[float, Entry, str]]) -> list[Fou
 
 def _context(entry: Entry, texts: Mapping[str, str]) -> str:
     if entry.kind != "individual":
-        return entry.about or foreign(entry.iri, entry.label)
-    scheme = scheme_of(entry.iri)
+        return entry.about or describe_foreign(entry.iri, entry.label)
+    scheme = get_scheme(entry.iri)
     if entry.about:
         return entry.about
-    kinds = [words_of(local_name(scheme))] if scheme else [words_of(local_name(name)) for name in entry.classes]
+    kinds = [split_words(local_name(scheme))] if scheme else [split_words(local_name(name)) for name in entry.classes]
     codes = [name for name in entry.names[1:] if folded(name) != folded(entry.label)]
     parts = [f"{', '.join(kinds)}" + (f" ({', '.join(codes[:3])})" if codes else "")]
     if entry.iri in texts:
@@ -168,7 +176,7 @@ def _context(entry: Entry, texts: Mapping[str, str]) -> str:
     return ": ".join(parts)
 
 
-def _uses(reader: Reader, iris: Sequence[str]) -> dict[str, int]:
+def _count_uses(reader: Reader, iris: Sequence[str]) -> dict[str, int]:
     if not iris:
         return {}
     parts = [bind(USES, thing=NamedNode(iri), most=USES_COUNTED) for iri in iris]
@@ -176,7 +184,7 @@ def _uses(reader: Reader, iris: Sequence[str]) -> dict[str, int]:
     return {iri_of(row["thing"]): int(text_of(row["uses"])) for row in reader.rows("uses of individuals", query)}
 
 
-def _contexts(reader: Reader, iris: Sequence[str]) -> dict[str, str]:
+def _load_contexts(reader: Reader, iris: Sequence[str]) -> dict[str, str]:
     if not iris:
         return {}
     things = [NamedNode(iri) for iri in iris]

@@ -118,16 +118,16 @@ SELECT ?type (SUM(?uses) AS ?count) WHERE {
 } GROUP BY ?type"""
 
 
-def measured(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S) -> Schema:
+def get_schema(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S) -> Schema:
     """Return the last measurement of `kg`, and begin a newer one in the background when the store has moved on.
 
     `Schema.generation` says what it speaks of. As long as nothing has been measured at all (an empty store, or a large
     one whose first measurement takes longer than `wait_s`) the generation is 0, and only `terms` are given.
     """
-    return _kept(kg).current(wait_s)
+    return _get_measurements(kg).current(wait_s)
 
 
-def family_of(graph: str) -> str:
+def get_family(graph: str) -> str:
     """Return the family that a graph is counted with: ``src/climate``, ``prov``; its IRI where it is none of ours."""
     parts = graph.removeprefix(BASE + "graph/")
     return graph if parts == graph else "/".join(parts.split("/")[:2])
@@ -142,7 +142,7 @@ class _Measurements:
         self._running: threading.Thread | None = None
         self._next = self._retry = 0.0
         self._failed = -1
-        self._schema = _read(kg.settings.data_dir / FILE, kg.store.statistics().generation)
+        self._schema = _load(kg.settings.data_dir / FILE, kg.store.statistics().generation)
 
     def current(self, wait_s: float) -> Schema:
         first = self._begin()
@@ -167,8 +167,8 @@ class _Measurements:
         started = time.monotonic()
         schema = None
         try:
-            schema = measure(self._kg)
-            _write(self._kg.settings.data_dir, schema)
+            schema = measure_schema(self._kg)
+            _save(self._kg.settings.data_dir, schema)
         except QuadciteError as error:
             log.warning("generation %d of the store could not be measured: %s", generation, error)
         except OSError as error:
@@ -186,13 +186,13 @@ class _Measurements:
 _MAKING: Final = threading.Lock()
 
 
-def _kept(kg: KnowledgeGraph) -> _Measurements:
+def _get_measurements(kg: KnowledgeGraph) -> _Measurements:
     with _MAKING:
         known: _Measurements | None = kg.memory.get("measurements")
         return known or kg.memory.keep("measurements", _Measurements(kg))
 
 
-def measure(kg: KnowledgeGraph) -> Schema:
+def measure_schema(kg: KnowledgeGraph) -> Schema:
     """Measure the store as it is. Blocks: some milliseconds a property, and some seconds a million quads.
 
     Raises what the pool raises: a QueryLimitError when a query hit a limit or the pool was closed.
@@ -249,7 +249,7 @@ class _Measurement:
             properties=properties,
             terms=load_declared_terms(),
             graphs={name: family.quads for name, family in families.items()},
-            families=_terms_of(families),
+            families=_family_terms(families),
             holdings=families,
             measured_at=measured_at,
         )
@@ -350,7 +350,7 @@ def _example(term: Term) -> str:
 # The last measurement as a file. The terms are not in it: they come with the version that runs.
 
 
-def _write(folder: Path, schema: Schema) -> None:
+def _save(folder: Path, schema: Schema) -> None:
     if not folder.is_dir():
         return
     content = {"format": _FORMAT, **asdict(schema)}
@@ -360,7 +360,7 @@ def _write(folder: Path, schema: Schema) -> None:
     partial.replace(folder / FILE)
 
 
-def _read(file: Path, newest: int) -> Schema | None:
+def _load(file: Path, newest: int) -> Schema | None:
     """Return the measurement kept in `file`, if it can be read and is of this store, at `newest` or earlier."""
     try:
         content = json.loads(file.read_text())
@@ -377,7 +377,7 @@ def _read(file: Path, newest: int) -> Schema | None:
             classes=classes,
             properties=properties,
             terms=load_declared_terms(),
-            families=_terms_of(holdings),
+            families=_family_terms(holdings),
             holdings=holdings,
         )
     except OSError:
@@ -387,7 +387,7 @@ def _read(file: Path, newest: int) -> Schema | None:
         return None
 
 
-def _terms_of(holdings: Mapping[str, FamilyUse]) -> dict[str, frozenset[str]]:
+def _family_terms(holdings: Mapping[str, FamilyUse]) -> dict[str, frozenset[str]]:
     return {name: frozenset(family.properties) for name, family in holdings.items()}
 
 

@@ -22,7 +22,7 @@ from kg.sparql.measured_schema import Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
-from kg.tools.schema.schema_measurement import measured
+from kg.tools.schema.schema_measurement import get_schema
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, PREFIXES, RDF, RDFS, SCHEMA, SKOS, curie, prefixed_name
 
 Kind = Literal["class", "property", "individual"]
@@ -66,7 +66,7 @@ class Entry:
         return self.names[0]
 
 
-class Terms:
+class TermIndex:
     """All that has a name at `generation`, findable by it."""
 
     def __init__(self, schema: Schema, entries: Sequence[Entry], generation: int, *, truncated: bool) -> None:
@@ -118,12 +118,13 @@ class Terms:
     def unknown(self, text: str, kinds: Sequence[str], near: Sequence[Entry]) -> NotFoundError:
         """Return the error for a name that no entry of `kinds` has; `near` are those that come close."""
         singular = " or ".join(kinds)
-        close = ", ".join(f"{short(entry.iri)} ({entry.label})" for entry in near[:5])
+        close = ", ".join(f"{to_query_name(entry.iri)} ({entry.label})" for entry in near[:5])
         other = self.get(text)
         if other is not None:
+            classes = ", ".join(map(to_query_name, other.classes))
             return NotFoundError(
-                f"{short(other.iri)} is no {singular} but an {other.kind} of {', '.join(map(short, other.classes))}; "
-                "kg://entity/{iri} shows what is said of it"
+                f"{to_query_name(other.iri)} is not a {singular} but an {other.kind} of {classes}. "
+                "kg://entity/{iri} shows its statements."
             )
         hint = f"; near it are {close}" if close else ""
         return NotFoundError(
@@ -132,25 +133,25 @@ class Terms:
         )
 
 
-def terms_of(kg: KnowledgeGraph) -> Terms:
+def get_term_index(kg: KnowledgeGraph) -> TermIndex:
     """Return the names at the last commit, or a little before it while commits come faster than names are read."""
-    generation, schema = kg.store.statistics().generation, measured(kg)
-    kept: tuple[Terms, float, float] | None = kg.memory.get("terms")
+    generation, schema = kg.store.statistics().generation, get_schema(kg)
+    kept: tuple[TermIndex, float, float] | None = kg.memory.get("terms")
     if kept is not None:
         terms, at, took = kept
         fresh = terms.generation >= generation and terms.schema.generation >= schema.generation
         if fresh or (terms.schema.generation and time.monotonic() - at < SHARE * took):
             return terms
     began = time.monotonic()
-    terms = _read(kg, schema)
+    terms = _build_index(kg, schema)
     now = time.monotonic()
     kg.memory.keep("terms", (terms, now, now - began))
     return terms
 
 
-def _read(kg: KnowledgeGraph, schema: Schema) -> Terms:
-    entries = {entry.iri: entry for entry in [*_vocabulary(schema), *_codes()]}
-    individuals, generation, truncated = _individuals(kg, schema)
+def _build_index(kg: KnowledgeGraph, schema: Schema) -> TermIndex:
+    entries = {entry.iri: entry for entry in [*_vocabulary_entries(schema), *_code_entries()]}
+    individuals, generation, truncated = _load_individuals(kg, schema)
     for entry in individuals:
         known = entries.get(entry.iri)
         if known is None:
@@ -158,12 +159,12 @@ def _read(kg: KnowledgeGraph, schema: Schema) -> Terms:
         elif known.kind == "individual":
             names = tuple(dict.fromkeys(known.names + entry.names))
             entries[entry.iri] = Entry(entry.iri, "individual", names, known.about, entry.classes)
-    return Terms(schema, list(entries.values()), generation or schema.generation, truncated=truncated)
+    return TermIndex(schema, list(entries.values()), generation or schema.generation, truncated=truncated)
 
 
-def _vocabulary(schema: Schema) -> Iterator[Entry]:
+def _vocabulary_entries(schema: Schema) -> Iterator[Entry]:
     """Yield the classes and properties that are used, or declared here."""
-    said = _messages(schema)
+    said = _shape_messages(schema)
     uses: Mapping[str, tuple[Kind, int]] = {
         **{iri: ("property", use.triples) for iri, use in schema.properties.items()},
         **{iri: ("class", use.entities) for iri, use in schema.classes.items()},
@@ -177,21 +178,21 @@ def _vocabulary(schema: Schema) -> Iterator[Entry]:
         kind, count = uses.get(iri) or (declared_kinds[iri], 0)
         term = schema.terms.get(iri)
         local = local_name(iri)
-        label = term.label if term else words_of(local)
-        names = (label, *(term.alt_labels if term else ()), local, words_of(local), short(iri))
+        label = term.label if term else split_words(local)
+        names = (label, *(term.alt_labels if term else ()), local, split_words(local), to_query_name(iri))
         about = (term.definition if term else None) or said.get(iri)
         yield Entry(iri, kind, tuple(dict.fromkeys(names)), about, count=count)
 
 
-def _codes() -> Iterator[Entry]:
+def _code_entries() -> Iterator[Entry]:
     concept = (SKOS.Concept.value,)
     for scheme, codes in load_code_lists().items():
         for code in codes:
-            about = f"{words_of(local_name(scheme))} {code.notation!r}: {code.definition or code.label}"
+            about = f"{split_words(local_name(scheme))} {code.notation!r}: {code.definition or code.label}"
             yield Entry(code.iri, "individual", tuple(dict.fromkeys((code.label, code.notation))), about, concept)
 
 
-def _messages(schema: Schema) -> dict[str, str]:
+def _shape_messages(schema: Schema) -> dict[str, str]:
     """Return what the shapes say of each property: the best there is for those that other vocabularies define.
 
     Not where most of its uses are with classes that have no shape for it.
@@ -210,7 +211,7 @@ def _messages(schema: Schema) -> dict[str, str]:
     }
 
 
-def _individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], int, bool]:
+def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], int, bool]:
     """Return what has a name and is neither a document nor a text, of which there are too many to be listed."""
     classes = [
         NamedNode(iri)
@@ -243,23 +244,23 @@ def _individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], int, 
     return entries, answer.generation, answer.truncated
 
 
-def scheme_of(iri: str) -> str | None:
+def get_scheme(iri: str) -> str | None:
     """Return the code list that a code is of by its IRI."""
     scheme, _, code = iri.rpartition("/")
     return scheme if code and scheme.startswith(f"{BASE}vocab/") else None
 
 
-def words_of(name: str) -> str:
+def split_words(name: str) -> str:
     """Split a local name into words: ``isPartOf`` and ``is_part_of`` become "is part of"."""
     return " ".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").replace("-", " ").split()).lower()
 
 
-def short(iri: str) -> str:
+def to_query_name(iri: str) -> str:
     """Write `iri` as in a query: ``a``, a prefixed name, or in angle brackets."""
     return "a" if iri == RDF.type.value else curie(iri)
 
 
-def foreign(iri: str, label: str) -> str:
+def describe_foreign(iri: str, label: str) -> str:
     """Describe a class or property that the ontology does not define."""
     if "/prop/novalue/" in iri:
         return f"items with a statement that they have no value of {local_name(iri)}"

@@ -40,7 +40,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Faults:
+class _Violations:
     """What breaks the shapes, by the node that it was found from: how much, and the first of it in words."""
 
     counts: Counter[Term] = field(default_factory=Counter)
@@ -80,8 +80,8 @@ class DatasetChecks:
     _ended: float = field(default=-1e9, init=False)
     _checked: int | None = field(default=None, init=False)
     """The generation that what is known is of; None where nothing is."""
-    _nodes: _Faults = field(default_factory=_Faults, init=False, repr=False)
-    _graphs: _Faults = field(default_factory=_Faults, init=False, repr=False)
+    _nodes: _Violations = field(default_factory=_Violations, init=False, repr=False)
+    _graphs: _Violations = field(default_factory=_Violations, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._idle.set()
@@ -161,7 +161,7 @@ class DatasetChecks:
         since, generation = self._checked, generation_of(store)
         self._checked = None  # until all is known
         change = Change(unknown="nothing is known yet") if since is None else changed_since(store, since)
-        data, suite = Data.stored(store), dataset_shapes()
+        data, suite = Data.stored(store), load_dataset_shapes()
         found = Affected(None) if since is None else affected(suite, data, change)
         outdated = found.outdated(self._nodes.counts)
         self._nodes.replace(outdated, suite.by_target(data, found.nodes, details=False))
@@ -169,7 +169,7 @@ class DatasetChecks:
         graphs = [graph for graph in touched if isinstance(graph, NamedNode) and is_user_graph(graph)]
         self._graphs.replace(
             None if change.unknown else graphs,
-            ((graph, violation) for graph in graphs for violation in _of_person(store, graph)),
+            ((graph, violation) for graph in graphs for violation in _check_user_graph(store, graph)),
         )
         self._checked = generation
         some = "the whole store"
@@ -188,7 +188,7 @@ class DatasetChecks:
         )
 
 
-def _of_person(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Violation]:
+def _check_user_graph(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Violation]:
     """Yield what breaks the record shapes in the graph of a person, and what it lacks where nothing says what it is."""
     if not store.contains_named_graph(graph):
         return
@@ -196,10 +196,10 @@ def _of_person(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Violation]
     if not any(store.quads_for_pattern(graph, RDF.type, None, PROV_GRAPH)):
         # The class that a graph has by its name is what the dataset shapes look for.
         kind = KG.CuratedGraph if graph.value.startswith(CURATED) else KG.UserGraph
-        yield from dataset_shapes().check([Triple(graph, RDF.type, kind), *_said(store, graph)])
+        yield from load_dataset_shapes().check([Triple(graph, RDF.type, kind), *_provenance_of(store, graph)])
 
 
-def _said(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Triple]:
+def _provenance_of(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Triple]:
     """Yield what ``graph/prov`` says of a graph, of what it came from and of who made it."""
     todo = [graph]
     seen = {graph}
@@ -215,6 +215,6 @@ _WHENCE: Final = frozenset({PROV.wasGeneratedBy, PROV.wasDerivedFrom, PROV.wasAs
 
 
 @cache
-def dataset_shapes() -> Shapes:
+def load_dataset_shapes() -> Shapes:
     """Return the dataset shapes that ship with Quadcite."""
     return Shapes.dataset()

@@ -156,11 +156,11 @@ def _number(quad: Quad) -> int | None:
     return int(value.value) if isinstance(value, Literal) and _WHOLE.fullmatch(value.value) else None
 
 
-def locating(store: Store) -> Locate:
+def build_locate(store: Store) -> Locate:
     """Build the function that locates results about `store`."""
     return Locator(store).locate
 
 
 def main() -> None:
     """Run the process."""
-    child.main(locating)
+    child.main(build_locate)

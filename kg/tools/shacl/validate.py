@@ -110,11 +110,11 @@ def validate(
     bounded("max_results", max_results, 1, MAX_RESULTS)
     bounded("max_tokens", max_tokens, 200, 50_000)
     reader = Reader(kg)
-    pasted = None if turtle is None else Document(utf8("turtle", turtle))
-    home, checked = target(reader, graph=graph, document=document, pasted=pasted)
-    own = None if shapes is None else Document(utf8("shapes", shapes), name="shapes")
-    with run(
-        kg, pasted, home, shapes_for(own, suite, pasted, home), "summary", checked=checked, examples=max_results
+    pasted = None if turtle is None else Document(to_utf8("turtle", turtle))
+    home, checked = find_target(reader, graph=graph, document=document, pasted=pasted)
+    own = None if shapes is None else Document(to_utf8("shapes", shapes), name="shapes")
+    with run_validation(
+        kg, pasted, home, choose_shapes(own, suite, pasted, home), "summary", checked=checked, examples=max_results
     ) as outcome:
         found = json.loads(outcome.report.read())
         reader.generation = max(reader.generation, outcome.generation)
@@ -134,20 +134,20 @@ def validate(
     return reader.finish(result, total=total, completeness="complete" if result.complete else "truncated")
 
 
-class Running:
-    """A validation that has ended: its report is open for as long as the block of `run`."""
+class FinishedValidation:
+    """A validation that has ended: its report is open for as long as the block of `run_validation`."""
 
     def __init__(self, verdict: Outcome, generation: int) -> None:
         self.verdict, self.report, self.generation = verdict, verdict.report, generation
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> FinishedValidation:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.report.close()
 
 
-def run(
+def run_validation(
     kg: KnowledgeGraph,
     pasted: Document | None,
     home: NamedNode | None,
@@ -159,7 +159,7 @@ def run(
     focus: Sequence[str] = (),
     timeout_s: float | None = None,
     client: str | None = None,
-) -> Running:
+) -> FinishedValidation:
     """Validate what was pasted, or else the graph `home` (None: all graphs as one), within the limits of a query.
 
     `client`: whose turn it is; the caller, if it is not said. Raises what `validate_apart` and `Places.take` raise.
@@ -183,12 +183,12 @@ def run(
     with PLACES.take(CALLER.get() if client is None else client, settings.query_timeout_s):
         generation = kg.store.statistics().generation
         if pasted is not None:
-            return Running(job(pasted), generation)
+            return FinishedValidation(job(pasted), generation)
         with kg.store.snapshot(at_least=generation) as snapshot:
-            return Running(job(Stored(snapshot.path, home and home.value)), snapshot.generation)
+            return FinishedValidation(job(Stored(snapshot.path, home and home.value)), snapshot.generation)
 
 
-def target(
+def find_target(
     reader: Reader, *, graph: str | None, document: str | None, pasted: Document | None
 ) -> tuple[NamedNode | None, str]:
     """Return the graph that is validated (None: what was pasted, or all graphs), and what it is in a few words.
@@ -207,13 +207,13 @@ def target(
     if graph is not None:
         if graph == UNION:
             return None, "all graphs as one"
-        return _existing(reader, node_of(graph)), f"the graph {graph}"
+        return _require_graph(reader, node_of(graph)), f"the graph {graph}"
     assert document is not None  # noqa: S101 -- one of three
-    home = _home(reader, node_of(document))
+    home = _find_home(reader, node_of(document))
     return home, f"the document {document} (graph {home.value})"
 
 
-def shapes_for(
+def choose_shapes(
     own: Document | None, suite: SuiteName | None, pasted: Document | None, home: NamedNode | None
 ) -> Document | Suite:
     """Return what the data are validated by: shapes of the caller, the suite named, or the one that fits."""
@@ -228,7 +228,7 @@ def shapes_for(
     return "record" if home is not None and not is_user_graph(home) else "open-record"
 
 
-def utf8(name: str, text: str) -> bytes:
+def to_utf8(name: str, text: str) -> bytes:
     """Return `text`, which errors call `name`, as bytes. Raises InvalidInputError for half a character."""
     try:
         return text.encode()
@@ -236,26 +236,26 @@ def utf8(name: str, text: str) -> bytes:
         raise InvalidInputError(f"{name} holds a lone surrogate, which is not a character") from None
 
 
-def _existing(reader: Reader, graph: NamedNode) -> NamedNode:
+def _require_graph(reader: Reader, graph: NamedNode) -> NamedNode:
     found = reader.kg.query(bind(EXISTS, graph=graph)).result
     if found is not True:
-        raise _missing(reader, "graph", graph.value, GRAPHS)
+        raise _not_found(reader, "graph", graph.value, GRAPHS)
     return graph
 
 
-def _home(reader: Reader, document: NamedNode) -> NamedNode:
+def _find_home(reader: Reader, document: NamedNode) -> NamedNode:
     """Return the graph in which a document is described: the one that a loader wrote, where there are several."""
     rows = reader.rows("where it is described", bind(HOMES, document=document, prov=PROV_GRAPH))
     homes = sorted(iri_of(row["graph"]) for row in rows)
     loaded = [home for home in homes if home.startswith(SOURCED)]
     if not homes:
-        raise _missing(reader, "document", document.value, DOCUMENTS)
+        raise _not_found(reader, "document", document.value, DOCUMENTS)
     if len(homes) > 1 and len(loaded) != 1:
         raise InvalidInputError(f"{document} is described in several graphs; give one as graph: {', '.join(homes[:5])}")
     return NamedNode((loaded or homes)[0])
 
 
-def _missing(reader: Reader, kind: str, iri: str, names: str) -> NotFoundError:
+def _not_found(reader: Reader, kind: str, iri: str, names: str) -> NotFoundError:
     """Return the error about an IRI that nothing is known of, with those that come near."""
     rows = reader.kg.query(bind(names, limit=_NEAR)).result
     known = [iri_of(row["name"]) for row in rows if "name" in row] if isinstance(rows, Rows) else []
@@ -285,8 +285,8 @@ def _fill(
             result.truncated_by = "tokens"
             break
         kept.append((finding, group["examples"]))
-    chosen = _in_turns(kept, max_results)
-    places = _places(reader, [example["focus"] for _, example in chosen], home) if stored else {}
+    chosen = _choose_in_turns(kept, max_results)
+    places = _load_places(reader, [example["focus"] for _, example in chosen], home) if stored else {}
     shown = 0
     for finding, example in chosen:
         one = Example(**{**example, **places.get(example["focus"], {})})
@@ -316,7 +316,7 @@ def _finding(group: Mapping[str, Any]) -> Finding:
     )
 
 
-def _in_turns(
+def _choose_in_turns(
     kept: Sequence[tuple[Finding, Sequence[Mapping[str, Any]]]], most: int
 ) -> list[tuple[Finding, Mapping[str, Any]]]:
     longest = max((len(examples) for _, examples in kept), default=0)
@@ -326,9 +326,9 @@ def _in_turns(
     return [one for one, _ in zip(in_turns, range(most), strict=False)]
 
 
-def _places(reader: Reader, focus: Iterable[str], home: NamedNode | None) -> dict[str, dict[str, Any]]:
+def _load_places(reader: Reader, focus: Iterable[str], home: NamedNode | None) -> dict[str, dict[str, Any]]:
     """Return document, graph, source file and row of focus nodes, as far as they are known."""
-    nodes = list(dict.fromkeys(node for iri in focus for node in _iris(iri)))[:_PLACED]
+    nodes = list(dict.fromkeys(node for iri in focus for node in _to_nodes(iri)))[:_PLACED]
     if not nodes:
         return {}
     said: dict[str, dict[str, dict[str, str]]] = {}
@@ -354,7 +354,7 @@ def _places(reader: Reader, focus: Iterable[str], home: NamedNode | None) -> dic
     return found
 
 
-def _iris(text: str) -> Iterator[NamedNode]:
+def _to_nodes(text: str) -> Iterator[NamedNode]:
     """Yield the node of an IRI; of a blank node or a literal, nothing."""
     if not text.startswith(("_:", '"', "<<")):
         try:

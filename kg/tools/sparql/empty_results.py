@@ -19,8 +19,8 @@ from kg.sparql.guard import position
 from kg.sparql.lint import Hint, check
 from kg.sparql.parser import parse
 from kg.store.protocol import Result, Rows
-from kg.tools.schema.schema_measurement import measured
-from kg.tools.sparql.suggestions import Alternatives
+from kg.tools.schema.schema_measurement import get_schema
+from kg.tools.sparql.suggestions import Suggestions
 
 TIMEOUT_S: Final = 4.0
 """Seconds that a diagnosis takes at most, all its probes together."""
@@ -122,14 +122,14 @@ def diagnose(kg: KnowledgeGraph, query: str, *, timeout_s: float = TIMEOUT_S) ->
         values = [
             hint
             for core in cores
-            for hint in Alternatives(probes.rows, probes.any, [_body(e) for e in core], core, parsed).hints()
+            for hint in Suggestions(probes.rows, probes.any, [_body(e) for e in core], core, parsed).hints()
         ]
     except QuadciteError:
         return None
     parts = [element for core in cores for element in core]
     inside = [
         hint
-        for hint in check(query, measured(kg, _SCHEMA_WAIT_S))
+        for hint in check(query, get_schema(kg, _SCHEMA_WAIT_S))
         if hint.code == "misspelt_namespace" or any(_within(query, hint, element) for element in parts)
     ]
     known = {hint.found for hint in inside}

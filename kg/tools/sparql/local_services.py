@@ -37,7 +37,7 @@ _MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _DECIMALS: Final = 6
 
 
-def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> str:
+def expand_services(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> str:
     """Return `query` with its SERVICE clauses replaced by their results; without any it is returned as it is.
 
     `timeout_s` is what the query has left (default: its whole deadline). Raises InvalidInputError for a clause that
@@ -50,31 +50,33 @@ def expand(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> st
     if not found:
         return query
     # Everything that can be refused is, before anything is asked.
-    searches = _searches(query, found, prologue, federation)
+    searches = _parse_searches(query, found, prologue, federation)
     results = []
     for clause in found:
         if clause.endpoint == label_service.ENDPOINT:
             results += label_service.answered(query, clause, prologue)
             continue
         search = searches.get(clause.start)
-        results.append((clause, federation.ask(query, clause, prologue) if search is None else _ranked(kg, search)))
+        results.append((clause, federation.ask(query, clause, prologue) if search is None else _to_values(kg, search)))
     return replace(query, results)
 
 
-def blanked(kg: KnowledgeGraph, query: str) -> str:
+def blank_services(kg: KnowledgeGraph, query: str) -> str:
     """Return `query` with an empty group for each SERVICE clause, every other character where it was; asks nothing.
 
-    Raises what `expand` raises for clauses that it would refuse.
+    Raises what `expand_services` raises for clauses that it would refuse.
     """
     found, prologue = find_clauses(query)
-    _searches(query, found, prologue, Federation(kg.settings.service_endpoints, time.monotonic()))
+    _parse_searches(query, found, prologue, Federation(kg.settings.service_endpoints, time.monotonic()))
     for clause in found:
         inside = re.sub(r"[^\r\n]", " ", query[clause.start + 1 : clause.end - 1])
         query = f"{query[: clause.start]}{{{inside}}}{query[clause.end :]}"
     return query
 
 
-def _searches(query: str, found: Sequence[Clause], prologue: Prologue, federation: Federation) -> dict[int, _Search]:
+def _parse_searches(
+    query: str, found: Sequence[Clause], prologue: Prologue, federation: Federation
+) -> dict[int, _Search]:
     """Return what the clauses for kg:search ask, by where they begin; raises for a clause that is not answered."""
     searches = {
         clause.start: _Reader(query, clause, prologue).read() for clause in found if clause.endpoint == KG.search.value
@@ -83,11 +85,11 @@ def _searches(query: str, found: Sequence[Clause], prologue: Prologue, federatio
         if clause.endpoint == label_service.ENDPOINT:
             label_service.answered(query, clause, prologue)
         elif clause.start not in searches and not federation.allows(clause.endpoint):
-            raise _unanswered(query, clause, federation)
+            raise _unknown_service(query, clause, federation)
     return searches
 
 
-def _unanswered(query: str, clause: Clause, federation: Federation) -> QueryForbiddenError:
+def _unknown_service(query: str, clause: Clause, federation: Federation) -> QueryForbiddenError:
     line, column = position(query, clause.start)
     answered = "kg:search, wikibase:label" + "".join(f", <{endpoint}>" for endpoint in federation.endpoints)
     asked = "a variable" if clause.endpoint is None else f"<{clause.endpoint}>"
@@ -109,7 +111,7 @@ class _Search:
     rank: list[str] = field(default_factory=list)
 
 
-def _ranked(kg: KnowledgeGraph, search: _Search) -> str:
+def _to_values(kg: KnowledgeGraph, search: _Search) -> str:
     """Return the hits of `search` as a VALUES block."""
     if not search.words.strip() or not search.limit:
         candidates: Sequence[Candidate] = ()
@@ -118,14 +120,14 @@ def _ranked(kg: KnowledgeGraph, search: _Search) -> str:
     else:
         candidates = kg.search.rank(search.words, limit=search.limit, mode=search.mode).candidates
     rows: list[tuple[Bindable | None, ...]] = []
-    for number, candidate in enumerate(_speaking(candidates), 1):
+    for number, candidate in enumerate(_with_evidence(candidates), 1):
         score = Decimal(str(round(_score(candidate, search.mode), _DECIMALS)))
         rows.append((NamedNode(candidate.iri), *[score] * len(search.score), *[number] * len(search.rank)))
     names = " ".join(f"?{name}" for name in (search.unit, *search.score, *search.rank))
     return bind(f"VALUES ({names}) {{ $rows }}", rows=rows)
 
 
-def _speaking(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+def _with_evidence(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
     """Yield the candidates for which words or meaning speak."""
     return (candidate for candidate in candidates if candidate.bm25 > 0 or candidate.cosine is not None)
 

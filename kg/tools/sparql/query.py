@@ -22,9 +22,9 @@ from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens
 from kg.sparql.lint import Hint, check
 from kg.store.protocol import Result as StoreResult
 from kg.store.protocol import Rows
-from kg.tools.schema.schema_measurement import measured
+from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.empty_results import diagnose, is_empty
-from kg.tools.sparql.local_services import expand
+from kg.tools.sparql.local_services import expand_services
 from kg.vocabulary import PREFIXES
 
 QUERY_CHARACTERS: Final = 100_000
@@ -92,7 +92,7 @@ def sparql(
     bounded("max_tokens", max_tokens, 200, 50_000)
     if timeout is not None and not timeout > 0:
         raise InvalidInputError(f"timeout is {timeout}; it must be more than 0 seconds")
-    schema = measured(kg)
+    schema = get_schema(kg)
     hints = [_line(hint) for hint in check(query, schema)]
     try:
         form, answered = _ask(kg, query, max_rows, timeout, snapshot)
@@ -130,7 +130,7 @@ def _ask(
 ) -> tuple[str | None, _Answered]:
     """Run the query; one that is stopped at its deadline with rows underway gives those."""
     deadline = min(kg.settings.query_timeout_s, timeout or kg.settings.query_timeout_s)
-    expanded = expand(kg, query, deadline)
+    expanded = expand_services(kg, query, deadline)
     form = find_form(expanded)
     graph = form in ("CONSTRUCT", "DESCRIBE")
     stream = kg.raw_pool.stream(

@@ -21,7 +21,7 @@ _LONG: Final = 120
 _ORDER: Final = frozenset({"<", ">", "<=", ">="})
 
 
-class Alternatives:
+class Suggestions:
     """Asks what would make the patterns of `core`, given as SPARQL in `bodies`, have solutions."""
 
     def __init__(

@@ -23,16 +23,16 @@ from kg.tools.zoning.municipalities import (
     SectionId,
     Skipped,
     StateName,
-    key_of,
-    place_named,
-    statuses,
-    subsection,
+    find_place,
+    find_subsection,
+    get_section_key,
+    load_statuses,
 )
-from kg.tools.zoning.rule_rows import Rule, Span, origins, read_rules
-from kg.tools.zoning.term_lookup import natural
+from kg.tools.zoning.rule_rows import Rule, Span, load_origins, load_rules
+from kg.tools.zoning.term_lookup import natural_key
 from kg.vocabulary import KG, RDF, SOURCED, iri_prefix
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.code_tree import Hierarchy
+from kg.zoning_summaries.code_tree import CodeTree
 
 CLAIMS: Final = """
 SELECT ?claim ?graph ?citing ?cited ?type ?start WHERE {
@@ -119,7 +119,7 @@ class _Citation(NamedTuple):
 
 @dataclass(slots=True)
 class _Names:
-    tree: Hierarchy
+    tree: CodeTree
     laws: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     """What they are called, and their types."""
     statuses: Mapping[str, str] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class _Names:
         """Return what to call a section or a law, and the heading of a section."""
         if iri.startswith(_SECTIONS):
             known = self.tree.sections.get(iri)
-            return key_of(iri), None if known is None else known.title
+            return get_section_key(iri), None if known is None else known.title
         return self.laws[iri][0] if iri in self.laws else code_of(iri), None
 
 
@@ -150,28 +150,30 @@ def kg_find_related(
     Next: `kg_query_section` with cited.
     """
     bounded_page(limit, offset)
-    wanted = None if relationship_type is None else _type(relationship_type)
+    wanted = None if relationship_type is None else _parse_type(relationship_type)
     reader = Reader(kg)
-    place = place_named(reader, municipality, state)
-    tree = code_tree.kept(kg, place.iri)
-    iri, _ = subsection(tree, section_id)
+    place = find_place(reader, municipality, state)
+    tree = code_tree.cached_tree(kg, place.iri)
+    iri, _ = find_subsection(tree, section_id)
     reader.ran.clear()
-    found = [each for each in _citations(reader, iri, direction) if wanted is None or each.type == wanted]
-    own = key_of(iri)
-    found.sort(key=lambda each: (each.citing != iri, natural(key_of(each.citing)), each.start, each.claim or ""))
+    found = [each for each in _load_citations(reader, iri, direction) if wanted is None or each.type == wanted]
+    own = get_section_key(iri)
+    found.sort(
+        key=lambda each: (each.citing != iri, natural_key(get_section_key(each.citing)), each.start, each.claim or "")
+    )
     page = found[offset : offset + limit]
-    claims = read_rules(reader, {each.claim: each.graph for each in page if each.claim is not None})
-    known = origins(reader, {each.graph for each in page})
-    standing = statuses(reader, [iri, *(end for each in page for end in (each.citing, each.cited))])
-    names = _Names(tree, _laws(reader, page), standing)
-    promoted = _promoted(reader, claims.values())
+    claims = load_rules(reader, {each.claim: each.graph for each in page if each.claim is not None})
+    known = load_origins(reader, {each.graph for each in page})
+    standing = load_statuses(reader, [iri, *(end for each in page for end in (each.citing, each.cited))])
+    names = _Names(tree, _load_laws(reader, page), standing)
+    promoted = _load_promoted(reader, claims.values())
     result = RelatedResult(
         section_id=own,
         iri=iri,
         title=tree.sections[iri].title,
         status=standing.get(iri),
         related=[
-            _related(each, claims[each.claim] if each.claim else None, names, known.of(each.graph).source, promoted)
+            _to_related(each, claims[each.claim] if each.claim else None, names, known.of(each.graph).source, promoted)
             for each in page
         ],
     )
@@ -184,7 +186,7 @@ def kg_find_related(
     return reader.finish(result, total=len(found), next_offset=page_of(found, offset, limit))
 
 
-def _type(text: str) -> str:
+def _parse_type(text: str) -> str:
     wanted = text.strip().casefold()
     found = [name for name in TYPES if wanted in (name, name.rstrip("s"))]
     if not found:
@@ -192,7 +194,7 @@ def _type(text: str) -> str:
     return found[0]
 
 
-def _related(
+def _to_related(
     found: _Citation, claim: Rule | None, names: _Names, source: str | None, promoted: set[tuple[str, str, str]]
 ) -> Related:
     """Return a citation as an answer has it; of one without a claim, which markup makes, no words are known."""
@@ -236,7 +238,7 @@ def _local(iri: str) -> str:
     return iri.rpartition("#")[2].rpartition("/")[2]
 
 
-def _citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
+def _load_citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
     """Return the claims about a section, then the citations in the source's own markup that no claim is of."""
     found: dict[str, _Citation] = {}
     for name, end in (("outgoing", RDF.subject), ("incoming", RDF.object)):
@@ -264,7 +266,7 @@ def _citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
     ]
 
 
-def _laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tuple[str, str | None]]:
+def _load_laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tuple[str, str | None]]:
     """Return how the laws beside the code that are cited are called, and of which type they are."""
     cited = {each.cited for each in citations}
     laws = sorted(each for each in cited if each is not None and not each.startswith(_SECTIONS))
@@ -277,7 +279,7 @@ def _laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tuple[str
     }
 
 
-def _promoted(reader: Reader, claims: Iterable[Rule]) -> set[tuple[str, str, str]]:
+def _load_promoted(reader: Reader, claims: Iterable[Rule]) -> set[tuple[str, str, str]]:
     """Return the triples of claims that are asserted."""
     triples = {(claim.one(RDF.subject), claim.one(RDF.predicate), claim.one(RDF.object)) for claim in claims}
     whole = sorted((s, p, o) for s, p, o in triples if s is not None and p is not None and o is not None)

@@ -22,18 +22,18 @@ from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.zoning.municipalities import PageSize, Place, Skipped, place_named
+from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place
 from kg.tools.zoning.term_lookup import (
     UNRECORDED,
     StandardType,
     UseName,
     Vocabulary,
-    matching,
-    missing,
-    natural,
-    spelt,
-    types_named,
-    vocabulary,
+    find_matching,
+    find_spelled,
+    find_standard_types,
+    load_vocabulary,
+    natural_key,
+    no_match_message,
 )
 from kg.vocabulary import QUDT, UNIT
 
@@ -129,18 +129,18 @@ def compare_zoning(
     """
     bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
-    places = [_place(reader, given) for given in municipalities]
+    places = [_parse_place(reader, given) for given in municipalities]
     if len({place.iri for place in places}) < len(places):
         raise InvalidInputError("municipalities: one is named twice; name each once")
     if not 2 <= len(places) <= MOST_PLACES:
         raise InvalidInputError(f"municipalities: {len(places)} are named; name 2 to {MOST_PLACES}")
-    known = [vocabulary(reader, place) for place in places]
+    known = [load_vocabulary(reader, place) for place in places]
     reader.ran.clear()
-    uses = [] if use is None and standard_type is not None else _uses(reader, places, known, use, notes)
+    uses = [] if use is None and standard_type is not None else _compare_uses(reader, places, known, use, notes)
     standards = (
         []
         if standard_type is None and use is not None
-        else _standards(reader, places, known, standard_type, use, notes)
+        else _compare_standards(reader, places, known, standard_type, use, notes)
     )
     for place, words in zip(places, known, strict=True):
         if not words.districts:
@@ -158,23 +158,23 @@ def compare_zoning(
     )
 
 
-def _place(reader: Reader, given: str) -> Place:
+def _parse_place(reader: Reader, given: str) -> Place:
     name, comma, state = clean_text("municipalities", given, 260).rpartition(",")
     if not comma or not name.strip() or not state.strip():
         raise InvalidInputError(f'municipalities: {given[:100]!r} is not "Name, State", as in "Quarry Bend, UT"')
-    return place_named(reader, name, state.strip())
+    return find_place(reader, name, state.strip())
 
 
-def _uses(
+def _compare_uses(
     reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], use: str | None, notes: list[str]
 ) -> list[UseRow]:
-    wanted = None if use is None else _wanted_uses(clean_text("use", use, 300), places, known)
+    wanted = None if use is None else _find_uses(clean_text("use", use, 300), places, known)
     names: dict[str, str] = {}
     cells: dict[str, dict[str, dict[str, list[tuple[str, str]]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
     for place, words in zip(places, known, strict=True):
-        for row in _rows(reader, f"uses in {place.name}", USES, words):
+        for row in _load_rows(reader, f"uses in {place.name}", USES, words):
             named = words.uses.get(iri_of(row["use"]))
             if named is None or (wanted is not None and folded(named.name) not in wanted):
                 continue
@@ -182,7 +182,7 @@ def _uses(
             level = code_of(iri_of(row["level"])) if "level" in row else text_of(row.get("raw", _UNKNOWN))
             code = words.districts[iri_of(row["district"])].code
             cells[folded(named.name)][place.iri][level].append((code, iri_of(row["rule"])))
-    order = sorted(cells, key=lambda name: (-len(cells[name]), natural(name)))
+    order = sorted(cells, key=lambda name: (-len(cells[name]), natural_key(name)))
     if wanted is not None and len(order) > 1:
         called = listed([names[name] for name in order])
         notes.append(f"use: {use!r} was taken for {called}: one row for each name, though they may mean the same.")
@@ -194,23 +194,23 @@ def _uses(
 
 def _use_cell(place: Place, levels: Mapping[str, Sequence[tuple[str, str]]]) -> UseCell:
     found = {
-        level: sorted({code for code, _ in said}, key=natural)[:SHOWN_DISTRICTS]
+        level: sorted({code for code, _ in said}, key=natural_key)[:SHOWN_DISTRICTS]
         for level, said in sorted(levels.items())
     }
     rules = sorted(rule for said in levels.values() for _, rule in said)
     return UseCell(municipality=place.shown, districts=found, rules=rules[:3])
 
 
-def _wanted_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) -> set[str]:
+def _find_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) -> set[str]:
     """Return the folded names of uses that `text` means in any of the places."""
     found: set[str] = set()
     for words in known:
         choices = [each.choice for each in words.uses.values()]
-        found |= {folded(words.uses[choice.term.value].name) for choice in matching(text, choices)}
+        found |= {folded(words.uses[choice.term.value].name) for choice in find_matching(text, choices)}
     if not found:
         choices = [each.choice for words in known for each in words.uses.values()]
         where = " and ".join(place.shown for place in places)
-        raise NotFoundError(missing("use", text, _labels(choices), where) + UNRECORDED)
+        raise NotFoundError(no_match_message("use", text, _labels(choices), where) + UNRECORDED)
     return found
 
 
@@ -233,18 +233,18 @@ def _other_uses(places: Sequence[Place], known: Sequence[Vocabulary], use: str |
     """Return what tells whether a standard that applies to so and so is for another use than `use`."""
     if use is None:
         return lambda applies_to: False
-    wanted = _wanted_uses(clean_text("use", use, 300), places, known)
+    wanted = _find_uses(clean_text("use", use, 300), places, known)
     uses = [each.choice for words in known for each in words.uses.values()]
 
     @cache
     def other(applies_to: str) -> bool:
-        named = {folded(choice.label) for choice in spelt(applies_to, uses)}
+        named = {folded(choice.label) for choice in find_spelled(applies_to, uses)}
         return bool(named) and not named & wanted
 
     return other
 
 
-def _standards(
+def _compare_standards(
     reader: Reader,
     places: Sequence[Place],
     known: Sequence[Vocabulary],
@@ -256,7 +256,7 @@ def _standards(
     found: list[tuple[Place, tuple[str, str], float | None, str, _Value]] = []
     units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for place, words in zip(places, known, strict=True):
-        for row in _rows(reader, f"standards in {place.name}", STANDARDS, words):
+        for row in _load_rows(reader, f"standards in {place.name}", STANDARDS, words):
             applies_to = text_of(row["applies"]) if "applies" in row else None
             if applies_to is not None and for_another(applies_to):
                 left_out.add(applies_to)
@@ -268,20 +268,20 @@ def _standards(
                 found.append((place, key, None, "", value))
                 continue
             unit = code_of(iri_of(row["unit"]))
-            units[key][kind_of(unit)][unit] += 1
+            units[key][get_quantity_kind(unit)][unit] += 1
             found.append((place, key, float(text_of(row["number"])), unit, value))
     cells: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
     for place, key, number, unit, value in found:
-        alike = units[key][kind_of(unit)] if unit else sum(units[key].values(), Counter[str]())
-        common = commonest(alike)
+        alike = units[key][get_quantity_kind(unit)] if unit else sum(units[key].values(), Counter[str]())
+        common = get_commonest(alike)
         if number is not None:
             said = "" if unit == common else f"{number:.15g} {unit}"
-            value = value._replace(number=converted(number, unit, common), recorded=said)
+            value = value._replace(number=convert(number, unit, common), recorded=said)
         cells[*key, common][place.iri].append(value)
     if asked is not None:
         kinds = sorted({kind for kind, _, _ in cells})
         where = Place("", " and ".join(place.shown for place in places), ())
-        types, bound_asked = types_named(asked, kinds, where, notes)
+        types, bound_asked = find_standard_types(asked, kinds, where, notes)
         cells = defaultdict(
             lambda: defaultdict(list),
             {
@@ -291,9 +291,9 @@ def _standards(
             },
         )
     order = sorted(cells, key=lambda key: (-len(cells[key]), key))
-    notes.extend(_told(order, units))
+    notes.extend(_note_conversions(order, units))
     if left_out:
-        notes.append(f"Standards for other uses are left out: {listed(sorted(left_out, key=natural))}.")
+        notes.append(f"Standards for other uses are left out: {listed(sorted(left_out, key=natural_key))}.")
     return [
         StandardRow(
             standard_type=kind,
@@ -305,7 +305,7 @@ def _standards(
     ]
 
 
-def _told(
+def _note_conversions(
     order: Sequence[tuple[str, str, str]], units: Mapping[tuple[str, str], Mapping[str, Counter[str]]]
 ) -> Iterator[str]:
     """Yield what was converted, and what could not be and so has several rows."""
@@ -313,7 +313,7 @@ def _told(
         f"{unit} to {common}"
         for kind, bound, common in order
         if common
-        for unit in units[kind, bound][kind_of(common)]
+        for unit in units[kind, bound][get_quantity_kind(common)]
         if unit != common
     }
     if converted_into:
@@ -328,8 +328,10 @@ def _told(
 
 
 def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:
-    numbers = sorted((each.number, natural(each.district), each) for each in values if each.number is not None)
-    words = sorted({f"{each.district}: {each.recorded}"[:120] for each in values if each.number is None}, key=natural)
+    numbers = sorted((each.number, natural_key(each.district), each) for each in values if each.number is not None)
+    words = sorted(
+        {f"{each.district}: {each.recorded}"[:120] for each in values if each.number is None}, key=natural_key
+    )
     districts = len({each.district for each in values})
     if not numbers:
         rules = sorted(each.rule for each in values)[:2]
@@ -353,7 +355,7 @@ def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:
     )
 
 
-def _rows(reader: Reader, purpose: str, query: str, words: Vocabulary) -> list[dict[str, Term]]:
+def _load_rows(reader: Reader, purpose: str, query: str, words: Vocabulary) -> list[dict[str, Term]]:
     if not words.districts:
         return []
     return reader.rows(purpose, bind(query, districts=[NamedNode(iri) for iri in words.districts]))
@@ -363,7 +365,7 @@ _UNKNOWN: Final = Literal("not recorded")
 
 
 @cache
-def _factors() -> Mapping[str, tuple[str, Fraction]]:
+def _load_factors() -> Mapping[str, tuple[str, Fraction]]:
     """Return the kind of quantity of each unit, and what it is in the SI's unit of that kind, by local name."""
     kinds: dict[str, str] = {}
     factors: dict[str, Fraction] = {}
@@ -376,20 +378,20 @@ def _factors() -> Mapping[str, tuple[str, Fraction]]:
     return {code: (kind, factors[code]) for code, kind in kinds.items()}
 
 
-def kind_of(unit: str) -> str:
+def get_quantity_kind(unit: str) -> str:
     """Return what two units have in common that are converted into each other; of any other unit itself."""
-    known = _factors().get(unit)
+    known = _load_factors().get(unit)
     return unit if known is None else known[0]
 
 
-def converted(number: float, unit: str, into: str) -> float:
+def convert(number: float, unit: str, into: str) -> float:
     """Return a number of `unit` in the unit `into`, which is of the same kind; exactly, but for the last rounding."""
     if unit == into or not math.isfinite(number):
         return number
     # By its shortest digits, which are those that were recorded: 0.23 acres are 10,018.8 square feet.
-    return float(Fraction(repr(number)) * _factors()[unit][1] / _factors()[into][1])
+    return float(Fraction(repr(number)) * _load_factors()[unit][1] / _load_factors()[into][1])
 
 
-def commonest(units: Counter[str]) -> str:
+def get_commonest(units: Counter[str]) -> str:
     """Return the unit that most values have; of several the first by name; an empty text where there is none."""
     return min(units, key=lambda unit: (-units[unit], unit), default="")

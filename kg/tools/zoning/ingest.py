@@ -15,7 +15,7 @@ from kg.retrieval.reader import Reader, clean_text, text_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.tools.zoning.municipalities import MunicipalityName, StateName, key_of, place_named
+from kg.tools.zoning.municipalities import MunicipalityName, StateName, find_place, get_section_key
 from kg.vocabulary import EXTRACTED, SOURCED
 
 MOST_ENTRIES: Final = 5_000
@@ -134,16 +134,16 @@ def kg_ingest_code_section(
     if isinstance(level, str) and level.strip().isdecimal():
         entry["level"] = int(level)
     reader = Reader(kg)
-    done = _take(reader, "kg_ingest_code_section", municipality, state, "section", [entry])
+    done = _receive(reader, "kg_ingest_code_section", municipality, state, "section", [entry])
     [sent] = done["entries"]
     if sent["outcome"] == "rejected":
         raise InvalidInputError(f"section {section_id[:100]}: {sent['reason']}")
     iri = next(iter(done["sections"].values()), None)
     result = IngestedSection(
         **_result(done),
-        section_id=None if iri is None else key_of(iri),
+        section_id=None if iri is None else get_section_key(iri),
         iri=iri,
-        found=_found(reader, sent["graph"]),
+        found=_count_extracted(reader, sent["graph"]),
     )
     return reader.finish(result, total=1)
 
@@ -194,22 +194,24 @@ def _ingest(
     kg: KnowledgeGraph, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any]
 ) -> Ingested:
     reader = Reader(kg)
-    done = _take(reader, tool, municipality, state, kind, entries)
+    done = _receive(reader, tool, municipality, state, kind, entries)
     return reader.finish(Ingested(**_result(done)), total=len(entries))
 
 
-def _take(
+def _receive(
     reader: Reader, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any]
 ) -> dict[str, Any]:
     name, letters = clean_text("municipality", municipality, 200), state.strip()
     notes: list[str] = []
     try:
-        place = place_named(reader, name, state)
+        place = find_place(reader, name, state)
         name, letters = place.name, place.short_state or letters
     except NotFoundError as error:
         notes.append(f"A municipality is begun: {error}")
     sent_by = SENDER.get().name
-    unfit = {number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _too_long(entry))}
+    unfit = {
+        number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _find_too_long(entry))
+    }
     taken = [None if number in unfit else entry for number, entry in enumerate(entries, 1)]
     done = loading.receive(
         reader.kg, tool=tool, municipality=name, state=state, kind=kind, entries=taken, sent_by=sent_by
@@ -221,7 +223,7 @@ def _take(
     return done
 
 
-def _too_long(entry: Any) -> str | None:
+def _find_too_long(entry: Any) -> str | None:
     """Return which field of an entry is too long, and how long it may be."""
     if not isinstance(entry, Mapping):
         return None
@@ -256,7 +258,7 @@ def _result(done: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _found(reader: Reader, graph: str) -> dict[str, int]:
+def _count_extracted(reader: Reader, graph: str) -> dict[str, int]:
     """Return how much of each kind was found in the text of a section."""
     extracted = NamedNode(EXTRACTED + graph.removeprefix(SOURCED))
     counts = dict.fromkeys(_FOUND.values(), 0)

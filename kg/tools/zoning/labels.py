@@ -12,7 +12,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.zoning.term_lookup import natural
+from kg.tools.zoning.term_lookup import natural_key
 from kg.vocabulary import KG
 
 NAMED: Final = """
@@ -55,7 +55,7 @@ _KINDS: Final = frozenset(
 )
 
 
-def code_names(
+def load_code_names(
     reader: Reader, kinds: Mapping[str, str], labels: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return names for what stands in codes, and the numbers of the sections among it.
@@ -74,21 +74,21 @@ def code_names(
         if kinds[iri] == KG.CodeSection.value:
             if "number" in row:
                 number = numbers[iri] = text_of(row["number"])
-                names[iri] = _led(number, label)
+                names[iri] = _with_code(number, label)
         elif "code" in row:
-            names[iri] = _led(text_of(row["code"]), label)
+            names[iri] = _with_code(text_of(row["code"]), label)
         elif not label and (name := _name(row)):
             names[iri] = name
     return names, numbers
 
 
-def code_tops(reader: Reader, municipality: NamedNode, limit: int) -> list[str]:
+def load_top_sections(reader: Reader, municipality: NamedNode, limit: int) -> list[str]:
     """Return the sections that stand highest in the code of `municipality`, by their numbers."""
     rows = reader.rows("its code from the top", bind(TOPS, municipality=municipality, limit=limit))
-    return [iri_of(row["section"]) for row in sorted(rows, key=lambda row: natural(text_of(row["number"])))]
+    return [iri_of(row["section"]) for row in sorted(rows, key=lambda row: natural_key(text_of(row["number"])))]
 
 
-def _led(code: str, label: str) -> str:
+def _with_code(code: str, label: str) -> str:
     return f"{code} {label}" if label and not label.startswith(code) else label or code
 
 
@@ -97,21 +97,21 @@ def _name(row: Mapping[str, Term]) -> str:
     texts = {name: text_of(row[name]) for name in row.keys() - {"thing", "level", "type", "bound", "unit"}}
     place = f" in {texts['district']}" if "district" in texts else ""
     if "use" in texts:
-        level = _worded(row["level"]) if "level" in row else texts.get("asRecorded", "")
+        level = _label_of(row["level"]) if "level" in row else texts.get("asRecorded", "")
         return f"{texts['use']}{place}: {level}" if level else texts["use"] + place
     if "type" in row:
-        bound = f"{_worded(row['bound'])} " if "bound" in row else ""
+        bound = f"{_label_of(row['bound'])} " if "bound" in row else ""
         value = texts.get("value", "")
         if "unit" in row and not any(letter.isalpha() or letter in "'\"%" for letter in value):
-            value += f" {_worded(row['unit'])}"
+            value += f" {_label_of(row['unit'])}"
         kind = f" ({texts['for']})" if "for" in texts else ""
-        return f"{bound}{_worded(row['type'])}{kind}{place}: {value}"
+        return f"{bound}{_label_of(row['type'])}{kind}{place}: {value}"
     if "citation" in texts:
         return f"{texts['citing']} cites {texts['citation']}"
     return f"“{texts['words']}”" if "words" in texts else texts.get("label", "")
 
 
-def _worded(code: Term) -> str:
+def _label_of(code: Term) -> str:
     """Return the label of a code of ours, else the end of its IRI."""
     iri = iri_of(code)
     term = load_declared_terms().get(iri)

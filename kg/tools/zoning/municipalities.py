@@ -19,7 +19,7 @@ from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.vocabulary import iri_prefix, segment
-from kg.zoning_summaries.code_tree import Hierarchy
+from kg.zoning_summaries.code_tree import CodeTree
 
 NEAR: Final = 5
 
@@ -84,7 +84,7 @@ class _Places:
     """The same, without the words that many names have in common."""
 
 
-def place_named(reader: Reader, name: str, state: str) -> Place:
+def find_place(reader: Reader, name: str, state: str) -> Place:
     """Return a municipality by name or key. NotFoundError names those that are like it, InvalidInputError several."""
     wanted, within = clean_text("municipality", name, 200), folded(clean_text("state", state, 60))
     within = within.removeprefix("us ")
@@ -108,7 +108,7 @@ def place_named(reader: Reader, name: str, state: str) -> Place:
     raise NotFoundError(f"there is no municipality {name!r} in {state!r}; there are: {said}")
 
 
-def known_places(reader: Reader) -> list[Place]:
+def load_places(reader: Reader) -> list[Place]:
     """Return all municipalities, by state and name."""
     places = reader.kept("all municipalities", MUNICIPALITIES, _places)
     return sorted(places.all, key=lambda place: (max(place.states, key=len, default=""), folded(place.name)))
@@ -135,7 +135,7 @@ def _distinct(name: str) -> str:
     return " ".join(word for word in words if word not in _COMMON) or " ".join(words)
 
 
-def section(tree: Hierarchy, section_id: str) -> str:
+def find_section(tree: CodeTree, section_id: str) -> str:
     """Return the IRI of a section by its number or its IRI. NotFoundError names numbers that are like it."""
     given = clean_text("section_id", section_id, 2_000)
     if given.strip("<>") in tree.sections:
@@ -147,14 +147,15 @@ def section(tree: Hierarchy, section_id: str) -> str:
     if len(found) > 1:
         # "Chapter II" is in the key of the one that is meant, after those above it.
         named = [
-            iri for iri in found if key_of(iri).rpartition("|")[2].casefold() == " ".join(given.split()).casefold()
+            iri
+            for iri in found
+            if get_section_key(iri).rpartition("|")[2].casefold() == " ".join(given.split()).casefold()
         ]
         found = named if len(named) == 1 else found
     found = found or [iri for iri, each in tree.sections.items() if folded(each.title) == folded(given)]
     if len(found) > 1:
-        raise InvalidInputError(
-            f"{len(found)} sections have the number {number}; give one of {', '.join(map(key_of, found[:NEAR]))}"
-        )
+        keys = ", ".join(map(get_section_key, found[:NEAR]))
+        raise InvalidInputError(f"{len(found)} sections have the number {number}; give one of {keys}")
     if found:
         return found[0]
     numbers = [each.number for each in tree.sections.values() if each.number]
@@ -163,25 +164,25 @@ def section(tree: Hierarchy, section_id: str) -> str:
     raise NotFoundError(f"this code has no section {given!r}; there are: {near}")
 
 
-def subsection(tree: Hierarchy, section_id: str) -> tuple[str, str | None]:
+def find_subsection(tree: CodeTree, section_id: str) -> tuple[str, str | None]:
     """Return the IRI of a section, and the labels of a part of it where `section_id` ends in some: ``17.20(a)(1)``.
 
-    Raises what `section` raises.
+    Raises what `find_section` raises.
     """
     given = clean_text("section_id", section_id, 2_000)
     whole, _, part = given.partition("#subsection=")
     if part:
-        return section(tree, whole), "".join(f"({unquote(label)})" for label in part.strip(">").split("."))
+        return find_section(tree, whole), "".join(f"({unquote(label)})" for label in part.strip(">").split("."))
     labels = _LABELS.search(given)
     if labels is None or labels.start() == 0:
-        return section(tree, given), None
+        return find_section(tree, given), None
     try:
-        return section(tree, given), None  # a number may end so
+        return find_section(tree, given), None  # a number may end so
     except NotFoundError:
-        return section(tree, given[: labels.start()].strip()), labels[1]
+        return find_section(tree, given[: labels.start()].strip()), labels[1]
 
 
-def statuses(reader: Reader, sections: Iterable[str | None]) -> dict[str, str]:
+def load_statuses(reader: Reader, sections: Iterable[str | None]) -> dict[str, str]:
     """Return what became of those of `sections` that their source says something of: repealed, reserved."""
     wanted = sorted({iri for iri in sections if iri is not None and iri.startswith(_SECTIONS)})
     if not wanted:
@@ -190,6 +191,6 @@ def statuses(reader: Reader, sections: Iterable[str | None]) -> dict[str, str]:
     return {iri_of(row["section"]): text_of(row["status"]) for row in reader.rows("what is repealed", query)}
 
 
-def key_of(iri: str) -> str:
+def get_section_key(iri: str) -> str:
     """Return the key of a section in its code, which its IRI was minted from."""
     return unquote(iri.removeprefix(_SECTIONS).partition("/")[2].partition("#")[0])

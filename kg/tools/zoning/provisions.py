@@ -18,24 +18,24 @@ from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, place_named
-from kg.tools.zoning.rule_rows import Rule, RuleEvidence, evidences, read_rules
+from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
+from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
 from kg.tools.zoning.term_lookup import (
     DistrictName,
     StandardType,
     UseName,
     Vocabulary,
-    having_words,
-    headed,
-    in_line,
-    missing,
-    named,
-    natural,
-    nearest,
-    spelt,
-    taken_for,
-    types_named,
-    vocabulary,
+    find_by_head,
+    find_by_words,
+    find_named,
+    find_nearest,
+    find_spelled,
+    find_standard_types,
+    join_names,
+    load_vocabulary,
+    match_note,
+    natural_key,
+    no_match_message,
 )
 from kg.vocabulary import KG, SKOS, Kind, iri_prefix
 
@@ -144,22 +144,22 @@ def kg_query_permissions(
     """
     bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
-    place = place_named(reader, municipality, state)
-    words = vocabulary(reader, place)
-    districts = words.districts if district is None else named("district", district, words.districts, place, notes)
-    uses = words.uses if use is None else named("use", use, words.uses, place, notes)
+    place = find_place(reader, municipality, state)
+    words = load_vocabulary(reader, place)
+    districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
+    uses = words.uses if use is None else find_named("use", use, words.uses, place, notes)
     reader.ran.clear()
     if use is None:
-        counts = _counted(reader, "permission", place, words)
+        counts = _count_rules(reader, "permission", place, words)
         total = sum(counts.get(iri, 0) for iri in districts)
-        shown, passed = _on_page(counts, districts, offset, limit)
-        found = _found(reader, "permissions", PERMISSIONS, shown)
+        shown, passed = _districts_on_page(counts, districts, offset, limit)
+        found = _find_rules(reader, "permissions", PERMISSIONS, shown)
     else:
-        found = [each for each in _found(reader, "permissions", PERMISSIONS, districts) if each.about in uses]
+        found = [each for each in _find_rules(reader, "permissions", PERMISSIONS, districts) if each.about in uses]
         total, passed = len(found), 0
     at, among = _ranks(districts), _ranks(uses)
     found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, len(among)), each.iri))
-    page = read_all(reader, found[offset - passed : offset - passed + limit])
+    page = load_with_evidence(reader, found[offset - passed : offset - passed + limit])
     permissions = [
         Permission(
             district=districts[each.district or ""].code,
@@ -174,14 +174,14 @@ def kg_query_permissions(
         )
         for each, rule, evidence in page
     ]
-    notes += _at_odds(
+    notes += _note_differences(
         ((each.use, "in", each.district, *each.conditions), each.permission or each.as_recorded or "", each.evidence)
         for each in permissions
     )
     if not total:
         if use is not None and district is not None:
-            notes += _in_other_districts(reader, words, uses)
-        notes.append(_nothing(place, "permission", bool(words.uses)))
+            notes += _note_other_districts(reader, words, uses)
+        notes.append(_note_nothing(place, "permission", bool(words.uses)))
     return reader.finish(
         PermissionResult(municipality=place.name, state=place.short_state, permissions=permissions, notes=notes),
         total=total,
@@ -207,26 +207,30 @@ def kg_query_standards(
     """
     bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
-    place = place_named(reader, municipality, state)
-    words = vocabulary(reader, place)
-    districts = words.districts if district is None else named("district", district, words.districts, place, notes)
+    place = find_place(reader, municipality, state)
+    words = load_vocabulary(reader, place)
+    districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
     reader.ran.clear()
     if standard_type is None:
-        counts = _counted(reader, "standard", place, words)
+        counts = _count_rules(reader, "standard", place, words)
         elsewhere = counts.get("", 0)
         total = sum(counts.get(iri, 0) for iri in districts)
-        shown, passed = _on_page(counts, districts, offset, limit)
-        found = _found(reader, "standards", STANDARDS, shown)
+        shown, passed = _districts_on_page(counts, districts, offset, limit)
+        found = _find_rules(reader, "standards", STANDARDS, shown)
         if district is None and elsewhere:
-            found += _elsewhere(reader, place) if offset + limit > total else ()
+            found += _find_without_district(reader, place) if offset + limit > total else ()
             passed = min(passed, total)
             total, elsewhere = total + elsewhere, 0
     else:
-        everything = _found(reader, "standards", STANDARDS, words.districts) + _elsewhere(reader, place)
-        types, bound = types_named(standard_type, sorted({code_of(each.about) for each in everything}), place, notes)
+        everything = _find_rules(reader, "standards", STANDARDS, words.districts) + _find_without_district(
+            reader, place
+        )
+        types, bound = find_standard_types(
+            standard_type, sorted({code_of(each.about) for each in everything}), place, notes
+        )
         found = [each for each in everything if code_of(each.about) in types]
         if bound is not None:
-            rules = read_rules(reader, {each.iri: each.graph for each in found})
+            rules = load_rules(reader, {each.iri: each.graph for each in found})
             found = [each for each in found if rules[each.iri].code(KG.bound) in (bound, None)]
         elsewhere = 0 if district is None else sum(each.district is None for each in found)
         found = [each for each in found if each.district in districts or (district is None and each.district is None)]
@@ -235,12 +239,12 @@ def kg_query_standards(
     found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, each.iri))
     if elsewhere:
         notes.append(f"{elsewhere} more are for no district that is named with them: ask without district.")
-    page = read_all(reader, found[offset - passed : offset - passed + limit])
+    page = load_with_evidence(reader, found[offset - passed : offset - passed + limit])
     standards = [
-        standard_of(rule, evidence, districts[each.district].code if each.district else None)
+        to_standard(rule, evidence, districts[each.district].code if each.district else None)
         for each, rule, evidence in page
     ]
-    notes += _at_odds(
+    notes += _note_differences(
         (
             # By unit: 10 per cent and 800 square feet may hold together.
             (each.bound, each.standard_type, each.applies_to, "in", each.district, each.unit, *(each.conditions or ())),
@@ -251,7 +255,7 @@ def kg_query_standards(
         if each.district is not None
     )
     if not total:
-        notes.append(_nothing(place, "standard", bool(words.districts)))
+        notes.append(_note_nothing(place, "standard", bool(words.districts)))
     return reader.finish(
         StandardResult(municipality=place.name, state=place.short_state, standards=standards, notes=notes),
         total=total,
@@ -259,7 +263,7 @@ def kg_query_standards(
     )
 
 
-def standard_of(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
+def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
     """Return a standard as an answer has it."""
     number, unit = rule.quantity() or (None, None)
     return Standard(
@@ -277,16 +281,16 @@ def standard_of(rule: Rule, evidence: RuleEvidence, district: str | None) -> Sta
     )
 
 
-def _found(reader: Reader, purpose: str, query: str, districts: Iterable[str]) -> list[Found]:
+def _find_rules(reader: Reader, purpose: str, query: str, districts: Iterable[str]) -> list[Found]:
     nodes = [NamedNode(iri) for iri in districts]
-    return [*reader.kept(purpose, bind(query, districts=nodes), _read)] if nodes else []
+    return [*reader.kept(purpose, bind(query, districts=nodes), _to_found)] if nodes else []
 
 
-def _elsewhere(reader: Reader, place: Place) -> list[Found]:
-    return [*reader.kept("standards for no district", bind(ELSEWHERE, municipality=NamedNode(place.iri)), _read)]
+def _find_without_district(reader: Reader, place: Place) -> list[Found]:
+    return [*reader.kept("standards for no district", bind(ELSEWHERE, municipality=NamedNode(place.iri)), _to_found)]
 
 
-def _counted(reader: Reader, kind: Kind, place: Place, words: Vocabulary) -> Mapping[str, int]:
+def _count_rules(reader: Reader, kind: Kind, place: Place, words: Vocabulary) -> Mapping[str, int]:
     """Return how many rules of a kind each district has; for none, those that are for no district."""
 
     def read(rows: Sequence[Mapping[str, Term]]) -> dict[str, int]:
@@ -301,7 +305,9 @@ def _counted(reader: Reader, kind: Kind, place: Place, words: Vocabulary) -> Map
     return reader.kept(f"{kind}s by district", query, read)
 
 
-def _on_page(counts: Mapping[str, int], districts: Iterable[str], offset: int, limit: int) -> tuple[list[str], int]:
+def _districts_on_page(
+    counts: Mapping[str, int], districts: Iterable[str], offset: int, limit: int
+) -> tuple[list[str], int]:
     """Return which of `districts` have rules on a page, and how many rules those before them have.
 
     What rules are about is read of these districts alone, for it takes long.
@@ -322,7 +328,7 @@ def _ranks(things: Mapping[str, object]) -> dict[str, int]:
     return {iri: place for place, iri in enumerate(things)}
 
 
-def _read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
+def _to_found(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
     return [
         Found(
             iri_of(row["rule"]),
@@ -334,14 +340,14 @@ def _read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
     ]
 
 
-def read_all(reader: Reader, found: Sequence[Found]) -> list[tuple[Found, Rule, RuleEvidence]]:
+def load_with_evidence(reader: Reader, found: Sequence[Found]) -> list[tuple[Found, Rule, RuleEvidence]]:
     """Return what `found` says, with what it rests on."""
-    rules = read_rules(reader, {each.iri: each.graph for each in found})
-    evidence = dict(zip(rules, evidences(reader, list(rules.values())), strict=True))
+    rules = load_rules(reader, {each.iri: each.graph for each in found})
+    evidence = dict(zip(rules, load_evidence(reader, list(rules.values())), strict=True))
     return [(each, rules[each.iri], evidence[each.iri]) for each in found]
 
 
-def _at_odds(said: Iterable[tuple[Sequence[str | None], str, RuleEvidence]]) -> list[str]:
+def _note_differences(said: Iterable[tuple[Sequence[str | None], str, RuleEvidence]]) -> list[str]:
     """Return what to tell where places say different things of the same: what it is of, what, and where that stands."""
     by_subject: dict[str, dict[str, str]] = defaultdict(dict)
     for about, what, evidence in said:
@@ -357,10 +363,10 @@ def _at_odds(said: Iterable[tuple[Sequence[str | None], str, RuleEvidence]]) -> 
     )
 
 
-def _in_other_districts(reader: Reader, words: Vocabulary, uses: Mapping[str, object]) -> list[str]:
+def _note_other_districts(reader: Reader, words: Vocabulary, uses: Mapping[str, object]) -> list[str]:
     """Return what to tell of uses of which nothing is recorded in the districts that were asked for."""
     found = {
-        each.district for each in _found(reader, "permissions", PERMISSIONS, words.districts) if each.about in uses
+        each.district for each in _find_rules(reader, "permissions", PERMISSIONS, words.districts) if each.about in uses
     }
     codes = [known.code for iri, known in words.districts.items() if iri in found]
     return [f"In other districts something is recorded of it: {listed(codes)}."] if codes else []
@@ -370,7 +376,7 @@ def _other_name(code: str, name: str) -> str | None:
     return name if name != code else None
 
 
-def _nothing(place: Place, kind: str, any_known: bool) -> str:
+def _note_nothing(place: Place, kind: str, any_known: bool) -> str:
     if not any_known:
         return (
             f"No {kind} of {place.shown} is recorded: none was loaded, and none was found in the text of its code, "
@@ -420,7 +426,7 @@ def kg_query_definition(
     """
     bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
-    place = place_named(reader, municipality, state)
+    place = find_place(reader, municipality, state)
     wanted = clean_text("term", term, 300)
 
     def read(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str, str]]:
@@ -428,14 +434,14 @@ def kg_query_definition(
 
     reader.ran.clear()
     known = reader.kept("terms that are defined", bind(DEFINITIONS, municipality=NamedNode(place.iri)), read)
-    in_order = sorted(known, key=lambda each: (natural(each[2]), each[0]))
+    in_order = sorted(known, key=lambda each: (natural_key(each[2]), each[0]))
     choices = [Choice(NamedNode(iri), name, (name,)) for iri, _, name in in_order]
-    chosen = spelt(wanted, choices)
-    if not chosen and (chosen := headed(wanted, choices) or having_words(wanted, choices)):
-        notes.append(_not_defined(wanted, choices, chosen, place))
+    chosen = find_spelled(wanted, choices)
+    if not chosen and (chosen := find_by_head(wanted, choices) or find_by_words(wanted, choices)):
+        notes.append(_note_not_defined(wanted, choices, chosen, place))
     elif not chosen:
-        raise NotFoundError(missing("term", wanted, _labels(choices), place.shown))
-    elif (note := taken_for("term", wanted, chosen)) is not None:
+        raise NotFoundError(no_match_message("term", wanted, _labels(choices), place.shown))
+    elif (note := match_note("term", wanted, chosen)) is not None:
         notes.append(note)
     graphs = {iri: graph for iri, graph, _ in known}
     found = [Found(choice.term.value, graphs[choice.term.value], None, choice.label) for choice in chosen]
@@ -446,7 +452,7 @@ def kg_query_definition(
             section_ref=rule.section(KG.definedIn),
             evidence=evidence,
         )
-        for each, rule, evidence in read_all(reader, found[offset : offset + limit])
+        for each, rule, evidence in load_with_evidence(reader, found[offset : offset + limit])
     ]
     if len({each.definition_text for each in definitions}) > 1 and len({each.term for each in definitions}) == 1:
         notes.append("The code defines this term in several ways; each holds where its section says.")
@@ -457,13 +463,15 @@ def kg_query_definition(
     )
 
 
-def _not_defined(wanted: str, choices: Sequence[Choice], chosen: Sequence[Choice], place: Place) -> str:
+def _note_not_defined(wanted: str, choices: Sequence[Choice], chosen: Sequence[Choice], place: Place) -> str:
     """Return what to tell where the code defines only other terms than the one that is wanted."""
     taken = list(dict.fromkeys(choice.label for choice in chosen))
-    others = [name for name in nearest(wanted, _labels(choices)) if name not in taken]
+    others = [name for name in find_nearest(wanted, _labels(choices)) if name not in taken]
     rest = f" and {len(taken) - NEAREST} more" if len(taken) > NEAREST else ""
-    near = f"; near are also: {in_line(others)}" if others else ""
-    return f"term: {place.shown} defines no {wanted[:100]!r}; it was taken for {in_line(taken[:NEAREST])}{rest}{near}."
+    near = f"; near are also: {join_names(others)}" if others else ""
+    return (
+        f"term: {place.shown} defines no {wanted[:100]!r}; it was taken for {join_names(taken[:NEAREST])}{rest}{near}."
+    )
 
 
 def _labels(choices: Sequence[Choice]) -> list[str]:

@@ -13,7 +13,7 @@ from kg.retrieval.evidence import Descriptions, code_of, describe
 from kg.retrieval.reader import Reader, iri_of, text_of
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.tools.zoning.municipalities import key_of, statuses
+from kg.tools.zoning.municipalities import get_section_key, load_statuses
 from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, OA, PROV, QUDT
 
 # A rule by its number and not its IRI: of some hundred rows, what is said again in each takes longest.
@@ -86,7 +86,7 @@ class Rule:
     def section(self, name: NamedNode) -> str | None:
         """Return the key of the section that a property names."""
         value = self.one(name)
-        return None if value is None else key_of(value)
+        return None if value is None else get_section_key(value)
 
     def quantity(self) -> tuple[float, str] | None:
         """Return the number that it prescribes, with the code of its unit."""
@@ -109,7 +109,7 @@ class Rule:
         return sorted(found, key=lambda span: (span.start, span.end))
 
 
-def read_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
+def load_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
     """Return the rules of these IRIs, each in its graph, in this order."""
     rules = [Rule(iri, graph) for iri, graph in graphs.items()]
     if rules:
@@ -157,7 +157,7 @@ class Origins:
         )
 
 
-def origins(reader: Reader, graphs: Iterable[str]) -> Origins:
+def load_origins(reader: Reader, graphs: Iterable[str]) -> Origins:
     """Return where `graphs` come from; what was found in a text comes from where the text does."""
     wanted = set(graphs)
     first = describe(reader, (), wanted, rows=False)
@@ -171,7 +171,7 @@ def origins(reader: Reader, graphs: Iterable[str]) -> Origins:
     return Origins(Descriptions({**first.said, **more}))
 
 
-def evidence_of(rule: Rule, origin: Origin, status: str | None = None) -> RuleEvidence:
+def build_evidence(rule: Rule, origin: Origin, status: str | None = None) -> RuleEvidence:
     """Return what a rule was read from; `origin` is where its graph comes from, `status` that of its section."""
     section = rule.one(KG.definedIn)
     confidence = rule.one(KG.confidence)
@@ -193,14 +193,14 @@ def evidence_of(rule: Rule, origin: Origin, status: str | None = None) -> RuleEv
     )
 
 
-def evidences(reader: Reader, rules: Sequence[Rule]) -> list[RuleEvidence]:
+def load_evidence(reader: Reader, rules: Sequence[Rule]) -> list[RuleEvidence]:
     """Return what each of `rules` was read from."""
     graphs = {rule.graph for rule in rules}
-    known = origins(reader, graphs)
+    known = load_origins(reader, graphs)
     by_graph = {graph: known.of(graph) for graph in graphs}
     sections = [rule.one(KG.definedIn) for rule in rules]
-    standing = statuses(reader, sections)
+    standing = load_statuses(reader, sections)
     return [
-        evidence_of(rule, by_graph[rule.graph], standing.get(section or ""))
+        build_evidence(rule, by_graph[rule.graph], standing.get(section or ""))
         for rule, section in zip(rules, sections, strict=True)
     ]

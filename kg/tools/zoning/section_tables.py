@@ -38,7 +38,7 @@ class Table:
     rows: list[list[Cell]]
 
 
-def section_tables(reader: Reader, section: NamedNode) -> list[Table]:
+def load_section_tables(reader: Reader, section: NamedNode) -> list[Table]:
     """Return the tables in the text of `section`, in their order; none within another."""
     tables: list[Table] = []
     for row in reader.rows("its tables", bind(TABLES, section=section)):
@@ -47,11 +47,11 @@ def section_tables(reader: Reader, section: NamedNode) -> list[Table]:
             continue
         headed = int(text_of(row["rows"])) if "rows" in row else 0
         cells = json.loads(text_of(row["cells"]))
-        tables.append(Table(start, end, [[_cell(of, n < headed) for of in line] for n, line in enumerate(cells)]))
+        tables.append(Table(start, end, [[_to_cell(of, n < headed) for of in line] for n, line in enumerate(cells)]))
     return tables
 
 
-def _cell(cell: str | dict[str, Any], headed: bool) -> Cell:
+def _to_cell(cell: str | dict[str, Any], headed: bool) -> Cell:
     if isinstance(cell, str):
         return Cell([(cell, False)], headed, 1, 1)
     text, words, done = cell.get("text", ""), [], 0

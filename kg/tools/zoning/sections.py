@@ -23,16 +23,16 @@ from kg.tools.zoning.municipalities import (
     SectionId,
     Skipped,
     StateName,
-    key_of,
-    place_named,
-    section,
-    statuses,
-    subsection,
+    find_place,
+    find_section,
+    find_subsection,
+    get_section_key,
+    load_statuses,
 )
-from kg.tools.zoning.rule_rows import origins
+from kg.tools.zoning.rule_rows import load_origins
 from kg.vocabulary import DCTERMS, ELI, KG, PROV_GRAPH, SCHEMA
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.code_tree import Hierarchy
+from kg.zoning_summaries.code_tree import CodeTree
 
 CHARACTERS: Final = 30_000
 """Characters of a section's text that an answer has at most; the rest is asked for by text_from."""
@@ -162,32 +162,32 @@ def kg_query_section(
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
-    place = place_named(reader, municipality, state)
-    tree = code_tree.kept(kg, place.iri)
-    iri, labels = subsection(tree, section_id)
+    place = find_place(reader, municipality, state)
+    tree = code_tree.cached_tree(kg, place.iri)
+    iri, labels = find_subsection(tree, section_id)
     known = tree.sections[iri]
     reader.ran.clear()
-    said = _said(reader.rows("the section", bind(SECTION, section=NamedNode(iri))))
+    said = _by_subject(reader.rows("the section", bind(SECTION, section=NamedNode(iri))))
     own = said.get(iri, {})
     text = _one(own, SCHEMA.text) or ""
     if text_from > len(text):
         raise InvalidInputError(f"text_from is {text_from:,}; the text of {known.name} has {len(text):,} characters")
     parts = _parts(said)
-    named = None if labels is None else _part(parts, labels, known.name)
+    named = None if labels is None else _find_part(parts, labels, known.name)
     start, end = (text_from, len(text)) if named is None else (max(named.start, text_from), named.end)
     shown_text = text[start : min(end, start + CHARACTERS)]
-    origin = origins(reader, [known.graph]).of(known.graph)
+    origin = load_origins(reader, [known.graph]).of(known.graph)
     summary = tree.summaries.get(iri)
     children = tree.children.get(iri, [])
     shown_children = children[offset : offset + limit]
     result = SectionResult(
-        section_id=key_of(iri),
+        section_id=get_section_key(iri),
         iri=iri,
         title=known.title,
         level=known.level,
         kind=_code(own, ELI.type_subdivision),
         status=_one(own, KG.inForceStatus),
-        parent_id=None if known.parent is None else key_of(known.parent),
+        parent_id=None if known.parent is None else get_section_key(known.parent),
         order=known.position,
         fetched_at=origin.fetched_at,
         raw_content=shown_text,
@@ -195,14 +195,16 @@ def kg_query_section(
         text_length=len(text),
         summary=None if summary is None else summary.text,
         summary_level=None if summary is None else summary.level,
-        summary_built_at=None if summary is None else _built(reader, summary.graph),
+        summary_built_at=None if summary is None else _load_built_at(reader, summary.graph),
         summary_state=tree.states[iri],
         subsection=named,
         subsections=parts or None,
         tables=_tables(said, start, start + len(shown_text)) or None,
         history=sorted(text_of(term) for term in own.get(KG.historyNote.value, ())) or None,
         annotations=_annotations(said) or None,
-        children=lines_of(reader, tree, [(None, each) for each in shown_children]) if include_children else None,
+        children=load_section_lines(reader, tree, [(None, each) for each in shown_children])
+        if include_children
+        else None,
         evidence=SectionEvidence(
             id=iri,
             graph=known.graph,
@@ -215,7 +217,7 @@ def kg_query_section(
     )
     if start + len(shown_text) < end:
         result.notes.append(f"The text goes on: pass text_from={start + len(shown_text)}.")
-    result.notes += _standing(tree, iri, result.status)
+    result.notes += _note_status(tree, iri, result.status)
     if children and not include_children and not text:
         grouped = f"{len(children)} parts" if len(children) > 1 else "one part"
         result.notes.append(f"It only groups {grouped}: include_children=true lists them.")
@@ -243,9 +245,9 @@ def kg_traverse_hierarchy(
     bounded_page(limit, offset)
     bounded("depth", depth, 1, 20)
     reader = Reader(kg)
-    place = place_named(reader, municipality, state)
-    tree = code_tree.kept(kg, place.iri)
-    start = None if section_id is None else section(tree, section_id)
+    place = find_place(reader, municipality, state)
+    tree = code_tree.cached_tree(kg, place.iri)
+    start = None if section_id is None else find_section(tree, section_id)
     notes: list[str] = []
     if direction == "up":
         above = [] if start is None else tree.above(start)[:depth]
@@ -253,11 +255,11 @@ def kg_traverse_hierarchy(
         if start is None:
             notes.append("Above the top there is nothing: name a section_id.")
     else:
-        walked = _below(tree, start, depth)
+        walked = _walk_down(tree, start, depth)
         if start is None and (hidden := [iri for iri in tree.sections if tree.states[iri] == "circular"]):
-            named = ", ".join(key_of(iri) for iri in hidden[:5])
+            named = ", ".join(get_section_key(iri) for iri in hidden[:5])
             notes.append(f"No walk from the top meets {len(hidden)} sections that are parts of themselves: {named}.")
-    lines = lines_of(reader, tree, walked[offset : offset + limit])
+    lines = load_section_lines(reader, tree, walked[offset : offset + limit])
     if not walked and start is not None:
         notes.append(f"{tree.sections[start].name} {'is at the top' if direction == 'up' else 'has no parts'}.")
     return reader.finish(
@@ -267,23 +269,23 @@ def kg_traverse_hierarchy(
     )
 
 
-def lines_of(reader: Reader, tree: Hierarchy, walked: Sequence[tuple[int | None, str]]) -> list[SectionLine]:
+def load_section_lines(reader: Reader, tree: CodeTree, walked: Sequence[tuple[int | None, str]]) -> list[SectionLine]:
     """Return sections, each with the steps to it, as one line each."""
-    known = statuses(reader, [iri for _, iri in walked])
+    known = load_statuses(reader, [iri for _, iri in walked])
     return [_line(tree, iri, steps, known.get(iri)) for steps, iri in walked]
 
 
-def _line(tree: Hierarchy, iri: str, depth: int | None, status: str | None) -> SectionLine:
+def _line(tree: CodeTree, iri: str, depth: int | None, status: str | None) -> SectionLine:
     known, summary = tree.sections[iri], tree.summaries.get(iri)
     return SectionLine(
-        section_id=key_of(iri),
+        section_id=get_section_key(iri),
         iri=iri,
         title=known.title,
         level=known.level,
         order=known.position,
         status=status,
         depth=depth,
-        parent_id=None if known.parent is None else key_of(known.parent),
+        parent_id=None if known.parent is None else get_section_key(known.parent),
         children=len(tree.children.get(iri, ())) or None,
         summary=None if summary is None else summary.text,
         summary_level=None if summary is None else summary.level,
@@ -291,7 +293,7 @@ def _line(tree: Hierarchy, iri: str, depth: int | None, status: str | None) -> S
     )
 
 
-def _below(tree: Hierarchy, start: str | None, depth: int) -> list[tuple[int, str]]:
+def _walk_down(tree: CodeTree, start: str | None, depth: int) -> list[tuple[int, str]]:
     """Return the sections below `start`, or from the top, with their steps, in document order."""
     first = tree.roots if start is None else tree.children.get(start, [])
     stack = [(1, iri) for iri in reversed(first)]
@@ -308,10 +310,10 @@ def _below(tree: Hierarchy, start: str | None, depth: int) -> list[tuple[int, st
     return found
 
 
-_Said = Mapping[str, Sequence[Term]]
+_Properties = Mapping[str, Sequence[Term]]
 
 
-def _said(rows: Sequence[Mapping[str, Term]]) -> dict[str, _Said]:
+def _by_subject(rows: Sequence[Mapping[str, Term]]) -> dict[str, _Properties]:
     found: dict[str, dict[str, list[Term]]] = {}
     for row in rows:
         about = found.setdefault(iri_of(row["of"]), {})
@@ -319,29 +321,29 @@ def _said(rows: Sequence[Mapping[str, Term]]) -> dict[str, _Said]:
     return dict(found)
 
 
-def _one(said: _Said, name: NamedNode) -> str | None:
+def _one(said: _Properties, name: NamedNode) -> str | None:
     return min((text_of(term) for term in said.get(name.value, ())), default=None)
 
 
-def _code(said: _Said, name: NamedNode) -> str | None:
+def _code(said: _Properties, name: NamedNode) -> str | None:
     value = _one(said, name)
     return None if value is None else code_of(value)
 
 
-def _place(said: _Said) -> tuple[int, int]:
+def _span(said: _Properties) -> tuple[int, int]:
     return int(_one(said, KG.start) or 0), int(_one(said, KG.end) or 0)
 
 
-def _parts(said: Mapping[str, _Said]) -> list[Part]:
+def _parts(said: Mapping[str, _Properties]) -> list[Part]:
     found = []
     for about in said.values():
         if (label := _one(about, KG.label)) is not None:
-            start, end = _place(about)
+            start, end = _span(about)
             found.append(Part(label=label, start=start, end=end, title=_one(about, DCTERMS.title)))
     return sorted(found, key=lambda part: (part.start, -part.end))
 
 
-def _part(parts: Sequence[Part], labels: str, name: str) -> Part:
+def _find_part(parts: Sequence[Part], labels: str, name: str) -> Part:
     """Return the part of the section `name` that has these labels. Raises NotFoundError, which names those it has."""
     found = next((part for part in parts if part.label == labels), None)
     if found is None:
@@ -350,7 +352,7 @@ def _part(parts: Sequence[Part], labels: str, name: str) -> Part:
     return found
 
 
-def _standing(tree: Hierarchy, iri: str, status: str | None) -> list[str]:
+def _note_status(tree: CodeTree, iri: str, status: str | None) -> list[str]:
     """Return what to tell of a section that is repealed or the like, and of a summary that is stale."""
     notes = [] if status is None else [f"The source says of this section: {status}."]
     if tree.states[iri] == "stale":
@@ -358,19 +360,19 @@ def _standing(tree: Hierarchy, iri: str, status: str | None) -> list[str]:
     return notes
 
 
-def _tables(said: Mapping[str, _Said], start: int, end: int) -> list[SectionTable]:
+def _tables(said: Mapping[str, _Properties], start: int, end: int) -> list[SectionTable]:
     """Return the tables that begin in these characters."""
     found = []
     for about in said.values():
-        if (cells := _one(about, KG.cells)) is not None and start <= _place(about)[0] < max(end, start + 1):
-            first, last = _place(about)
+        if (cells := _one(about, KG.cells)) is not None and start <= _span(about)[0] < max(end, start + 1):
+            first, last = _span(about)
             rows = int(_one(about, KG.headerRows) or 0)
             title = _one(about, DCTERMS.title)
             found.append(SectionTable(start=first, end=last, title=title, header_rows=rows, cells=json.loads(cells)))
     return sorted(found, key=lambda table: (table.start, -table.end))
 
 
-def _annotations(said: Mapping[str, _Said]) -> list[Note]:
+def _annotations(said: Mapping[str, _Properties]) -> list[Note]:
     found = [
         (iri, Note(kind=_one(about, KG.noteKind) or "", text=text))
         for iri, about in said.items()
@@ -379,7 +381,7 @@ def _annotations(said: Mapping[str, _Said]) -> list[Note]:
     return [note for _, note in sorted(found, key=lambda item: (len(item[0]), item[0]))]
 
 
-def _built(reader: Reader, graph: str) -> str | None:
+def _load_built_at(reader: Reader, graph: str) -> str | None:
     """Return when the summary in a graph was written."""
     query = bind(BUILT, graph=NamedNode(graph), prov=PROV_GRAPH)
     return next((text_of(row["time"]) for row in reader.rows("when it was summarized", query)), None)

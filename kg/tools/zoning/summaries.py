@@ -12,12 +12,19 @@ from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.search.index_sync import Progress
-from kg.tools.zoning.municipalities import MunicipalityName, SectionId, StateName, key_of, place_named, section
+from kg.tools.zoning.municipalities import (
+    MunicipalityName,
+    SectionId,
+    StateName,
+    find_place,
+    find_section,
+    get_section_key,
+)
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.agent_tasks import pending, record
+from kg.zoning_summaries.agent_tasks import find_pending, record_summary
 from kg.zoning_summaries.build import build, rebuild
 from kg.zoning_summaries.code_tree import State
-from kg.zoning_summaries.stored_summaries import summary as standing_of
+from kg.zoning_summaries.stored_summaries import load_summary_status as standing_of
 from kg.zoning_summaries.topic_search import Descent, descend
 from kg.zoning_summaries.writers import has_chat, open_chat
 
@@ -156,13 +163,13 @@ def kg_build_summaries(
     Next: `kg_search_by_topic`.
     """
     reader = Reader(kg)
-    place = place_named(reader, municipality, state)
-    root = None if root_section is None else section(code_tree.kept(kg, place.iri), root_section)
+    place = find_place(reader, municipality, state)
+    root = None if root_section is None else find_section(code_tree.cached_tree(kg, place.iri), root_section)
     if mode == "agent":
-        todo, remaining = pending(kg, place.iri, root, limit=bounded("limit", limit, 1, 20))
+        todo, remaining = find_pending(kg, place.iri, root, limit=bounded("limit", limit, 1, 20))
         handed = [
             PendingSummary(
-                section_id=key_of(each.section),
+                section_id=get_section_key(each.section),
                 iri=each.section,
                 title=each.name,
                 state=each.state,
@@ -178,7 +185,8 @@ def kg_build_summaries(
         return reader.finish(BuildResult(municipality=place.name, mode=mode, remaining=remaining, pending=handed))
     report = build(kg, place.iri, root, mode=mode, on_progress=_unless_stopped())
     failed = [
-        Failure(section_id=key_of(each), iri=each, reason=clipped(why, 300)) for each, why in report.failed.items()
+        Failure(section_id=get_section_key(each), iri=each, reason=clipped(why, 300))
+        for each, why in report.failed.items()
     ]
     result = BuildResult(
         municipality=place.name,
@@ -192,7 +200,7 @@ def kg_build_summaries(
         requests=report.requests,
         prompt_tokens=report.prompt_tokens,
         completion_tokens=report.completion_tokens,
-        remaining=pending(kg, place.iri, root, limit=0)[1],
+        remaining=find_pending(kg, place.iri, root, limit=0)[1],
     )
     if len(failed) > SHOWN:
         result.notes.append(f"{len(failed)} sections failed; the first {SHOWN} are listed.")
@@ -219,21 +227,22 @@ def kg_rebuild_summary(
     Next: `kg_build_summaries` for what is stale above.
     """
     reader = Reader(kg)
-    place = place_named(reader, municipality, state)
-    found = section(code_tree.kept(kg, place.iri), section_id)
+    place = find_place(reader, municipality, state)
+    found = find_section(code_tree.cached_tree(kg, place.iri), section_id)
     rebuilt = 1
     failed = None
     if summary is not None:
-        record(kg, found, summary, inputs_sha256=inputs_sha256)
+        record_summary(kg, found, summary, inputs_sha256=inputs_sha256)
     elif inputs_sha256 is not None:
         raise InvalidInputError("inputs_sha256 goes with a summary; leave it out to have one made")
     else:
         report = rebuild(kg, found, mode=mode, on_progress=_unless_stopped())
         rebuilt, failed = report.built, report.failed.get(found)
-    tree, standing = code_tree.kept(kg, place.iri), standing_of(kg, found)
+    tree, standing = code_tree.cached_tree(kg, place.iri), standing_of(kg, found)
     text = standing.summary
+    stale_above = [get_section_key(each) for each in tree.above(found) if tree.states[each] in ("stale", "missing")]
     result = RebuildResult(
-        section_id=key_of(found),
+        section_id=get_section_key(found),
         iri=found,
         title=tree.sections[found].name,
         level=tree.sections[found].level,
@@ -243,7 +252,7 @@ def kg_rebuild_summary(
         model=text.model if text else None,
         stale=standing.state == "stale",
         rebuilt=rebuilt,
-        stale_above=[key_of(each) for each in tree.above(found) if tree.states[each] in ("stale", "missing")][:SHOWN],
+        stale_above=stale_above[:SHOWN],
         notes=[*standing.why, *([] if failed is None else [f"No summary was made: {failed}"])],
     )
     return reader.finish(result)
@@ -267,12 +276,12 @@ def kg_search_by_topic(
     Next: `kg_query_section` for the words of the law.
     """
     reader = Reader(kg)
-    place = place_named(reader, municipality, state)
+    place = find_place(reader, municipality, state)
     question = clean_text("query", query, 2_000)
     rated = scorer == "chat" or (scorer == "auto" and has_chat(kg.settings))
     endpoint = open_chat(kg.settings, patience_s=PATIENCE_S) if rated else None
     found = descend(kg, place.iri, question, bounded("top_k", top_k, 1, 20), endpoint=endpoint)
-    return reader.finish(_topic_result(found, code_tree.kept(kg, place.iri)))
+    return reader.finish(_topic_result(found, code_tree.cached_tree(kg, place.iri)))
 
 
 def _unless_stopped() -> Progress:
@@ -290,11 +299,11 @@ def _unless_current(state: State) -> State | None:
     return None if state == "current" else state
 
 
-def _topic_result(found: Descent, tree: code_tree.Hierarchy) -> TopicResult:
+def _topic_result(found: Descent, tree: code_tree.CodeTree) -> TopicResult:
     return TopicResult(
         results=[
             TopicHit(
-                section_id=key_of(leaf.section),
+                section_id=get_section_key(leaf.section),
                 iri=leaf.section,
                 title=leaf.name,
                 score=leaf.score,
@@ -309,7 +318,7 @@ def _topic_result(found: Descent, tree: code_tree.Hierarchy) -> TopicResult:
                 scored_by=step.scored_by,
                 candidates=[
                     TopicCandidate(
-                        section_id=key_of(each.section),
+                        section_id=get_section_key(each.section),
                         title=each.name,
                         score=each.score,
                         chosen=each.chosen,
@@ -325,7 +334,7 @@ def _topic_result(found: Descent, tree: code_tree.Hierarchy) -> TopicResult:
         plain_search_agrees_on=found.agreeing,
         plain_search_otherwise=[
             TopicAlternative(
-                section_id=key_of(each.section),
+                section_id=get_section_key(each.section),
                 iri=each.section,
                 title=each.name,
                 rank=each.rank,

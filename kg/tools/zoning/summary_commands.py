@@ -9,7 +9,7 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of, text_of
 from kg.search.index_sync import Progress
-from kg.tools.zoning.municipalities import key_of, place_named, section
+from kg.tools.zoning.municipalities import find_place, find_section, get_section_key
 from kg.zoning_summaries import code_tree
 
 if TYPE_CHECKING:  # what writes summaries takes long to import, and every command knows this module
@@ -38,16 +38,18 @@ def summaries_build(
 
     if mode not in ("extractive", "chat"):
         raise InvalidInputError(f"mode: {mode!r:.40} is none; the modes are extractive and chat")
-    place = place_named(Reader(kg), municipality, state)
-    start = None if root is None else section(code_tree.kept(kg, place.iri), root)
+    place = find_place(Reader(kg), municipality, state)
+    start = None if root is None else find_section(code_tree.cached_tree(kg, place.iri), root)
     report = build(kg, place.iri, start, mode=mode, anew=anew, on_progress=on_progress)
     told = report.to_dict()
     return {
         **told,
         "municipality": place.shown,
         "mode": mode,
-        "failed": [{"section_id": key_of(each), "iri": each, "reason": why} for each, why in report.failed.items()],
-        "circular": [key_of(each) for each in report.circular],
+        "failed": [
+            {"section_id": get_section_key(each), "iri": each, "reason": why} for each, why in report.failed.items()
+        ],
+        "circular": [get_section_key(each) for each in report.circular],
     }
 
 
@@ -59,7 +61,7 @@ def summaries_status(
 
     reader = Reader(kg)
     if municipality is not None:
-        place = place_named(reader, municipality, state or "")
+        place = find_place(reader, municipality, state or "")
         named = [(place.iri, place.shown)]
     else:
         rows = reader.rows("municipalities with a code", CODES)
@@ -67,11 +69,11 @@ def summaries_status(
         named = [(iri, name or iri.rpartition("/")[2]) for iri, name in names.items()]
     codes = [_standing(kg, iri, name) for iri, name in named]
     orphans = sorted({iri_of(row["section"]) for row in reader.rows("summaries of what is gone", ORPHANS)})
-    return {"codes": codes, "orphans": [key_of(each) for each in orphans]}
+    return {"codes": codes, "orphans": [get_section_key(each) for each in orphans]}
 
 
 def _standing(kg: KnowledgeGraph, iri: str, name: str) -> dict[str, Any]:
-    tree = code_tree.latest(kg, iri)
+    tree = code_tree.load_tree(kg, iri)
     counted = Counter(tree.states.values())
     written = Counter(summary.model for summary in tree.summaries.values())
     return {
@@ -80,5 +82,5 @@ def _standing(kg: KnowledgeGraph, iri: str, name: str) -> dict[str, Any]:
         "sections": len(tree.sections),
         **{state: counted[state] for state in STATES},
         "models": dict(sorted(written.items())),
-        "stale_sections": [key_of(each) for each in tree.order if tree.states[each] == "stale"],
+        "stale_sections": [get_section_key(each) for each in tree.order if tree.states[each] == "stale"],
     }

@@ -72,7 +72,7 @@ class Vocabulary:
     uses: Mapping[str, Named]
 
 
-def vocabulary(reader: Reader, place: Place) -> Vocabulary:
+def load_vocabulary(reader: Reader, place: Place) -> Vocabulary:
     """Return the districts and uses of a municipality."""
 
     def read(rows: Sequence[Mapping[str, Term]]) -> Vocabulary:
@@ -85,64 +85,68 @@ def vocabulary(reader: Reader, place: Place) -> Vocabulary:
                 districts.append(Named(Choice(NamedNode(iri), code, names), code, name))
             elif iri.startswith(_USES):
                 uses.append(Named(Choice(NamedNode(iri), name, names), code, name))
-        districts.sort(key=lambda each: natural(each.code))
-        uses.sort(key=lambda each: natural(each.name))
+        districts.sort(key=lambda each: natural_key(each.code))
+        uses.sort(key=lambda each: natural_key(each.name))
         # In order, as all answers have them.
         return Vocabulary({each.iri: each for each in districts}, {each.iri: each for each in uses})
 
     return reader.kept("districts and uses", bind(NAMED, municipality=NamedNode(place.iri)), read)
 
 
-def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return what texts are ordered by so that R-2 comes before R-10."""
     parts = re.findall(r"\d+|\D+", text.casefold())
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
 
-def named(argument: str, text: str, things: Mapping[str, Named], place: Place, notes: list[str]) -> Mapping[str, Named]:
+def find_named(
+    argument: str, text: str, things: Mapping[str, Named], place: Place, notes: list[str]
+) -> Mapping[str, Named]:
     """Return what `text` names among `things`, and note what it was taken for. NotFoundError names the nearest."""
     wanted = clean_text(argument, text, 300)
     choices = [each.choice for each in things.values()]
-    found = matching(wanted, choices)
+    found = find_matching(wanted, choices)
     if not found:
         more = UNRECORDED if argument == "use" else ""
-        raise NotFoundError(missing(argument, wanted, [choice.label for choice in choices], place.shown) + more)
-    if (note := taken_for(argument, wanted, found)) is not None:
+        raise NotFoundError(
+            no_match_message(argument, wanted, [choice.label for choice in choices], place.shown) + more
+        )
+    if (note := match_note(argument, wanted, found)) is not None:
         notes.append(note)
     wanted_iris = {choice.term.value for choice in found}
     return {iri: thing for iri, thing in things.items() if iri in wanted_iris}
 
 
-def matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
+def find_matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Return those that `text` names: exactly, or else by ever looser likeness, all that are as like."""
-    found = spelt(text, choices) or _keyed(_meant, text, choices)
-    return found or having_words(text, choices)
+    found = find_spelled(text, choices) or _find_by_key(_meant, text, choices)
+    return found or find_by_words(text, choices)
 
 
-def spelt(text: str, choices: Sequence[Choice]) -> list[Choice]:
+def find_spelled(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Return those whose IRI or name is `text`, as it is, else but for case, blanks, plural and order of words."""
     whole = text.strip("<>")
     found = [choice for choice in choices if choice.term.value == whole]
     for rule in (str.strip, str.casefold, _squeezed, _plain):
-        found = found or _keyed(rule, text, choices)
+        found = found or _find_by_key(rule, text, choices)
     return found
 
 
-def headed(text: str, choices: Sequence[Choice]) -> list[Choice]:
+def find_by_head(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Return those whose head is `text`, or means the same: of ``Dwelling, Row`` and ``Row dwelling`` a dwelling."""
     words = _in_order(text)
     found = [choice for choice in choices if words and any(_head(name, len(words)) == words for name in choice.names)]
-    alike = _keyed(_meant, text, choices)
+    alike = _find_by_key(_meant, text, choices)
     return [*alike, *(choice for choice in found if choice not in alike)]
 
 
-def having_words(text: str, choices: Sequence[Choice]) -> list[Choice]:
+def find_by_words(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Return those whose name has all words of `text`."""
     words = set(_plain(text))
     return [choice for choice in choices if words and any(words <= set(_plain(name)) for name in choice.names)]
 
 
-def _keyed(rule: Callable[[str], object], text: str, choices: Sequence[Choice]) -> list[Choice]:
+def _find_by_key(rule: Callable[[str], object], text: str, choices: Sequence[Choice]) -> list[Choice]:
     key = rule(text)
     return [choice for choice in choices if key and any(rule(name) == key for name in choice.names)]
 
@@ -156,7 +160,7 @@ def _in_order(text: str) -> tuple[str, ...]:
     return tuple(singular(word) for word in folded(text).split())
 
 
-def taken_for(argument: str, text: str, found: Sequence[Choice]) -> str | None:
+def match_note(argument: str, text: str, found: Sequence[Choice]) -> str | None:
     """Return what to tell of a name that was not given as it is recorded; None where there is nothing to tell."""
     names = []
     for choice in found:
@@ -181,22 +185,22 @@ def _plain(text: str) -> tuple[str, ...]:
 
 
 def _meant(text: str) -> frozenset[str]:
-    return kinds(text) - _NOISE
+    return parse_use_kinds(text) - _NOISE
 
 
-def missing(argument: str, text: str, names: Sequence[str], where: str) -> str:
+def no_match_message(argument: str, text: str, names: Sequence[str], where: str) -> str:
     """Return what to say of a name that nothing has: what is near it."""
     known = list(dict.fromkeys(names))
     if not known:
         return f"{argument}: {text[:100]!r} is none of {where}: nothing of the kind is recorded there"
-    like = nearest(text, known)
+    like = find_nearest(text, known)
     if not like:
         return f"{argument}: {where} has no {text[:100]!r} nor the like; there are: {listed(known)}"
     more = f" of {len(known)}" if len(known) > len(like) else ""
-    return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {in_line(like)}"
+    return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {join_names(like)}"
 
 
-def nearest(text: str, known: Sequence[str]) -> list[str]:
+def find_nearest(text: str, known: Sequence[str]) -> list[str]:
     """Return the names that are like `text`, the nearest first."""
     least = LIKE_CODE if len(text) <= CODE else LIKE
     near = [known[each.number] for each in Names(list(enumerate(known))).like(text, NEAREST)]
@@ -208,12 +212,12 @@ def nearest(text: str, known: Sequence[str]) -> list[str]:
     ]
 
 
-def in_line(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names in one line, by semicolons where one of them has a comma."""
     return ("; " if any("," in name for name in names) else ", ").join(names)
 
 
-def types_named(text: str, codes: Sequence[str], place: Place, notes: list[str]) -> tuple[set[str], str | None]:
+def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: list[str]) -> tuple[set[str], str | None]:
     """Return the codes of standards that `text` names, and the bound that it asks for, if it does.
 
     NotFoundError names the nearest.
@@ -226,7 +230,7 @@ def types_named(text: str, codes: Sequence[str], place: Place, notes: list[str])
     words = _standard_words([word for word in given if word not in _BOUNDS])
     found = {code for code in codes if words and words <= _standard_words(folded(code).split())}
     if not found:
-        raise NotFoundError(missing("standard_type", wanted, sorted(codes), place.shown))
+        raise NotFoundError(no_match_message("standard_type", wanted, sorted(codes), place.shown))
     if {folded(code) for code in found} != {folded(wanted)}:
         notes.append(f"standard_type: {wanted!r} was taken for {', '.join(sorted(found))}.")
     return found, bound
@@ -276,7 +280,7 @@ _FAMILIES: Final = frozenset({"one-family", "two-family", "three-family", "four-
 _HOUSES: Final = frozenset({("house",), ("home",)})
 
 
-def kinds(text: str) -> frozenset[str]:
+def parse_use_kinds(text: str) -> frozenset[str]:
     """Return what `text` is about: words, and names of this list where its wordings stand; their order is lost."""
     words = tuple(singular(word) for word in folded(_MORE.sub(r"\1 or more ", text)).split())
     if words in _HOUSES:

@@ -21,7 +21,7 @@ from kg.provenance.load_records import Derived, RecordOrigin
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, select, term_text
 from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
-from kg.zoning_summaries.stored_summaries import withdrawn
+from kg.zoning_summaries.stored_summaries import find_withdrawn
 from loaders.zoning.extraction.districts import District, plain_name
 from loaders.zoning.graph.authorities import Authorities, merged
 from loaders.zoning.graph.stated_districts import Stated, stated_in, stated_of
@@ -134,7 +134,7 @@ class Findings:
                 if graph not in replace:
                     self._named[graph] = _name(quads)
                     made[graph] = quads, RecordOrigin("", (), (source,))
-        return {**made, **withdrawn(store, replace)}
+        return {**made, **find_withdrawn(store, replace)}
 
     def settled(self, commit: Commit) -> None:
         """Keep the codes as they stand after `commit`, the one of what was derived last."""

@@ -10,7 +10,7 @@ from kg.ontology import load_code_lists, load_modules, load_shapes
 from kg.retrieval.token_budget import tokens_of
 from kg.tools.registry import content_of
 from kg.tools.schema.describe_schema import describe_schema
-from kg.tools.schema.term_index import foreign
+from kg.tools.schema.term_index import describe_foreign
 from kg.vocabulary import KG
 
 
@@ -106,8 +106,8 @@ def test_the_shapes_and_the_ontology_are_read_whole():
 
 
 def test_a_class_that_the_ontology_lacks_is_said_to_be_of_its_vocabulary():
-    assert foreign("http://wikiba.se/ontology#Item", "item") == "item, as wikibase: defines it"
-    assert foreign("https://x.example/Thing", "thing") == "thing, as another vocabulary defines it"
-    own = foreign("https://wb.example/prop/novalue/P16", "p16")
-    assert own == foreign("http://www.wikidata.org/prop/novalue/P16", "p16")
+    assert describe_foreign("http://wikiba.se/ontology#Item", "item") == "item, as wikibase: defines it"
+    assert describe_foreign("https://x.example/Thing", "thing") == "thing, as another vocabulary defines it"
+    own = describe_foreign("https://wb.example/prop/novalue/P16", "p16")
+    assert own == describe_foreign("http://www.wikidata.org/prop/novalue/P16", "p16")
     assert own == "items with a statement that they have no value of P16"

@@ -7,7 +7,7 @@ import pytest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.tools.schema import similarity
 from kg.tools.schema.find_terms import find_terms
-from kg.tools.schema.term_index import terms_of
+from kg.tools.schema.term_index import get_term_index
 from kg.vocabulary import KG, mint
 
 
@@ -89,7 +89,7 @@ def test_nothing_like_it_says_what_to_do_instead(fixtures):
 
 
 def test_the_names_are_read_once_for_a_state_of_the_graph(fixtures):
-    assert terms_of(fixtures) is terms_of(fixtures)
+    assert get_term_index(fixtures) is get_term_index(fixtures)
 
 
 def test_vectors_of_the_same_texts_are_made_once(fixtures, monkeypatch):

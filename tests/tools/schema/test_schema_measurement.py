@@ -21,7 +21,7 @@ from kg.ontology import load_declared_terms
 from kg.settings import Settings
 from kg.sparql.measured_schema import Schema
 from kg.tools.schema import schema_measurement
-from kg.tools.schema.schema_measurement import family_of, measure, measured
+from kg.tools.schema.schema_measurement import get_family, get_schema, measure_schema
 from kg.vocabulary import BASE, DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, XSD, mint
 from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
 
@@ -57,7 +57,7 @@ def graph_of(quads: Iterable[Quad], folder=None) -> KnowledgeGraph:
 @settings(max_examples=150, deadline=None)
 @given(QUADS)
 def test_it_agrees_with_counting_by_hand(quads: list[Quad]) -> None:
-    schema = measure(graph_of(quads))
+    schema = measure_schema(graph_of(quads))
     quads = list(set(quads))
     triples = {quad.triple for quad in quads}
     kinds: dict[object, set[str]] = {}
@@ -88,16 +88,16 @@ def test_it_agrees_with_counting_by_hand(quads: list[Quad]) -> None:
         for iri, use in of_class.properties.items():
             if iri != RDF.type.value:
                 check(use, [t for t in mine if t.predicate.value == iri])
-    assert schema.graphs == Counter(family_of(quad.graph_name.value) for quad in quads)
+    assert schema.graphs == Counter(get_family(quad.graph_name.value) for quad in quads)
     for family, held in schema.holdings.items():
-        here = [quad for quad in quads if family_of(quad.graph_name.value) == family]
+        here = [quad for quad in quads if get_family(quad.graph_name.value) == family]
         assert held.graphs == len({quad.graph_name for quad in here})
         assert held.properties == Counter(quad.predicate.value for quad in here)
         assert schema.families[family] == set(held.properties)
 
 
 def test_passages_have_what_the_made_up_corpus_gives_them(kg, made):
-    schema = measure(kg)
+    schema = measure_schema(kg)
     passages = schema.classes[KG.Passage.value]
     assert passages.entities == len(made)
     assert passages.properties[DCTERMS.isPartOf.value].classes == {KG.PolicyDocument.value: len(made)}
@@ -106,7 +106,7 @@ def test_passages_have_what_the_made_up_corpus_gives_them(kg, made):
 
 
 def test_graphs_of_provenance_stand_apart(kg):
-    schema = measure(kg)
+    schema = measure_schema(kg)
     assert {"prov", "src/climate", "ref/place"} <= set(schema.graphs)
     assert KG.sha256.value in schema.families["prov"]
     assert KG.sha256.value not in schema.families["src/climate"]
@@ -126,7 +126,7 @@ class TightPool(DirectPool):
 def test_what_takes_too_much_memory_is_counted_in_parts(quads: list[Quad]) -> None:
     whole, tight = graph_of(quads), graph_of(quads)
     tight.pool = TightPool(tight.store)
-    expected, schema = measure(whole), measure(tight)
+    expected, schema = measure_schema(whole), measure_schema(tight)
 
     def counts(schema: Schema) -> object:
         uses = {None: schema.properties} | {name: use.properties for name, use in schema.classes.items()}
@@ -141,7 +141,7 @@ def test_what_takes_too_much_memory_is_counted_in_parts(quads: list[Quad]) -> No
 
 def test_long_values_are_cut_in_examples():
     text = "long " * 200
-    schema = measure(graph_of([Quad(NODES[0], PROPERTIES[1], Literal(text, language="en"), GRAPHS[0])]))
+    schema = measure_schema(graph_of([Quad(NODES[0], PROPERTIES[1], Literal(text, language="en"), GRAPHS[0])]))
     example = schema.properties[PROPERTIES[1].value].example
     assert example is not None
     assert example.endswith('…"@en')
@@ -153,11 +153,11 @@ def test_long_values_are_cut_in_examples():
     [("graph/src/climate/a/b", "src/climate"), ("graph/prov", "prov"), ("graph/ref/place/X", "ref/place")],
 )
 def test_a_family_is_the_first_two_steps_of_a_graphs_name(graph, family):
-    assert family_of(BASE + graph) == family
+    assert get_family(BASE + graph) == family
 
 
 def test_a_graph_that_is_none_of_ours_is_a_family_of_its_own():
-    schema = measure(graph_of([Quad(NODES[0], PROPERTIES[1], NODES[1], NamedNode("urn:x:y"))]))
+    schema = measure_schema(graph_of([Quad(NODES[0], PROPERTIES[1], NODES[1], NamedNode("urn:x:y"))]))
     assert schema.graphs == {"urn:x:y": 1}
 
 
@@ -185,7 +185,7 @@ def add(kg: KnowledgeGraph) -> None:
 def settled(kg: KnowledgeGraph, generation: int) -> Schema:
     """Wait for the measurement of `generation`, as a client that asks again would see it."""
     end = time.monotonic() + 20
-    while (schema := measured(kg)).generation < generation:
+    while (schema := get_schema(kg)).generation < generation:
         assert time.monotonic() < end, f"still generation {schema.generation}"
         threading.Event().wait(0.005)
     return schema
@@ -198,21 +198,21 @@ def small(tmp_path, monkeypatch):
 
 
 def test_the_first_call_on_a_small_store_has_it_at_once(small):
-    assert measured(small).generation == 1
+    assert get_schema(small).generation == 1
 
 
 def test_nothing_is_asked_again_while_nothing_changes(small):
-    first = measured(small)
+    first = get_schema(small)
     asked = len(small.pool.asked)
-    assert measured(small) is first
+    assert get_schema(small) is first
     assert len(small.pool.asked) == asked
 
 
 def test_the_last_one_is_served_while_a_newer_one_is_made(small):
-    first = measured(small)
+    first = get_schema(small)
     add(small)
     small.pool.hold.clear()
-    assert measured(small) is first
+    assert get_schema(small) is first
     small.pool.hold.set()
     assert settled(small, 2).triples == 2
 
@@ -220,14 +220,14 @@ def test_the_last_one_is_served_while_a_newer_one_is_made(small):
 def test_that_a_store_was_empty_is_not_served_once_it_is_not(tmp_path, monkeypatch):
     monkeypatch.setattr(schema_measurement, "REST", 0.0)
     empty = graph_of([], tmp_path)
-    assert measured(empty).triples == 0
+    assert get_schema(empty).triples == 0
     add(empty)
-    assert measured(empty).triples == 1
+    assert get_schema(empty).triples == 1
 
 
 def test_a_large_store_shows_its_terms_until_it_is_measured(small):
     small.pool.hold.clear()
-    schema = measured(small, wait_s=0.01)
+    schema = get_schema(small, wait_s=0.01)
     assert (schema.generation, schema.classes) == (0, {})
     assert schema.terms == load_declared_terms()
     small.pool.hold.set()
@@ -237,7 +237,7 @@ def test_a_large_store_shows_its_terms_until_it_is_measured(small):
 def test_many_who_ask_at_once_wait_for_one_measurement(small):
     small.pool.hold.clear()
     found: list[Schema] = []
-    threads = [threading.Thread(target=lambda: found.append(measured(small))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: found.append(get_schema(small))) for _ in range(8)]
     for thread in threads:
         thread.start()
     small.pool.hold.set()
@@ -248,15 +248,15 @@ def test_many_who_ask_at_once_wait_for_one_measurement(small):
 
 
 def test_a_failure_leaves_the_old_one(small, caplog):
-    first = measured(small)
+    first = get_schema(small)
     add(small)
     small.pool.failure = QueryTimeoutError("stopped")
-    assert measured(small) is first
+    assert get_schema(small) is first
     end = time.monotonic() + 20
     while "could not be measured" not in caplog.text:
         assert time.monotonic() < end
         threading.Event().wait(0.005)
-    assert measured(small) is first
+    assert get_schema(small) is first
     small.pool.failure = None
     add(small)
     assert settled(small, 3).generation == 3
@@ -267,25 +267,25 @@ def test_a_failure_is_not_for_ever(small, monkeypatch):
     monkeypatch.setattr(schema_measurement, "RETRY_S", 0.0)
     monkeypatch.setattr(schema_measurement, "REST", 0.0)
     small.pool.failure = QueryTimeoutError("stopped")
-    assert measured(small).generation == 0
+    assert get_schema(small).generation == 0
     small.pool.failure = None
     assert settled(small, 1).generation == 1
 
 
 def test_measuring_takes_a_tenth_of_the_time_at_most(small, monkeypatch):
     monkeypatch.setattr(schema_measurement, "REST", 1e9)
-    first = measured(small)
+    first = get_schema(small)
     add(small)
-    assert measured(small) is first
+    assert get_schema(small) is first
     asked = len(small.pool.asked)
-    assert measured(small) is first
+    assert get_schema(small) is first
     assert len(small.pool.asked) == asked
 
 
 def test_a_restart_has_the_last_one_at_once(small, tmp_path):
-    schema = measured(small)
+    schema = get_schema(small)
     again = graph_of([], tmp_path)
-    assert measured(again) == schema
+    assert get_schema(again) == schema
     assert again.pool.asked == []
 
 
@@ -294,14 +294,14 @@ def test_a_restart_has_the_last_one_at_once(small, tmp_path):
 )
 def test_a_file_that_is_no_measurement_is_made_again(small, tmp_path, content):
     (tmp_path / schema_measurement.FILE).write_text(content)
-    assert measured(small).generation == 1
+    assert get_schema(small).generation == 1
     assert json.loads((tmp_path / schema_measurement.FILE).read_text())["generation"] == 1
 
 
 def test_a_file_of_a_store_that_was_further_on_is_not_believed(small, tmp_path):
-    measured(small)
+    get_schema(small)
     file = tmp_path / schema_measurement.FILE
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "generation": 7, "triples": 99}))
     again = graph_of([Quad(NODES[0], RDF.type, NODES[1], GRAPHS[0])], tmp_path)
-    assert measured(again).triples == 1
+    assert get_schema(again).triples == 1

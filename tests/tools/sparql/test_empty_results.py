@@ -9,7 +9,7 @@ import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.schema.schema_measurement import measured
+from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.empty_results import MOST_PROBES, Diagnosis, diagnose, is_empty
 from kg.vocabulary import BASE
 from loaders.sources import load
@@ -150,7 +150,7 @@ def test_time_runs_out_without_an_error(kg: KnowledgeGraph) -> None:
 
 
 def test_most_mistakes_as_people_make_them_are_told_the_right_repair(kg: KnowledgeGraph) -> None:
-    schema = measured(kg)
+    schema = get_schema(kg)
     cases = mistakes()
     missed = [
         case["query"] for case in cases if not any(text in told(kg, schema, case["query"]) for text in case["repair"])

@@ -15,14 +15,14 @@ from kg.search.protocol import Candidate, Ranking
 from kg.settings import Settings
 from kg.sparql.guard import check_query
 from kg.store.protocol import Rows
-from kg.tools.sparql.local_services import DEFAULT_HITS, blanked, expand
+from kg.tools.sparql.local_services import DEFAULT_HITS, blank_services, expand_services
 from tests.tools.made_up import Passages, WordIndex
 
 ALL = "SELECT * { SERVICE kg:search { %s } }"
 
 
 def rows(kg: KnowledgeGraph, query: str) -> list[dict[str, Any]]:
-    expanded = expand(kg, query)
+    expanded = expand_services(kg, query)
     check_query(expanded)
     result = kg.pool.run(expanded).result
     assert isinstance(result, Rows)
@@ -133,7 +133,7 @@ def test_words_may_be_any_string_of_sparql(kg: KnowledgeGraph, literal: str, wor
 def test_every_text_that_is_quoted_is_searched_as_it_is(words: str) -> None:
     index = Words()
     kg = KnowledgeGraph(Settings(_env_file=None), None, index, None)  # type: ignore[arg-type,call-arg]
-    expand(kg, ALL % f"?unit kg:matches {Literal(words)}")
+    expand_services(kg, ALL % f"?unit kg:matches {Literal(words)}")
     assert index.asked == [words]
 
 
@@ -182,26 +182,28 @@ def test_a_clause_may_be_written_as_sparql_may(kg: KnowledgeGraph, query: str) -
 )
 def test_an_error_says_where_and_what_would_do(kg: KnowledgeGraph, inner: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message.replace("?", r"\?")) as raised:
-        expand(kg, ALL % inner)
+        expand_services(kg, ALL % inner)
     assert 'SERVICE kg:search { ?unit kg:matches "words"' in str(raised.value)
     assert "line 1" in str(raised.value)
 
 
 def test_a_query_without_clauses_is_left_as_it_is(kg: KnowledgeGraph) -> None:
     query = "SELECT ?service { ?s ?p 'SERVICE kg:search {}' } # SERVICE kg:search {}"
-    assert expand(kg, query) is query
+    assert expand_services(kg, query) is query
 
 
 def test_other_endpoints_are_refused_with_the_name_of_the_setting(kg: KnowledgeGraph) -> None:
     for clause in ("SERVICE <http://127.0.0.1/x> {}", "SERVICE SILENT ?where {}"):
         with pytest.raises(QueryForbiddenError, match=r"line 1, column 12.*answers kg:search.*SERVICE_ENDPOINTS"):
-            expand(kg, f"SELECT * {{ {clause} }}")
+            expand_services(kg, f"SELECT * {{ {clause} }}")
 
 
 def test_nothing_is_searched_when_any_clause_is_wrong(kg: KnowledgeGraph) -> None:
     index = kg.search = Words()  # type: ignore[assignment]
     with pytest.raises(InvalidInputError):
-        expand(kg, 'SELECT * { SERVICE kg:search { ?u kg:matches "x" } SERVICE kg:search { ?u kg:matches ?x } }')
+        expand_services(
+            kg, 'SELECT * { SERVICE kg:search { ?u kg:matches "x" } SERVICE kg:search { ?u kg:matches ?x } }'
+        )
     assert index.asked == []
 
 
@@ -211,4 +213,4 @@ def test_the_label_service_is_answered_beside_a_search_and_its_mistakes_come_fir
     found = rows(kg, f"SELECT ?unit ?unitLabel WHERE {{ {label} {search} }}")
     assert [row["unitLabel"].value for row in found] == [row["unit"].value for row in found] != []
     with pytest.raises(InvalidInputError, match="wikibase:label is not answered"):
-        blanked(kg, f"SELECT ?unit WHERE {{ {search} {label.replace('wikibase:language', 'wikibase:label')} }}")
+        blank_services(kg, f"SELECT ?unit WHERE {{ {search} {label.replace('wikibase:language', 'wikibase:label')} }}")

@@ -11,7 +11,7 @@ import pytest
 from kg.errors import GoneError, NotFoundError, QueryForbiddenError, QuerySyntaxError, QueryTimeoutError
 from kg.retrieval.token_budget import tokens_of
 from kg.tools.registry import content_of
-from kg.tools.schema.schema_measurement import measured
+from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql import query as querying
 from kg.tools.sparql.query import sparql
 
@@ -102,10 +102,10 @@ def test_what_looks_wrong_is_said_beside_the_rows(fixtures):
 
 def test_hints_that_go_by_an_older_graph_say_so(fixtures, monkeypatch):
     query = "SELECT ?x { ?p kg:pageNumbr ?x }"
-    schema = measured(fixtures)
+    schema = get_schema(fixtures)
     assert not any("measured anew" in note for note in sparql(fixtures, query).notes)
     older = dataclasses.replace(schema, generation=schema.generation - 1)
-    monkeypatch.setattr(querying, "measured", lambda _: older)
+    monkeypatch.setattr(querying, "get_schema", lambda _: older)
     assert any(f"generation {older.generation}, and it has changed" in note for note in sparql(fixtures, query).notes)
     assert not any("measured anew" in note for note in sparql(fixtures, "SELECT ?p { ?p a kg:Passage } LIMIT 1").notes)
 

@@ -12,9 +12,9 @@ from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.lint import check
 from kg.store.protocol import Rows
-from kg.tools.schema.examples import Example, examples, sparql_examples
-from kg.tools.schema.schema_measurement import measured
-from kg.tools.sparql.local_services import expand
+from kg.tools.schema.examples import Example, load_examples, sparql_examples
+from kg.tools.schema.schema_measurement import get_schema
+from kg.tools.sparql.local_services import expand_services
 from kg.vocabulary import SKOS
 
 WITHOUT_DATA = {
@@ -39,19 +39,19 @@ def data_of(request):
     return chosen
 
 
-@pytest.mark.parametrize("example", examples(), ids=name_of)
+@pytest.mark.parametrize("example", load_examples(), ids=name_of)
 def test_an_example_runs_and_has_rows(data_of, example):
     data = data_of(example)
-    answer = data.query(expand(data, example.query))
+    answer = data.query(expand_services(data, example.query))
     assert not answer.truncated
     if name_of(example) not in WITHOUT_DATA:
         assert answer.result if not isinstance(answer.result, Rows) else len(answer.result)
 
 
-@pytest.mark.parametrize("example", examples(), ids=name_of)
+@pytest.mark.parametrize("example", load_examples(), ids=name_of)
 def test_an_example_uses_terms_that_the_graph_has(data_of, example):
     if name_of(example) not in WITHOUT_DATA:
-        assert check(example.query, measured(data_of(example))) == []
+        assert check(example.query, get_schema(data_of(example))) == []
 
 
 NOT_IN_FIXTURES = {
@@ -88,17 +88,17 @@ def test_what_shows_the_use_of_a_term_of_codes_is_true_of_something(codes, term,
 
 
 def test_there_are_examples_of_each_kind():
-    names = [name_of(example) for example in examples()]
+    names = [name_of(example) for example in load_examples()]
     assert len(names) == len(set(names)) >= 20
-    assert len([example for example in examples() if "SERVICE kg:search" in example.query]) >= 3
-    assert all(example.question.endswith("?") and example.keywords for example in examples())
+    assert len([example for example in load_examples() if "SERVICE kg:search" in example.query]) >= 3
+    assert all(example.question.endswith("?") and example.keywords for example in load_examples())
     kinds = {"climate", "codes", "concepts", "parliament", "provenance", "schema", "search", "zoning"}
     assert {name.partition("/")[0] for name in names} == kinds
 
 
 def test_counts_over_several_patterns_are_of_distinct_things():
     """The default graph is the union of all graphs: a triple in two graphs would count twice."""
-    for example in examples():
+    for example in load_examples():
         if "COUNT(" in example.query and "GRAPH ?graph" not in example.query:
             assert "COUNT(DISTINCT" in example.query, example.iri
 
@@ -122,6 +122,6 @@ def test_a_question_finds_the_query_that_answers_it(fixtures, question, name):
 
 def test_the_limit_holds_and_the_total_is_told(fixtures):
     found = sparql_examples(fixtures, "count", limit=50)
-    assert found.meta.total == len(examples())
-    assert len(found.examples) == min(50, len(examples()))
+    assert found.meta.total == len(load_examples())
+    assert len(found.examples) == min(50, len(load_examples()))
     assert len(sparql_examples(fixtures, "count", limit=2).examples) == 2

@@ -17,17 +17,17 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.registry import TOOLS, content_of
 from kg.tools.zoning.citations import kg_find_related
-from kg.tools.zoning.compare import compare_zoning, converted, kind_of
+from kg.tools.zoning.compare import compare_zoning, convert, get_quantity_kind
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,
     kg_ingest_definitions,
     kg_ingest_dimensional_standards,
     kg_ingest_use_permissions,
 )
-from kg.tools.zoning.municipalities import Place, key_of
+from kg.tools.zoning.municipalities import Place, get_section_key
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
-from kg.tools.zoning.term_lookup import kinds, missing, types_named
+from kg.tools.zoning.term_lookup import find_standard_types, no_match_message, parse_use_kinds
 from loaders.sources import load
 from loaders.zoning.graph.ingest import receive
 from loaders.zoning.graph.rule_quads import UNITS
@@ -76,7 +76,7 @@ def test_a_use_is_found_by_other_words_for_it_and_the_answer_says_so(kg, words, 
 def test_capitals_and_hyphens_alone_are_not_told_as_other_words(kg):
     assert kg_query_permissions(kg, **BEND, use="dUPLEX").notes == kg_query_permissions(kg, **BEND, use="Duplex").notes
     told = list[str]()
-    types_named("lot area", ["lot-area"], Place("", "There", ()), told)
+    find_standard_types("lot area", ["lot-area"], Place("", "There", ()), told)
     assert told == []
 
 
@@ -84,7 +84,7 @@ def test_uses_that_the_law_tells_apart_are_never_one():
     uses = (
         "single-family dwelling, duplex, accessory dwelling unit, townhouses, apartments, mobile home, boarding house"
     )
-    assert len({kinds(use) for use in uses.split(", ")}) == 7
+    assert len({parse_use_kinds(use) for use in uses.split(", ")}) == 7
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_uses_that_the_law_tells_apart_are_never_one():
 )  # fmt: skip
 def test_a_kind_of_standards_is_known_by_other_words(words, types, bound):
     codes = ["front-setback", "rear-setback", "lot-area", "building-height", "building-storeys", "floor-area-ratio"]
-    assert types_named(words, codes, Place("", "Quarry Bend", ("UT",)), []) == (types, bound)
+    assert find_standard_types(words, codes, Place("", "Quarry Bend", ("UT",)), []) == (types, bound)
 
 
 @pytest.mark.parametrize("words", ["R-1", "r-1", "R-1 zone", "the R-1 district", "One-Family Residential District"])
@@ -239,7 +239,7 @@ def test_a_section_goes_by_its_key_and_its_iri_in_every_answer(kg):
     assert (section.section_id, section.iri) == (line.section_id, line.iri)
     related = kg_find_related(kg, **BEND, section_id="17.12.040", direction="outgoing")
     for each in related.related:
-        assert each.citing == key_of(each.citing_iri)
+        assert each.citing == get_section_key(each.citing_iri)
         assert (each.cited is None) == (each.cited_iri is None)
     cited = next(each for each in related.related if each.cited)
     assert kg_query_section(kg, **BEND, section_id=cited.cited).iri == cited.cited_iri
@@ -319,12 +319,12 @@ def test_a_relationship_type_that_there_is_not_is_told_with_those_that_there_are
 )
 def test_only_what_is_alike_is_called_near(text: str, says: str) -> None:
     names = ["Kennels, shelters, and pounds", "Banks", "Extraction of sand, gravel, clay, or minerals", "RA"]
-    assert re.search(says, missing("use", text, names, "Bend"))
+    assert re.search(says, no_match_message("use", text, names, "Bend"))
 
 
 def test_a_bank_is_a_financial_institution() -> None:
-    assert kinds("bank") == kinds("Financial Institutions")
-    assert kinds("bank") != kinds("river bank")
+    assert parse_use_kinds("bank") == parse_use_kinds("Financial Institutions")
+    assert parse_use_kinds("bank") != parse_use_kinds("river bank")
 
 
 # Terms
@@ -383,16 +383,16 @@ def test_a_standard_is_compared_in_one_unit_and_what_is_recorded_stays(kg):
 
 @given(st.decimals(0, 10**6, places=4), st.sampled_from(AREAS), st.sampled_from(AREAS))
 def test_a_number_that_is_converted_and_back_is_itself(number, unit, other):
-    there = converted(float(number), unit, other)
-    assert converted(there, other, unit) == pytest.approx(float(number))
-    assert converted(float(number), unit, unit) == float(number)
+    there = convert(float(number), unit, other)
+    assert convert(there, other, unit) == pytest.approx(float(number))
+    assert convert(float(number), unit, unit) == float(number)
 
 
 def test_units_of_loaders_convert_as_far_as_they_measure_the_same():
     kinds: dict[str, set[str]] = {}
     for unit in UNITS:
-        kinds.setdefault(kind_of(unit), set()).add(unit)
+        kinds.setdefault(get_quantity_kind(unit), set()).add(unit)
     assert {frozenset(each) for each in kinds.values() if len(each) > 1} == {
         frozenset({"FT", "IN", "YD", "MI", "M"}), frozenset({"FT2", "AC"}),
     }  # fmt: skip
-    assert (converted(1, "AC", "FT2"), converted(1, "MI", "FT"), converted(1, "MI2", "AC")) == (43560, 5280, 640)
+    assert (convert(1, "AC", "FT2"), convert(1, "MI", "FT"), convert(1, "MI2", "AC")) == (43560, 5280, 640)
