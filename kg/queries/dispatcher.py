@@ -473,7 +473,7 @@ class Dispatcher:
         return told
 
     def _judge(self, ticket: Ticket, now: float) -> None:
-        verdict = self._admission.slice_over(ticket, now)
+        verdict = self._admission.end_slice(ticket, now)
         if verdict == "moved" and ticket.worker is not None:
             _set_niceness(ticket.worker, _LONG_NICENESS)
         elif verdict in ("displaced", "stopped"):

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from kg.actors import Actor
 from kg.queries.pool import QueryPool
-from kg.server.fair_limiter import Turns
+from kg.server.fair_limiter import FairLimiter
 from kg.settings import Settings
 
 
@@ -62,5 +62,5 @@ class Endpoint:
     union: bool = True
     services: tuple[NamedNode, ...] = ()
     """The services that the server answers from its own data (`kg:search`)."""
-    reading: Turns = field(default_factory=lambda: Turns(at_once=4, per_client=2, waiting=32))
+    reading: FairLimiter = field(default_factory=lambda: FairLimiter(at_once=4, per_client=2, waiting=32))
     """Limits the parsing of long query texts."""

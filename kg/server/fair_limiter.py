@@ -1,4 +1,4 @@
-"""Work in threads for which clients take turns: one that asks for much of it waits for itself."""
+"""Calls in worker threads for which clients take turns: a client with many of them waits for itself."""
 
 from __future__ import annotations
 
@@ -7,60 +7,55 @@ from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
-from anyio import CapacityLimiter, Semaphore
+from anyio import CapacityLimiter
 
 from kg.errors import ClientBusyError
+from kg.processes.fair_queue import FairQueue
 
 T = TypeVar("T")
 
 PATIENCE_S: Final = 10.0
-"""Seconds that a call waits at most for others of the same client."""
+"""Maximum seconds that a call waits for others of the same client."""
 
 
-class Turns:
-    """Runs `at_once` calls at a time, of one client `per_client`, while `waiting` more of that client may wait."""
+class FairLimiter:
+    """Runs `at_once` calls at a time, `per_client` of one client; `waiting` more of that client may wait."""
 
     def __init__(self, at_once: int, per_client: int, waiting: int) -> None:
-        self._at_once: Final = at_once
-        self._per_client: Final = per_client
-        self._waiting: Final = waiting
-        self._threads: CapacityLimiter | None = None
-        self._clients: dict[str, _Line] = {}
+        self._queue: FairQueue[anyio.Event] = FairQueue(
+            "requests", places=at_once, per_client=per_client, client_queue=waiting
+        )
 
     async def run(self, client: str, work: Callable[[], T], *, abandon: bool = False) -> T:
-        """Return what `work` returns. Raises ClientBusyError when too many of the client's calls wait already.
+        """Call `work` in a thread and return its result. Raises ClientBusyError when the client has too many calls.
 
-        With `abandon` a call that is cancelled goes on in its thread, which keeps its place, without being waited for.
+        With `abandon`, cancellation gives the place back at once and leaves the call to end in its thread.
         """
-        self._threads = self._threads or CapacityLimiter(self._at_once)
-        line = self._clients.setdefault(client, _Line(self._per_client))
-        if line.calls >= self._per_client + self._waiting:
-            raise ClientBusyError(
-                f"{self._waiting} requests of yours wait for such work already, as many as one client may have; wait "
-                "for their answers, or try again in a second"
-            )
-        line.calls += 1
+        if not self._queue.occupy(client):
+            await self._wait(client)
         try:
-            with anyio.move_on_after(PATIENCE_S) as waiting:
-                await line.turn.acquire()
-            if waiting.cancelled_caught:
-                raise ClientBusyError(
-                    f"other requests of yours took {PATIENCE_S:g} s of such work; wait for their answers, or try again "
-                    "in a second"
-                )
-            try:
-                return await anyio.to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
-            finally:
-                line.turn.release()
+            return await anyio.to_thread.run_sync(work, limiter=CapacityLimiter(1), abandon_on_cancel=abandon)
         finally:
-            line.calls -= 1
-            if not line.calls:
-                del self._clients[client]
+            self._release(client)
 
+    async def _wait(self, client: str) -> None:
+        turn = anyio.Event()
+        self._queue.wait(client, turn)
+        try:
+            with anyio.move_on_after(PATIENCE_S):
+                await turn.wait()
+            if not turn.is_set() and self._queue.is_at_limit(client):
+                raise ClientBusyError(
+                    f"Other requests of this client took more than {PATIENCE_S:g} s. Wait for their answers, or try "
+                    "again in a second."
+                )
+            await turn.wait()
+        except BaseException:
+            if not self._queue.withdraw(client, turn):  # its turn has come meanwhile
+                self._release(client)
+            raise
 
-class _Line:
-    """The calls of one client that run or wait."""
-
-    def __init__(self, at_once: int) -> None:
-        self.calls = 0
-        self.turn = Semaphore(at_once)
+    def _release(self, client: str) -> None:
+        self._queue.release(client)
+        while (turn := self._queue.next()) is not None:
+            turn.set()

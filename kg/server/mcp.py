@@ -31,7 +31,7 @@ from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
 from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
 from kg.server.auth import ACTOR
-from kg.server.fair_limiter import Turns
+from kg.server.fair_limiter import FairLimiter
 from kg.server.problem_details import fault
 from kg.tools.catalog import overview
 from kg.tools.registry import PARLIAMENT, RESEARCH, TOOLS, ZONING, Kind, Tool, content_of
@@ -89,7 +89,7 @@ class Threads:
     def __init__(self) -> None:
         self._busy = anyio.CapacityLimiter(BUSY_THREADS)
         self._light = anyio.CapacityLimiter(LIGHT_THREADS)
-        self._raw = Turns(*RAW_THREADS)
+        self._raw = FairLimiter(*RAW_THREADS)
 
     async def run(self, work: Callable[[], T], *, kind: Kind = "own") -> T:
         """Return what `work` returns; for a caller that goes away, its queries are stopped."""

@@ -40,7 +40,7 @@ from kg.queries import text_check
 from kg.server import request_bodies
 from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
-from kg.server.fair_limiter import Turns
+from kg.server.fair_limiter import FairLimiter
 from kg.server.negotiation import (
     GRAPH_TYPES,
     RESULT_TYPES,
@@ -135,7 +135,7 @@ class _Sparql:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint: Final = endpoint
         self._updates: Final = CapacityLimiter(1)  # they wait for one another anyway
-        self._expansions: Final = Turns(*_EXPANSIONS)
+        self._expansions: Final = FairLimiter(*_EXPANSIONS)
         self._instance: Final = secrets.token_hex(4)  # the generations of another data directory are not these
 
     async def answer(self, request: Request) -> Response:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError
+from kg.errors import QueryBusyError, QueryTimeoutError
 from kg.processes.child import Limits, OnCancel, run_task
+from kg.processes.fair_queue import FairQueue
 from kg.shacl import child
 
 Suite = Literal["record", "open-record", "dataset"]
@@ -135,59 +135,40 @@ def _described(part: Document | Stored) -> dict[str, Any]:
     return {"media_type": part.media_type, "base_iri": part.base_iri, "name": part.name}
 
 
-@dataclass(slots=True)
 class Places:
-    """Where validations run: `at_once` at a time, of one client `per_client`; of it `waiting` more may wait.
+    """Places for validations: `at_once` at a time, `per_client` of one client, of which `waiting` more may wait.
 
-    `queue` may wait in all. Thread-safe.
+    `queue` may wait in total. Thread-safe.
     """
 
-    at_once: int = 2
-    per_client: int = 1
-    waiting: int = 3
-    queue: int = 16
-    _calls: Counter[str] = field(default_factory=Counter, init=False, repr=False)
-    _running: Counter[str] = field(default_factory=Counter, init=False, repr=False)
-    _changed: threading.Condition = field(default_factory=threading.Condition, init=False, repr=False)
+    def __init__(self, at_once: int = 2, per_client: int = 1, waiting: int = 3, queue: int = 16) -> None:
+        self._lock = threading.Lock()
+        self._queue: FairQueue[threading.Event] = FairQueue(
+            "validations", places=at_once, per_client=per_client, client_queue=waiting, queue=queue
+        )
 
     @contextmanager
     def take(self, client: str, patience_s: float) -> Iterator[None]:
-        """Hold a place for the block; wait for it for `patience_s` at most.
+        """Hold a place for the block; wait for one for at most `patience_s`.
 
-        Raises ClientBusyError and QueryBusyError where too many wait, and where none is free in time.
+        Raises ClientBusyError and QueryBusyError where too many wait, and QueryBusyError where none is free in time.
         """
-        with self._changed:
-            if self._calls[client] >= self.per_client + self.waiting:
-                raise ClientBusyError(
-                    f"{self.waiting} validations of yours wait already, as many as one client may have; wait for their "
-                    "answers, or try again in a second"
-                )
-            if self._calls.total() >= self.at_once + self.queue:
-                raise QueryBusyError(f"{self.queue} validations wait already, as many as may; try again in a second")
-            self._calls[client] += 1
-            try:
-                if not self._changed.wait_for(lambda: self._is_free(client), patience_s):
-                    raise QueryBusyError(f"no place for a validation was free within {patience_s:g} s; try again later")
-                self._running[client] += 1
-            except BaseException:
-                self._leave(self._calls, client)
-                raise
+        turn = threading.Event()
+        with self._lock:
+            if self._queue.occupy(client):
+                turn.set()
+            else:
+                self._queue.wait(client, turn)
         try:
+            if not turn.wait(patience_s):
+                raise QueryBusyError(f"No place for a validation was free within {patience_s:g} s. Try again later.")
             yield
         finally:
-            with self._changed:
-                self._leave(self._running, client)
-                self._leave(self._calls, client)
-                self._changed.notify_all()
-
-    def _is_free(self, client: str) -> bool:
-        return self._running.total() < self.at_once and self._running[client] < self.per_client
-
-    @staticmethod
-    def _leave(counted: Counter[str], client: str) -> None:
-        counted[client] -= 1
-        if not counted[client]:
-            del counted[client]
+            with self._lock:
+                if not self._queue.withdraw(client, turn):
+                    self._queue.release(client)
+                while (following := self._queue.next()) is not None:
+                    following.set()
 
 
 PLACES: Final = Places()

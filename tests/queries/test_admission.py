@@ -21,6 +21,10 @@ def started(places: Admission) -> list[Place]:
     return found
 
 
+def waiting_in(places: Admission) -> int:
+    return len(places._known) + len(places._new) + len(places._slow)
+
+
 def enqueue(places: Admission, *asked: tuple[str, str]) -> list[Place]:
     made = [Place(client, query) for client, query in asked]
     for place in made:
@@ -34,14 +38,14 @@ def test_fast_places_are_given_in_order_and_clients_take_turns() -> None:
     assert started(places) == [a, d]
     places.leave(a, 0.01)
     assert started(places) == [b]
-    assert places.waiting == 1
+    assert waiting_in(places) == 1
 
 
 def test_a_query_that_outlives_its_slice_moves_to_a_long_place_and_frees_its_own() -> None:
     places = admission(fast=1)
     a, b = enqueue(places, ("x", "a"), ("x", "b"))
     assert started(places) == [a]
-    assert places.slice_over(a, 1.0) == "moved"
+    assert places.end_slice(a, 1.0) == "moved"
     assert (a.lane, started(places)) == ("long", [b])
 
 
@@ -49,18 +53,18 @@ def test_one_client_never_has_all_long_places_but_this_process_may() -> None:
     for client, verdicts in (("x", ["moved", "kept"]), ("", ["moved", "moved"])):
         places = admission()
         enqueue(places, (client, "a"), (client, "b"))
-        assert [places.slice_over(place, 1.0) for place in started(places)] == verdicts
+        assert [places.end_slice(place, 1.0) for place in started(places)] == verdicts
 
 
 def test_without_a_long_place_a_query_stays_until_somebody_waits_then_begins_anew_in_the_long_queue() -> None:
     places = admission(fast=1, long=1)
     a, b = enqueue(places, ("x", "a"), ("x", "b"))
     assert started(places) == [a]
-    assert places.slice_over(a, 1.0) == "moved"
+    assert places.end_slice(a, 1.0) == "moved"
     assert started(places) == [b]
-    assert places.slice_over(b, 1.0) == "kept"
+    assert places.end_slice(b, 1.0) == "kept"
     [c] = enqueue(places, ("y", "c"))
-    assert places.slice_over(b, 1.0) == "displaced"
+    assert places.end_slice(b, 1.0) == "displaced"
     places.leave(b, None)
     places.enqueue(b, 1.0)
     assert (b.lane, started(places)) == ("long", [c])
@@ -74,16 +78,16 @@ def test_an_answer_on_its_way_is_never_begun_anew_and_drains_in_places_of_its_ow
     for place in started(places):
         place.begun = True
     enqueue(places, ("y", "d"))
-    assert [places.slice_over(place, 1.0) for place in (a, b, c)] == ["moved", "moved", "stopped"]
+    assert [places.end_slice(place, 1.0) for place in (a, b, c)] == ["moved", "moved", "stopped"]
     places.leave(b, 3.0)
-    assert places.slice_over(c, 1.0) == "moved"
+    assert places.end_slice(c, 1.0) == "moved"
 
 
 def test_a_text_that_ran_long_waits_for_a_long_place_at_once_for_a_while() -> None:
     places = admission()
     [a] = enqueue(places, ("x", "a"))
     started(places)
-    places.slice_over(a, 1.0)
+    places.end_slice(a, 1.0)
     again = Place("x", "a")
     places.enqueue(again, 2.0)
     assert (again.lane, started(places)) == ("long", []), "one client has one of two long places"
@@ -106,10 +110,10 @@ def test_known_quick_shapes_go_first_and_keep_a_place_while_long_queries_abound(
     places.leave(known, 0.001)
     flood = enqueue(places, *(("x", f"bad {'x' * n}") for n in range(20)))
     assert started(places) == flood[:2]
-    places.slice_over(flood[0], 1.0)
+    places.end_slice(flood[0], 1.0)
     assert started(places) == [], "a new shape has all fast places but one while something runs long"
     [good] = enqueue(places, ("x", "SELECT * { <b:22> ?p 'two' }"))
-    assert good.quick
+    assert good.queue is places._known
     assert started(places) == [good]
 
 
@@ -130,10 +134,10 @@ def test_new_shapes_are_not_starved_by_known_ones() -> None:
 def test_queues_are_bounded_for_all_and_for_each_client() -> None:
     places = admission(queue=4, per_client=3)
     enqueue(places, *[("x", "q")] * 3)
-    with pytest.raises(ClientBusyError, match="QUADCITE_QUERY_CLIENT_QUEUE"):
+    with pytest.raises(ClientBusyError):
         enqueue(places, ("x", "q"))
     enqueue(places, ("y", "q"))
-    with pytest.raises(QueryBusyError, match="QUADCITE_QUERY_QUEUE") as raised:
+    with pytest.raises(QueryBusyError) as raised:
         enqueue(places, ("z", "q"))
     assert not isinstance(raised.value, ClientBusyError)
     assert raised.value.retryable
@@ -165,15 +169,15 @@ def test_places_never_exceed_their_numbers_and_no_query_is_lost(steps: list[tupl
             elif step == "leave":
                 running.remove(place)
                 places.leave(place, number / 20)
-            elif place.lane == "fast" and places.slice_over(place, now) in ("displaced", "stopped"):
+            elif place.lane == "fast" and places.end_slice(place, now) in ("displaced", "stopped"):
                 running.remove(place)
                 places.leave(place, None)
         for place in started(places):
             waiting.remove(place)
             running.append(place)
-        assert places.waiting == len(waiting)
+        assert waiting_in(places) == len(waiting)
         assert sum(place.lane == "fast" for place in running) <= 2
-        assert sum(place.lane == "long" and not place.draining for place in running) <= 2
+        assert sum(place.queue is places._slow for place in running) <= 2
         assert len(running) <= places.processes
     for place in running:
         places.leave(place, 0.0)

@@ -144,7 +144,7 @@ def command(pid: str) -> str:
 def test_a_client_has_one_place_and_a_short_queue() -> None:
     places = Places(at_once=2, per_client=1, waiting=1, queue=1)
     with places.take("one", 1):
-        with pytest.raises(QueryBusyError, match=r"within 0\.01 s"), places.take("one", 0.01):
+        with pytest.raises(QueryBusyError, match=r"0\.01"), places.take("one", 0.01):
             pass
         entered, leave = threading.Event(), threading.Event()
 
@@ -154,13 +154,12 @@ def test_a_client_has_one_place_and_a_short_queue() -> None:
 
         waiting = threading.Thread(target=wait)
         waiting.start()
-        while places._calls["one"] < 2:
+        while not len(places._queue):
             time.sleep(0.001)
         with pytest.raises(ClientBusyError), places.take("one", 1):
             pass
-        with places.take("other", 1), pytest.raises(QueryBusyError, match="wait already"), places.take("third", 1):
+        with places.take("other", 1), pytest.raises(QueryBusyError), places.take("third", 1):
             entered.set()
         leave.set()
     waiting.join()
-    assert not places._calls
-    assert not places._running
+    assert (len(places._queue), places._queue.running) == (0, 0)
