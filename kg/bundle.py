@@ -1,14 +1,45 @@
-"""The files that ship inside the wheel: ontology, shapes and fixtures."""
+"""The files that ship inside the wheel: ontology, shapes, fixtures, and the chapters of the documentation."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 _PACKAGE = Path(__file__).parent
 
+CHAPTERS: Final = (
+    "getting-started",
+    "climate",
+    "parliament",
+    "zoning",
+    "concepts",
+    "tools",
+    "sparql",
+    "validation",
+    "cli",
+    "settings",
+    "errors",
+    "operations",
+    "conformance",
+    "architecture",
+    "contributing",
+)
+"""The topics of the documentation, in reading order."""
+
 
 def folder(name: Literal["ontology", "shapes", "fixtures"]) -> Path:
-    """Return the folder `name`: inside an installed wheel, or beside the packages in a checkout."""
+    """Return the folder `name`: inside an installed wheel, or next to the packages in a checkout."""
     installed = _PACKAGE / "_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+def chapter(topic: str) -> str:
+    """Return one chapter of the documentation as Markdown. Raises KeyError for an unknown topic."""
+    if topic not in CHAPTERS:
+        raise KeyError(topic)
+    return (_PACKAGE / "docs" / f"{topic}.md").read_text(encoding="utf-8")
+
+
+def chapter_title(topic: str) -> str:
+    """Return the title of a chapter: the text of its first line. Raises KeyError for an unknown topic."""
+    return chapter(topic).partition("\n")[0].removeprefix("# ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,11 +13,12 @@ from pydantic_core import PydanticUndefined
 
 from kg import errors
 from kg.cli.main import app
+from kg.server.app import MOUNTS
 from kg.settings import Settings
-from kg.tools.registry import TOOLS
+from kg.tools.registry import RESEARCH, TOOLS
 from tests.conformance import figures
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 SECTION = re.compile(r"(<!-- made: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -101,7 +101,9 @@ def made(section: str) -> str:
             return _table(("tool", "tags", "what it does", "use when"), tools())
         case "standards":
             return _table(("W3C test suite", "tests", "passed", "the others, each an expected failure"), figures.rows())
-    raise ValueError(f"the README has a section {section!r} that nothing makes")
+        case "groups":
+            return _table(("MCP path", "tools", "names"), tool_groups())
+    raise ValueError(f"the documentation has a section {section!r} that nothing makes")
 
 
 def renewed(text: str) -> str:
@@ -109,7 +111,19 @@ def renewed(text: str) -> str:
     return SECTION.sub(lambda match: match[1] + made(match[2]) + match[4], text)
 
 
+def pages() -> list[Path]:
+    """Return the files of the documentation: the README and the chapters."""
+    return [ROOT / "README.md", *sorted((ROOT / "kg" / "docs").glob("*.md"))]
+
+
+def tool_groups() -> Iterator[tuple[str, str, str]]:
+    """Yield each path that serves tools over MCP, with their number and names."""
+    for path, tags in MOUNTS.items():
+        names = [tool.name for tool in TOOLS if (tags & tool.tags if tags else RESEARCH not in tool.tags)]
+        yield f"`{path}`", str(len(names)), ", ".join(f"`{name}`" for name in names) if tags else "all of the above"
+
+
 if __name__ == "__main__":
     figures.renew()
-    README.write_text(renewed(README.read_text()))
-    sys.stdout.write(f"wrote {README.name}\n")
+    for page in pages():
+        page.write_text(renewed(page.read_text()))

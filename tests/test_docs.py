@@ -1,4 +1,4 @@
-"""The README says what the code does: its tables are made from the code, its examples parse, its links resolve."""
+"""The documentation agrees with the code: generated tables, examples that parse, links that resolve."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyoxigraph
 import pytest
 import typer
 
+from kg import bundle
 from kg.cli.main import app
 from kg.errors import QuadciteError
 from kg.sparql.service import clauses, replace
@@ -19,7 +20,8 @@ from kg.vocabulary import PREFIXES
 from tests import generated_docs
 
 ROOT = Path(__file__).parent.parent
-TEXT = (ROOT / "README.md").read_text()
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in generated_docs.pages()}
+TEXT = "\n".join(PAGES.values())
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
@@ -27,18 +29,28 @@ def lines_of(language: str) -> list[str]:
     return [line for kind, block in BLOCKS if kind == language for line in block.splitlines() if line.strip()]
 
 
-def test_the_tables_are_what_the_code_says_now() -> None:
-    assert generated_docs.renewed(TEXT) == TEXT, "run `make docs`"
+@pytest.mark.parametrize("page", PAGES)
+def test_the_generated_parts_are_current(page: str) -> None:
+    assert generated_docs.renewed(PAGES[page]) == PAGES[page], "run `make docs`"
 
 
-def test_every_table_is_there() -> None:
-    assert {name for _, name, _, _ in generated_docs.SECTION.findall(TEXT)} == {
-        "tools",
+def test_every_generated_part_is_in_one_page() -> None:
+    assert sorted(name for _, name, _, _ in generated_docs.SECTION.findall(TEXT)) == [
         "commands",
-        "settings",
         "errors",
+        "groups",
+        "settings",
         "standards",
-    }
+        "tools",
+    ]
+
+
+def test_every_chapter_has_a_topic() -> None:
+    assert {Path(page).stem for page in PAGES if page != "README.md"} == set(bundle.CHAPTERS)
+
+
+def test_the_readme_is_short() -> None:
+    assert len(PAGES["README.md"].splitlines()) <= 160
 
 
 def test_every_error_has_a_code_and_a_meaning_of_its_own() -> None:
@@ -66,7 +78,7 @@ def test_every_kg_example_is_one_that_the_command_line_takes(line: str) -> None:
 
 
 def test_every_make_example_is_a_target() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     asked = {line.split()[1] for line in lines_of("sh") if line.startswith("make ")}
     assert asked
     assert asked <= targets
@@ -93,9 +105,17 @@ def test_every_block_says_what_it_is_in() -> None:
     assert len(BLOCKS) * 2 == len(re.findall(r"^```", TEXT, re.MULTILINE))
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", TEXT))))
-def test_every_link_into_the_project_resolves(target: str) -> None:
-    assert (ROOT / target).exists()
+@pytest.mark.parametrize(
+    ("page", "link"),
+    sorted({(page, link) for page, text in PAGES.items() for link in re.findall(r"\]\((?!https?:)([^)]+)\)", text)}),
+)
+def test_every_link_within_the_project_resolves(page: str, link: str) -> None:
+    name, _, anchor = link.partition("#")
+    path = (ROOT / page).parent / name if name else ROOT / page
+    assert path.exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:kg|loaders|tests)/[\w./]+)`", TEXT))))

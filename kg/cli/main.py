@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from kg import __version__, interruption
-from kg.cli import models, output, quarantine, summaries, validate
+from kg.cli import docs, models, output, quarantine, summaries, validate
 from kg.cli.output import AsJson
 from kg.settings import settings_for
 from kg.text import line
@@ -39,6 +39,7 @@ app = typer.Typer(
 app.add_typer(models.app, name="models")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(summaries.app, name="summaries")
+app.command("docs")(docs.docs)
 
 DataDir = Annotated[
     Path | None,

@@ -27,6 +27,7 @@ from kg.queries.pool import QueryPool
 from kg.search import index_sync
 from kg.server import (
     commands,
+    docs,
     graph_store,
     health,
     pages,
@@ -121,7 +122,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     routes += [*graph_store.routes(endpoint), *commands.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
     routes += shacl_endpoint.routes(kg, endpoint, threads)
-    routes += [*service_description.routes(kg, endpoint), *pages.routes(kg)]
+    routes += [*service_description.routes(kg, endpoint), *pages.routes(kg), *docs.routes()]
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),

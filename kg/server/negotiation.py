@@ -46,6 +46,7 @@ _SHORTHANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "jsonld": ("application/ld+json",),
     "trig": ("application/trig",),
     "nq": ("application/n-quads",),
+    "md": ("text/markdown",),
 }
 _LONGHANDS: Final = {
     "turtle": "ttl",

@@ -1,0 +1,46 @@
+"""The documentation: ``/docs`` lists the chapters, ``/docs/{topic}`` is one, as HTML or as Markdown."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from kg import bundle
+from kg.server.html import html
+from kg.server.problem_details import HttpError
+from kg.server.resources import HTML, representation, resource
+
+MARKDOWN: Final = "text/markdown"
+
+
+def routes() -> list[Route]:
+    """Return the routes of the documentation."""
+    return [resource("/docs", _index), resource("/docs/{topic}", _chapter)]
+
+
+def _index(request: Request) -> Response:
+    titles = [{"topic": topic, "title": bundle.chapter_title(topic)} for topic in bundle.CHAPTERS]
+    return html("docs.html", {"title": "Documentation", "chapters": titles, "text": None})
+
+
+def _chapter(request: Request) -> Response:
+    topic: str = request.path_params["topic"]
+    if topic.endswith(".md"):  # links between the chapters name files
+        return RedirectResponse(f"/docs/{topic.removesuffix('.md')}", 308)
+    if topic not in bundle.CHAPTERS:
+        raise HttpError(404, "not_found", f"Unknown topic {topic[:80]!r}. Available: {', '.join(bundle.CHAPTERS)}.")
+    if representation(request, (HTML, MARKDOWN)) == MARKDOWN:
+        return Response(bundle.chapter(topic), media_type=MARKDOWN, headers={"Vary": "Accept"})
+    return html("docs.html", {"title": bundle.chapter_title(topic), "chapters": (), "text": _rendered(topic)})
+
+
+@cache
+def _rendered(topic: str) -> Markup:
+    """Render a chapter that ships with Quadcite; HTML in its source is escaped."""
+    return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(bundle.chapter(topic)))  # noqa: S704
