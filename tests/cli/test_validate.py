@@ -114,7 +114,7 @@ def test_files_are_tried_as_a_source_reads_them_with_what_lies_beside(tmp_path: 
     bare = shutil.copy(codes / "title_17_zoning.html", tmp_path)
     [found] = answer("--source", "zoning", bare, exit_code=1)["results"]
     assert "does not say of which state it is" in found["message"]
-    assert "there are: climate" in refusal("--source", "nothing", bare)
+    assert "Available: climate" in refusal("--source", "nothing", bare)
     refused = refusal("--source", "zoning")
     assert "--source needs FILE" in refused
     assert "--data-dir" in refused

@@ -49,11 +49,24 @@ def test_climate_is_loaded_without_what_reads_markup_and_codes() -> None:
     assert [name for name in names if name.startswith("loaders.zoning.")] == []
 
 
-def test_an_option_of_another_source_is_refused_with_the_source_that_takes_it() -> None:
+@pytest.mark.parametrize(
+    ("source", "option", "takers", "own"),
+    [
+        ("climate", "chamber", "hansard", "none"),
+        ("hansard", "base", "wikibase", "--chamber, --date"),
+        ("wikibase", "date", "hansard", "--base"),
+        ("wikibase", "state", "zoning", "--base"),
+    ],
+)
+def test_an_option_of_another_source_is_refused_with_the_source_that_has_it(
+    source: str, option: str, takers: str, own: str
+) -> None:
     with pytest.raises(InvalidInputError) as refused:
-        build_loader("climate", Settings(), {"state": "ZZ"})
-    assert "--state" in str(refused.value)
-    assert "Sources with this option: zoning." in str(refused.value)
+        build_loader(source, Settings(), {option: "x"})
+    assert str(refused.value) == (
+        f"Option --{option} is not valid for source '{source}'. "
+        f"Sources with this option: {takers}. Options of {source}: {own}."
+    )
 
 
 def test_an_unknown_source_is_refused_with_the_available_ones() -> None:

@@ -527,22 +527,6 @@ def test_a_rejected_speech_is_kept_and_tried_again_with_its_options(kg: Knowledg
     assert not any("lacks" in each["reason"] for each in done["records"])
 
 
-@pytest.mark.parametrize(
-    ("source", "option", "reason"),
-    [
-        ("climate", {"chamber": "Senate"}, "climate takes no --chamber, which is for hansard; climate takes no option"),
-        ("hansard", {"base": "wikidata"}, "hansard takes no --base, which is for wikibase; hansard takes --chamber"),
-        ("wikibase", {"date": "2020-01-01"}, "wikibase takes no --date, which is for hansard"),
-    ],
-)
-def test_an_option_of_another_source_is_refused(
-    source: str, option: dict[str, str], reason: str, kg: KnowledgeGraph
-) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        load(kg, source, [str(HANSARD)], **option)
-    assert reason in str(caught.value)
-
-
 def real_tables(folder: Path) -> Iterator[Path]:
     yield from sorted((folder / "data" / "hansard" / "csv").iterdir())
 

@@ -284,8 +284,6 @@ def test_a_wikibase_is_known_by_name_or_address(kg: KnowledgeGraph) -> None:
     assert chosen(settings, chosen(settings, "http://a.example.org").name) == at("http://a.example.org")
     with pytest.raises(InvalidInputError, match="there are wikidata, climate"):
         chosen(settings, "nonsense")
-    with pytest.raises(InvalidInputError, match="climate takes no --base"):
-        load(kg, "climate", ["x"], base="wikidata")
 
 
 def test_only_a_role_of_skos_can_be_given_to_a_property() -> None:
