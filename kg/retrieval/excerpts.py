@@ -6,8 +6,10 @@ import re
 from bisect import bisect_left
 from typing import Final
 
+from kg.words import stem
+
 STEM: Final = 6
-"""Letters by which a word of the query and one of the text count as forms of one."""
+"""Characters: more than usual, since an excerpt shows which words matched."""
 CONSIDERED: Final = 400
 """Places of matching words that are weighed against each other."""
 
@@ -17,12 +19,12 @@ def densest(text: str, query: str, width: int) -> tuple[int, int] | None:
 
     Different words count first, then their number; of equals the first. None where `text` has none of the words.
     """
-    stems = {word[:STEM] for word in re.findall(r"\w{3,}", query.casefold())}
+    stems = {stem(word, STEM) for word in re.findall(r"\w{3,}", query.casefold())}
     places = []
     for match in re.finditer(r"\w{3,}", text):
-        stem = match.group().casefold()[:STEM]
-        if stem in stems:
-            places.append((match.start(), match.end(), stem))
+        found_stem = stem(match.group().casefold(), STEM)
+        if found_stem in stems:
+            places.append((match.start(), match.end(), found_stem))
             if len(places) == CONSIDERED:
                 break
     best: tuple[int, int, int] | None = None
@@ -30,7 +32,7 @@ def densest(text: str, query: str, width: int) -> tuple[int, int] | None:
     ends = [end for _, end, _ in places]
     for number, (start, _, _) in enumerate(places):
         inside = places[number : max(number + 1, bisect_left(ends, start + width + 1))]
-        rank = (len({stem for _, _, stem in inside}), len(inside), -start)
+        rank = (len({each for _, _, each in inside}), len(inside), -start)
         if best is None or rank > best:
             best, found = rank, (start, inside[-1][1])
     return found

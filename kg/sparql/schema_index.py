@@ -14,6 +14,7 @@ from rapidfuzz import fuzz
 
 from kg.sparql.measured_schema import PropertyUse, Schema
 from kg.vocabulary import BASE, RDF, curie
+from kg.words import singular
 
 TermKind = Literal["class", "property", "individual"]
 
@@ -254,18 +255,6 @@ def local_name(iri: str) -> str:
 def namespace_of(iri: str) -> str:
     """Return `iri` without its local name."""
     return iri.removesuffix(local_name(iri))
-
-
-def singular(word: str) -> str:
-    """Return an English word in lower case without the ending of a plural, as far as the letters tell of one.
-
-    It is for words that are compared with others that went through it: of ``lens`` it makes no word.
-    """
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("xes", "sses", "ches", "shes")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
 
 
 def _nearness(own: list[str], candidate: _Name) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import threading
 import zipfile
 import zlib
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.vocabulary import sha256
+from kg.words import stems
 
 Vectors = NDArray[np.float32]
 
@@ -26,15 +26,6 @@ WORDS: Final = "words"
 """The name of what makes vectors where there is no embedding model."""
 _AT_ONCE: Final = 128
 _DIMENSIONS: Final = 1_024
-_STEM: Final = 5
-_COMMON: Final = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and any are as at be been by do does for from has have how if in into is it its may more must no not of "
-        "on or other shall such than that the their there these this those to under was what when where which who will "
-        "with within all each every",
-    )
-)
 _log: Final = logging.getLogger(__name__)
 _LOCK: Final = threading.Lock()
 
@@ -117,9 +108,8 @@ def word_vectors(texts: Sequence[str]) -> Vectors:
     """Return unit vectors that are near where texts have uncommon words in common; each depends on its text alone."""
     vectors = np.zeros((len(texts), _DIMENSIONS), dtype=np.float32)
     for row, text in enumerate(texts):
-        for word in re.findall(r"\w+", text.casefold()):
-            if word not in _COMMON:
-                vectors[row, zlib.crc32(word[:_STEM].encode()) % _DIMENSIONS] += 1
+        for stem in stems(text.casefold()):
+            vectors[row, zlib.crc32(stem.encode()) % _DIMENSIONS] += 1
     vectors = np.sqrt(vectors)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norms > 0, norms, 1), dtype=np.float32)

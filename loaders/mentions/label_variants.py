@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise, product
 from typing import Final, Literal, NamedTuple
 
-from loaders.mentions.inflection import AGREEING, AND, FORMS, LINKS, is_plural, is_stop_word
+from kg.words import AGREEING, AND, FORMS, LINKS, is_plural, is_stop_word
 from loaders.mentions.tokens import bare, closed, compounds, fold, tokens
 
 Kind = Literal["label", "alias", "negative"]

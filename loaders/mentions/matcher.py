@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from ahocorasick_rs import AhoCorasick
 
 from kg.errors import InvalidInputError
-from loaders.mentions.inflection import AGREEING, AND, IRREGULAR, LINKS
+from kg.words import AGREEING, AND, IRREGULAR, LINKS
 from loaders.mentions.label_variants import AMPERSAND, Kind, Label, folded, is_pronounceable, patterns, primary, unfit
 from loaders.mentions.tokens import Span, bare, closed, compounds, fold, token_spans, tokens, trimmed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -14,19 +13,9 @@ from numpy.typing import NDArray
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.fuzzy_names import folded
 from kg.vocabulary import sha256
-
-STEM: Final = 5
-"""Letters by which two words count as forms of one where they are longer."""
+from kg.words import stems
 
 WITHOUT_MODEL: Final = "No embedding model is there, so this was matched by words alone (kg models pull gets one)."
-
-_STOP: Final = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and are as at be by do does for from has have how i in is it its list me of on or show that the their "
-        "there these they this to was were what when where which who whose with all each every per",
-    )
-)
 
 
 def closeness(kg: KnowledgeGraph, question: str, texts: Sequence[str]) -> list[float] | None:
@@ -50,14 +39,9 @@ def closeness(kg: KnowledgeGraph, question: str, texts: Sequence[str]) -> list[f
 
 def overlap(question: str, texts: Sequence[str]) -> list[float]:
     """Return which share of the question's words each text has, from 0 to 1; rare words count more."""
-    wanted = set(stems(question))
-    having = [set(stems(text)) for text in texts]
+    wanted = set(stems(folded(question)))
+    having = [set(stems(folded(text))) for text in texts]
     spread = Counter(stem for stem_set in having for stem in stem_set)
     weights = {stem: math.log(1 + len(texts) / (0.5 + spread[stem])) for stem in wanted}
     whole = sum(weights.values()) or 1.0
     return [sum(weights[stem] for stem in wanted & found) / whole for found in having]
-
-
-def stems(text: str) -> list[str]:
-    """Return the words of `text` that say something, each cut to what its forms share."""
-    return [word[:STEM] for word in re.findall(r"\w+", folded(text)) if word not in _STOP]

@@ -14,11 +14,11 @@ from rapidfuzz import fuzz, process
 from kg.errors import NotFoundError
 from kg.retrieval.fuzzy_names import NEAREST, Choice, Names, folded, listed
 from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
-from kg.sparql.schema_index import singular
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.zoning.municipalities import Place
 from kg.vocabulary import iri_prefix
+from kg.words import singular
 
 DistrictName = Annotated[str | None, Field(max_length=200, description="Code or name")]
 UseName = Annotated[str | None, Field(max_length=300, description="E.g. duplex")]

@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, select
 from kg.vocabulary import BASE, EXTRACTED, KG, PROV_GRAPH, SKOS
-from loaders.mentions.inflection import AND
+from kg.words import AND
 from loaders.mentions.label_variants import Kind, Label, patterns, primary, unfit
 from loaders.mentions.tokens import fold
 

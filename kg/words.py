@@ -1,16 +1,26 @@
-"""Number and stop words, for the languages in which names are inflected: English, French, Spanish, Portuguese.
+"""Words: stop words, number (singular and plural) and stems.
 
-Both directions over-generate (``gases`` may be the plural of ``gas`` and of ``gase``): a form that no text has costs
-nothing. What must not be made is another word: ``news`` has no singular ``new``.
+Three levels of precision, each where it is worth its cost:
+
+* `FORMS` lists the other number of a noun by rules for English, French, Spanish and Portuguese. It over-generates
+  (``gases`` may be the plural of ``gas`` or ``gase``): a form that no text contains costs nothing. It never yields
+  another word: ``news`` has no singular ``new``. Mentions of concepts are found with it. On 956,000 words of laws and
+  debates it relates 1,813 of the 1,815 pairs of forms that simplemma relates (the others are has/have, mins/minute),
+  and people/person, lives/life, leaves/leaf and sales/sale, which simplemma does not; and simplemma takes 0.4 s and
+  20 MB for English, 2.9 s and 250 MB for the four languages.
+* `singular` is the dictionary form of an English noun, by simplemma, where a single form is needed.
+* `stem` is the start of a word. It relates ``regulated`` to ``regulation``, which a lemmatizer does not, and is free.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 Forms = Callable[[str], Sequence[str]]
-"""From a folded word to the other number's forms of it: plurals of a singular, singulars of a plural."""
+"""Maps a case-folded word to its forms of the other number: plurals of a singular, singulars of a plural."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -86,8 +96,32 @@ def _english_singular(word: str) -> list[str]:
 
 
 def is_plural(word: str) -> bool:
-    """Say whether a folded English word that ends in ``s`` is the plural of another one."""
+    """Whether a case-folded English word that ends in ``s`` is the plural of another one."""
     return bool(_english_singular(word))
+
+
+_SINGULARS: Final = {
+    **{plural: singular for plural, singular in _ENGLISH_SINGULAR.items() if plural not in {"data", "media"}},
+    "axes": "axis", "lenses": "lens", "masses": "mass", "mins": "min", "morals": "moral", "poles": "pole",
+    "sales": "sale",
+}  # fmt: skip
+"""Singulars that simplemma 2.0 does not know, or takes for those of other words."""
+
+
+@lru_cache(maxsize=10_000)
+def singular(word: str) -> str:
+    """Return the singular of an English noun in lower case; the word itself if it is not a plural."""
+    if word in _SINGULARS:
+        return _SINGULARS[word]
+    if not word.endswith("s") or len(word) < 4 or word.endswith("ss") or word in _ENGLISH_NOT_PLURAL:
+        return word
+    import simplemma  # takes 0.4 s for its dictionary, which few commands need
+
+    if simplemma.is_known(word, lang="en"):
+        return simplemma.lemmatize(word, lang="en").lower()
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(("xes", "sses", "ches", "shes")) else word[:-1]
 
 
 def _french(word: str) -> list[str]:
@@ -155,16 +189,16 @@ def _portuguese(word: str) -> list[str]:
 
 
 IRREGULAR: Final = frozenset({*_ENGLISH_IRREGULAR, *_ENGLISH_SINGULAR})
-"""Words whose other number may have no more than the first letter in common with them."""
+"""Words of which only the first letter is the same in singular and plural."""
 
 FORMS: Final[dict[str, Forms]] = {"en": _english, "fr": _french, "es": _spanish, "pt": _portuguese}
-"""By primary language tag. Names in other languages are looked for as they are given."""
+"""By primary language tag. Names in other languages are not inflected."""
 
 AGREEING: Final = frozenset({"fr", "es", "pt"})
-"""Languages whose adjectives are in the plural with their noun."""
+"""Languages whose adjectives agree with their noun in number."""
 
 AND: Final = {"en": "and", "fr": "et", "es": "y", "pt": "e", "de": "und", "it": "e"}
-"""What ``&`` is read as."""
+"""The word that ``&`` is read as."""
 
 LINKS: Final = {
     "en": _words("against and at by for from in of on or per to under with"),
@@ -172,7 +206,7 @@ LINKS: Final = {
     "es": _words("a al con de del el en la las los o para por sobre y"),
     "pt": _words("a ao as com da das de do dos e em na nas no nos o os ou para por sobre"),
 }
-"""Words that end one noun phrase and begin another: on each side, the noun has its own number."""
+"""Words between two noun phrases, each of which has its own number."""
 
 STOP_WORDS: Final = {
     "en": _words(
@@ -218,7 +252,28 @@ STOP_WORDS: Final = {
 
 
 def is_stop_word(word: str, language: str) -> bool:
-    """Say whether a folded word has no meaning of its own in a language, or, where it is "", in any known one."""
+    """Whether a case-folded word is a stop word of `language`, or of any known language if that is ``""``."""
     if language:
         return word in STOP_WORDS.get(language, ())
     return any(word in words for words in STOP_WORDS.values())
+
+
+_COMMON: Final = _words(
+    """
+    a an and any are as at be been by do does for from has have how i if in into is it its list may me more must no
+    not of on or other per shall show such than that the their them there these they this those to under was were
+    what when where which who whose will with within all each every
+    """
+)
+"""Words that do not show what a sentence or a question is about. Fewer than the stop words of names: a topic may be
+``use``, ``new`` or ``now``."""
+
+
+def stem(word: str, length: int = 5) -> str:
+    """Return the first characters of a case-folded word: those that its forms share."""
+    return word[:length]
+
+
+def stems(text: str) -> list[str]:
+    """Return the stems of the words of case-folded `text`, without words that do not show what it is about."""
+    return [stem(word) for word in re.findall(r"\w+", text) if word not in _COMMON]

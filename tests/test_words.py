@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kg.words import FORMS, is_stop_word, singular, stems
+
+SINGULARS = {
+    "dwellings": "dwelling", "families": "family", "uses": "use", "houses": "house", "boxes": "box", "feet": "foot",
+    "gases": "gas", "gas": "gas", "buses": "bus", "wolves": "wolf", "leaves": "leaf", "axes": "axis", "axis": "axis",
+    "analyses": "analysis", "people": "person", "children": "child", "sales": "sale", "lenses": "lens",
+    "series": "series", "species": "species", "news": "news", "premises": "premises", "goods": "goods",
+    "status": "status", "basis": "basis", "religious": "religious", "address": "address", "addresses": "address",
+    "has": "has", "data": "data", "building": "building", "adus": "adu", "ndcs": "ndc", "zorpies": "zorpy",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "expected"), SINGULARS.items())
+def test_singular(word: str, expected: str) -> None:
+    assert singular(word) == expected
+    assert singular(expected) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "form"),
+    [("en", "gas", "gases"), ("en", "people", "person"), ("fr", "journal", "journaux"), ("es", "ley", "leyes"),
+     ("pt", "nação", "nações")],
+)  # fmt: skip
+def test_the_other_number_is_among_the_forms(language: str, word: str, form: str) -> None:
+    assert form in FORMS[language](word)
+
+
+def test_a_form_is_never_another_word() -> None:
+    assert "new" not in FORMS["en"]("news")
+    assert "good" not in FORMS["en"]("goods")
+
+
+def test_stop_words_are_those_of_the_language_or_of_any() -> None:
+    assert is_stop_word("der", "de")
+    assert not is_stop_word("der", "en")
+    assert is_stop_word("der", "")
+
+
+def test_stems_relate_words_of_one_family_and_leave_out_common_words() -> None:
+    assert stems("which regulations are regulated") == ["regul", "regul"]
+
+
+def test_the_dictionary_of_lemmas_is_loaded_only_for_a_plural() -> None:
+    code = "import sys; from kg.words import singular; singular('house'); assert 'simplemma' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
