@@ -72,7 +72,7 @@ def _hansard(given: Settings, options: Options) -> Loader:
 
 def _zoning(given: Settings, options: Options) -> Loader:
     from loaders.zoning import loader as zoning
-    from loaders.zoning.graph.authorities import merged
+    from loaders.zoning.graph.authorities import merge
     from loaders.zoning.graph.derive import Findings
     from loaders.zoning.readers import municode_service
     from loaders.zoning.readers.code_model import DOMAIN, VERSION
@@ -88,7 +88,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
         fetches={municode_service.SCHEME: municode_service.fetch},
         cut=zoning.cut,
         said=options,
-        merge=merged,
+        merge=merge,
     )
 
 

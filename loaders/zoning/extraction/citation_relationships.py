@@ -187,7 +187,7 @@ class Relationship:
         return self.text[self.start : self.end]
 
 
-def relationships(text: str, citations: Sequence[Citation]) -> Sequence[Relationship]:
+def find_relationships(text: str, citations: Sequence[Citation]) -> Sequence[Relationship]:
     """Return what each of `citations` in `text` is for, in their order."""
     found = []
     line, spans = (0, 0), [(0, 0)]
@@ -196,14 +196,14 @@ def relationships(text: str, citations: Sequence[Citation]) -> Sequence[Relation
             start = text.rfind("\n", line[1], citation.start) + 1 or line[1]
             end = text.find("\n", citation.end)
             line = (start, len(text) if end < 0 else end + 1)
-            spans = _whole(text, line)
+            spans = _split_sentences(text, line)
         place = max(0, bisect_right(spans, (citation.start, len(text))) - 1)
         last = max(place, bisect_right(spans, (citation.end - 1, len(text))) - 1)
         found.append(_relationship(text, citation, spans[place][0], spans[last][1]))
     return found
 
 
-def _whole(text: str, line: tuple[int, int]) -> list[tuple[int, int]]:
+def _split_sentences(text: str, line: tuple[int, int]) -> list[tuple[int, int]]:
     """The sentences of a line; what ends in an abbreviation of law, or goes on in lower case, is not the end of one."""
     merged: list[tuple[int, int]] = []
     for start, end in sentences(text, *line):
@@ -222,29 +222,29 @@ def _relationship(text: str, citation: Citation, start: int, end: int) -> Relati
         end -= 1
     end = max(end, citation.end)
     if end - start > _LONGEST:
-        start = max(start, _word(text, citation.start - _LONGEST // 2, citation.start))
+        start = max(start, _find_word_start(text, citation.start - _LONGEST // 2, citation.start))
         end = min(end, max(citation.end, text.rfind(" ", citation.end, citation.end + _LONGEST // 2)))
     first = text.find(citation.raw, max(start, citation.end - len(citation.raw)), citation.start + len(citation.raw))
     first = citation.start if first < 0 else min(first, citation.start)
     type_, property_, cue, confidence = (
-        _before(text, start, first) or _after(text, citation, end) or (UNKNOWN, CITES, "", 0.5)
+        _find_cue_before(text, start, first) or _find_cue_after(text, citation, end) or (UNKNOWN, CITES, "", 0.5)
     )
     return Relationship(citation, type_, property_, start, end, cue, confidence, text)
 
 
-def _word(text: str, at: int, before: int) -> int:
+def _find_word_start(text: str, at: int, before: int) -> int:
     """Where the first word after `at` starts."""
     place = text.find(" ", max(0, at), before)
     return before if place < 0 else place + 1
 
 
-def _before(text: str, start: int, first: int) -> tuple[str, str, str, float] | None:
+def _find_cue_before(text: str, start: int, first: int) -> tuple[str, str, str, float] | None:
     """The words nearest before a citation; of those that end together, the longest."""
-    return _cue(text[max(start, first - _REACH) : first])
+    return _find_last_cue(text[max(start, first - _REACH) : first])
 
 
 @lru_cache(maxsize=256)
-def _cue(text: str) -> tuple[str, str, str, float] | None:
+def _find_last_cue(text: str) -> tuple[str, str, str, float] | None:
     """What the words at the end of `text`, a citation's, say: those of the members of a list are the same."""
     window, first = 0, len(text)
     best: tuple[int, int, int] | None = None
@@ -265,7 +265,7 @@ def _cue(text: str) -> tuple[str, str, str, float] | None:
     return type_, property_, found[0], 0.9 if len(gap) <= _NEAR else 0.7
 
 
-def _after(text: str, citation: Citation, end: int) -> tuple[str, str, str, float] | None:
+def _find_cue_after(text: str, citation: Citation, end: int) -> tuple[str, str, str, float] | None:
     until = min(end, citation.end + _BEHIND)
     for (type_, property_, _), pattern in zip(_AFTER, _TRAILING, strict=True):
         if match := pattern.search(text[citation.end : until]):

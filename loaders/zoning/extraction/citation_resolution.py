@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from loaders.zoning.extraction.citations import THIS, Citation, citations
-from loaders.zoning.extraction.number_lists import shape
+from loaders.zoning.extraction.citations import THIS, Citation, find_citations
+from loaders.zoning.extraction.number_lists import separator_of
 from loaders.zoning.extraction.section_protocol import Section, Subsection
 
 _SECTION: Final = "section"
@@ -117,7 +117,7 @@ class Index:
         found = self._numbered.get((kind, number))
         if not found:
             return None
-        placed = bool(shape(number))
+        placed = bool(separator_of(number))
         if len(found) == 1 and (placed or not scopes or scopes[-1] in self.above(found[0])):
             return found[0]
         for scope in scopes:
@@ -153,12 +153,12 @@ def resolve(citation: Citation, index: Index, here: str | None = None) -> str | 
     return found
 
 
-def cited(words: str, index: Index, here: str | None = None, state: str | None = None) -> str | None:
+def resolve_words(words: str, index: Index, here: str | None = None, state: str | None = None) -> str | None:
     """Return the key of the section that some words in the section `here` cite first; None where `index` has none."""
-    return next((key for each in citations(words, state) if (key := resolve(each, index, here)) is not None), None)
+    return next((key for each in find_citations(words, state) if (key := resolve(each, index, here)) is not None), None)
 
 
-def members(citation: Citation, index: Index, here: str | None = None) -> Sequence[str]:
+def resolve_range(citation: Citation, index: Index, here: str | None = None) -> Sequence[str]:
     """Return the keys of the sections that a citation is of: for the first end of a range, all up to its last."""
     first = resolve(citation, index, here)
     if first is None:
@@ -173,7 +173,7 @@ def members(citation: Citation, index: Index, here: str | None = None) -> Sequen
     return tuple(each for each in between if index.kinds[each] == kind) or (first,)
 
 
-def subsection(citation: Citation, section: Section, at: int | None = None) -> Subsection | None:
+def find_subsection(citation: Citation, section: Section, at: int | None = None) -> Subsection | None:
     """Return the subsection of `section`, which `citation` is of, that its labels name.
 
     `at` is where the citation stands, if in that section itself: what ``paragraph (1)`` names is in the same one.

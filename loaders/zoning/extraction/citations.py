@@ -20,11 +20,11 @@ from loaders.zoning.extraction.number_lists import (
     SIGN,
     UNIT,
     Member,
-    further_labels,
-    labels_at,
-    numbers,
-    plain,
-    shape,
+    parse_further_labels,
+    parse_labels,
+    parse_numbers,
+    separator_of,
+    with_plain_hyphens,
 )
 from loaders.zoning.extraction.statutes import Body, Law
 
@@ -57,7 +57,7 @@ _OWN: Final = re.compile(
 )
 
 
-def named_at(text: str, at: int, *, acronyms: bool) -> str | None:
+def find_document_at(text: str, at: int, *, acronyms: bool) -> str | None:
     """Return the name of the document at `at`, if there is one and it is not the code itself."""
     if lower := _LOWER_DOCUMENT.match(text, at):
         return lower[0]
@@ -77,13 +77,13 @@ def named_at(text: str, at: int, *, acronyms: bool) -> str | None:
     return text[at:end]
 
 
-def named_before(text: str, start: int) -> str | None:
+def find_document_before(text: str, start: int) -> str | None:
     """Return what a section cited at `start` is of, by the words before: ``Conn. Agencies Reg. § 8``."""
     before = _BEFORE.search(text, max(0, start - _DOCUMENT_REACH), start)
     return before[1] if before and not _OWN.search(before[1]) else None
 
 
-def enacted_before(text: str, start: int, end: int) -> str | None:
+def find_act_before(text: str, start: int, end: int) -> str | None:
     """Return the numbered or dated law that the chapter or section cited in [start, end) is of.
 
     ``Public Law 97-377, § 155``, ``Act of May 3, 1890, Chapter 7``, ``26 Stat. 49, ch. 7`` and the other way round,
@@ -194,8 +194,6 @@ _WITHIN_PART: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?P<part
 """A section after its part: ``40 CFR Part 60, § 60.2``."""
 _PLACED: Final = re.compile(r"\w+(?:[.:-]\w+){2}")
 """A number of which another after it is seen to be one more: ``RCW 36.70A.070 and 36.70A.080``."""
-_REACH: Final = 24
-_SEVERAL: Final = re.compile(rf"(?i:{_LEVEL})s:? (?P<number>[\w.-]+)$")
 _CLASS: Final = re.compile(r"Class \w{1,3}, $")
 
 
@@ -213,7 +211,7 @@ class _Tail:
     title: str | None = None
 
 
-def citations(text: str, state: str | None = None) -> Sequence[Citation]:
+def find_citations(text: str, state: str | None = None) -> Sequence[Citation]:
     """Return what `text` cites, in its order; none overlaps another.
 
     `state` is that of the municipality, in two letters: whose the public acts are that it cites.
@@ -227,17 +225,19 @@ def citations(text: str, state: str | None = None) -> Sequence[Citation]:
     return found
 
 
-def _reporter(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_reporter(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     body = statutes.body_of(anchor["reporter_name"])
-    return _of_body(text, anchor, body, anchor["in_title"]) if body else ((), anchor.end())
+    return _read_sections_of_body(text, anchor, body, anchor["in_title"]) if body else ((), anchor.end())
 
 
-def _code(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_code(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     body = statutes.body_of(anchor["code_name"])
-    return _of_body(text, anchor, body, None) if body else ((), anchor.end())
+    return _read_sections_of_body(text, anchor, body, None) if body else ((), anchor.end())
 
 
-def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) -> tuple[Sequence[Citation], int]:
+def _read_sections_of_body(
+    text: str, anchor: re.Match[str], body: Body, title: str | None
+) -> tuple[Sequence[Citation], int]:
     """The sections or parts of another law that is named before them: ``40 CFR Part 312``, ``MCL 125.3101``."""
     form = _form(body) or ""
     at = anchor.end()
@@ -247,11 +247,11 @@ def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) ->
     if chain and chain[0][0] != "section":
         if chain[-1][0] == "part" and body is statutes.CFR:
             chain_start = text.rindex(chain[-1][1], at, after)
-            members, end = numbers(text, chain_start, chain_start, plural=True)
-            found = _parts(members)
+            members, end = parse_numbers(text, chain_start, chain_start, plural=True)
+            found = _split_ranges(members)
             laws = [body.part(f"Part {member.number}", title) for member in found]
             if (within := _WITHIN_PART.match(text, end)) and within["part"] == found[-1].number:
-                further, end = numbers(text, within.start("part"), within.start("sign"), plural=True)
+                further, end = parse_numbers(text, within.start("part"), within.start("sign"), plural=True)
                 found += further
                 laws += [body.section(member.number, title) for member in further]
         else:
@@ -263,13 +263,13 @@ def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) ->
         sign = SIGN.match(text, at)
         at = sign.end() if sign else at
         plural = ("s" in sign[0] or sign[0].count("§") > 1) if sign else bool(_PLACED.match(text, at))
-        members, end = numbers(text, at, at, plural=plural or body is statutes.CFR)
-        if not members or (not sign and title is None and not shape(members[0].number)):
+        members, end = parse_numbers(text, at, at, plural=plural or body is statutes.CFR)
+        if not members or (not sign and title is None and not separator_of(members[0].number)):
             return (), anchor.end()
-        found = _parts(members) if body.name == "DCMR" else members
+        found = _split_ranges(members) if body.name == "DCMR" else members
         laws = [
             body.part(f"Part {member.number}", title)
-            if body is statutes.CFR and not shape(member.number) and not sign
+            if body is statutes.CFR and not separator_of(member.number) and not sign
             else body.section(member.number, title)
             for member in found
         ]
@@ -281,7 +281,7 @@ def _of_body(text: str, anchor: re.Match[str], body: Body, title: str | None) ->
     ], end
 
 
-def _parts(members: Sequence[Member]) -> list[Member]:
+def _split_ranges(members: Sequence[Member]) -> list[Member]:
     """Those of regulations, whose numbers have no hyphen: ``405-471`` is a range."""
     found: list[Member] = []
     for member in members:
@@ -295,18 +295,18 @@ def _parts(members: Sequence[Member]) -> list[Member]:
     return found
 
 
-def _act(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_act(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     form, law = statutes.act_of(anchor, state)
     return [Citation(anchor.start(), anchor.end(), anchor[0], form, law=law)], anchor.end()
 
 
-def _this(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_this(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     kind = anchor["this_kind"].lower()
     levels = (("section" if kind == "subsection" else kind, THIS),)
     return [Citation(anchor.start(), anchor.end(), anchor[0], "this", levels)], anchor.end()
 
 
-def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     """Subsections, and what they are of: ``subsection (a)(1) or (3) of this section``, ``paragraph (2) of § 8-101``."""
     members: list[Member] = []
     plural = anchor[0].rstrip().lower().endswith("s")
@@ -316,15 +316,15 @@ def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequ
         members.append(Member(start, bare.end(), "", (bare[0],)))
         end = bare.end()
     else:
-        labels, end = labels_at(text, at)
+        labels, end = parse_labels(text, at)
         if not labels:
             return (), anchor.end()
         members.append(Member(start, end, "", labels))
-        end = further_labels(text, members, end)
+        end = parse_further_labels(text, members, end)
     prefix: tuple[str, ...] = ()
     after = end
     while within := _OF_RELATIVE.match(text, after):
-        labels, after = labels_at(text, within.end())
+        labels, after = parse_labels(text, within.end())
         if not labels:
             break
         prefix = labels + prefix
@@ -333,8 +333,8 @@ def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequ
     if tail and (this := _THIS.match(text, tail.end())):
         after = this.end()
     elif tail and (sign := SIGN.match(text, tail.end())) and (match := NUMBER.match(text, sign.end())):
-        labels, after = labels_at(text, match.end())
-        number, prefix = plain(match[0]), labels + prefix
+        labels, after = parse_labels(text, match.end())
+        number, prefix = with_plain_hyphens(match[0]), labels + prefix
         of = _tail(text, after).of
     elif bare and not tail and not plural and anchor[0][0].islower() and anchor[0].lower().startswith("section"):
         return (), anchor.end()
@@ -357,34 +357,38 @@ def _relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequ
     ], after
 
 
-def _section(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_section(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     word = anchor[0].rstrip().lower()
     plural = word.endswith("s") or word.count("§") > 1
-    members, end = numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
+    members, end = parse_numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
     if not members:
         return (), anchor.end()
-    if word.startswith("sub") and not shape(members[0].number):
+    if word.startswith("sub") and not separator_of(members[0].number):
         members = [replace(m, number=THIS, labels=(m.number, *m.labels)) for m in members]
-    tail = _tail(text, end, acronyms=not shape(members[0].number))
-    of, bare = tail.of, not shape(members[0].number)
-    if of is not None and of.endswith("Act") and shape(members[0].number) == "-":
+    tail = _tail(text, end, acronyms=not separator_of(members[0].number))
+    of, bare = tail.of, not separator_of(members[0].number)
+    if of is not None and of.endswith("Act") and separator_of(members[0].number) == "-":
         # The act that a part of the code was made by, which is not numbered so.
         of = None
     elif of is None and tail.body is None:
-        of = named_before(text, anchor.start())
-        of = of or (enacted_before(text, anchor.start(), end) if bare else None)
-    return _found(text, anchor, members, replace(tail, of=of), "section"), max(end, tail.after)
+        of = find_document_before(text, anchor.start())
+        of = of or (find_act_before(text, anchor.start(), end) if bare else None)
+    return _build_section_citations(text, anchor, members, replace(tail, of=of), "section"), max(end, tail.after)
 
 
-def _number(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    members, end = numbers(text, anchor.start(), anchor.start(), plural=False)
+def _read_number(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+    members, end = parse_numbers(text, anchor.start(), anchor.start(), plural=False)
     if not members or _DATE.match(members[0].number) or UNIT.match(text, members[0].end):
         return (), max(end, anchor.end())
     tail = _tail(text, end)
-    return [replace(each, confidence=0.85) for each in _found(text, anchor, members, tail, "number")], tail.after
+    return [
+        replace(each, confidence=0.85) for each in _build_section_citations(text, anchor, members, tail, "number")
+    ], tail.after
 
 
-def _found(text: str, anchor: re.Match[str], members: Sequence[Member], tail: _Tail, form: str) -> Sequence[Citation]:
+def _build_section_citations(
+    text: str, anchor: re.Match[str], members: Sequence[Member], tail: _Tail, form: str
+) -> Sequence[Citation]:
     """The citations of sections: of another law if the tail says so."""
     members = [*members]
     if tail.body is not None:
@@ -398,13 +402,13 @@ def _found(text: str, anchor: re.Match[str], members: Sequence[Member], tail: _T
         found.append(
             Citation(
                 member.start, member.end, raw, _form(tail.body) or form, levels, member.labels, member.through, law,
-                None if law else tail.of, 0.7 if shape(member.number) == "" and not law else 0.95,
+                None if law else tail.of, 0.7 if separator_of(member.number) == "" and not law else 0.95,
             )
         )  # fmt: skip
     return found
 
 
-def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
     """A title, chapter, article or part: ``subchapter I of Chapter 5 of Title 2``, ``Title 59, Chapter 2, Part 5``."""
     kind, plural = _kind(anchor[0]), anchor[0].rstrip(" :.").lower().endswith("s")
     if anchor[0].rstrip(" :").isupper() and (anchor.start() == 0 or text[anchor.start() - 1] == "\n"):
@@ -413,35 +417,31 @@ def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequenc
     if kind == "division" and _CLASS.search(text, max(0, anchor.start() - 12), anchor.start()):
         # Dangerous goods: Class 1, Division 1.1.
         return (), anchor.end()
-    members, end = numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural, level=True)
+    members, end = parse_numbers(
+        text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural, level=True
+    )
     if not members or (kind == "title" and _ROMAN.fullmatch(members[0].number) and _PROGRAM.match(text, end)):
         return (), anchor.end()
     while len(members) < MEMBERS and (again := _AGAIN.match(text, end)) and _kind(again["kind"]) == kind:
-        further, after = numbers(text, again.end(), again.start("kind"), plural=False, level=True)
+        further, after = parse_numbers(text, again.end(), again.start("kind"), plural=False, level=True)
         if not further:
             break
         members, end = [*members, *further], after
     chain: tuple[tuple[str, str], ...] = ()
-    below: list[Member] = []
     labels: tuple[str, ...] = ()
     if len(members) == 1:
         chain, end = _chain(text, end, kind)
         if chain and chain[-1][0] == "section":
-            labels, end = labels_at(text, end)
-        if chain and (several := _SEVERAL.search(text, max(anchor.start(), end - _REACH), end)):
-            below, end = numbers(text, several.start("number"), anchor.start(), plural=True, level=True)
-            members = [replace(each, number=members[0].number) for each in below]
+            labels, end = parse_labels(text, end)
     tail = _tail(text, end, kind)
     end = max(end, tail.end)
     named = _ACT_NAME.match(text, end)
     members[-1] = replace(members[-1], end=end)
     raw = text[anchor.start() : end]
-    enacted = enacted_before(text, anchor.start(), end) if kind in ("chapter", "title") else None
+    enacted = find_act_before(text, anchor.start(), end) if kind in ("chapter", "title") else None
     found = []
-    for at, member in enumerate(members):
+    for member in members:
         levels = (*tail.levels, (kind, member.number), *chain)
-        if below:
-            levels = (*levels[:-1], (levels[-1][0], below[at].number))
         law, of = None, tail.of or (named[1] if named else None) or enacted
         if tail.body:
             first = levels[0] if len(levels) > 1 and tail.body.titled and levels[0][0] == "title" else None
@@ -454,8 +454,9 @@ def _level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequenc
 
 
 _READERS: Final = {
-    "reporter": _reporter, "numbered": _act, "code": _code, "this": _this, "relative": _relative, "section": _section,
-    "sign": _section, "level": _level, "unit": _level, "number": _number,
+    "reporter": _read_reporter, "numbered": _read_act, "code": _read_code, "this": _read_this,
+    "relative": _read_relative, "section": _read_section, "sign": _read_section, "level": _read_level,
+    "unit": _read_level, "number": _read_number,
 }  # fmt: skip
 
 
@@ -472,9 +473,9 @@ def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], 
     while (link := _CHAIN.match(text, at)) and _RANKS[_kind(link["kind"])] > rank:
         below = _kind(link["kind"])
         match = (NUMBER if below == "section" else LEVEL_NUMBER).match(text, link.end())
-        if match is None or (below == "section" and (kind or found) and shape(match[0])):
+        if match is None or (below == "section" and (kind or found) and separator_of(match[0])):
             break
-        found.append((below, plain(match[0])))
+        found.append((below, with_plain_hyphens(match[0])))
         rank, at = _RANKS[below], match.end()
     return tuple(found), at
 
@@ -496,7 +497,7 @@ def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -
         if match is None:
             break
         kind = _kind(above["kind"])
-        levels = ((kind, plain(match[0])), *levels)
+        levels = ((kind, with_plain_hyphens(match[0])), *levels)
         at = end = match.end()
     of = _OF.match(text, at)
     if of is None:
@@ -506,7 +507,7 @@ def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -
         if kind in _RANKS:
             return _Tail(this.end(), this.end(), ((kind, THIS), *levels))
         return _Tail(end, this.end(), levels)
-    return _Tail(end, end, levels, None, named_at(text, of.end(), acronyms=acronyms))
+    return _Tail(end, end, levels, None, find_document_at(text, of.end(), acronyms=acronyms))
 
 
 def _form(body: Body | None) -> str | None:

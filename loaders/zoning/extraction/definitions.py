@@ -71,7 +71,7 @@ class _Found:
     method: str
 
 
-def definitions(section: Section) -> Sequence[Definition]:
+def find_definitions(section: Section) -> Sequence[Definition]:
     """Return the definitions of a section, in its order."""
     text = section.text
     lines = list(_lines(text))

@@ -132,17 +132,17 @@ class Dimension:
     type: str
 
 
-def dimensions(text: str, start: int = 0, end: int | None = None) -> Iterator[Dimension]:
+def find_dimensions(text: str, start: int = 0, end: int | None = None) -> Iterator[Dimension]:
     """Yield the dimensions that `text` names."""
     for match in _ANY.finditer(text, start, len(text) if end is None else end):
         if match.end() > match.start() and match.lastgroup is not None:
             yield Dimension(match.start(), match.end(), _NAMES[int(match.lastgroup[1:])])
 
 
-def of_header(words: str) -> str | None:
+def dimension_of_header(words: str) -> str | None:
     """Return the dimension that the header of a column is about: of ``Minimum Setback Front`` the front setback."""
     words = re.sub(r"\bcorner$", "corner side", words, flags=re.IGNORECASE)
-    found = [each.type for each in dimensions(words)]
+    found = [each.type for each in find_dimensions(words)]
     if not found:
         return None
     side = [each for each in found if each.endswith("-setback")]
@@ -153,17 +153,17 @@ def of_header(words: str) -> str | None:
     return found[-1]
 
 
-def takes(type_: str, unit: str) -> bool:
+def allows_unit(type_: str, unit: str) -> bool:
     """Return whether a dimension can have a unit: a width is in feet, no area; each may be a share of something."""
     return unit in _KINDS[type_].units or (unit == "PERCENT" and bool(_KINDS[type_].units & (_LENGTH | _AREA)))
 
 
-def of_unit(type_: str, unit: str | None) -> str:
+def type_in_unit(type_: str, unit: str | None) -> str:
     """Return what a dimension is called in a unit: a height in storeys is their number."""
     return "building-storeys" if type_ == "building-height" and unit == STOREY else type_
 
 
-def takes_percent(type_: str) -> bool:
+def allows_percent(type_: str) -> bool:
     """Return whether a percentage alone says how much it is: of coverage it does, ``10% of lot depth`` does not."""
     return _KINDS[type_].percent
 
@@ -177,6 +177,6 @@ def bound_of(words: str) -> Bound | None:
     return "min" if least > most else "max"
 
 
-def usual_bound(type_: str) -> Bound:
+def default_bound(type_: str) -> Bound:
     """Return what a limit of a dimension is where no word says."""
     return _KINDS[type_].bound

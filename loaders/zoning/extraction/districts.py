@@ -95,15 +95,15 @@ class District:
     """list, heading, line, table."""
 
 
-def districts(sections: Iterable[Section]) -> Mapping[str, District]:
+def find_districts(sections: Iterable[Section]) -> Mapping[str, District]:
     """Return the districts that the sections of a code name, by code: each by the place that says most of it.
 
     Of places that say as much it is the one whose section has the lowest key, in whatever order the sections come.
     """
-    return best(district for section in sections for district in named_in(section))
+    return pick_best(district for section in sections for district in find_in_section(section))
 
 
-def best(several: Iterable[District]) -> Mapping[str, District]:
+def pick_best(several: Iterable[District]) -> Mapping[str, District]:
     """Return of the places that name districts the one that says most of each, by code."""
     found: dict[str, District] = {}
     for district in several:
@@ -159,16 +159,18 @@ def _of_known(known: Mapping[str, District]) -> _Patterns:
     return _patterns(tuple([(code, district.name) for code, district in known.items()]))
 
 
-def of_section(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[str]:
+def codes_of_section(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[str]:
     """Return the codes of the districts that a section is about: by its heading, its first lines, or those above it."""
-    if codes := of_title(section.title, known):
+    if codes := codes_in_title(section.title, known):
         return codes
-    if codes := list(dict.fromkeys(code for _, _, codes in starts(section.text) for code in codes if code in known)):
+    if codes := list(
+        dict.fromkeys(code for _, _, codes in find_line_starts(section.text) for code in codes if code in known)
+    ):
         return codes
-    return next((codes for each in above if (codes := of_title(each.title, known))), ())
+    return next((codes for each in above if (codes := codes_in_title(each.title, known))), ())
 
 
-def of_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
+def codes_in_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
     """Return the codes of the districts that a heading is of."""
     if not title or not known:
         return ()
@@ -179,21 +181,21 @@ def of_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
         )
     )
     if not found and (match := patterns.leading.match(title)) and (rest := plain_name(title[match.end() :])):
-        codes = [code for code in _each(match["codes"], known) if plain_name(known[code].name) == rest]
+        codes = [code for code in _known_codes(match["codes"], known) if plain_name(known[code].name) == rest]
         found = codes or found
     code = None if found else patterns.names.get(plain_name(title))
     return found or ([code] if code is not None else ())
 
 
-def named(text: str, known: Mapping[str, District]) -> Sequence[str]:
+def find_codes(text: str, known: Mapping[str, District]) -> Sequence[str]:
     """Return the codes of the known districts that some words name, in their order; one letter alone names none."""
     if text in known:
         return [text]
     found = [match[0] for match in _of_known(known).plain.finditer(text)] if known else []
-    return list(dict.fromkeys(found or placed(text, 0, len(text), known) or ()))
+    return list(dict.fromkeys(found or find_places(text, 0, len(text), known) or ()))
 
 
-def placed(text: str, start: int, end: int, known: Mapping[str, District]) -> Sequence[str] | None:
+def find_places(text: str, start: int, end: int, known: Mapping[str, District]) -> Sequence[str] | None:
     """Return the districts for which [start, end) of a text says that it holds: ``in the R-1 and R-2 districts``.
 
     None where it says none, and no code where it says that it holds in all of them.
@@ -205,14 +207,14 @@ def placed(text: str, start: int, end: int, known: Mapping[str, District]) -> Se
         code
         for match in patterns.placed.finditer(text, start, end)
         if not _NOWHERE.search(text, max(start, match.start() - 60), match.start())
-        for code in _each(match["codes"], known)
+        for code in _known_codes(match["codes"], known)
     ]
     if found:
         return list(dict.fromkeys(found))
     return () if _EVERYWHERE.search(text, start, end) else None
 
 
-def place(words: str, known: Mapping[str, District]) -> Sequence[str]:
+def parse_place(words: str, known: Mapping[str, District]) -> Sequence[str]:
     """Return the districts that some words are the place of: ``in the R-1 and R-2 districts``, and nothing else.
 
     They are named by their codes, or one by the name that no other has.
@@ -221,35 +223,35 @@ def place(words: str, known: Mapping[str, District]) -> Sequence[str]:
         return ()
     patterns = _of_known(known)
     if match := patterns.placed.fullmatch(words):
-        return _each(match["codes"], known)
+        return _known_codes(match["codes"], known)
     named_one = _BY_NAME.fullmatch(words)
     code = patterns.names.get(plain_name(named_one["name"])) if named_one else None
     return () if code is None else [code]
 
 
-def leading(words: str, known: Mapping[str, District]) -> tuple[Sequence[str], int]:
+def parse_leading_codes(words: str, known: Mapping[str, District]) -> tuple[Sequence[str], int]:
     """Return the districts with whose codes some words begin, and where their codes end."""
     match = _of_known(known).leading.match(words) if known else None
-    return (_each(match["codes"], known), match.end()) if match else ((), 0)
+    return (_known_codes(match["codes"], known), match.end()) if match else ((), 0)
 
 
-def headed(line: str, known: Mapping[str, District]) -> Sequence[str]:
+def parse_heading(line: str, known: Mapping[str, District]) -> Sequence[str]:
     """Return the districts that a line is the heading of: ``In the R-1 District:``, ``R-1 One-Family Residential.``"""
     match = _of_known(known).heads.match(line) if known and len(line) <= 160 else None
     if match is None or not (_REST_OF_HEADING.fullmatch(match["rest"]) or _PLACE_AND_COLON.fullmatch(match["rest"])):
         return ()
-    codes = _each(match["codes"], known)
+    codes = _known_codes(match["codes"], known)
     if any(len(code) == 1 for code in codes) and not _ABOUT.search(match["rest"]):
         return ()
     return codes if _ABOUT.search(line) or line[-1:] in ".:" or len(line) == match.end("codes") else ()
 
 
-def _each(codes: str, known: Mapping[str, District]) -> Sequence[str]:
+def _known_codes(codes: str, known: Mapping[str, District]) -> Sequence[str]:
     """The known codes of a list of them."""
     return list(dict.fromkeys(each for each in re.findall(r"[A-Za-z0-9][\w.-]*", codes) if each in known))
 
 
-def starts(text: str) -> Iterator[tuple[int, int, Sequence[str]]]:
+def find_line_starts(text: str) -> Iterator[tuple[int, int, Sequence[str]]]:
     """Yield the lines that begin with the codes of districts that they are about: ``R-1-9, R-1-8: These districts``."""
     for line in re.finditer(r"[^\n]+", text):
         if match := _CODES.match(text, line.start(), min(line.end(), line.start() + _LONGEST_LINE)):
@@ -262,7 +264,7 @@ def plain_name(name: str) -> str:
     return " ".join(words.split())
 
 
-def columns(
+def find_columns(
     grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
 ) -> tuple[int, Mapping[int, str]] | None:
     """Return which of the first rows of a table names districts, and the columns that they have."""
@@ -280,14 +282,14 @@ def _of_head(words: str, known: Mapping[str, District]) -> str | None:
     """The district that the header of a column is."""
     if words in known:
         return words
-    codes, end = leading(words, known)
+    codes, end = parse_leading_codes(words, known)
     if len(codes) == 1 and (end == len(words) or words[end] in " \n*([:–-"):
         return codes[0]
     alone = _HEAD_OF_COLUMN.fullmatch(words)
     return alone[1] if alone else None
 
 
-def named_in(section: Section) -> Iterator[District]:
+def find_in_section(section: Section) -> Iterator[District]:
     """Yield the districts that a section names, each as often as it does."""
     heading = _HEADING.fullmatch(section.title)
     about = bool(_ABOUT.search(section.title)) or bool(_ABOUT.search(section.text[:_SHORT_TEXT]))
@@ -302,7 +304,7 @@ def named_in(section: Section) -> Iterator[District]:
     if not about:
         return
     yield from _in_lists(section)
-    for start, end, codes in starts(section.text):
+    for start, end, codes in find_line_starts(section.text):
         after = section.text[end : end + 200]
         if _KIND.search(after):
             for code in codes:
@@ -334,7 +336,7 @@ def _in_tables(section: Section) -> Iterator[District]:
         grid = table.grid()
         if not grid or not grid[0]:
             continue
-        if (named := columns(grid, {})) is not None and len(named[1]) > 1:
+        if (named := find_columns(grid, {})) is not None and len(named[1]) > 1:
             for place, code in named[1].items():
                 cell = grid[named[0]][place]
                 if cell is not None:
@@ -387,7 +389,7 @@ _DEVELOPMENT: Final = re.compile(
 )
 
 
-def condition_of(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> str | None:
+def development_of(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> str | None:
     """Return the heading of the kind of development that a section is about: ``Planned unit developments``.
 
     It is its own, or that of a section above it where none between them is of a district.
@@ -395,12 +397,14 @@ def condition_of(section: Section, known: Mapping[str, District], above: Sequenc
     for each in (section, *above):
         if _DEVELOPMENT.search(each.title):
             return each.title
-        if of_title(each.title, known):
+        if codes_in_title(each.title, known):
             return None
     return None
 
 
-def conditional(conditions: Sequence[str], kind: str | None, code: str, known: Mapping[str, District]) -> Sequence[str]:
+def add_condition(
+    conditions: Sequence[str], kind: str | None, code: str, known: Mapping[str, District]
+) -> Sequence[str]:
     """Return the conditions of a rule for the district `code` with that of the section's `kind` of development.
 
     A district that is itself one of planned developments, or an overlay, has none of it.

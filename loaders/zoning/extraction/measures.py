@@ -132,7 +132,7 @@ class Measure:
     """Of a range: its upper end."""
 
 
-def measures(text: str, start: int = 0, end: int | None = None) -> Iterator[Measure]:
+def find_measures(text: str, start: int = 0, end: int | None = None) -> Iterator[Measure]:
     """Yield the numbers with units in the code points [start, end) of `text`."""
     stop = len(text) if end is None else end
     words = text[start:stop].casefold()
@@ -150,12 +150,12 @@ def measures(text: str, start: int = 0, end: int | None = None) -> Iterator[Meas
         at = more.end() if more else at
         again = _AGAIN.match(text, at, stop)
         at = again.end() if again else at
-        first, last = number(match["first"]), number(match["last"]) if match["last"] else None
+        first, last = parse_number(match["first"]), parse_number(match["last"]) if match["last"] else None
         value = None if more or match["last"] else first
         yield Measure(match.start(), at, text[match.start() : at], value, unit, last)
 
 
-def ratios(text: str, start: int, end: int, given: Sequence[Measure]) -> Iterator[Measure]:
+def find_ratios(text: str, start: int, end: int, given: Sequence[Measure]) -> Iterator[Measure]:
     """Yield the numbers without a unit in [start, end) of a text that are in none of the measures `given`."""
     for match in _RATIO.finditer(text, start, end):
         if not any(each.start <= match.start() < each.end for each in given):
@@ -171,21 +171,21 @@ def _after(text: str, at: int, stop: int) -> int:
     return match.end("first") if match["to"] is None else match.start("to") + len(match["to"])
 
 
-def measure(text: str, unit: str | None = None) -> Measure | None:
+def parse_measure(text: str, unit: str | None = None) -> Measure | None:
     """Return the one measure that all of `text` is; a bare number has the given `unit`."""
     words = text.strip()
     if match := _MEASURE.fullmatch(_SAID.sub("", words)):
-        first = number(match["first"])
-        last = number(match["last"]) if match["last"] else None
+        first = parse_number(match["first"])
+        last = parse_number(match["last"]) if match["last"] else None
         return Measure(0, len(words), words, None if match["last"] else first, _unit_of(match), last)
     bare = _NUMBER_ONLY.fullmatch(_SAID.sub("", words)) if unit is not None else None
     if bare is None or unit is None:
         return None
-    last = number(bare["last"]) if bare["last"] else None
-    return Measure(0, len(words), words, None if bare["last"] else number(bare["first"]), unit, last)
+    last = parse_number(bare["last"]) if bare["last"] else None
+    return Measure(0, len(words), words, None if bare["last"] else parse_number(bare["first"]), unit, last)
 
 
-def unit_of(words: str) -> str | None:
+def find_unit(words: str) -> str | None:
     """Return the unit that some words name: of ``Lot Area (sq. ft.)`` that is FT2."""
     found = [
         match for match in _UNIT_ONLY.finditer(words) if match.start() == 0 or not words[match.start() - 1].isalnum()
@@ -193,11 +193,11 @@ def unit_of(words: str) -> str | None:
     return _unit_of(found[-1]) if found else None
 
 
-def number(words: str) -> Decimal | None:
+def parse_number(words: str) -> Decimal | None:
     """Return the number that `words` are: ``6,000``, ``2 1/2``, ``thirty-five (35)``, ``one and one-half``."""
     inside = re.search(rf"\(({_DIGITS})%?\)", words)
     told = inside[1] if inside else words
-    exact = _digits(told) if re.fullmatch(_DIGITS, told) else _spelled(told)
+    exact = _parse_digits(told) if re.fullmatch(_DIGITS, told) else _parse_words(told)
     if exact is None:
         return None
     denominator = exact.denominator
@@ -207,7 +207,7 @@ def number(words: str) -> Decimal | None:
     return Decimal(exact.numerator) / Decimal(exact.denominator) if denominator == 1 else None
 
 
-def _digits(words: str) -> Fraction | None:
+def _parse_digits(words: str) -> Fraction | None:
     total = Fraction(0)
     for glyph, part in _GLYPHS.items():
         if glyph in words:
@@ -220,7 +220,7 @@ def _digits(words: str) -> Fraction | None:
     return total
 
 
-def _spelled(words: str) -> Fraction | None:
+def _parse_words(words: str) -> Fraction | None:
     words = " ".join(words.casefold().replace(",", " ").split())
     total, group = Fraction(0), Fraction(0)
     for name, part in _PARTS.items():

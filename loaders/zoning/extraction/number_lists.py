@@ -52,34 +52,34 @@ class Member:
     through: str | None = None
 
 
-def numbers(text: str, at: int, start: int, *, plural: bool, level: bool = False) -> tuple[list[Member], int]:
+def parse_numbers(text: str, at: int, start: int, *, plural: bool, level: bool = False) -> tuple[list[Member], int]:
     """The members of a list of numbers at `at`, and where it ends; the first one starts at `start`."""
     pattern = LEVEL_NUMBER if level else NUMBER
     members: list[Member] = []
     match = pattern.match(text, at)
-    if match is None or _ORDINAL.fullmatch(match[0]) or (not shape(match[0]) and UNIT.match(text, match.end())):
+    if match is None or _ORDINAL.fullmatch(match[0]) or (not separator_of(match[0]) and UNIT.match(text, match.end())):
         return members, at
     end = at
     while match is not None and len(members) < MEMBERS:
-        number = plain(match[0])
-        if members and shape(members[-1].number) and number.isdigit() and len(number) < _WHOLE:
+        number = with_plain_hyphens(match[0])
+        if members and separator_of(members[-1].number) and number.isdigit() and len(number) < _WHOLE:
             # "§§ 4-41a-601 through 603": the last part alone.
             head = re.match(r".*[.:-]", members[-1].number)
             number = (head[0] if head else "") + number
         elif members and ":" in members[-1].number and ":" not in number:
             # "§§ 28:12-203 to 12-207": what is before the colon once.
             number = members[-1].number.partition(":")[0] + ":" + number
-        labels, end = ((), match.end()) if level else labels_at(text, match.end())
+        labels, end = ((), match.end()) if level else parse_labels(text, match.end())
         members.append(Member(start, end, number, labels))
         if labels:
-            end = further_labels(text, members, end)
-        match, start = _following(text, end, members, plural, pattern)
+            end = parse_further_labels(text, members, end)
+        match, start = _parse_next(text, end, members, plural, pattern)
         # "§ 2-1(b), and §§ 4-9, 4-11, and 4-12": a list within the list.
         plural = plural or (match is not None and _PLURAL_SIGN.match(text, start) is not None)
     return members, end
 
 
-def _following(
+def _parse_next(
     text: str, end: int, members: list[Member], plural: bool, pattern: re.Pattern[str]
 ) -> tuple[re.Match[str] | None, int]:
     """The next number of a list or range, and where that member starts; sets what the last one goes through."""
@@ -93,27 +93,27 @@ def _following(
     match = pattern.match(text, sign.end() if sign else joint.end())
     if match is None or _ORDINAL.fullmatch(match[0]):
         return None, end
-    alike = shape(plain(match[0])) == shape(last)
-    if plural and not ranged and {shape(match[0]), shape(last)} == {"", "."}:
+    alike = separator_of(with_plain_hyphens(match[0])) == separator_of(last)
+    if plural and not ranged and {separator_of(match[0]), separator_of(last)} == {"", "."}:
         # Of regulations whole chapters are listed with sections: "§§ 108, 900.7, and 1000 of 18 DCMR".
         least = 3 if last.isdigit() else _WHOLE
         alike = len(last if last.isdigit() else match[0]) >= least and not _WORD_AFTER.match(text, match.end())
-    shortened = not sign and match[0].isdigit() and bool(shape(last)) and len(match[0]) < _WHOLE
+    shortened = not sign and match[0].isdigit() and bool(separator_of(last)) and len(match[0]) < _WHOLE
     shortened = shortened and (plural or ranged is not None)
     if not (alike or shortened) or (not sign and UNIT.match(text, match.end())):
         return None, end
-    listed = plural or sign or (_BARE_LAST.match(text, match.end()) if not ranged else shape(last))
+    listed = plural or sign or (_BARE_LAST.match(text, match.end()) if not ranged else separator_of(last))
     if not listed:
         return None, end
     if ranged:
-        number = plain(match[0])
+        number = with_plain_hyphens(match[0])
         if shortened:
             number = last[: max(map(last.rfind, "-.:")) + 1] + number
         members[-1] = replace(members[-1], through=number)
     return match, sign.start() if sign else match.start()
 
 
-def further_labels(text: str, members: list[Member], end: int) -> int:
+def parse_further_labels(text: str, members: list[Member], end: int) -> int:
     """Add the further labels that follow those of the last member: ``(a)(1), (3), and (4)``; return where they end."""
     while len(members) < MEMBERS:
         ranged = _RANGE.match(text, end)
@@ -128,7 +128,8 @@ def further_labels(text: str, members: list[Member], end: int) -> int:
         if ranged:
             members[-1] = replace(members[-1], through=f"({labels[-1]})")
         above = max(
-            (at for at, label in enumerate(before) if _sort(label) == _sort(labels[0])), default=len(before) - 1
+            (at for at, label in enumerate(before) if _label_style(label) == _label_style(labels[0])),
+            default=len(before) - 1,
         )
         merged = (*before[:above], *labels)
         end = match.end()
@@ -136,7 +137,7 @@ def further_labels(text: str, members: list[Member], end: int) -> int:
     return end
 
 
-def labels_at(text: str, at: int) -> tuple[tuple[str, ...], int]:
+def parse_labels(text: str, at: int) -> tuple[tuple[str, ...], int]:
     """Return the labels at `at`, bare, and where they end: ``(a)(1)`` are a and 1."""
     match = _LABELS.match(text, at) or _SPACED_LABELS.match(text, at)
     if match is None:
@@ -144,15 +145,15 @@ def labels_at(text: str, at: int) -> tuple[tuple[str, ...], int]:
     return tuple(match[0].strip()[1:-1].split(")(")), match.end()
 
 
-def _sort(label: str) -> str:
+def _label_style(label: str) -> str:
     return "1" if label[0].isdigit() else "a" if label[0].islower() else "A"
 
 
-def plain(number: str) -> str:
+def with_plain_hyphens(number: str) -> str:
     """Return a number with plain hyphens."""
     return number.replace("–", "-").replace("‑", "-")
 
 
-def shape(number: str) -> str:
+def separator_of(number: str) -> str:
     """Return what separates the components of a number: a hyphen, a full stop, a colon, or nothing."""
     return "-" if "-" in number or "–" in number else "." if "." in number else ":" if ":" in number else ""

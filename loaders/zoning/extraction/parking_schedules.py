@@ -10,8 +10,8 @@ from typing import Final
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.dimension_names import Bound, bound_of
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.measures import NUMBER, number
-from loaders.zoning.extraction.permissions import label_end
+from loaders.zoning.extraction.measures import NUMBER, parse_number
+from loaders.zoning.extraction.permissions import find_label_end
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.sentence_standards import Standard, has_verb
 
@@ -62,7 +62,7 @@ _WORDS: Final = 24
 _LONGEST: Final = 400
 
 
-def is_about(section: Section) -> bool:
+def is_about_parking(section: Section) -> bool:
     """Return whether a section is about parking, so that the lines of its schedule are of that."""
     return _ABOUT.search(section.title) is not None and not _APART.search(section.title)
 
@@ -88,7 +88,7 @@ class Schedule:
         """
         text = self._text
         before, self._before = self._before, ""
-        body = label_end(text, start, end)
+        body = find_label_end(text, start, end)
         words = text[body:end].rstrip(" .;")
         rate = RATE.search(text, body, body + len(words)) if len(words) <= _LONGEST else None
         if rate is None or _NO_EACH.match(rate["each"]) or _CLOCK.match(rate["each"]):
@@ -105,7 +105,7 @@ class Schedule:
         stop = next((cut.start() for cut in _SENTENCE.finditer(text, rate.start(), rate.end())), rate.end())
         raw = text[rate.start() : stop]
         value, unit = per_dwelling(rate["number"], text[rate.start("each") : stop])
-        where = naming.placed(text, body, end, self._known)
+        where = naming.find_places(text, body, end, self._known)
         codes = tuple(around if where is None else where)
         return Standard(codes, "parking", raw, self._bound, raw, value, unit, use, [], rate.start(), stop, 0.75, "list")
 
@@ -135,7 +135,7 @@ def _names_use(words: str) -> bool:
     )
 
 
-def of_cell(words: str) -> tuple[Decimal | None, str | None]:
+def parse_cell(words: str) -> tuple[Decimal | None, str | None]:
     """Return the value and unit of what a cell of a schedule says, where it is for one dwelling each."""
     rate = RATE.fullmatch(words)
     return per_dwelling(rate["number"], rate["each"]) if rate else (None, None)
@@ -143,7 +143,7 @@ def of_cell(words: str) -> tuple[Decimal | None, str | None]:
 
 def is_column(section: Section, words: str) -> bool:
     """Return whether the header of a column in a section about parking is that of the spaces that a use must have."""
-    return is_about(section) and _COLUMN.search(words) is not None and not _OTHER.search(words)
+    return is_about_parking(section) and _COLUMN.search(words) is not None and not _OTHER.search(words)
 
 
 def is_other(words: str) -> bool:
@@ -153,5 +153,5 @@ def is_other(words: str) -> bool:
 
 def per_dwelling(spaces: str, each: str) -> tuple[Decimal | None, str | None]:
     """Return the number of spaces where they are for one dwelling each; others have no unit."""
-    value = number(spaces) if _DWELLING.fullmatch(each) else None
+    value = parse_number(spaces) if _DWELLING.fullmatch(each) else None
     return value, None if value is None else "space-per-dwelling"

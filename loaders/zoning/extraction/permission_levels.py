@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from loaders.zoning.extraction.citations import citations
-from loaders.zoning.extraction.dimension_names import dimensions
+from loaders.zoning.extraction.citations import find_citations
+from loaders.zoning.extraction.dimension_names import find_dimensions
 
 Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]
 
@@ -49,15 +49,15 @@ def level_of(words: str) -> Level | None:
     return "byRight" if _BY_RIGHT.search(words) else None
 
 
-def review_in(words: str) -> str | None:
+def find_review(words: str) -> str | None:
     """Return the citation of the section by which some words say that a use is reviewed, verbatim."""
     for said in _REVIEWED.finditer(words):
         before = words[: said.start()].rpartition(";")[2]
         after = words[said.start() :]
-        cited = next((each for each in citations(after) if each.internal), None)
+        cited = next((each for each in find_citations(after) if each.internal), None)
         if cited is None:
             return None
         # What a measure is subject to is no review: "minimum lot area 5,000 square feet subject to section 32-60".
-        if next(dimensions(before), None) is None or _REVIEW.search(before + after[: cited.start]):
+        if next(find_dimensions(before), None) is None or _REVIEW.search(before + after[: cited.start]):
             return cited.raw
     return None

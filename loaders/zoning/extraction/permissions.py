@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.districts import District, condition_of, conditional
-from loaders.zoning.extraction.permission_levels import NOT, Level, level_of, review_in
+from loaders.zoning.extraction.districts import District, add_condition, development_of
+from loaders.zoning.extraction.permission_levels import NOT, Level, find_review, level_of
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
-from loaders.zoning.extraction.use_sentences import alternatives, items, statements, stripped
+from loaders.zoning.extraction.use_sentences import find_statements, split_alternatives, split_list, strip_brackets
 
 _LABEL: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
@@ -151,12 +151,16 @@ def find_permissions(
 def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Sequence[UsePermission]:
     """Find the uses in the lists and sentences of a section, in text order."""
     text = section.text
-    around: tuple[str, ...] = tuple(naming.of_section(section, known, above))
-    own = {start: codes for start, _, codes in naming.starts(text)}
+    around: tuple[str, ...] = tuple(naming.codes_of_section(section, known, above))
+    own = {start: codes for start, _, codes in naming.find_line_starts(text)}
     tables = [(table.start, table.end) for table in section.tables]
     found: list[UsePermission] = []
-    titled = _heading(section.title, 0, len(section.title), known) if not naming.named(section.title, known) else None
-    heading, headings = titled, [titled] if titled is not None else []
+    titled = (
+        _parse_heading(section.title, 0, len(section.title), known)
+        if not naming.find_codes(section.title, known)
+        else None
+    )
+    heading, has_list = titled, titled is not None
     place: tuple[str, ...] | None = None
     place_label = item = ""
     for line in re.finditer(r"[^\n]+", text):
@@ -166,31 +170,31 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
         codes = [code for code in own.get(start, ()) if code in known]
         if codes:
             # Lines for several districts one after another go together; one after a list begins the next.
-            around = tuple(codes) if headings else tuple(dict.fromkeys((*around, *codes)))
-            heading, headings, place = None, [], None
+            around = tuple(codes) if has_list else tuple(dict.fromkeys((*around, *codes)))
+            heading, has_list, place = None, False, None
         if inside := _INSIDE.search(text, start, end):
             start = inside.end()
-        body = label_end(text, start, end)
+        body = find_label_end(text, start, end)
         label = text[start:body].strip()
-        if place is not None and follows(label, place_label):
+        if place is not None and is_next_label(label, place_label):
             place = None
-        if heading is not None and heading is not titled and follows(label, heading.label):
+        if heading is not None and heading is not titled and is_next_label(label, heading.label):
             heading = None
         words = text[body:end].rstrip()
-        given = _heading(text, body, end, known)
-        listed = _inline(text, body, end, given, known)
+        given = _parse_heading(text, body, end, known)
+        listed = _find_inline_list(text, body, end, given, known)
         if given is not None and listed:
             codes_of = given.districts or place or tuple(codes) or around
             given = replace(given, conditions=() if given.level == "conditional" else _heading_conditions(given.raw))
             for first, last in listed:
-                found += _item(text, first, last, given, codes_of, known)
+                found += _parse_item(text, first, last, given, codes_of, known)
             heading = heading if heading is titled else None
         elif given is not None and _is_complete(words):
             heading = heading if heading is titled else None
         elif given is not None:
-            heading = _under(replace(given, label=label), headings)
-            headings.append(heading)
-        elif not codes and (headed := naming.headed(words, known)):
+            heading = replace(given, label=label)
+            has_list = True
+        elif not codes and (headed := naming.parse_heading(words, known)):
             place, place_label = tuple(headed), label
             heading = titled if titled is not None and level_of(words) in (None, titled.level) else None
         elif heading is not None and label and item and _style(label) != _style(item) and _PROSE.match(words):
@@ -198,36 +202,36 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
         elif _is_end(words) or (heading is titled and not _may_be_item(words, label)):
             heading = heading if heading is titled else None
         elif heading is not None and end - body <= _LONGEST_USE:
-            said = list(_sentences(text, body, end, (), known))
+            said = list(_find_in_sentences(text, body, end, (), known))
             if said:
                 found += said
                 continue
             item = label
-            several = [(body + first, body + last) for first, last in alternatives(words)]
+            several = [(body + first, body + last) for first, last in split_alternatives(words)]
             for first, last in several or [(body, end)]:
-                found += _item(text, first, last, heading, heading.districts or place or around, known)
+                found += _parse_item(text, first, last, heading, heading.districts or place or around, known)
             continue
         if given is None:
-            found += _sentences(text, body, end, tuple(codes) or place or around, known)
-    kind = condition_of(section, known, above) if found else None
+            found += _find_in_sentences(text, body, end, tuple(codes) or place or around, known)
+    kind = development_of(section, known, above) if found else None
     return found if kind is None else [_conditional(each, kind, known) for each in found]
 
 
 def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) -> UsePermission:
     """A permission with the condition that the use is part of a `kind` of development."""
-    conditions = conditional(each.conditions, kind, each.district, known)
+    conditions = add_condition(each.conditions, kind, each.district, known)
     limited = each.level == "byRight" and conditions is not each.conditions
     return replace(each, level="byRightWithConditions" if limited else each.level, conditions=conditions)
 
 
-def _inline(
+def _find_inline_list(
     text: str, start: int, end: int, given: _Heading | None, known: Mapping[str, District]
 ) -> Sequence[tuple[int, int]]:
     """Where the uses stand that follow the heading of a list in its own line: ``Permitted uses: parks; schools.``"""
     colon = text.find(":", start, end) + 1
     if given is None or not colon or _FOLLOWING.match(text, colon, end):
         return []
-    return [(colon + first, colon + last) for first, last in items(text[colon:end])]
+    return [(colon + first, colon + last) for first, last in split_list(text[colon:end])]
 
 
 def _is_complete(words: str) -> bool:
@@ -247,7 +251,7 @@ def _style(label: str) -> str:
     return re.sub(r"[ivx]+|[a-z]{2,}", "#", re.sub(r"\d+", "1", label)).translate(_ALIKE)
 
 
-def follows(label: str, before: str | None) -> bool:
+def is_next_label(label: str, before: str | None) -> bool:
     """Whether a label is the one after another: ``(b)`` is that after ``(a)``, ``2.`` that after ``1.``"""
     last, this = _BARE.search(before or ""), _BARE.search(label)
     if last is None or this is None or _BARE.sub("", before or "") != _BARE.sub("", label):
@@ -257,19 +261,19 @@ def follows(label: str, before: str | None) -> bool:
     return len(last[0]) == len(this[0]) == 1 and ord(this[0]) == ord(last[0]) + 1
 
 
-def label_end(text: str, start: int, end: int) -> int:
+def find_label_end(text: str, start: int, end: int) -> int:
     """Return where the label that the line [start, end) begins with ends."""
     label = _LABEL.match(text, start, end)
     return label.end() if label else start
 
 
-def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> _Heading | None:
+def _parse_heading(text: str, start: int, end: int, known: Mapping[str, District]) -> _Heading | None:
     """What the line says of the level of the uses that follow it, if it is the heading of a list."""
     line = text[start:end].rstrip()
     named, colon, rest = line.partition(":")
     aside = re.search(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b", named)
     words = (named[: aside.start()] if aside else named).rstrip(". ")
-    if colon and (placed := _HEAD_IN.fullmatch(words)) and (of := naming.named(placed["where"], known)):
+    if colon and (placed := _HEAD_IN.fullmatch(words)) and (of := naming.find_codes(placed["where"], known)):
         level = level_of(words)
         return None if level is None else _Heading(level, words, districts=tuple(of))
     where = _WHERE_FIRST.match(words)
@@ -290,24 +294,17 @@ def _heading(text: str, start: int, end: int, known: Mapping[str, District]) -> 
         level,
         words,
         conditions if not conditional else (),
-        review_in(named) if conditional else None,
+        find_review(named) if conditional else None,
         tuple(
             known
-            if (codes := naming.placed(words, 0, len(words), known)) == ()
-            else codes or naming.named(words, known)
+            if (codes := naming.find_places(words, 0, len(words), known)) == ()
+            else codes or naming.find_codes(words, known)
         ),
     )
 
 
 def _heading_conditions(said: str) -> tuple[str, ...]:
     return tuple(match[0].strip(" :.") for match in _HEADING_CONDITION.finditer(said))[:1]
-
-
-def _under(given: _Heading, before: Sequence[_Heading]) -> _Heading:
-    """The heading of a part of a list, `The following uses are permitted if ...`, has the words of the list."""
-    if before and given.raw.casefold().startswith("the following") and before[-1].level == given.level:
-        return replace(given, raw=before[-1].raw, districts=given.districts or before[-1].districts)
-    return given
 
 
 def _is_end(line: str) -> bool:
@@ -322,7 +319,7 @@ def _is_end(line: str) -> bool:
     return (len(words) <= 6 and last in _ENDING) or bool(_PROSE.match(line))
 
 
-def _item(
+def _parse_item(
     text: str, start: int, end: int, heading: _Heading, around: Sequence[str], known: Mapping[str, District]
 ) -> Iterator[UsePermission]:
     """The use that a line of a list is, for each of the districts."""
@@ -337,25 +334,25 @@ def _item(
     only = _ONLY.search(line)
     codes = list(around)
     if only:
-        named = [code for code in naming.named(only["codes"], known) if code in around]
+        named = [code for code in naming.find_codes(only["codes"], known) if code in around]
         codes = named or codes
     if only and not cut and only.start():
         use, rest = line[: only.start()].strip(" .;,("), line[only.start() :]
     elif only and use.endswith(only[0].strip()):
         use = use[: -len(only[0].strip())].strip(" .;,(")
-    conditions = [each for each in (stripped(rest), *heading.conditions) if each]
-    review = (review_in(rest) if rest and heading.level == "conditional" else None) or heading.review
+    conditions = [each for each in (strip_brackets(rest), *heading.conditions) if each]
+    review = (find_review(rest) if rest and heading.level == "conditional" else None) or heading.review
     for code in codes:
         yield UsePermission(
             code, use, heading.level, heading.raw, conditions, review, start, start + len(line), 0.9, "list"
         )
 
 
-def _sentences(
+def _find_in_sentences(
     text: str, start: int, end: int, around: Sequence[str], known: Mapping[str, District]
 ) -> Iterator[UsePermission]:
     """Uses that sentences of the line permit or prohibit: ``Residential uses are not allowed in this district.``"""
-    for said in statements(text, start, end, known):
+    for said in find_statements(text, start, end, known):
         for code in around if said.districts is None else said.districts:
             yield UsePermission(
                 code,
@@ -411,12 +408,12 @@ _AROUND: Final = 4_000
 
 def _in_matrix(section: Section, table: Table, known: Mapping[str, District]) -> Iterator[UsePermission]:
     grid = table.grid()
-    columns = naming.columns(grid, known)
+    columns = naming.find_columns(grid, known)
     if columns is None:
         turned = [
             [row[place] if place < len(row) else None for row in grid] for place in range(len(grid[0]) if grid else 0)
         ]
-        columns = naming.columns(turned, known)
+        columns = naming.find_columns(turned, known)
         if columns is None:
             return
         grid = turned
@@ -425,8 +422,8 @@ def _in_matrix(section: Section, table: Table, known: Mapping[str, District]) ->
     words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
     if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
         return
-    legend = _legend(section, table, words)
-    notes = notes_of(section, table)
+    legend = _parse_legend(section, table, words)
+    notes = find_notes(section, table)
     last, names = max(districts), _names(grid, header, min(districts))
     for row in grid[header + 1 :]:
         use = next((cell for place in names if (cell := row[place]) is not None and cell.text.strip()), None)
@@ -438,7 +435,7 @@ def _in_matrix(section: Section, table: Table, known: Mapping[str, District]) ->
         for place, code in districts.items():
             cell = row[place] if place < len(row) else None
             if cell is not None and cell is not use:
-                yield from _cell(section, use, cell, code, legend, notes, told)
+                yield from _parse_cell(section, use, cell, code, legend, notes, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +448,7 @@ class _Legend:
     """By letter, the citation of the section by which such a use is reviewed."""
 
 
-def _legend(section: Section, table: Table, words: Sequence[str]) -> _Legend:
+def _parse_legend(section: Section, table: Table, words: Sequence[str]) -> _Legend:
     """What the letters mean: by the words around the table, or as is usual."""
     before = section.text[max(0, table.start - _AROUND) : table.start]
     after = section.text[table.end : table.end + _AROUND]
@@ -464,7 +461,7 @@ def _legend(section: Section, table: Table, words: Sequence[str]) -> _Legend:
             if level is not None:
                 legend[letter] = level
                 own.add(letter)
-                if level == "conditional" and (review := review_in(meaning)):
+                if level == "conditional" and (review := find_review(meaning)):
                     reviews[letter] = review
     if "X" in letters and "X" not in own:
         legend["X"] = (
@@ -512,7 +509,7 @@ def _letters(word: str) -> str:
     return match["letters"].upper() if match else word.strip().upper()
 
 
-def notes_of(section: Section, table: Table) -> Mapping[str, str]:
+def find_notes(section: Section, table: Table) -> Mapping[str, str]:
     """The notes below a table by their marks: its subsections with those labels, or lines that begin with them."""
     notes: dict[str, str] = {}
     for each in section.subsections:
@@ -524,7 +521,7 @@ def notes_of(section: Section, table: Table) -> Mapping[str, str]:
     return notes
 
 
-def _cell(
+def _parse_cell(
     section: Section,
     use: Cell,
     cell: Cell,
@@ -533,9 +530,9 @@ def _cell(
     notes: Mapping[str, str],
     told: Sequence[str],
 ) -> Iterator[UsePermission]:
-    name = without_marks(section, use).strip(" .;:")
-    name = name[label_end(name, 0, len(name)) :]
-    raw = without_marks(section, cell).strip()
+    name = strip_marks(section, use).strip(" .;:")
+    name = name[find_label_end(name, 0, len(name)) :]
+    raw = strip_marks(section, cell).strip()
     match = _MARK.fullmatch(cell.text.strip())
     marks = [section.text[start:end].strip() for start, end in (*use.superscripts, *cell.superscripts)]
     if match and match["notes"]:
@@ -555,7 +552,7 @@ def _cell(
     yield UsePermission(code, name, level, raw, conditions, review, cell.start, cell.end, 0.9, "matrix")
 
 
-def without_marks(section: Section, cell: Cell) -> str:
+def strip_marks(section: Section, cell: Cell) -> str:
     """The words of a cell without its raised marks."""
     words, at = [], cell.start
     for start, end in sorted(cell.superscripts):

@@ -88,13 +88,13 @@ _SIZES: Final = frozenset(
 )  # fmt: skip
 
 
-def trigger(text: str, start: int, at: int) -> bool:
+def is_trigger(text: str, start: int, at: int) -> bool:
     """Whether what stands before a measure says when something else holds: ``buildings exceeding 35 feet``."""
     words = text[start:at]
     return _TRIGGER.search(words) is not None and _NOT.search(words) is None
 
 
-def unrelated(type_: str, raw_type: str, before: str, after: str, about: str, placed: bool) -> bool:
+def is_unrelated(type_: str, raw_type: str, before: str, after: str, about: str, placed: bool) -> bool:
     """Whether a measure is none of a lot or building: that of a sign, a plan, or of nothing that is named.
 
     `before` and `after` are the sentence up to the measure and from there, `about` the heading that it stands under;
@@ -112,7 +112,7 @@ def unrelated(type_: str, raw_type: str, before: str, after: str, about: str, pl
         return False
     if words in ("lot", "lots") and bound_of(before) != "min":
         return True
-    subject = _subject(before, raw_type)
+    subject = _find_subject(before, raw_type)
     if type_ == "building-height" and bound_of(before) == "min" and _THING.search(before):
         return True
     if subject is not None and _THING.search(subject):
@@ -124,43 +124,43 @@ def unrelated(type_: str, raw_type: str, before: str, after: str, about: str, pl
     return not placed and not _BUILDING.search(f"{sentence} {about} {raw_type}")
 
 
-def structure(before: str, raw_type: str) -> str | None:
+def find_structure(before: str, raw_type: str) -> str | None:
     """Return what is no building and has the height that a sentence gives: ``fence``."""
-    subject = _subject(before, raw_type)
+    subject = _find_subject(before, raw_type)
     return subject if subject is not None and _STRUCTURE.search(subject) else None
 
 
-def thing(before: str, raw_type: str) -> str | None:
+def find_other_object(before: str, raw_type: str) -> str | None:
     """Return what is no building and keeps the distance that a sentence gives: ``fences``; None where it is one."""
-    subject = _subject(before, raw_type)
+    subject = _find_subject(before, raw_type)
     ways = subject is not None and _WAY.search(subject)
     return subject if subject is not None and _THING.search(subject) and not ways else None
 
 
-def of_building(before: str, raw_type: str) -> str | None:
+def find_building(before: str, raw_type: str) -> str | None:
     """Return the building whose own width a sentence gives, where it is not that of a lot."""
-    subject = _subject(before, raw_type) if raw_type.casefold() in _BARE else None
+    subject = _find_subject(before, raw_type) if raw_type.casefold() in _BARE else None
     return subject if subject is not None and not _LOT.search(subject) and _BUILDING.search(subject) else None
 
 
-def _subject(before: str, raw_type: str) -> str | None:
+def _find_subject(before: str, raw_type: str) -> str | None:
     """The noun that a sentence is about, or that its dimension is of, if it is known as a building or another thing."""
     at = before.casefold().rfind(raw_type.casefold())
     if at >= 0:
         behind = _OF.match(before, at + len(raw_type))
-        if behind and (told := _noun(behind["what"])) is not None:
+        if behind and (told := _find_noun(behind["what"])) is not None:
             return told
-        if (told := _noun(before[:at], last=True)) is not None:
+        if (told := _find_noun(before[:at], last=True)) is not None:
             return told
         before = before[:at] + before[at + len(raw_type) :]
     verb = _VERB.search(before)
     phrase = before[: verb.start()] if verb else before
     stop = _PREPOSITION.search(phrase)
-    told = _noun(phrase[: stop.start()] if stop else phrase)
-    return _noun(phrase[stop.start() :]) if told is None and stop is not None and verb else told
+    told = _find_noun(phrase[: stop.start()] if stop else phrase)
+    return _find_noun(phrase[stop.start() :]) if told is None and stop is not None and verb else told
 
 
-def _noun(words: str, *, last: bool = False) -> str | None:
+def _find_noun(words: str, *, last: bool = False) -> str | None:
     """The last of the nouns that are known in some words; with `last`, only where it is their very last word."""
     found = [match for pattern in (_BUILDING, _THING) for match in pattern.finditer(words)]
     noun = max(found, key=lambda match: match.end(), default=None)
@@ -169,7 +169,7 @@ def _noun(words: str, *, last: bool = False) -> str | None:
     return noun[0]
 
 
-def building(text: str, start: int, at: int, stop: int, end: int) -> str | None:
+def find_building_kind(text: str, start: int, at: int, stop: int, end: int) -> str | None:
     """Return the kind of building or lot that the sentence [start, end) says its measure [at, stop) is for."""
     stopping = _PAUSE.search(text, stop, end)
     after = _ON_LOTS.search(text, stop, min(stopping.start() if stopping else end, stop + 60))

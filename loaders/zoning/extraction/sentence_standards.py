@@ -12,16 +12,23 @@ from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.dimension_names import (
     Bound,
     Dimension,
+    allows_percent,
+    allows_unit,
     bound_of,
-    dimensions,
-    of_unit,
-    takes,
-    takes_percent,
-    usual_bound,
+    default_bound,
+    find_dimensions,
+    type_in_unit,
 )
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.measures import NUMBER, Measure, measures, number, ratios
-from loaders.zoning.extraction.regulated_subjects import building, of_building, structure, thing, trigger, unrelated
+from loaders.zoning.extraction.measures import NUMBER, Measure, find_measures, find_ratios, parse_number
+from loaders.zoning.extraction.regulated_subjects import (
+    find_building,
+    find_building_kind,
+    find_other_object,
+    find_structure,
+    is_trigger,
+    is_unrelated,
+)
 from loaders.zoning.extraction.section_protocol import Section
 
 FOR: Final = re.compile(
@@ -55,7 +62,7 @@ class Lead:
     """Its words, and those of the heading that it stands under itself."""
 
 
-def clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def split_clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield where the sentences in [start, end) of a text stand, and what is between semicolons.
 
     ``sq.``, ``ft.`` and ``No.`` end none.
@@ -79,9 +86,9 @@ def parse_lead(text: str, start: int, end: int, label: str, title: str) -> Lead 
 
     `title` is the heading that the line stands under.
     """
-    begin = max((first for first, _ in clauses(text, start, end)), default=start)
+    begin = max((first for first, _ in split_clauses(text, start, end)), default=start)
     words = text[begin:end]
-    named = list(dimensions(text, begin, end)) if end - begin <= LONGEST else []
+    named = list(find_dimensions(text, begin, end)) if end - begin <= LONGEST else []
     if not named:
         return None
     what = FOR.search(words)
@@ -96,9 +103,9 @@ def parse_head(text: str, start: int, end: int, about: str) -> Lead | None:
     `about` is what the line stands under.
     """
     match = _HEAD.match(text, start, end)
-    if match is None or has_verb(match["head"]) or any(measures(text, *match.span("head"))):
+    if match is None or has_verb(match["head"]) or any(find_measures(text, *match.span("head"))):
         return None
-    named = list(dimensions(text, *match.span("head")))
+    named = list(find_dimensions(text, *match.span("head")))
     if not named:
         return None
     return Lead(named[-1], match["head"], bound_of(match["head"]), None, about=f"{about} {match['head']}")
@@ -253,7 +260,7 @@ class _Sentence:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Meaning:
     """What a measure is of."""
 
     kinds: Sequence[tuple[str, str]]
@@ -264,7 +271,7 @@ class _Reading:
     """What it is for."""
 
 
-def limits(
+def find_limits(
     section: Section, start: int, end: int, lead: Lead | None, around: Sequence[str], known: Mapping[str, District]
 ) -> Iterator[Standard]:
     """Yield the standards that the sentence [start, end) of a section sets, or that line of a list.
@@ -275,12 +282,12 @@ def limits(
     text = section.text
     if end - start > LONGEST:
         return
-    given = list(measures(text, start, end))
+    given = list(find_measures(text, start, end))
     if _RATIO.search(text, start, end) or (lead is not None and lead.type.type == "floor-area-ratio"):
-        given = sorted([*given, *ratios(text, start, end, given)], key=lambda each: each.start)
+        given = sorted([*given, *find_ratios(text, start, end, given)], key=lambda each: each.start)
     if not given:
         return
-    where = naming.placed(text, start, end, known)
+    where = naming.find_places(text, start, end, known)
     sentence = _Sentence(
         text,
         start,
@@ -290,7 +297,7 @@ def limits(
         around if where is None else where,
         known,
         given,
-        list(dimensions(text, start, end)),
+        list(find_dimensions(text, start, end)),
         bool(_SAYS.search(text, start, end)),
     )
     if sentence.is_bare and (len(given) > 1 or (lead is not None and not lead.colon)):
@@ -306,45 +313,45 @@ def _of_measure(sentence: _Sentence, place: int) -> Iterator[Standard]:
     lead_in = text[sentence.start : each.start]
     if (
         _ASIDE.search(text, max(before, each.start - _BEFORE), each.start)
-        or trigger(text, sentence.start, each.start)
+        or is_trigger(text, sentence.start, each.start)
         or _exception(sentence, each.start)
     ):
         return
-    reading = _reading(sentence, place)
+    reading = _find_meaning(sentence, place)
     together = _TOTAL_OF.search(text, each.end, min(after, each.end + _TOTAL)) or _SUM.search(text, before, each.start)
     for type_, raw_type in reading.kinds:
         if together and type_.endswith("-setback"):
             continue  # of both sides
-        if each.unit == "PERCENT" and not takes_percent(type_) and not _OF_LENGTH.search(text, each.end, after):
+        if each.unit == "PERCENT" and not allows_percent(type_) and not _OF_LENGTH.search(text, each.end, after):
             continue
         if type_ == "building-height" and reading.what is None:
-            reading.what = structure(lead_in, raw_type)
+            reading.what = find_structure(lead_in, raw_type)
         if type_.endswith("setback") and reading.what is None:
-            reading.what = thing(lead_in, raw_type)
-        if type_ == "lot-width" and (told := of_building(lead_in, raw_type)) is not None:
+            reading.what = find_other_object(lead_in, raw_type)
+        if type_ == "lot-width" and (told := find_building(lead_in, raw_type)) is not None:
             type_, reading.what = "width", reading.what or told
-        if takes(type_, each.unit) and not unrelated(
+        if allows_unit(type_, each.unit) and not is_unrelated(
             type_, raw_type, lead_in, text[each.start : sentence.end], sentence.about, bool(sentence.districts)
         ):
-            yield _standard(sentence, place, type_, raw_type, reading)
+            yield _build_standard(sentence, place, type_, raw_type, reading)
 
 
-def _reading(sentence: _Sentence, place: int) -> _Reading:
+def _find_meaning(sentence: _Sentence, place: int) -> _Meaning:
     """What a measure is of: what the sentence says, what leads to it, or what its unit implies."""
     text, lead, each = sentence.text, sentence.lead, sentence.measures[place]
     found = _named_with(sentence, place)
-    reading = _Reading([(one.type, text[one.start : one.end]) for one in found])
+    reading = _Meaning([(one.type, text[one.start : one.end]) for one in found])
     if lead is not None:
         sides = (one.type for one in (*found, *sentence.dimensions) if one.type.endswith("-setback"))
         side = next(sides, None) if lead.type.type == "setback" else None
         if side is not None:
             words = text[sentence.start : each.start].strip(" ,")
-            reading = _Reading([(side, f"{lead.raw} {words}")], listed=True)
-        elif (not found or not sentence.says) and takes(lead.type.type, each.unit):
-            reading = _Reading([(lead.type.type, lead.raw)], listed=True)
+            reading = _Meaning([(side, f"{lead.raw} {words}")], listed=True)
+        elif (not found or not sentence.says) and allows_unit(lead.type.type, each.unit):
+            reading = _Meaning([(lead.type.type, lead.raw)], listed=True)
         if reading.listed:
             item = _ITEM.match(text, sentence.start, sentence.end)
-            own = item["what"] if item and not side and not any(dimensions(item["what"])) else None
+            own = item["what"] if item and not side and not any(find_dimensions(item["what"])) else None
             reading.what = own or lead.what
     if not reading.kinds and sentence.says and each.unit == "PERCENT" and (share := _share(sentence, each.end)):
         reading.kinds = [(share, each.raw)]
@@ -364,7 +371,7 @@ def _named_with(sentence: _Sentence, place: int) -> Sequence[Dimension]:
     if not _OR.fullmatch(sentence.text, sentence.measures[place].end, sentence.after(place)):
         return ()
     unit = sentence.measures[place].unit
-    return [one for one in _dimensions(sentence, place + 1) if takes(one.type, unit)]
+    return [one for one in _dimensions(sentence, place + 1) if allows_unit(one.type, unit)]
 
 
 def _exception(sentence: _Sentence, at: int) -> bool:
@@ -394,13 +401,13 @@ def _dimensions(sentence: _Sentence, place: int) -> Sequence[Dimension]:
     behind = [
         one
         for one in sentence.dimensions
-        if each.end <= one.start <= min(after, each.end + _NEAR) and takes(one.type, each.unit)
+        if each.end <= one.start <= min(after, each.end + _NEAR) and allows_unit(one.type, each.unit)
     ]
     ahead = [
         one
         for one in sentence.dimensions
         if one.end <= each.start
-        and takes(one.type, each.unit)
+        and allows_unit(one.type, each.unit)
         and not (one.type.endswith("-setback") and _INSIDE.search(text, max(0, one.start - _BEFORE), one.start))
     ]
     if (high := _HIGH.match(text, each.end)) and each.unit in ("FT", "M", "storey"):
@@ -418,12 +425,16 @@ def _dimensions(sentence: _Sentence, place: int) -> Sequence[Dimension]:
     return [last]
 
 
-def _standard(sentence: _Sentence, place: int, type_: str, raw_type: str, reading: _Reading) -> Standard:
+def _build_standard(sentence: _Sentence, place: int, type_: str, raw_type: str, reading: _Meaning) -> Standard:
     text, each = sentence.text, sentence.measures[place]
     stop, value = each.end, each.value
-    if each.unit == "space" and (rate := _RATE_OF.match(text, each.end, sentence.end)) and number(rate["count"]) != 1:
+    if (
+        each.unit == "space"
+        and (rate := _RATE_OF.match(text, each.end, sentence.end))
+        and parse_number(rate["count"]) != 1
+    ):
         stop, value = rate.end(), None
-    if each.unit == "PERCENT" and not takes_percent(type_):
+    if each.unit == "PERCENT" and not allows_percent(type_):
         share = _SHARE_OF.match(text, each.end, sentence.end)
         stop, value = share.end() if share else each.end, None
     condition = _CONDITION.search(text, stop, sentence.end)
@@ -431,15 +442,15 @@ def _standard(sentence: _Sentence, place: int, type_: str, raw_type: str, readin
         condition = None
     return Standard(
         tuple(sentence.districts),
-        of_unit(type_, each.unit),
+        type_in_unit(type_, each.unit),
         raw_type,
-        _bound(sentence, place, reading.listed) or usual_bound(type_),
+        _bound(sentence, place, reading.listed) or default_bound(type_),
         text[each.start : stop],
         value,
         each.unit if value is not None else None,
         reading.what
         or _applies_to(sentence, place, stop, raw_type, reading.listed)
-        or building(text, sentence.start, each.start, each.end, sentence.end),
+        or find_building_kind(text, sentence.start, each.start, each.end, sentence.end),
         [condition[0].strip(" .,")] if condition else [],
         each.start,
         stop,
@@ -471,7 +482,7 @@ def _applies_to(sentence: _Sentence, place: int, stop: int, raw_type: str, liste
         said = _PER.match(text, sentence.measures[place].end, sentence.end)
     if said is None and not listed:
         said = FOR.search(text, sentence.start, at)
-    if said and not _NO_USE.match(said["what"]) and not naming.named(said["what"], sentence.known):
+    if said and not _NO_USE.match(said["what"]) and not naming.find_codes(said["what"], sentence.known):
         return said["what"]
     if raw_type not in text[sentence.before(place) : at]:
         return None

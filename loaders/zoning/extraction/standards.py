@@ -11,26 +11,26 @@ from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction import parking_schedules
 from loaders.zoning.extraction.dimension_names import (
     Dimension,
+    allows_percent,
+    allows_unit,
     bound_of,
-    of_header,
-    of_unit,
-    takes,
-    takes_percent,
-    usual_bound,
+    default_bound,
+    dimension_of_header,
+    type_in_unit,
 )
-from loaders.zoning.extraction.districts import District, condition_of, conditional
-from loaders.zoning.extraction.measures import Measure, measure, measures, unit_of
-from loaders.zoning.extraction.parking_schedules import Schedule, is_about
-from loaders.zoning.extraction.permissions import follows, label_end, notes_of, without_marks
+from loaders.zoning.extraction.districts import District, add_condition, development_of
+from loaders.zoning.extraction.measures import Measure, find_measures, find_unit, parse_measure
+from loaders.zoning.extraction.parking_schedules import Schedule, is_about_parking
+from loaders.zoning.extraction.permissions import find_label_end, find_notes, is_next_label, strip_marks
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.sentence_standards import (
     Lead,
     Standard,
-    clauses,
+    find_limits,
     has_verb,
-    limits,
     parse_head,
     parse_lead,
+    split_clauses,
 )
 
 _DEFINES: Final = re.compile(r"\b(?:definitions?|terms defined|defined terms|words and phrases)\b", re.IGNORECASE)
@@ -49,7 +49,7 @@ def find_standards(
     `known` are the districts of the code. `above` are the ancestors of the section, innermost first.
     """
     found = [*_in_text(section, known, above), *_in_tables(section, known, above)]
-    kind = condition_of(section, known, above) if found else None
+    kind = development_of(section, known, above) if found else None
     return found if kind is None else [each for standard in found for each in _of_kind(standard, kind, known)]
 
 
@@ -58,29 +58,29 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
     if _DEFINES.search(section.title):
         return []
     text = section.text
-    around = tuple(naming.of_section(section, known, above))
+    around = tuple(naming.codes_of_section(section, known, above))
     tables = [(table.start, table.end) for table in section.tables]
-    own = {start: [code for code in codes if code in known] for start, _, codes in naming.starts(text)}
+    own = {start: [code for code in codes if code in known] for start, _, codes in naming.find_line_starts(text)}
     found: list[Standard] = []
     listed: Lead | None = None
     titled = parse_lead(f"{section.title}:", 0, len(section.title) + 1, "", "")
     place, place_label = None, ""
-    parking = Schedule(section, known) if is_about(section) else None
+    parking = Schedule(section, known) if is_about_parking(section) else None
     for line in re.finditer(r"[^\n]+", text):
         start, end = line.span()
         if any(first <= start < last for first, last in tables):
             continue
-        body = label_end(text, start, end)
+        body = find_label_end(text, start, end)
         label, words = text[start:body].strip(), text[body:end].rstrip()
-        if place is not None and follows(label, place_label):
+        if place is not None and is_next_label(label, place_label):
             place = None
-        if listed is not None and follows(label, listed.label):
+        if listed is not None and is_next_label(label, listed.label):
             listed = None
-        if headed := naming.headed(words, known):
+        if headed := naming.parse_heading(words, known):
             place, place_label = tuple(headed), label
         codes = tuple(own.get(start, ()))
         if not codes and not headed:
-            first, stop = naming.leading(words, known)
+            first, stop = naming.parse_leading_codes(words, known)
             if words[stop : stop + 1] in (":", ",", ".", " ") and any(len(code) > 1 for code in first):
                 codes = tuple(first)
         codes = codes or place or around
@@ -88,16 +88,16 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             found.append(row)
             continue
         heads = words.endswith(":") or (
-            len(words.split()) <= _SHORT and not has_verb(words) and not any(measures(text, start, end))
+            len(words.split()) <= _SHORT and not has_verb(words) and not any(find_measures(text, start, end))
         )
         headed_by = None if heads else parse_head(text, body, end, listed.about if listed else section.title)
         brief = len(words.split()) <= _BRIEF and not has_verb(words)
         holds = None if heads else headed_by or listed or (titled if brief else None)
         read: list[Standard] = []
-        for sentence in clauses(text, body, end):
+        for sentence in split_clauses(text, body, end):
             goes_on = read and text[sentence[0] - 1 : sentence[0]] == ";" and _GOES_ON.match(text, *sentence)
             kept = _goes_on(read[-1], about=words) if goes_on else holds
-            read += limits(section, *sentence, kept, codes, known)
+            read += find_limits(section, *sentence, kept, codes, known)
         if heads:
             listed = parse_lead(text, start, end, label, section.title)
         elif not read:
@@ -116,7 +116,7 @@ def _goes_on(last: Standard, about: str) -> Lead:
 
 def _of_kind(standard: Standard, kind: str, known: Mapping[str, District]) -> Iterator[Standard]:
     """A standard once for the districts that are of such developments themselves, and once for the others."""
-    own = [code for code in standard.districts if not conditional((), kind, code, known)]
+    own = [code for code in standard.districts if not add_condition((), kind, code, known)]
     others = [code for code in standard.districts if code not in own]
     if own or not others:
         yield replace(standard, districts=tuple(own))
@@ -145,7 +145,7 @@ Grid = Sequence[Sequence[Cell | None]]
 
 def _in_tables(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Iterator[Standard]:
     """Find the standards in the tables of a section; its own districts apply where a table has uses for rows."""
-    around = tuple(naming.of_section(section, known, above))
+    around = tuple(naming.codes_of_section(section, known, above))
     for table in section.tables:
         yield from _in_table(section, table, known, around)
 
@@ -156,19 +156,21 @@ def _in_table(
     grid = table.grid()
     if not grid or len(grid[0]) < 2:
         return
-    header = _header(grid, table)
+    header = _count_header_rows(grid, table)
     turned: Grid = [[row[place] for row in grid] for place in range(len(grid[0]))]
-    columns = _columns(section, grid, header, {})
-    sideways = _columns(section, turned, 1, _groups(section, grid))
-    if len(sideways) > len(columns) or (len(sideways) == len(columns) and _names(turned, known) > _names(grid, known)):
+    columns = _find_columns(section, grid, header, {})
+    sideways = _find_columns(section, turned, 1, _find_groups(section, grid))
+    if len(sideways) > len(columns) or (
+        len(sideways) == len(columns) and _count_district_rows(turned, known) > _count_district_rows(grid, known)
+    ):
         grid, header, columns = turned, 1, sideways
     if not columns:
         return
-    notes = notes_of(section, table)
+    notes = find_notes(section, table)
     caption = table.caption or ""
     for row in grid[header:]:
         first = row[0]
-        label = without_marks(section, first).strip() if first is not None else ""
+        label = strip_marks(section, first).strip() if first is not None else ""
         if first is None or not label or all(cell is first for cell in row):
             continue
         codes = _codes(label, known)
@@ -177,10 +179,12 @@ def _in_table(
         for place, (words, type_) in columns.items():
             cell = row[place]
             if cell is not None and cell is not first:
-                yield from _cell(section, cell, words, type_, caption, notes, codes or around, None if codes else label)
+                yield from _parse_cell(
+                    section, cell, words, type_, caption, notes, codes or around, None if codes else label
+                )
 
 
-def _header(grid: Grid, table: Table) -> int:
+def _count_header_rows(grid: Grid, table: Table) -> int:
     """How many rows are the header: as marked, else those before the first one that has a value."""
     if table.header_rows:
         return min(table.header_rows, len(grid) - 1)
@@ -190,35 +194,37 @@ def _header(grid: Grid, table: Table) -> int:
     return 1
 
 
-def _groups(section: Section, grid: Grid) -> Mapping[int, str]:
+def _find_groups(section: Section, grid: Grid) -> Mapping[int, str]:
     """By row, the words of the last row above it that is one cell alone: ``Lot``, above ``Area`` and ``Frontage``."""
     found: dict[int, str] = {}
     group = ""
     for number, row in enumerate(grid):
         first = row[0]
         if first is not None and number and all(cell is first or cell is None or not cell.text.strip() for cell in row):
-            group = without_marks(section, first).strip()
+            group = strip_marks(section, first).strip()
         elif group:
             found[number] = group
     return found
 
 
-def _names(grid: Grid, known: Mapping[str, District]) -> int:
+def _count_district_rows(grid: Grid, known: Mapping[str, District]) -> int:
     """How many of the rows begin with a district."""
     return sum(1 for row in grid if row[0] is not None and _codes(row[0].text.strip(), known))
 
 
-def _columns(section: Section, grid: Grid, header: int, groups: Mapping[int, str]) -> Mapping[int, tuple[str, str]]:
+def _find_columns(
+    section: Section, grid: Grid, header: int, groups: Mapping[int, str]
+) -> Mapping[int, tuple[str, str]]:
     """The columns that are about a dimension: the words of their headers, and which one it is."""
     found: dict[int, tuple[str, str]] = {}
     for place in range(1, len(grid[0])):
         cells = {cell.start: cell for row in grid[:header] if (cell := row[place]) is not None}
-        words = " ".join(without_marks(section, cell).strip() for cell in cells.values())
-        type_ = of_header(words)
+        words = " ".join(strip_marks(section, cell).strip() for cell in cells.values())
+        type_ = dimension_of_header(words)
         group = groups.get(place)
         if group and (type_ is None or type_ in ("side-setback", "front-setback", "rear-setback")):
             words = f"{group} {words}"
-            type_ = of_header(words)
+            type_ = dimension_of_header(words)
         if type_ is None and parking_schedules.is_column(section, words):
             type_ = "parking"
         if type_ is not None and not (type_ == "parking" and parking_schedules.is_other(words)):
@@ -230,13 +236,13 @@ def _codes(label: str, known: Mapping[str, District]) -> Sequence[str]:
     """The districts with whose codes the label of a row begins."""
     if label in known:
         return [label]
-    codes, end = naming.leading(label, known)
+    codes, end = naming.parse_leading_codes(label, known)
     if not codes or re.match(r"[\w’']", label[end : end + 1]):
         return []
-    return codes if len(codes[0]) > 1 or end == len(label) or naming.named(label, known) else []
+    return codes if len(codes[0]) > 1 or end == len(label) or naming.find_codes(label, known) else []
 
 
-def _cell(
+def _parse_cell(
     section: Section,
     cell: Cell,
     words: str,
@@ -246,31 +252,31 @@ def _cell(
     codes: Sequence[str],
     label: str | None,
 ) -> Iterator[Standard]:
-    raw = without_marks(section, cell).strip()
+    raw = strip_marks(section, cell).strip()
     marks = [section.text[start:end].strip() for start, end in cell.superscripts]
-    given = _measure(raw, words, type_, caption)
+    given = _parse_measure(raw, words, type_, caption)
     while given is None and (mark := _MARK.search(raw)) and (mark[mark.lastgroup or 0]) in notes:
         marks.append(mark[mark.lastgroup or 0])
         raw = raw[: mark.start()].strip()
-        given = _measure(raw, words, type_, caption)
+        given = _parse_measure(raw, words, type_, caption)
     if _NONE.fullmatch(raw) or not (given or any(character.isdigit() for character in raw)):
         return
-    several = list(measures(raw)) if given is None else []
+    several = list(find_measures(raw)) if given is None else []
     if given is None and not several and _REFERS.search(raw):
         return
     value, unit = (given.value, given.unit) if given else (None, None)
     if type_ == "parking" and given is None:
-        value, unit = parking_schedules.of_cell(raw)
-    if unit == "PERCENT" and not takes_percent(type_):
+        value, unit = parking_schedules.parse_cell(raw)
+    if unit == "PERCENT" and not allows_percent(type_):
         value = None
-    if several and type_ != "parking" and not any(takes(type_, each.unit) for each in several):
+    if several and type_ != "parking" and not any(allows_unit(type_, each.unit) for each in several):
         return
-    bound = bound_of(words) or bound_of(caption) or usual_bound(type_)
+    bound = bound_of(words) or bound_of(caption) or default_bound(type_)
     start = section.text.find(raw, cell.start, cell.end)
     start = cell.start if start < 0 else start
     yield Standard(
         tuple(codes),
-        of_unit(type_, unit),
+        type_in_unit(type_, unit),
         words,
         bound,
         raw,
@@ -285,19 +291,19 @@ def _cell(
     )
 
 
-def _measure(raw: str, words: str, type_: str, caption: str) -> Measure | None:
+def _parse_measure(raw: str, words: str, type_: str, caption: str) -> Measure | None:
     """What a cell says, with the unit of its header where it has none itself."""
-    header = "UNITLESS" if type_ == "floor-area-ratio" else unit_of(words)
-    if header is not None and not takes(type_, header):
+    header = "UNITLESS" if type_ == "floor-area-ratio" else find_unit(words)
+    if header is not None and not allows_unit(type_, header):
         header = None
-    given = measure(raw, header or unit_of(caption))
+    given = parse_measure(raw, header or find_unit(caption))
     if given is None:
         return None
     if given.unit == "dwelling" and type_ == "density" and re.search(r"\bacre\b", words, re.IGNORECASE):
         return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre", given.high)
     if given.unit == "AC" and type_ == "density":
         return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre", given.high)
-    return given if takes(type_, given.unit) else None
+    return given if allows_unit(type_, given.unit) else None
 
 
 def _applies(words: str, label: str | None) -> str | None:

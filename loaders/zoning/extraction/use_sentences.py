@@ -12,7 +12,7 @@ from typing import Final
 
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.permission_levels import CONDITIONAL, Level, level_of, review_in
+from loaders.zoning.extraction.permission_levels import CONDITIONAL, Level, find_review, level_of
 
 _SAYS: Final = re.compile(r"\b(?:permitted|allowed|authorized|prohibited|forbidden)\b")
 _KIND: Final = r"(?i:districts?|zones?)\b"
@@ -120,7 +120,7 @@ class Statement:
     end: int
 
 
-def statements(text: str, start: int, end: int, known: Mapping[str, District]) -> Iterator[Statement]:
+def find_statements(text: str, start: int, end: int, known: Mapping[str, District]) -> Iterator[Statement]:
     """Yield what the sentences in [start, end) of a text permit or prohibit, where `known` are the districts."""
     if not _SAYS.search(text, start, end):
         return
@@ -128,10 +128,12 @@ def statements(text: str, start: int, end: int, known: Mapping[str, District]) -
         first = _FIRST.match(text, at, stop)
         match = _STATEMENT.match(text, first.end() if first else at, stop)
         if match is not None:
-            yield from _said(match, first["where"] if first else "", at, known)
+            yield from _parse_statement(match, first["where"] if first else "", at, known)
 
 
-def _said(match: re.Match[str], where: str, start: int, known: Mapping[str, District]) -> Iterator[Statement]:
+def _parse_statement(
+    match: re.Match[str], where: str, start: int, known: Mapping[str, District]
+) -> Iterator[Statement]:
     tail, how, conditions = match["tail"].rstrip(), "", ""
     for _ in range(2):
         if not how and (found := _HOW.match(tail)):
@@ -149,9 +151,9 @@ def _said(match: re.Match[str], where: str, start: int, known: Mapping[str, Dist
     codes = _places(where, known) if where else None
     if level is None or (codes is not None and not codes):
         return
-    review = review_in(f"{how} {conditions}") if level == "conditional" else None
+    review = find_review(f"{how} {conditions}") if level == "conditional" else None
     verb = f"{match['no']} ... {verb}" if match["no"] else verb
-    said = [stripped(conditions)] if conditions else []
+    said = [strip_brackets(conditions)] if conditions else []
     for use in _uses(match["use"]):
         yield Statement(use, level, _MODAL.sub("", f"{verb} {how}".strip()), said, review, codes, start, match.end())
 
@@ -178,7 +180,7 @@ def _places(where: str, known: Mapping[str, District]) -> Sequence[str] | None:
         alike = ("residential", "residence") if word.startswith("residen") else (word,)
         named = {code: {each.casefold() for each in _KINDS.findall(each.name)} for code, each in known.items()}
         return [code for code, words in named.items() if words and words <= set(alike)]
-    if codes := naming.place(re.sub("^only ", "", where), known):
+    if codes := naming.parse_place(re.sub("^only ", "", where), known):
         return codes
     own = re.fullmatch(r"(?:only )?(?:in|within) (?:this|the) (?:zoning )?(?:district|zone)", where, re.IGNORECASE)
     return None if own else ()
@@ -186,7 +188,7 @@ def _places(where: str, known: Mapping[str, District]) -> Sequence[str] | None:
 
 def _uses(words: str) -> Iterator[str]:
     """The uses that the subject of a sentence is: one noun phrase, or several that are enumerated."""
-    several = list(parts(words)) if "," in words else []
+    several = list(split_enumeration(words)) if "," in words else []
     names = [words[start:stop] for start, stop in several] or [words]
     if all(map(_is_use, names)):
         yield from names
@@ -206,7 +208,7 @@ def _is_use(words: str) -> bool:
     )
 
 
-def stripped(words: str) -> str:
+def strip_brackets(words: str) -> str:
     """Return some words without the marks at their end and the brackets around them all."""
     words = words.strip().rstrip(".;, ")
     depth = 0
@@ -253,7 +255,7 @@ _WORDS_OF_LONG: Final = 40
 Span = tuple[int, int]
 
 
-def items(words: str) -> Sequence[Span]:
+def split_list(words: str) -> Sequence[Span]:
     """Return where the uses of a list in some words stand: between semicolons, or between commas where all are plain.
 
     None are returned for what may as well be a sentence, or one use with its condition.
@@ -264,27 +266,27 @@ def items(words: str) -> Sequence[Span]:
     if not words or words.endswith(":") or re.search(r"\. (?=[A-Z])", words):
         return []
     if ";" not in words:
-        return list(parts(words)) or ([(start, stop)] if _is_plain(words[start:]) else [])
-    found = list(_between(words, _SEMICOLON))
+        return list(split_enumeration(words)) or ([(start, stop)] if _is_plain(words[start:]) else [])
+    found = list(_split_spans(words, _SEMICOLON))
     sound = all(_may_be_use(words[start:end]) for start, end in found)
     return found if sound and len(found) > 1 else []
 
 
-def parts(words: str) -> Iterator[Span]:
+def split_enumeration(words: str) -> Iterator[Span]:
     """Yield where the members of an enumeration by commas stand, if all are plain nouns in the plural."""
-    found = list(_between(words, _COMMA)) if "," in words else []
+    found = list(_split_spans(words, _COMMA)) if "," in words else []
     if len(found) > 1 and all(_is_plain(words[start:end]) for start, end in found):
         yield from found
 
 
-def alternatives(words: str) -> Sequence[Span]:
+def split_alternatives(words: str) -> Sequence[Span]:
     """Return where the uses of a line of a list stand that has several, between semicolons; else none."""
     stop = len(words.rstrip(" .;"))
-    found = list(_between(words[:stop], _SEMICOLON)) if ";" in words[:stop] else []
+    found = list(_split_spans(words[:stop], _SEMICOLON)) if ";" in words[:stop] else []
     return found if len(found) > 1 and all(_is_plain(words[start:end]) for start, end in found) else []
 
 
-def _between(words: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+def _split_spans(words: str, pattern: re.Pattern[str]) -> Iterator[Span]:
     at = 0
     for start, end in [*((match.start(), match.end()) for match in pattern.finditer(words)), (len(words), len(words))]:
         first = at + len(words[at:start]) - len(words[at:start].lstrip())

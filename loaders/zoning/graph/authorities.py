@@ -53,7 +53,7 @@ def municipality_key(name: str, state: str) -> str:
     return f"us-{code.lower()}-{slug_from(name)}"
 
 
-def merged(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
+def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
     """Return what a shared graph says once `said` is added: everything, but one name of each thing.
 
     A name other than the code itself comes first, then the one that is said last; of names that differ in capitals
@@ -187,4 +187,4 @@ class Authorities:
         ]
         if category:
             said.append(Quad(iri, KG.category, Literal(category), graph))
-        self.graphs[graph] = merged(self.graphs[graph], said) if graph in self.graphs else said
+        self.graphs[graph] = merge(self.graphs[graph], said) if graph in self.graphs else said

@@ -23,10 +23,10 @@ from kg.store.protocol import Commit, Store, select, term_text
 from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
 from kg.zoning_summaries.stored_summaries import find_withdrawn
 from loaders.zoning.extraction.districts import District, plain_name
-from loaders.zoning.graph.authorities import Authorities, merged
-from loaders.zoning.graph.stated_districts import Stated, stated_in, stated_of
+from loaders.zoning.graph.authorities import Authorities, merge
+from loaders.zoning.graph.stated_districts import Stated, find_stated, load_stated
 from loaders.zoning.graph.stored_codes import Code, Codes, has_sections, state_of
-from loaders.zoning.graph.text_findings import claims_of, rules_of
+from loaders.zoning.graph.text_findings import build_claims, build_rules
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
 NAME: Final = """
@@ -116,7 +116,7 @@ class Findings:
             if graph.value.startswith(_SOURCES) and section and "/" not in section:
                 graphs[name][unquote(section)] = graph
             elif graph.value.startswith(_SOURCES):
-                for place, codes in stated_in(replace[graph], store.graph(graph)).items():
+                for place, codes in find_stated(replace[graph], store.graph(graph)).items():
                     tables[place][graph.value] = codes
         made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
         for name in {**graphs, **tables}:
@@ -127,7 +127,7 @@ class Findings:
                 for graph, quads in found.shared.items():
                     if graph in replace:
                         # What a source says of a thing comes before what text calls it.
-                        quads = merged(quads, made[graph][0] if graph in made else replace[graph])
+                        quads = merge(quads, made[graph][0] if graph in made else replace[graph])
                     if graph in replace or self._says_more(store, graph, quads):
                         made[graph] = quads, RecordOrigin("", (), (found.source,))
             for graph, quads, source in self._unstated(name):
@@ -224,8 +224,8 @@ class Findings:
     def _read(self, section: Section, graph: NamedNode, work: _Work, name: str) -> _Found:
         """What is found in a section of a code."""
         shared, own, code, state = work.shared.fresh(), _extracted(graph), work.code, state_of(name)
-        quads = rules_of(section, shared, own, work.districts, code.index, code.above(section.key), state)
-        quads += claims_of(section.text, section.key, shared, own, code.index, state)
+        quads = build_rules(section, shared, own, work.districts, code.index, code.above(section.key), state)
+        quads += build_claims(section.text, section.key, shared, own, code.index, state)
         return _Found(own, graph, quads, shared.graphs)
 
     def _work(self, store: Store, name: str) -> _Work:
@@ -243,7 +243,7 @@ class Findings:
         else:
             code = Code.of(name)
             code.fill(own.values())
-        work = _Work(shared, stored, own, stored, stated_of(store, name), {})
+        work = _Work(shared, stored, own, stored, load_stated(store, name), {})
         work.districts, work.code = work.known(), code
         return work
 

@@ -21,7 +21,7 @@ from kg.vocabulary import mint, sha256
 from loaders.model import Origin, Rejection, Snapshot, graph_of
 from loaders.pipeline import Loader, Loading, LoadReport
 from loaders.readers.locations import Located
-from loaders.zoning.graph.authorities import Authorities, merged
+from loaders.zoning.graph.authorities import Authorities, merge
 from loaders.zoning.graph.derive import CodesRead, Findings
 from loaders.zoning.graph.entry_records import Kind, Received, received
 from loaders.zoning.graph.stored_codes import Codes
@@ -76,7 +76,7 @@ class _Receiving(Loading):
         self.findings: Final = Findings(read, codes)
         super().__init__(
             kg,
-            Loader(DOMAIN, VERSION, lambda _: iter(()), derive=self.findings.derive, merge=merged),
+            Loader(DOMAIN, VERSION, lambda _: iter(()), derive=self.findings.derive, merge=merge),
             Located((), ()),
             None,
             config={"tool": tool},

@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import BASE, KG, OA, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_part, mint_span, sha256
 from loaders.zoning.extraction import measures, permission_levels
-from loaders.zoning.extraction.dimension_names import dimensions
+from loaders.zoning.extraction.dimension_names import find_dimensions
 from loaders.zoning.graph.authorities import Authorities
 
 LEVELS: Final = {
@@ -103,7 +103,7 @@ def unit_of(words: str) -> NamedNode | None:
     """Return the unit that the words of a source mean, alone or as behind a number in text; None for no unit."""
     plain = " ".join(words.split()).casefold()
     code = _UNIT_OF.get(plain)
-    if code is None and plain and (given := measures.measure(f"1 {plain}")) is not None:
+    if code is None and plain and (given := measures.parse_measure(f"1 {plain}")) is not None:
         code = given.unit if given.value == 1 else None
     return None if code is None else unit(code)
 
@@ -127,7 +127,7 @@ def number_in(raw: str) -> Decimal | None:
 def quantity_of(raw: str, words: str) -> tuple[Decimal | None, NamedNode | None]:
     """Return the number that a value is, and the unit that `words` mean or that it has itself: ``35 feet``."""
     number, measure = number_in(raw), unit_of(words)
-    given = measures.measure(raw) if number is None else None
+    given = measures.parse_measure(raw) if number is None else None
     if given is None or given.value is None or (words.strip() and unit(given.unit) != measure):
         return number, measure
     return given.value, unit(given.unit)
@@ -143,7 +143,7 @@ def type_and_bound(words: str) -> tuple[str, str | None]:
     rest = " ".join((words if match is None else f"{words[: match.start()]} {words[match.end() :]}").split())
     code = "-".join(re.findall(r"[a-z0-9]+", rest.casefold()))
     if code not in STANDARD_TYPES:
-        code = next((each.type for each in dimensions(rest) if each.end - each.start == len(rest)), code)
+        code = next((each.type for each in find_dimensions(rest) if each.end - each.start == len(rest)), code)
     bound = None if match is None else "min" if match[1] else "max"
     return code or "-".join(re.findall(r"\w+", words.casefold())) or "unnamed", bound
 

@@ -12,7 +12,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import RecordError
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, mint_part, mint_subsection, sha256
 from loaders.model import Origin, Property, SourceGraph, TextUnit
-from loaders.zoning.extraction.dimension_names import STOREY, of_unit
+from loaders.zoning.extraction.dimension_names import STOREY, type_in_unit
 from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.rule_quads import Rules, level_of, quantity_of, type_and_bound, unit
 from loaders.zoning.readers.code_model import HISTORY, Cell, Code, Section, Table
@@ -184,7 +184,7 @@ def statements_record(
         try:
             kind, bound = type_and_bound(standard.standard_type)
             value, measure = quantity_of(standard.value, standard.unit)
-            kind = of_unit(kind, STOREY) if measure == unit(STOREY) else kind
+            kind = type_in_unit(kind, STOREY) if measure == unit(STOREY) else kind
             rules.standard(
                 shared.district(standard.district),
                 kind,

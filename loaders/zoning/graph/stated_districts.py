@@ -64,7 +64,7 @@ class Stated:
         return district if district.name or name in ("", district.code) else replace(district, name=name)
 
 
-def stated_of(store: Store, name: str) -> Stated:
+def load_stated(store: Store, name: str) -> Stated:
     """Return what is stated of the districts of a municipality in the store."""
     codes: dict[str, set[str]] = defaultdict(set)
     names: dict[str, str] = {}
@@ -75,7 +75,7 @@ def stated_of(store: Store, name: str) -> Stated:
     return Stated(name, {graph: frozenset(several) for graph, several in codes.items()}, names)
 
 
-def stated_in(quads: Iterable[Quad], before: Iterable[Quad]) -> Mapping[str, frozenset[str]]:
+def find_stated(quads: Iterable[Quad], before: Iterable[Quad]) -> Mapping[str, frozenset[str]]:
     """Return the codes of the districts that the graph of a source states, by municipality.
 
     A municipality of which it stated some `before`, and does not any more, has none.

@@ -19,10 +19,10 @@ from kg.provenance.reader import find_changed_graphs, graphs_about
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, select, term_text
 from kg.vocabulary import GENERATED, PROV_GRAPH, mint
-from loaders.zoning.extraction.citation_resolution import Index, members, numbers_in, numbers_of
-from loaders.zoning.extraction.citations import Citation, citations
-from loaders.zoning.extraction.districts import District, best, named_in
-from loaders.zoning.graph.stored_sections import key_of, whole_sections
+from loaders.zoning.extraction.citation_resolution import Index, numbers_in, numbers_of, resolve_range
+from loaders.zoning.extraction.citations import Citation, find_citations
+from loaders.zoning.extraction.districts import District, find_in_section, pick_best
+from loaders.zoning.graph.stored_sections import key_of, load_sections
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
 DIGESTS: Final = """
@@ -89,14 +89,14 @@ class Code:
         self.sections[section.key] = section
         self.index.put(section)
         self.named.pop(section.key, None)
-        if found := tuple(named_in(section)):
+        if found := tuple(find_in_section(section)):
             self.named[section.key] = found
 
     def fill(self, sections: Iterable[Section]) -> None:
         """Take many sections in, where there were none."""
         self.sections = {section.key: section for section in sections}
         self.index = Index(self.sections.values(), codes=self.index.own)
-        self.named = {key: found for key, each in self.sections.items() if (found := tuple(named_in(each)))}
+        self.named = {key: found for key, each in self.sections.items() if (found := tuple(find_in_section(each)))}
 
     def drop(self, key: str) -> None:
         """Forget a section."""
@@ -121,7 +121,7 @@ class Code:
     @property
     def districts(self) -> Mapping[str, District]:
         """The districts that the sections name, by code."""
-        return best(district for several in self.named.values() for district in several)
+        return pick_best(district for several in self.named.values() for district in several)
 
     def above(self, key: str) -> Sequence[Section]:
         """The sections that the one with this key is part of, from the inside."""
@@ -146,7 +146,7 @@ class Code:
         found = {key for section in called for number in numbers_of(section) for key in self.citing.get(number, ())}
         for key, citation in self.ranges():
             if key not in found and not below.isdisjoint(
-                (*members(citation, self.index, key), *members(citation, other.index, key))
+                (*resolve_range(citation, self.index, key), *resolve_range(citation, other.index, key))
             ):
                 found.add(key)
         return found
@@ -156,7 +156,7 @@ class Code:
 def _ranges(words: str, state: str) -> Sequence[Citation]:
     if not _RANGE.search(words):
         return ()
-    found = (each for each in citations(words, state) if each.through is not None and each.internal)
+    found = (each for each in find_citations(words, state) if each.through is not None and each.internal)
     return tuple(each for each in found if not (each.through or "").startswith("("))
 
 
@@ -202,7 +202,7 @@ class Codes:
 
 def _read(store: Store, name: str) -> Code:
     code = Code.of(name)
-    code.fill(whole_sections(store, name).values())
+    code.fill(load_sections(store, name).values())
     if code.sections:
         code.digests = _digests(store, name)
         for key, words in _words(store, name, bind(CITED, municipality=mint("municipality", name))).items():
@@ -230,7 +230,7 @@ def _renewed(store: Store, known: Code) -> Code:
     for key in gone:
         code.drop(key)
     if changed:
-        for section in whole_sections(store, name, changed).values():
+        for section in load_sections(store, name, changed).values():
             code.put(section)
         iris = [mint("section", name, key) for key in changed]
         words = _words(store, name, bind(CITED_BY, sections=iris))

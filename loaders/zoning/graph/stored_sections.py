@@ -44,7 +44,7 @@ SELECT ?section ?part ?start ?end ?rows ?cells ?title WHERE {
 }"""
 
 
-def whole_sections(store: Store, name: str, keys: Sequence[str] | None = None) -> dict[str, Section]:
+def load_sections(store: Store, name: str, keys: Sequence[str] | None = None) -> dict[str, Section]:
     """Return the sections of the municipality with this key that are stored, by key; with `keys`, these alone."""
     municipality = mint("municipality", name)
     few = None if keys is None else [mint("section", name, key) for key in keys]

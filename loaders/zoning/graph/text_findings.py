@@ -11,11 +11,11 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import ELI, KG, RDF, mint, sha256
-from loaders.zoning.extraction.citation_relationships import Relationship, relationships
-from loaders.zoning.extraction.citation_resolution import Index, cited, members, resolve
-from loaders.zoning.extraction.citations import Citation, citations
-from loaders.zoning.extraction.definitions import definitions
-from loaders.zoning.extraction.districts import District, named_in
+from loaders.zoning.extraction.citation_relationships import Relationship, find_relationships
+from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
+from loaders.zoning.extraction.citations import Citation, find_citations
+from loaders.zoning.extraction.definitions import find_definitions
+from loaders.zoning.extraction.districts import District, find_in_section
 from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.standards import find_standards
@@ -35,7 +35,7 @@ LAW_TYPES: Final = {
 """By what the numbers of a law count in, the kind of law that it is; others are the law of a state."""
 
 
-def rules_of(
+def build_rules(
     section: Section,
     shared: Authorities,
     graph: NamedNode,
@@ -49,18 +49,18 @@ def rules_of(
     `index` is of the sections of the code, and `above` are those that this one is part of, from the inside.
     """
     rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
-    for district in named_in(section):
+    for district in find_in_section(section):
         _district(district.code, shared, known)
 
     def evidence(start: int, end: int, confidence: float, method: str) -> Evidence:
         return Evidence(iri, start, end, text[start:end], confidence, method)
 
-    for term in definitions(section):
+    for term in find_definitions(section):
         rests = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
         rules.definition(term.term, term.text, section=iri, evidence=rests)
     for permission in find_permissions(section, known, above):
         rests = evidence(permission.start, permission.end, permission.confidence, permission.method)
-        review = cited(permission.review, index, section.key, state) if permission.review else None
+        review = resolve_words(permission.review, index, section.key, state) if permission.review else None
         rules.permission(
             _district(permission.district, shared, known),
             shared.land_use(permission.use),
@@ -95,11 +95,11 @@ def _district(code: str, shared: Authorities, known: Mapping[str, District]) -> 
     return shared.district(code, district.name if district is not None else None)
 
 
-def claims_of(text: str, key: str, shared: Authorities, graph: NamedNode, index: Index, state: str) -> list[Quad]:
+def build_claims(text: str, key: str, shared: Authorities, graph: NamedNode, index: Index, state: str) -> list[Quad]:
     """Return the claims of what the text of the section `key` cites, in a code with the sections of `index`."""
-    found_in = citations(text, state)
+    found_in = find_citations(text, state)
     claims = _Claims(text, shared.section(key), graph)
-    for relationship in relationships(text, found_in) if found_in else ():
+    for relationship in find_relationships(text, found_in) if found_in else ():
         targets = _targets(relationship.citation, key, shared, index)
         for target in targets or (None,):
             if target != claims.section:
@@ -108,7 +108,7 @@ def claims_of(text: str, key: str, shared: Authorities, graph: NamedNode, index:
 
 
 def _targets(citation: Citation, key: str, shared: Authorities, index: Index) -> Sequence[NamedNode]:
-    keys = members(citation, index, key) if citation.through is not None else [resolve(citation, index, key)]
+    keys = resolve_range(citation, index, key) if citation.through is not None else [resolve(citation, index, key)]
     sections = [shared.section(each) for each in keys if each is not None]
     if not sections and (law := citation.law) is not None:
         return [shared.law(law.jurisdiction, law.scheme, law.citation, LAW_TYPES.get(law.scheme, "state"))]

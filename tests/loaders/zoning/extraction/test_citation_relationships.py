@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.citation_relationships import relationships
-from loaders.zoning.extraction.citations import citations
+from loaders.zoning.extraction.citation_relationships import find_relationships
+from loaders.zoning.extraction.citations import find_citations
 
 
 def of(text: str) -> tuple[str, str]:
-    found = relationships(text, citations(text))[-1]
+    found = find_relationships(text, find_citations(text))[-1]
     return found.type, found.property
 
 
@@ -46,18 +46,18 @@ def test_each_type_has_its_words_and_the_citing_direction(text: str, expected: t
     ],
 )
 def test_what_runs_the_other_way_or_is_denied_only_refers(text: str) -> None:
-    last = relationships(text, [each for each in citations(text) if each.form == "section"])[0]
+    last = find_relationships(text, [each for each in find_citations(text) if each.form == "section"])[0]
     assert last.property == "cites"
 
 
 def test_members_of_a_list_share_the_words_before_it() -> None:
     text = "Sheds are subject to §§ 3-1, 3-2 and 3-3."
-    assert {each.property for each in relationships(text, citations(text))} == {"subjectTo"}
+    assert {each.property for each in find_relationships(text, find_citations(text))} == {"subjectTo"}
 
 
 def test_the_context_is_the_sentence_and_no_abbreviation_ends_it() -> None:
     text = "First one.\nSee Sec. 3-1 and 42 U.S.C. § 1983 as amended. Then another one.\nLast."
-    found = relationships(text, citations(text))
+    found = find_relationships(text, find_citations(text))
     assert {each.context for each in found} == {"See Sec. 3-1 and 42 U.S.C. § 1983 as amended."}
     assert all(text[each.start : each.end] == each.context for each in found)
 
@@ -89,8 +89,8 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=40).map("".join))
 @settings(max_examples=100, deadline=None)
 def test_every_citation_has_one_relationship_in_a_sentence_that_holds_it(text: str) -> None:
-    found = citations(text)
-    related = relationships(text, found)
+    found = find_citations(text)
+    related = find_relationships(text, found)
     assert [each.citation for each in related] == list(found)
     for each in related:
         assert text[each.start : each.end] == each.context

@@ -10,13 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.citation_resolution import Index, members, numbers_in, numbers_of, resolve, subsection
-from loaders.zoning.extraction.citations import Citation, citations
+from loaders.zoning.extraction.citation_resolution import (
+    Index,
+    find_subsection,
+    numbers_in,
+    numbers_of,
+    resolve,
+    resolve_range,
+)
+from loaders.zoning.extraction.citations import Citation, find_citations
 from loaders.zoning.readers.code_model import Section, Subsection
 
 
 def keys(text: str, state: str | None = None) -> list[str]:
-    return [each.key for each in citations(text, state)]
+    return [each.key for each in find_citations(text, state)]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +84,6 @@ def test_each_of_the_fourteen_patterns_is_read(form: str, text: str, expected: l
         ("Tit. 5, ch. 3, art. II", ["title 5|chapter 3|article II"]),
         ("Title 5, Chapter 3, Section 12(a)(1)", ["title 5|chapter 3|section 12(a)(1)"]),
         ("Title I, Part B, section 3(3) of the Pension Act", ["title I|part B|section 3(3) of Pension Act"]),
-        ("Title 5, Chapters 3 and 4", ["title 5|chapter 3", "title 5|chapter 4"]),
         ("Unit A of Chapter 14 of Title 2", ["title 2|chapter 14|unit A"]),
         ("Chapter 5 or Chapter 6 of Title 20 DCMR", ["20 DCMR Chapter 5", "20 DCMR Chapter 6"]),
         ("section 5 or 6 of the Clean Air Act", ["section 5 of Clean Air Act", "section 6 of Clean Air Act"]),
@@ -132,7 +138,7 @@ def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence
     ["M.G.L. c. 40A, § 6", "MGL ch. 40A § 6", "M.G.L. ch. 40A", "N.Y. Town Law § 261", "the General Statutes, § 8-2"],
 )
 def test_a_section_of_a_law_that_is_not_known_is_none_of_the_code(text: str) -> None:
-    assert [each.internal for each in citations(text)] == [False]
+    assert [each.internal for each in find_citations(text)] == [False]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +169,7 @@ def test_a_list_ends_where_another_law_or_a_measure_begins() -> None:
 
 
 def test_a_public_act_is_of_the_state_of_the_town() -> None:
-    law = citations("Public Act 110 of 2006", "MI")[0].law
+    law = find_citations("Public Act 110 of 2006", "MI")[0].law
     assert law is not None
     assert (law.jurisdiction, law.scheme) == ("us-mi", "public-act")
 
@@ -226,22 +232,22 @@ DISTRICT = Index(
 def test_a_citation_resolves_to_the_section_it_is_of_or_to_none(
     index: Index, text: str, here: str | None, expected: str | None
 ) -> None:
-    assert resolve(citations(text)[0], index, here) == expected
+    assert resolve(find_citations(text)[0], index, here) == expected
 
 
 def test_a_range_has_all_the_sections_between_its_ends() -> None:
-    first, last = citations("Sections 15.1.04.020 through 15.1.04.040")
-    assert members(first, TOWN) == ("15.1.04.020", "15.1.04.030", "15.1.04.040")
-    assert members(last, TOWN) == ("15.1.04.040",)
-    assert members(citations("Sections 15.1.04.020 to 15.1.04.990")[0], TOWN) == ("15.1.04.020",)
+    first, last = find_citations("Sections 15.1.04.020 through 15.1.04.040")
+    assert resolve_range(first, TOWN) == ("15.1.04.020", "15.1.04.030", "15.1.04.040")
+    assert resolve_range(last, TOWN) == ("15.1.04.040",)
+    assert resolve_range(find_citations("Sections 15.1.04.020 to 15.1.04.990")[0], TOWN) == ("15.1.04.020",)
 
 
 def test_labels_name_a_subsection_from_where_the_citation_stands() -> None:
     parts = [Subsection(("a",), 0, 50), Subsection(("a", "1"), 10, 30), Subsection(("b",), 50, 90)]
     own = Section("1", "1", "", "section", 1, None, 0, "x" * 90, parts)
-    assert subsection(citations("subsection (b) of this section")[0], own) == parts[2]
-    assert subsection(citations("paragraph (1) of this subsection")[0], own, 40) == parts[1]
-    assert subsection(citations("paragraph (1) of this subsection")[0], own, 60) is None
+    assert find_subsection(find_citations("subsection (b) of this section")[0], own) == parts[2]
+    assert find_subsection(find_citations("paragraph (1) of this subsection")[0], own, 40) == parts[1]
+    assert find_subsection(find_citations("paragraph (1) of this subsection")[0], own, 60) is None
 
 
 @pytest.mark.parametrize("words", ["see:8-301", "§ 8:2A-301", "§§ 8:2A-299 to 2A-301", "§§ 8-201-8-301"])
@@ -290,14 +296,14 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=200))
 @settings(max_examples=150, deadline=None)
 def test_whatever_the_text_citations_stand_in_it_in_order(text: str) -> None:
-    found = citations(text)
+    found = find_citations(text)
     assert all(text[each.start : each.end] and each.raw in text for each in found)
     assert all(one.end <= other.start for one, other in itertools.pairwise(found))
 
 
 def seconds(text: str) -> float:
     started = time.process_time()
-    citations(text)
+    find_citations(text)
     return time.process_time() - started
 
 
@@ -325,4 +331,4 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
 
 
 def test_a_citation_is_a_value() -> None:
-    assert citations("§ 3-1") == [Citation(0, 5, "§ 3-1", "section", (("section", "3-1"),))]
+    assert find_citations("§ 3-1") == [Citation(0, 5, "§ 3-1", "section", (("section", "3-1"),))]

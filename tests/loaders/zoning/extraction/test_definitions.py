@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.definitions import definitions
+from loaders.zoning.extraction.definitions import find_definitions
 from loaders.zoning.readers.code_model import Section, Subsection
 
 
@@ -17,7 +17,7 @@ def section(text: str, title: str = "Definitions", subsections: tuple[Subsection
 
 
 def found(text: str, title: str = "Definitions") -> list[tuple[str, str]]:
-    return [(each.term, each.text) for each in definitions(section(text, title))]
+    return [(each.term, each.text) for each in find_definitions(section(text, title))]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_meaning_goes_on_over_its_own_list_and_no_further() -> None:
 def test_a_meaning_ends_with_its_subsection() -> None:
     text = "(1) “Shed” means:\n(A) a hut; or\n(B) a barn.\n(2) “Hut” means a shed."
     parts = (Subsection(("1",), 0, 44), Subsection(("1", "A"), 19, 32), Subsection(("2",), 45, len(text)))
-    assert next(each.text for each in definitions(section(text, subsections=parts))).endswith("a barn.")
+    assert next(each.text for each in find_definitions(section(text, subsections=parts))).endswith("a barn.")
 
 
 LINES = st.sampled_from(
@@ -100,7 +100,7 @@ LINES = st.sampled_from(
 @given(st.lists(LINES, max_size=25).map("\n".join) | st.lists(LINES, max_size=25).map("".join) | st.text(max_size=200))
 @settings(max_examples=150, deadline=None)
 def test_whatever_the_text_terms_and_meanings_stand_in_it(text: str) -> None:
-    for each in definitions(section(text)):
+    for each in find_definitions(section(text)):
         assert text[each.term_start : each.term_end] == each.term
         assert text[each.start : each.end] == each.text
         assert each.term.strip()
@@ -114,7 +114,7 @@ def test_whatever_the_text_terms_and_meanings_stand_in_it(text: str) -> None:
 def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     def seconds(times: int) -> float:
         started = time.process_time()
-        definitions(section(unit * times))
+        find_definitions(section(unit * times))
         return time.process_time() - started
 
     seconds(500)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from loaders.zoning.extraction.citation_relationships import relationships
+from loaders.zoning.extraction.citation_relationships import find_relationships
 from loaders.zoning.extraction.citation_resolution import Index, resolve
-from loaders.zoning.extraction.citations import THIS, Citation, citations
-from loaders.zoning.extraction.definitions import definitions
-from loaders.zoning.extraction.districts import District, districts
+from loaders.zoning.extraction.citations import THIS, Citation, find_citations
+from loaders.zoning.extraction.definitions import find_definitions
+from loaders.zoning.extraction.districts import District, find_districts
 from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers import input_files
@@ -43,7 +43,7 @@ def town(shared: Path) -> Town:
     folder = shared / "data" / "zoning" / "spanish-fork"
     found = input_files.find(sorted(path for path in folder.iterdir() if path.is_file()))
     sections = [section for each in found.inputs for section in each.read().sections]
-    return Town({section.key: section for section in sections}, districts(sections), Index(sections))
+    return Town({section.key: section for section in sections}, find_districts(sections), Index(sections))
 
 
 def test_the_golden_file_has_enough_facts() -> None:
@@ -78,13 +78,13 @@ def has_definition(town: Town, fact: Mapping[str, Any]) -> bool:
     words = fact["begins"].casefold()
     return any(
         each.term == fact["term"] and words in each.text[: len(words) + 12].casefold()
-        for each in definitions(town.sections[fact["section"]])
+        for each in find_definitions(town.sections[fact["section"]])
     )
 
 
 def has_reference(town: Town, fact: Mapping[str, Any]) -> bool:
     section = town.sections[fact["section"]]
-    for each in relationships(section.text, citations(section.text, "UT")):
+    for each in find_relationships(section.text, find_citations(section.text, "UT")):
         cited = {each.citation.key, resolve(each.citation, town.index, section.key)}
         cited |= {number for _, number in each.citation.levels[-1:]}
         if fact["cites"] in cited and fact.get("property", each.property) == each.property:
@@ -118,7 +118,7 @@ def targets(text: str, key: str, index: Index) -> Iterator[tuple[Citation, Targe
     It marks few of ``this chapter``, which are left out.
     """
     found: list[Citation] = []
-    for each in citations(text, "DC"):
+    for each in find_citations(text, "DC"):
         if found and (each.raw, each.levels) == (found[-1].raw, found[-1].levels) and text[each.start] == "(":
             found[-1] = replace(found[-1], end=each.end)
         else:

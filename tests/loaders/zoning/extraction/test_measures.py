@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.measures import measure, measures, number, unit_of
+from loaders.zoning.extraction.measures import find_measures, find_unit, parse_measure, parse_number
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from loaders.zoning.extraction.measures import measure, measures, number, unit_o
     ],
 )
 def test_each_way_to_write_a_measure(text: str, raw: str, value: str | None, unit: str) -> None:
-    (found,) = measures(text)
+    (found,) = find_measures(text)
     assert (found.raw, found.value, found.unit) == (raw, Decimal(value) if value else None, unit)
     assert text[found.start : found.end] == raw
 
@@ -45,25 +45,25 @@ def test_each_way_to_write_a_measure(text: str, raw: str, value: str | None, uni
     "text", ["for $35 feet", "§ 15.3.24 feet away", "on foot", "half the lot", "15 days", "R-1-6 acre"]
 )
 def test_what_is_no_measure_is_none(text: str) -> None:
-    assert [each.raw for each in measures(text)] == []
+    assert [each.raw for each in find_measures(text)] == []
 
 
 def test_a_cell_takes_the_unit_of_its_header() -> None:
-    assert unit_of("Lot area (sq. ft.)") == "FT2"
-    found = measure("6,000", "FT2")
+    assert find_unit("Lot area (sq. ft.)") == "FT2"
+    found = parse_measure("6,000", "FT2")
     assert found is not None
     assert (found.value, found.unit) == (Decimal(6000), "FT2")
-    assert measure("10% of lot depth", "FT") is None
-    assert measure("6,000") is None
+    assert parse_measure("10% of lot depth", "FT") is None
+    assert parse_measure("6,000") is None
 
 
 @given(st.integers(0, 999_999))
 def test_a_number_with_separators_is_the_number(value: int) -> None:
-    assert number(f"{value:,}") == value
+    assert parse_number(f"{value:,}") == value
 
 
 @given(st.text(alphabet="0123456789.,-/ ½()fteoansqur'%", max_size=60))
 @settings(max_examples=200, deadline=None)
 def test_whatever_the_text_measures_stand_in_it(text: str) -> None:
-    for each in measures(text):
+    for each in find_measures(text):
         assert text[each.start : each.end] == each.raw

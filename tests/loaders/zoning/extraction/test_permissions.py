@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.districts import District, districts
+from loaders.zoning.extraction.districts import District, find_districts
 from loaders.zoning.extraction.permissions import UsePermission, find_permissions
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 
@@ -53,7 +53,7 @@ def uses(text: str, title: str = "R-1 Residential District") -> list[tuple[str, 
 
 
 def test_districts_are_named_in_headings_lists_lines_and_tables() -> None:
-    found = districts(
+    found = find_districts(
         [
             section("The town has these districts:\nA-1 Farm District\nR-1 Single Residential\nOS Open Space", key="1"),
             section("Sheds.", "C-1 Corner Commercial District", key="2"),
@@ -73,7 +73,7 @@ def test_districts_are_named_in_headings_lists_lines_and_tables() -> None:
 
 
 def test_codes_that_differ_in_a_hyphen_are_two_districts() -> None:
-    found = districts([section("Zoning districts:\nR-1A Single Residential\nR1A Old Residential")])
+    found = find_districts([section("Zoning districts:\nR-1A Single Residential\nR1A Old Residential")])
     assert sorted(found) == ["R-1A", "R1A"]
 
 
@@ -211,7 +211,7 @@ def test_whatever_the_text_uses_stand_in_it(text: str) -> None:
     for each in find_permissions(section(text, "R-1 District"), KNOWN):
         assert each.use in text[each.start : each.end]
         assert each.district in KNOWN
-    assert isinstance(districts([section(text, "Districts")]), dict)
+    assert isinstance(find_districts([section(text, "Districts")]), dict)
 
 
 @pytest.mark.measures_time
@@ -222,7 +222,7 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     def seconds(times: int) -> float:
         started = time.process_time()
         find_permissions(section(unit * times, "R-1 District"), KNOWN)
-        districts([section(unit * times, "Districts")])
+        find_districts([section(unit * times, "Districts")])
         return time.process_time() - started
 
     seconds(300)

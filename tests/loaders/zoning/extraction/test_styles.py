@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from loaders.zoning.extraction.citation_resolution import Index, cited
-from loaders.zoning.extraction.districts import districts
+from loaders.zoning.extraction.citation_resolution import Index, resolve_words
+from loaders.zoning.extraction.districts import find_districts
 from loaders.zoning.extraction.permissions import UsePermission, find_permissions
 from loaders.zoning.extraction.sentence_standards import Standard
 from loaders.zoning.extraction.standards import find_standards
@@ -52,7 +52,7 @@ class Town:
 
     def __init__(self, entries: Sequence[Mapping[str, Any]]) -> None:
         sections = [section(entry, order) for order, entry in enumerate(entries)]
-        known, index = districts(sections), Index(sections)
+        known, index = find_districts(sections), Index(sections)
         by_key = {each.key: each for each in sections}
         self.uses: list[str] = []
         self.standards: list[str] = []
@@ -66,7 +66,7 @@ class Town:
 
     def _use(self, use: UsePermission, index: Index, where: Section) -> None:
         assert where.text[use.start : use.end]
-        review = cited(use.review, index, where.key) if use.review else None
+        review = resolve_words(use.review, index, where.key) if use.review else None
         self.uses.append(line(use.district, use.use, use.level, review, " ".join(use.conditions)))
 
     def _standard(self, each: Standard, where: Section) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.standards import find_standards
-from loaders.zoning.extraction.use_sentences import items
+from loaders.zoning.extraction.use_sentences import split_list
 from loaders.zoning.readers.code_model import Cell, Section, Table
 
 KNOWN = {
@@ -248,7 +248,7 @@ def test_a_kind_of_development_above_a_section_counts_where_no_district_stands_b
 @settings(max_examples=150, deadline=None)
 def test_the_items_of_a_line_follow_one_another_within_it(words: str) -> None:
     at = 0
-    for start, end in items(words):
+    for start, end in split_list(words):
         assert at <= start < end <= len(words)
         assert words[start:end] == words[start:end].strip()
         at = end

@@ -21,7 +21,7 @@ from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
 from loaders.sources import load
 from loaders.zoning.graph import derive
 from loaders.zoning.graph.ingest import receive
-from loaders.zoning.graph.stored_sections import whole_sections
+from loaders.zoning.graph.stored_sections import load_sections
 from loaders.zoning.readers import code_model, input_files
 from loaders.zoning.readers.code_model import Cell
 from tests.loaders.conftest import content as content_of
@@ -261,7 +261,7 @@ def test_a_stored_section_is_the_one_that_was_read(kg: KnowledgeGraph, tmp_path:
     load(kg, "zoning", [str(path) for path in files], state="UT")
     for given in input_files.find(files).inputs:
         code = given.read()
-        stored = whole_sections(kg.store, "us-ut-marl" if code.municipality == "Marl" else "us-ut-quarry-bend")
+        stored = load_sections(kg.store, "us-ut-marl" if code.municipality == "Marl" else "us-ut-quarry-bend")
         for each in code.sections:
             kept = stored[each.key]
             assert (kept.title, kept.kind, kept.parent, kept.text) == (each.title, each.kind, each.parent, each.text)
@@ -363,12 +363,12 @@ def test_text_that_an_earlier_version_has_read_is_read_once_more(
     paths = [file_of(part, tmp_path) for part in ("districts", "uses")]
     with monkeypatch.context() as earlier:
         earlier.setattr(code_model, "VERSION", "0")
-        earlier.setattr(derive, "rules_of", lambda *_: [])
+        earlier.setattr(derive, "build_rules", lambda *_: [])
         load(kg, "zoning", paths)
     assert not [q for q in content(kg) if q.object == KG.UsePermission]
     load(kg, "zoning", paths)
     assert len([q for q in content(kg) if q.object == KG.UsePermission]) == 3
-    monkeypatch.setattr(derive, "rules_of", None)
+    monkeypatch.setattr(derive, "build_rules", None)
     assert load(kg, "zoning", paths).skipped == 4
 
 

@@ -22,7 +22,7 @@ from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, SKOS, mint, mint_part, 
 from loaders import model
 from loaders.model import Origin, Snapshot
 from loaders.sources import load
-from loaders.zoning.graph.authorities import Authorities, merged, municipality_key
+from loaders.zoning.graph.authorities import Authorities, merge, municipality_key
 from loaders.zoning.graph.rule_quads import level_of, number_in, quantity_of, type_and_bound, unit_of
 from loaders.zoning.graph.section_records import section_record, statements_record
 from loaders.zoning.loader import Reading
@@ -155,8 +155,8 @@ def test_a_name_is_what_is_said_last_and_the_code_only_where_there_is_none() -> 
             Quad(iri, SKOS.prefLabel, Literal(name), graph),
         ]
 
-    assert set(merged(said("Homes"), said("R-1"))) == set(said("Homes"))
-    assert set(merged(said("Homes"), said("Houses"))) == set(said("Houses"))
+    assert set(merge(said("Homes"), said("R-1"))) == set(said("Homes"))
+    assert set(merge(said("Homes"), said("Houses"))) == set(said("Houses"))
 
 
 @pytest.mark.parametrize(
