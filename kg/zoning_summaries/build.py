@@ -28,9 +28,10 @@ from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
 from kg.store.protocol import named_node, select
 from kg.vocabulary import sha256
-from kg.zoning_summaries import code_tree, text_vectors
+from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, Summary
 from kg.zoning_summaries.prompts import Source
+from kg.zoning_summaries.scoring import section_vectors
 from kg.zoning_summaries.stored_summaries import AGENT, build_source, build_summary, commit_summaries
 from kg.zoning_summaries.topic_search import comparison_text
 from kg.zoning_summaries.writers import Chat, Mode, Summarizer, get_rank, open_writer
@@ -185,7 +186,7 @@ class _Build:
             tree.put(written)
         if report.built:  # so that the first question does not wait for it
             texts = [comparison_text(tree, section) for section in tree.order if section in tree.heights]
-            text_vectors.section_vectors(self.kg, report.municipality, texts)
+            section_vectors(self.kg, report.municipality, texts)
         if isinstance(self.writer, Chat):
             usage = self.writer.endpoint.usage
             report.requests = usage.requests

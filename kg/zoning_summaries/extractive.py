@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval import text_vectors
 from kg.vocabulary import sha256
-from kg.zoning_summaries import text_vectors
 from kg.zoning_summaries.prompts import MAX_CHARACTERS, Source
 from kg.zoning_summaries.sentence_selection import LEFT_OUT, find_key_sentences, find_table_header, shorten
 

@@ -7,9 +7,15 @@ of the summaries on its path: its own, which is about all of it, and those above
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
+import os
+import threading
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -17,15 +23,19 @@ import numpy as np
 from kg.errors import UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
+from kg.retrieval import text_vectors
+from kg.retrieval.text_vectors import Vectors
 from kg.search.protocol import Candidate
 from kg.search.ranking import Fusion
 from kg.vocabulary import sha256
-from kg.zoning_summaries import text_vectors
 
 AT_ONCE: Final = 40
 """Sections that an endpoint rates in one request."""
 MOST: Final = 10
 SHOWN_REASON: Final = 160
+
+_log: Final = logging.getLogger(__name__)
+_LOCK: Final = threading.Lock()
 
 RATING: Final = """\
 You rate for each numbered part of a municipal code how likely the rule that a question asks for stands in it.
@@ -114,7 +124,7 @@ def score_by_vectors(
     """
     # The question first: until something is embedded, nobody knows which model made the vectors that are kept.
     asked_by, asked = text_vectors.embed(kg, [question])
-    made_by, rows = text_vectors.section_vectors(kg, municipality, texts)
+    made_by, rows = section_vectors(kg, municipality, texts)
     if made_by != asked_by:
         made_by, rows, asked = (
             text_vectors.WORDS,
@@ -122,6 +132,67 @@ def score_by_vectors(
             text_vectors.word_vectors([question]),
         )
     return made_by != text_vectors.WORDS, np.round(rows @ asked[0], 4).tolist()
+
+
+def section_vectors(kg: KnowledgeGraph, municipality: str, texts: Sequence[str]) -> tuple[str, Vectors]:
+    """Return what `embed` does for `texts`, which stand for all sections of one code.
+
+    The vectors are kept in memory and in a file of the data directory, by the hashes of their texts: only texts that
+    are new are embedded. Without the file, or with a damaged one, all are.
+    """
+    keys = [sha256(text) for text in texts]
+    with _LOCK:
+        model = kg.search.status().model
+        known: _Known | None = kg.memory.get(("summary vectors", municipality))
+        if known is None or known.model != model:
+            known = _Known.read(_file(kg, municipality), model)
+        if known.keys == keys:
+            return known.model, kg.memory.keep(("summary vectors", municipality), known).rows
+        rows = dict(zip(known.keys, known.rows, strict=True))
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows}
+        made_by, made = text_vectors.embed(kg, list(new.values()))
+        if made_by == text_vectors.WORDS or not texts:
+            return text_vectors.WORDS, text_vectors.word_vectors(texts)
+        if made_by != known.model:  # it was opened meanwhile, and is not what the vectors before are of
+            made_by, made = text_vectors.embed(kg, texts)
+            new, rows = dict(zip(keys, texts, strict=True)), {}
+        rows |= zip(new, made, strict=True)
+        known = _Known(made_by, keys, np.stack([rows[key] for key in keys]))
+        known.write(_file(kg, municipality))
+        return made_by, kg.memory.keep(("summary vectors", municipality), known).rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The vectors of one code: a row for each key."""
+
+    model: str
+    keys: list[str]
+    rows: Vectors
+
+    @classmethod
+    def read(cls, path: Path, model: str) -> _Known:
+        damaged = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+        with contextlib.suppress(*damaged), path.open("rb") as opened, np.load(opened) as file:
+            keys, rows = file["keys"].tolist(), np.asarray(file["rows"], dtype=np.float32)
+            if str(file["model"]) == model and rows.shape[:1] == (len(keys),) and rows.ndim == 2:
+                return cls(model, keys, rows)
+        return cls(model, [], np.empty((0, 0), dtype=np.float32))
+
+    def write(self, path: Path) -> None:
+        """Keep them for other processes; that this cannot be done is logged, and no error."""
+        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as file:
+                np.savez(file, model=np.array(self.model), keys=np.array(self.keys), rows=self.rows)
+            partial.replace(path)
+        except OSError as error:
+            _log.warning("%s: the vectors of summaries cannot be kept (%s)", path, error.strerror)
+
+
+def _file(kg: KnowledgeGraph, municipality: str) -> Path:
+    return kg.settings.data_dir / "summaries" / f"{sha256(municipality)[:24]}.npz"
 
 
 def score_by_chat(endpoint: ChatEndpoint, question: str, texts: Sequence[str]) -> list[Score]:

@@ -16,8 +16,8 @@ from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Result
+from kg.retrieval.text_vectors import WITHOUT_MODEL, find_cosines, find_overlaps
 from kg.store.protocol import Term
-from kg.tools.schema.similarity import WITHOUT_MODEL, closeness, overlap
 from kg.vocabulary import BASE, RDF, RDFS, SCHEMA, SH
 
 QUESTION_CHARACTERS: Final = 1_000
@@ -75,8 +75,8 @@ def sparql_examples(
     bounded("limit", limit, 1, 50)
     known = load_examples()
     texts = [example.text for example in known]
-    words = overlap(question, texts)
-    cosines = closeness(kg, question, texts)
+    words = find_overlaps(question, texts)
+    cosines = find_cosines(kg, question, texts)
     scores = words if cosines is None else [c + WORDS * w for c, w in zip(cosines, words, strict=True)]
     order = sorted(range(len(known)), key=lambda number: (-round(scores[number], 6), number))
     result = ExampleResult(

@@ -12,10 +12,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.fuzzy_names import folded
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of, text_of
 from kg.retrieval.results import MOST_SKIPPED, Offset, Result
+from kg.retrieval.text_vectors import WITHOUT_MODEL, find_cosines, find_overlaps
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
-from kg.tools.schema.similarity import WITHOUT_MODEL, closeness, overlap
 from kg.tools.schema.term_index import (
     Entry,
     Kind,
@@ -131,8 +131,8 @@ def _add_by_meaning(
 ) -> list[str]:
     """Add the entries whose definitions are about `text`; return notes for whoever asked."""
     texts = [f"{entry.label}: {entry.about}" for entry in entries]
-    cosines = closeness(kg, text, texts) if texts else []
-    values = [WORDED * share for share in overlap(text, texts)] if cosines is None else cosines
+    cosines = find_cosines(kg, text, texts) if texts else []
+    values = [WORDED * share for share in find_overlaps(text, texts)] if cosines is None else cosines
     least = NAMED if cosines is None else MEANT
     close = sorted(zip(values, entries, strict=True), key=lambda item: -item[0])[:20]
     for value, entry in close:

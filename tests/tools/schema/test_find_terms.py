@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.tools.schema import similarity
 from kg.tools.schema.find_terms import find_terms
 from kg.tools.schema.term_index import get_term_index
 from kg.vocabulary import KG, mint
@@ -90,19 +89,6 @@ def test_nothing_like_it_says_what_to_do_instead(fixtures):
 
 def test_the_names_are_read_once_for_a_state_of_the_graph(fixtures):
     assert get_term_index(fixtures) is get_term_index(fixtures)
-
-
-def test_vectors_of_the_same_texts_are_made_once(fixtures, monkeypatch):
-    asked: list[int] = []
-
-    def embed(texts):
-        asked.append(len(texts))
-        return [[1.0, 0.0] for _ in texts]
-
-    monkeypatch.setattr(fixtures.search, "embed", embed)
-    for _ in range(3):
-        assert similarity.closeness(fixtures, "q", ["one", "two"]) == [1.0, 1.0]
-    assert asked == [2, 1, 1, 1]
 
 
 def test_a_country_is_both_a_class_and_a_property(fixtures):
