@@ -40,7 +40,7 @@ from kg.queries import replies
 from kg.queries.dispatcher import Dispatcher, Ticket
 from kg.queries.pool import UNLIMITED
 from kg.server.endpoint import Endpoint
-from kg.sparql.guard import LIGHT, is_cheap_to_check
+from kg.sparql.guard import CHEAP_CHARS, is_cheap_to_check
 from kg.vocabulary import BASE
 
 HELD_BYTES: Final = 262_144
@@ -238,7 +238,7 @@ class _Talk:
             self._dispatcher.finish(ticket, retire=content.get("retire", False))
             if kind == b"X":
                 report = partial(replies.reported, content, ticket.query, self._dispatcher.settings)
-                raise report() if len(ticket.query) < LIGHT else await _in_thread(report)
+                raise report() if len(ticket.query) < CHEAP_CHARS else await _in_thread(report)
             self.truncated = content["truncated"]
             return None
 

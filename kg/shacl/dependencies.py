@@ -20,7 +20,7 @@ from kg.shacl import shape_model
 from kg.shacl.components import SHAPES_GRAPH
 from kg.shacl.property_paths import AlternativePath, InversePath, Path, RepeatedPath, SequencePath
 from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, references
-from kg.sparql.algebra import Node, Pattern, variable_of
+from kg.sparql.algebra import Node, Pattern, variable_name
 from kg.sparql.lexer import tokens
 from kg.sparql.parser import parse
 from kg.store.protocol import Term
@@ -288,7 +288,7 @@ def _state(places: Sequence[tuple[str, tuple[int, ...], int]], node: Node | None
 def _name(node: Node) -> str:
     """Return the name of a variable, with the query that it belongs to; nothing for a term."""
     if node.kind == "blank":
-        return variable_of(node)
+        return variable_name(node)
     return node.value if node.kind == "variable" else ""
 
 

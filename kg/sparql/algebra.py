@@ -116,7 +116,7 @@ class Query:
     """Everything before its form."""
 
 
-def variable_of(node: Node) -> str:
+def variable_name(node: Node) -> str:
     """Return the name of the variable that `node` is in a query, blank nodes too; empty for any other term."""
     if node.kind == "variable":
         return node.value.partition(" ")[0]
@@ -127,6 +127,6 @@ def _hidden(node: Node) -> str:
     return "_" + "".join(letter if letter.isalnum() else "_" for letter in node.value)
 
 
-def shown(node: Node) -> str:
+def to_sparql(node: Node) -> str:
     """Return `node` as it can stand in another query: blank nodes as variables."""
     return f"?{_hidden(node)}" if node.kind == "blank" else node.text

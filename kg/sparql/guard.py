@@ -31,7 +31,7 @@ _UNGROUPED: Final = "The SELECT contains a variable that is unbound"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _EXPLAINED: Final = 100_000
 """Characters of a query up to which an error names the token that stands there and a prefix that is not declared."""
-LIGHT: Final = 2_000
+CHEAP_CHARS: Final = 2_000
 """Characters of a text that takes no time to read, whatever it says."""
 _EARLY: Final = 200
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -50,7 +50,7 @@ _SERVICE: Final = re.compile(r"SERVICE(SILENT)?$", re.IGNORECASE)
 
 def is_cheap_to_check(query: str) -> bool:
     """Return whether all that is asked here of `query` is told at a glance; else every token of it may be looked at."""
-    if len(query) < LIGHT:
+    if len(query) < CHEAP_CHARS:
         return True
     if not is_plain(query) or _is_deep(query):
         return False
@@ -63,7 +63,7 @@ def is_cheap_to_check(query: str) -> bool:
 
 def is_plain(query: str) -> bool:
     """Return whether `query_form` of it is told at a glance."""
-    return len(query) < LIGHT or _PLAIN.match(query) is not None
+    return len(query) < CHEAP_CHARS or _PLAIN.match(query) is not None
 
 
 def check_query(query: str) -> Form | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kg.errors import InvalidInputError
-from kg.sparql.algebra import variable_of
+from kg.sparql.algebra import variable_name
 from kg.sparql.guard import position
 from kg.sparql.lexer import Token, tokens
 from kg.sparql.parser import parse
@@ -93,7 +93,7 @@ def _meant(query: str) -> list[_Wanted]:
     """Return the variables of a query that are named as labels of others and that nothing in it binds."""
     read = parse(query)
     patterns = read.patterns if read else ()
-    bound = {variable_of(node) for pattern in patterns for node in (pattern.subject, pattern.object)}
+    bound = {variable_name(node) for pattern in patterns for node in (pattern.subject, pattern.object)}
     names = dict.fromkeys(_NAME.findall(query))
     return [
         _Wanted(name.removesuffix(ending), says, name)

@@ -16,7 +16,7 @@ from kg.sparql.guard import position
 from kg.sparql.label_service import asks_for_labels
 from kg.sparql.lint_patterns import Finding
 from kg.sparql.measured_schema import Schema
-from kg.sparql.parser import in_turn, parse
+from kg.sparql.parser import one_long_query_at_a_time, parse
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix, undeclared
 from kg.sparql.schema_index import Lexicon, lexicon_of, local_name, namespace_of
 from kg.vocabulary import BASE, KG, PREFIXES, RDF, curie
@@ -45,7 +45,7 @@ class Hint:
     suggestions: tuple[str, ...]
 
 
-@in_turn
+@one_long_query_at_a_time
 def check(query: str, schema: Schema) -> list[Hint]:
     """Return what looks wrong in `query`, in its order; nothing where it cannot be read. Never raises."""
     parsed = parse(query)

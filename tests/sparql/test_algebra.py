@@ -138,60 +138,21 @@ def test_what_is_too_large_or_too_deep_is_not_read_and_takes_no_time() -> None:
 
 
 PIECES = [
-    "SELECT",
-    "*",
-    "{",
-    "}",
-    "(",
-    ")",
-    "[",
-    "]",
-    "?a",
-    "kg:p",
-    "<http://x>",
-    '"s"',
-    "@en",
-    "^^",
-    ".",
-    ";",
-    ",",
-    "FILTER",
-    "OPTIONAL",
-    "UNION",
-    "GRAPH",
-    "VALUES",
-    "UNDEF",
-    "BIND",
-    "AS",
-    "EXISTS",
-    "NOT",
-    "IN",
-    "=",
-    "<",
-    "^",
-    "/",
-    "|",
-    "a",
-    "1",
-    "-",
-    "<<",
-    ">>",
-    "<<(",
-    ")>>",
-    "{|",
-    "|}",
-    "~",
-    "PREFIX",
-    "x:",
-    "LANGMATCHES",
-    "MINUS",
-]
+    "SELECT", "*", "{", "}", "(", ")", "[", "]", "?a", "kg:p", "<http://x>", '"s"', "@en", "^^", ".", ";", ",",
+    "FILTER", "OPTIONAL", "UNION", "GRAPH", "VALUES", "UNDEF", "BIND", "AS", "EXISTS", "NOT", "IN", "=", "<", "^",
+    "/", "|", "a", "1", "-", "<<", ">>", "<<(", ")>>", "{|", "|}", "~", "PREFIX", "x:", "LANGMATCHES", "MINUS",
+    "SERVICE",
+]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40))
 def test_no_text_makes_it_fail(pieces: list[str]) -> None:
     parse("SELECT * { " + " ".join(pieces))
     parse(" ".join(pieces))
+
+
+def test_a_service_without_a_group_is_not_read() -> None:
+    assert parse("SELECT * { SERVICE ?a }") is None
 
 
 @given(st.text(max_size=60))
