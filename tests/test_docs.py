@@ -15,7 +15,7 @@ import typer
 from kg import bundle
 from kg.cli.main import app
 from kg.errors import QuadciteError
-from kg.sparql.service import clauses, replace
+from kg.sparql.service import find_clauses, replace_clauses
 from kg.vocabulary import PREFIXES
 from tests import generated_docs
 
@@ -86,7 +86,9 @@ def test_every_make_example_is_a_target() -> None:
 
 @pytest.mark.parametrize("block", [block for kind, block in BLOCKS if kind == "sparql"])
 def test_every_query_parses_with_the_prefixes_that_are_declared(block: str) -> None:
-    answered = replace(block, [(clause, "") for clause in clauses(block)])  # or the engine would ask kg:search
+    answered = replace_clauses(
+        block, [(clause, "") for clause in find_clauses(block)]
+    )  # or the engine would ask kg:search
     assert list(pyoxigraph.Store().query(answered, prefixes=PREFIXES)) == []
 
 

@@ -18,7 +18,7 @@ from pyoxigraph import BlankNode, NamedNode, QueryResultsFormat, QuerySolutions,
 
 from kg.errors import InvalidInputError, QuadciteError, QueryTimeoutError, UpstreamError
 from kg.remote.http import DeadlinePassedError, TooLargeError, address_of, exchange
-from kg.sparql.guard import position
+from kg.sparql.guard import line_and_column
 from kg.sparql.service import Clause, Prologue
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
@@ -58,7 +58,7 @@ class Federation:
         """
         url = None if clause.endpoint is None else self._url(clause.endpoint)
         assert url is not None  # noqa: S101 -- `allows` comes first
-        line, column = position(query, clause.start)
+        line, column = line_and_column(query, clause.start)
         where = f"SERVICE <{url}> at line {line}, column {column}"
         names = {token.text[1:] for token in clause.tokens if token.kind == "variable"}
         try:

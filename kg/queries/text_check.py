@@ -78,28 +78,28 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
     try:
         error: QuerySyntaxError = _run("syntax_error", query, message, here=len(query) < guard.CHEAP_CHARS)
     except QuadciteError:
-        return QuerySyntaxError(f"not SPARQL: {message[:1_000]}")
+        return QuerySyntaxError(f"Invalid SPARQL: {message[:1_000]}")
     return error
 
 
 def _check(query: str) -> Checked:
-    return Checked(guard.check_query(query), guard.names_dataset(query))
+    return Checked(guard.check_query(query), guard.has_dataset_clause(query))
 
 
 def _find_clauses(query: str) -> tuple[list[Clause], Prologue]:
-    found = service.clauses(query)
+    found = service.find_clauses(query)
     if (most := max((len(clause.tokens) for clause in found), default=0)) > MAX_TOKENS:
         raise InvalidInputError(
             f"A SERVICE clause has {most:,} tokens. The maximum is {MAX_TOKENS:,}. Split the clause."
         )
-    return found, service.prologue_of(query) if found else Prologue("", None, {})
+    return found, service.parse_prologue(query) if found else Prologue("", None, {})
 
 
 _TASKS: Final[Mapping[str, Callable[..., Any]]] = {
     "check": _check,
     "form": guard.query_form,
     "clauses": _find_clauses,
-    "syntax_error": guard.syntax_error,
+    "syntax_error": guard.build_syntax_error,
 }
 
 

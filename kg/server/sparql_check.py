@@ -43,7 +43,7 @@ _NOTHING: Final = NamedNode(BASE + "graph/none")
 """A graph that is never written: over it a worker does little more than parse."""
 _JSON: Final = "application/sparql-results+json"
 _MEDIA_TYPES: Final = {"CONSTRUCT": "application/n-triples", "DESCRIBE": "application/n-triples"}
-_PLACED: Final = re.compile(r"not SPARQL: (line (\d+), column (\d+): .*)", re.DOTALL)
+_PLACED: Final = re.compile(r"Invalid SPARQL: (line (\d+), column (\d+): .*)", re.DOTALL)
 
 
 def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:

@@ -1,5 +1,5 @@
-"""SPARQL as text: terms quoted into queries, tokens, and the guard that decides what may run.
+"""SPARQL as text: tokens, terms in queries, the guard that decides what may run, and hints about queries.
 
-Pure functions over strings. ``bind`` (in `terms`) is the only way that data enters a query; ``check_query`` (in
-`guard`) refuses what an endpoint must never run: requests to other servers (SERVICE, LOAD) and updates.
+Nothing here reads or writes data. `bind` (in `terms`) is the only way to insert data into a query. `check_query` (in
+`guard`) refuses requests to other servers (SERVICE, LOAD) and updates.
 """

@@ -1,9 +1,9 @@
-"""What a query asks, in parts that can be checked one by one: patterns, filters and groups, each with its position.
+"""The parts of a query, each with its position: triple patterns, comparisons and groups.
 
-Read by `kg.sparql.parser` over `kg.sparql.lexer` and not by rdflib's parser: that one gives no positions, does not know
-what SPARQL 1.2 and Oxigraph add (triple terms, LATERAL), and its time on nested groups is not bounded. This one looks
-at each token once, and gives up (`parse` returns None) on what is too large, too deep or not understood: what is read
-is for hints alone, and the engine's parser decides what is SPARQL.
+`kg.sparql.parser` builds them, and not rdflib's parser: that one reports no positions, does not support the additions
+of SPARQL 1.2 and Oxigraph (triple terms, LATERAL), and takes unbounded time on nested groups. `kg.sparql.parser` reads
+each token once, and returns None for a query that is too long, too deep or not understood. The parts are for hints
+only: the engine's parser decides what is valid SPARQL.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ElementKind = Literal["triple", "filter", "bind", "values", "group", "graph", "o
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A term or variable where it stands. `value`: the IRI, the characters, or the name without its question mark.
+    """A term or variable at its position. `value`: the IRI, the lexical form, or the name without its question mark.
 
-    A prefixed name whose prefix nobody declares is of kind ``unknown``, with the name as its value.
+    A prefixed name with an undeclared prefix has the kind ``unknown`` and itself as value.
     """
 
     kind: NodeKind
@@ -35,16 +35,16 @@ class Node:
 
     @property
     def end(self) -> int:
-        """The offset after its last character."""
+        """End offset (exclusive)."""
         return self.start + len(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One triple pattern. A path that is a mere sequence has become several, joined by blank nodes.
+    """One triple pattern. A sequence path becomes several patterns, joined by blank nodes.
 
-    `predicate` is None for any other path; `atoms` are the properties in it. `scope` names the groups around it that
-    may stay without solutions (OPTIONAL, UNION, MINUS, EXISTS), outermost first: none means that it has to match.
+    `predicate` is None for any other path; `atoms` are the properties in it. `scope` numbers the groups around it that
+    need no solution (OPTIONAL, UNION, MINUS, EXISTS), outermost first; empty means that the pattern has to match.
     """
 
     subject: Node
@@ -59,13 +59,13 @@ class Pattern:
 
     @property
     def iri(self) -> str:
-        """The property that it asks for, or nothing where that is a variable or a path."""
+        """The IRI of its property, or "" for a variable or a path."""
         return self.predicate.value if self.predicate is not None and self.predicate.kind == "iri" else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A variable compared with a constant; `function` is what is applied to the variable first, in capitals."""
+    """A variable compared with a constant; `function` is the function applied to the variable, in capitals, or ""."""
 
     variable: Node
     function: str
@@ -76,7 +76,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of a group, in its own words. `triples` are those that it holds itself (kind ``triple``: one)."""
+    """One element of a group, with its text. `parts` are the groups in it."""
 
     kind: ElementKind
     start: int
@@ -85,48 +85,48 @@ class Element:
     node: Node | None = None
     parts: tuple[tuple[Element, ...], ...] = ()
     names: frozenset[str] = frozenset()
-    """The variables that it mentions."""
+    """The variables in it."""
     pattern: Pattern | None = None
-    """What an element of kind ``triple`` is."""
+    """Only for the kind ``triple``."""
 
 
 @dataclass(slots=True)
 class Query:
-    """A query, read."""
+    """A parsed query."""
 
     text: str
     form: Form = "SELECT"
     declared: dict[str, Node] = field(default_factory=dict)
-    """The prefixes that it declares itself; each node is the namespace's IRI."""
+    """The prefixes that it declares; each node is the IRI of the namespace."""
     used: dict[str, Token] = field(default_factory=dict)
-    """The prefixes that it uses, each with the first name that does."""
+    """The prefixes that it uses, each with its first prefixed name."""
     undeclared: list[Token] = field(default_factory=list)
     patterns: list[Pattern] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
     graphs: list[Node] = field(default_factory=list)
-    """IRIs that GRAPH, FROM and FROM NAMED name."""
+    """The graphs in GRAPH, FROM and FROM NAMED."""
     selected: list[Node] = field(default_factory=list)
-    """The variables that SELECT or DESCRIBE names by themselves, not those that it gives to expressions."""
+    """The variables in SELECT or DESCRIBE, except those of ``(expression AS ?name)``."""
     where: tuple[Element, ...] = ()
     dataset: str = ""
-    """Its FROM clauses, as written."""
+    """The text of its FROM clauses."""
     tail: tuple[Token, ...] = ()
-    """What follows the WHERE clause."""
+    """The tokens after the WHERE clause."""
     prologue: str = ""
-    """Everything before its form."""
+    """The text before its form."""
 
 
 def variable_name(node: Node) -> str:
-    """Return the name of the variable that `node` is in a query, blank nodes too; empty for any other term."""
+    """Return the name of a variable, or the name that `to_sparql` gives a blank node; "" for any other term."""
     if node.kind == "variable":
         return node.value.partition(" ")[0]
-    return _hidden(node) if node.kind == "blank" else ""
+    return _blank_name(node) if node.kind == "blank" else ""
 
 
-def _hidden(node: Node) -> str:
+def _blank_name(node: Node) -> str:
     return "_" + "".join(letter if letter.isalnum() else "_" for letter in node.value)
 
 
 def to_sparql(node: Node) -> str:
-    """Return `node` as it can stand in another query: blank nodes as variables."""
-    return f"?{_hidden(node)}" if node.kind == "blank" else node.text
+    """Return `node` as text for use in another query, with a blank node as a variable."""
+    return f"?{_blank_name(node)}" if node.kind == "blank" else node.text

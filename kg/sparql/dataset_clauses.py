@@ -1,4 +1,4 @@
-"""The dataset that a request gives to an update, written into its text. Pure."""
+"""Write the dataset of a request (``using-graph-uri``) into the text of its update."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
-from kg.sparql.lexer import Token, tokens
+from kg.sparql.lexer import Token, significant_tokens
 
 
-def with_dataset(update: str, default_graphs: Sequence[NamedNode], named_graphs: Sequence[NamedNode]) -> str:
-    """Return `update` with USING and USING NAMED in each operation that has a WHERE (section 2.2.3 of the protocol).
+def add_dataset(update: str, default_graphs: Sequence[NamedNode], named_graphs: Sequence[NamedNode]) -> str:
+    """Add USING and USING NAMED to each operation that has a WHERE (SPARQL 1.1 Protocol, section 2.2.3).
 
-    Raises InvalidInputError, as the section demands, for an update that names a dataset itself.
+    Raises InvalidInputError, as that section requires, for an update that contains WITH or USING itself.
     """
     using = "".join(f" USING {graph}" for graph in default_graphs)
     using += "".join(f" USING NAMED {graph}" for graph in named_graphs) + " "
-    significant = [token for token in tokens(update) if token.kind not in ("space", "comment")]
+    significant = list(significant_tokens(update))
     pieces: list[str] = []
     done = 0
     for at, token in _outside_braces(significant):
@@ -27,8 +27,8 @@ def with_dataset(update: str, default_graphs: Sequence[NamedNode], named_graphs:
             continue
         if word in ("WITH", "USING", "USINGNAMED"):
             raise InvalidInputError(
-                f"the update names its dataset with {word} (at character {token.start}), so the request must not do so "
-                "as well with using-graph-uri or using-named-graph-uri"
+                f"Conflicting dataset: the update contains {word} (at character {token.start}) and the request "
+                "using-graph-uri or using-named-graph-uri. Use one of them."
             )
         if not word.endswith("WHERE"):
             continue
@@ -42,7 +42,7 @@ def with_dataset(update: str, default_graphs: Sequence[NamedNode], named_graphs:
 
 
 def _outside_braces(significant: list[Token]) -> Iterator[tuple[int, Token]]:
-    """Yield each token, with its index, that stands in no group."""
+    """Yield each token outside all groups, with its index."""
     depth = 0
     for at, token in enumerate(significant):
         if token.text == "{":
@@ -54,7 +54,7 @@ def _outside_braces(significant: list[Token]) -> Iterator[tuple[int, Token]]:
 
 
 def _group_end(significant: list[Token], update: str) -> int:
-    """Return the offset after the first group in `significant`, tokens of `update`."""
+    """Return the end offset of the first group in `significant`, tokens of `update`."""
     depth = 0
     for token in significant:
         depth += (token.text == "{") - (token.text == "}")

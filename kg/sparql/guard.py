@@ -1,4 +1,8 @@
-"""What may run as a query: reads alone, and nothing that sends a request to another server."""
+"""Checks of a query or update before it runs: it only reads, and sends no request to another server.
+
+The checks work on tokens and not on a syntax tree, because they run before any parser sees the text, and because a tree
+of another parser than Oxigraph's would prove nothing about what Oxigraph does.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,16 @@ from itertools import islice
 from typing import Final, Literal
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
-from kg.sparql.lexer import Token, may_compare, other_end, readings, token_at, tokens
-from kg.sparql.prefixes import nearest_prefix
+from kg.sparql.lexer import (
+    Token,
+    find_other_end,
+    may_compare,
+    significant_tokens,
+    token_at,
+    tokens,
+    tokens_of_all_readings,
+)
+from kg.sparql.prefixes import nearest_prefix, undeclared_message
 from kg.vocabulary import PREFIXES
 
 Form = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
@@ -21,7 +33,7 @@ _SILENT: Final = "SILENT"
 _DATASET: Final = ("FROM", "FROMNAMED")
 _FROM: Final = re.compile(r"FROM", re.IGNORECASE)
 _BEFORE: Final = re.compile(r":\w{0,63}\Z", re.ASCII)
-"""What stands before FROM where that ends the local part of a prefixed name: ``prov:wasDerivedFrom``."""
+"""The text before FROM at the end of the local part of a prefixed name, such as ``prov:wasDerivedFrom``."""
 _GRAPH_NAME_FOLLOWS: Final = frozenset({"GRAPH", "FROM", "NAMED", "DESCRIBE"})
 _MAX_DEPTH: Final = 256
 _POSITION: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
@@ -30,9 +42,9 @@ _CHARACTER_CLASS: Final = re.compile(r"\[(?:'[^']*'|[^\]'])*\](?:, \[(?:'[^']*'|
 _UNGROUPED: Final = "The SELECT contains a variable that is unbound"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _EXPLAINED: Final = 100_000
-"""Characters of a query up to which an error names the token that stands there and a prefix that is not declared."""
+"""Length of a query up to which a syntax error names the token and undeclared prefixes."""
 CHEAP_CHARS: Final = 2_000
-"""Characters of a text that takes no time to read, whatever it says."""
+"""Length up to which any text, even a hostile one, is tokenized in negligible time."""
 _EARLY: Final = 200
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _LINE_END: Final = re.compile(r"[\r\n]")
@@ -40,7 +52,7 @@ _LENIENT_IRI: Final = re.compile(r"<[^<>]*>")
 _LOAD: Final = re.compile(r"LOAD(SILENT)?$", re.IGNORECASE)
 _OPENING: Final = ("(", "[", "{", "<<")
 _CLOSING: Final = (")", "]", "}", ">>")
-# What most queries begin with, read at once: declarations of prefixes alone, and a form that stands for itself.
+# The usual begin of a query, matched at once: PREFIX declarations and a form that is a word of its own.
 _PLAIN: Final = re.compile(
     r"\s*(?:PREFIX\s+(?:[A-Z][A-Z0-9_\-]*)?:\s*<[^<>\s]*>\s*)*(SELECT|ASK|CONSTRUCT|DESCRIBE)(?=[\s{*?$])",
     re.IGNORECASE | re.ASCII,
@@ -49,7 +61,7 @@ _SERVICE: Final = re.compile(r"SERVICE(SILENT)?$", re.IGNORECASE)
 
 
 def is_cheap_to_check(query: str) -> bool:
-    """Return whether all that is asked here of `query` is told at a glance; else every token of it may be looked at."""
+    """Return whether the checks of `query` need no scan over all of its tokens."""
     if len(query) < CHEAP_CHARS:
         return True
     if not is_plain(query) or _is_deep(query):
@@ -57,64 +69,65 @@ def is_cheap_to_check(query: str) -> bool:
     upper = query.upper()
     if "SERVICE" in upper:
         return False
-    # What a query is asked of stands before its pattern, as a rule.
-    return "FROM" not in upper or any(map(_says_dataset, islice(tokens(query), _EARLY)))
+    # FROM usually precedes the pattern, so a few tokens are enough.
+    return "FROM" not in upper or any(map(_is_dataset_keyword, islice(tokens(query), _EARLY)))
 
 
 def is_plain(query: str) -> bool:
-    """Return whether `query_form` of it is told at a glance."""
+    """Return whether `query_form` needs no scan over all tokens of `query`."""
     return len(query) < CHEAP_CHARS or _PLAIN.match(query) is not None
 
 
 def check_query(query: str) -> Form | None:
-    """Return the form of `query`, or None where it has none that can be seen (the parser will say what is wrong).
+    """Return the form of `query`, or None if it has no recognizable one (the parser will report the error).
 
-    Raises QueryForbiddenError for updates and for SERVICE, and QuerySyntaxError for what no parser should be given:
-    lone surrogates, and brackets nested so deeply that the parser's stack would not do.
+    Raises QueryForbiddenError for updates and SERVICE, and QuerySyntaxError for text that no parser should receive:
+    lone surrogates, and nesting so deep that it would overflow the parser's stack.
     """
     _check_characters(query)
     form = query_form(query)
     if form is not None and form not in _FORMS:
         raise QueryForbiddenError(
-            f"queries are read-only, and {form} is an update; send SELECT, ASK, CONSTRUCT or DESCRIBE. Updates are for "
-            "/sparql alone: POST them there as update=, where the server takes any"
+            f"Queries are read-only, and {form} is an update. Send SELECT, ASK, CONSTRUCT or DESCRIBE. If the server "
+            "accepts updates, POST them to /sparql as update=."
         )
-    for token in remote_calls(query):
-        raise _forbidden(query, token, "SERVICE", "queries to other servers are never run here")
+    for token in find_service_keywords(query):
+        raise _forbidden(query, token, "SERVICE")
     check_depth(query)
     return form
 
 
 def check_update(update: str) -> None:
-    """Raise what `check_query` raises for SERVICE, lone surrogates and deep nesting, and for LOAD like for SERVICE."""
+    """Check an update as `check_query` checks a query, with LOAD forbidden like SERVICE."""
     _check_characters(update)
-    for token in remote_calls(update):
-        raise _forbidden(update, token, "SERVICE", "queries to other servers are never run here")
-    for token in _loads(update):
-        raise _forbidden(update, token, "LOAD", "nothing is fetched from other servers here")
+    for token in find_service_keywords(update):
+        raise _forbidden(update, token, "SERVICE")
+    for token in _find_loads(update):
+        raise _forbidden(update, token, "LOAD")
     check_depth(update)
 
 
 def _check_characters(text: str) -> None:
     if not text.isascii() and (surrogate := _SURROGATE.search(text)) is not None:
-        raise _error(text, surrogate.start(), f"U+{ord(surrogate[0]):04X} is half of a character (a lone surrogate)")
+        raise _error(text, surrogate.start(), f"lone surrogate U+{ord(surrogate[0]):04X} is not a character")
 
 
-def _forbidden(text: str, token: Token, keyword: str, reason: str) -> QueryForbiddenError:
-    line, column = position(text, token.start)
+def _forbidden(text: str, token: Token, keyword: str) -> QueryForbiddenError:
+    line, column = line_and_column(text, token.start)
     hint = ""
     if token.kind == "name":
-        hint = f" ({token.text[:40]!r} can be read as the keyword {keyword} here: give the prefix another name)"
+        hint = f" {token.text[:40]!r} can be parsed as the keyword {keyword}. Rename the prefix."
     return QueryForbiddenError(
-        f"{keyword} at line {line}, column {column}: {reason}{hint}; load the data, or query the other server yourself"
+        f"Forbidden {keyword} at line {line}, column {column}. Requests to other servers are not allowed. "
+        f"Load the data, or query the other server directly.{hint}"
     )
 
 
 def query_form(query: str) -> str | None:
-    """Return the first keyword after the prologue, in capitals: SELECT, ASK, CONSTRUCT, DESCRIBE or an update's."""
+    """Return the first keyword after the prologue, in capitals: of a query or of an update."""
     if (plain := _PLAIN.match(query)) is not None:
         return plain[1].upper()
-    significant = (token for token in tokens(query) if token.kind not in ("space", "comment"))
+    significant = significant_tokens(query)
     for token in significant:
         if token.kind not in ("word", "name"):
             return None
@@ -126,13 +139,13 @@ def query_form(query: str) -> str | None:
         elif text in ("BASE", "VERSION"):
             next(significant, None)
         else:
-            # Oxigraph lets a keyword touch the next word: SELECTDISTINCT, ASKFROM, INSERTDATA.
+            # Oxigraph accepts a keyword without a space before the next word: SELECTDISTINCT, ASKFROM, INSERTDATA.
             return next((form for form in (*_FORMS, *_UPDATES) if text.startswith(form)), None)
     return None
 
 
-def remote_calls(query: str) -> Iterator[Token]:
-    """Yield each token in which a SERVICE clause begins, in any reading that the parser could take.
+def find_service_keywords(query: str) -> Iterator[Token]:
+    """Yield each token in which a SERVICE clause begins, in any reading that the parser could choose.
 
     A clause is the keyword, perhaps SILENT, a variable or IRI, and ``{``; the keyword may be part of a longer word
     (``trueSERVICE``) or prefix (``SERVICE:x`` is the keyword and ``:x`` unless ``SERVICE:`` is declared).
@@ -140,9 +153,9 @@ def remote_calls(query: str) -> Iterator[Token]:
     if "SERVICE" not in query.upper():
         return
     ahead = _Ahead(query)
-    for previous, token in readings(query):
+    for previous, token in tokens_of_all_readings(query):
         if token.kind == "word":
-            # What a word ends with may be a keyword; no prefixed name begins within one.
+            # The end of a word may be a keyword, but no prefixed name begins within a word.
             if (keyword := _SERVICE.search(token.text)) is not None and ahead.is_clause(token.end, keyword[1]):
                 yield token
         elif token.kind == "name" and "SERVICE" in token.text.partition(":")[0].upper():
@@ -151,28 +164,26 @@ def remote_calls(query: str) -> Iterator[Token]:
                 yield token
 
 
-def _loads(update: str) -> Iterator[Token]:
-    """Yield each token in which a LOAD operation begins, in any reading that the parser could take.
+def _find_loads(update: str) -> Iterator[Token]:
+    """Yield each token in which a LOAD operation begins, in any reading that the parser could choose.
 
-    An operation stands outside all braces, after nothing, a declaration or ``;``; ``LOAD:x`` and ``LOADex:x`` are the
-    keyword and a name there. In a text of several readings nobody knows the braces, so inside them counts too.
+    An operation is outside all braces, at the begin or after a declaration or ``;``. There, ``LOAD:x`` and ``LOADex:x``
+    are the keyword and a name. In an ambiguous text the depth of braces is unknown, so LOAD within braces counts too.
     """
     if "LOAD" not in update.upper():
         return
     depth = 0
     previous: Token | None = None
     ambiguous = False
-    for token in tokens(update):
-        if token.kind in ("space", "comment"):
-            continue
+    for token in significant_tokens(update):
         if token.kind == "punctuation":
             depth += (token.text in ("{", "{|")) - (token.text in ("}", "|}"))
-        ambiguous = ambiguous or other_end(token, previous) is not None
+        ambiguous = ambiguous or find_other_end(token, previous) is not None
         if _begins_load(previous, token) and (depth <= 0 or token.kind == "word"):
             yield token
         previous = token
     if ambiguous:
-        yield from (token for before, token in readings(update) if _begins_load(before, token))
+        yield from (token for before, token in tokens_of_all_readings(update) if _begins_load(before, token))
 
 
 def _begins_load(previous: Token | None, token: Token) -> bool:
@@ -183,21 +194,19 @@ def _begins_load(previous: Token | None, token: Token) -> bool:
     return previous is None or previous.kind != "word"
 
 
-def names_dataset(query: str) -> bool:
-    """Return whether `query` says with FROM what it is asked of.
+def has_dataset_clause(query: str) -> bool:
+    """Return whether `query` contains FROM or FROM NAMED.
 
-    No keyword or function but FROM ends so, whatever it touches (``ASKFROM<g>``); as a prefix it is the keyword unless
-    the query declares it.
+    No other keyword or function ends in FROM, so a word that does contains the clause (``ASKFROM<g>``). A prefix that
+    ends in FROM is the keyword unless the query declares that prefix.
     """
     if all(_BEFORE.search(query, max(0, each.start() - 64), each.start()) for each in _FROM.finditer(query)):
         return False
     declared: set[str] = set()
     prefixes: set[str] = set()
     previous: Token | None = None
-    for token in tokens(query):
-        if token.kind in ("space", "comment"):
-            continue
-        if _says_dataset(token):
+    for token in significant_tokens(query):
+        if _is_dataset_keyword(token):
             return True
         if token.kind == "name" and (prefix := token.text.partition(":")[0]).upper().endswith(_DATASET):
             after_prefix = previous is not None and previous.text.upper() == "PREFIX"
@@ -206,20 +215,20 @@ def names_dataset(query: str) -> bool:
     return not prefixes <= declared
 
 
-def _says_dataset(token: Token) -> bool:
+def _is_dataset_keyword(token: Token) -> bool:
     return token.kind == "word" and token.text.upper().endswith(_DATASET)
 
 
 class _Ahead:
-    """Looks ahead in a text for what makes a word the begin of a clause, at each place of a line end once."""
+    """Looks ahead in a text to decide whether a word begins a clause. Each line of comments is skipped only once."""
 
     def __init__(self, query: str) -> None:
         self._query = query
         self._line_ends: list[int] = []
-        self._after: dict[int, int] = {}  # line ends, and where something significant follows
+        self._after: dict[int, int] = {}  # end of a comment line: offset of the next significant token
 
     def is_clause(self, offset: int, silent: str | None) -> bool:
-        """Return whether what may follow SERVICE (and SILENT, if that was `silent`) follows at `offset`."""
+        """Return whether an endpoint and a group follow at `offset`; `silent` is the SILENT already read, if any."""
         offset = self._significant(offset)
         if not silent and self._query[offset : offset + len(_SILENT)].upper() == _SILENT:
             following = self._significant(offset + len(_SILENT))
@@ -232,7 +241,7 @@ class _Ahead:
         return self._query.startswith("{", self._significant(offset))
 
     def _names_endpoint(self, offset: int) -> bool:
-        """Return whether an IRI or a variable stands at `offset`, and then a group."""
+        """Return whether an IRI or a variable is at `offset`, followed by a group."""
         if (iri := _LENIENT_IRI.match(self._query, offset)) is not None:
             return self.opens_group(iri.end())
         if offset >= len(self._query):
@@ -241,7 +250,7 @@ class _Ahead:
         return token.kind in ("variable", "name") and self.opens_group(token.end)
 
     def _significant(self, offset: int) -> int:
-        """Return the offset of the first token at or after `offset` that is neither white space nor a comment."""
+        """Return the offset of the first significant token at or after `offset`."""
         query = self._query
         passed: list[int] = []
         while (space := _SPACE.match(query, offset)) is not None and query.startswith("#", offset := space.end()):
@@ -256,49 +265,47 @@ class _Ahead:
 
 
 def check_depth(query: str) -> None:
-    """Raise QuerySyntaxError for brackets nested so deeply that the parser's stack would not do."""
+    """Raise QuerySyntaxError for nesting so deep that it would overflow the parser's stack."""
     if not _is_deep(query):
         return
     depth = hidden = 0
     previous: Token | None = None
-    for token in tokens(query):
-        if token.kind in ("space", "comment"):
-            continue
+    for token in significant_tokens(query):
         inside = 0
         if token.kind == "punctuation":
             depth += sum(map(token.text.count, _OPENING)) - sum(map(token.text.count, _CLOSING))
         elif token.kind == "iri" and ("(" in token.text or "[" in token.text) and may_compare(token, previous):
-            # It may be *less than* and the begin of an expression.
+            # It may be *less than* and the begin of an expression with brackets of its own.
             inside = token.text.count("(") + token.text.count("[")
             hidden += max(0, inside - token.text.count(")") - token.text.count("]"))
         if depth + hidden + inside > _MAX_DEPTH:
-            raise _error(query, token.start, f"more than {_MAX_DEPTH} brackets are open")
+            raise _error(query, token.start, f"more than {_MAX_DEPTH} open brackets")
         previous = token
 
 
 def _is_deep(query: str) -> bool:
-    """Return whether so many brackets open that they have to be followed."""
+    """Return whether there are enough opening brackets to need a check of their depth."""
     return sum(map(query.count, ("(", "[", "{", "<<"))) > _MAX_DEPTH
 
 
-def position(query: str, offset: int) -> tuple[int, int]:
-    """Return line and column, both from 1, of the character at `offset`."""
+def line_and_column(query: str, offset: int) -> tuple[int, int]:
+    """Return line and column (one-based) of the character at `offset`."""
     return query.count("\n", 0, offset) + 1, offset - query.rfind("\n", 0, offset)
 
 
 def _error(query: str, offset: int, reason: str) -> QuerySyntaxError:
-    line, column = position(query, offset)
-    return QuerySyntaxError(f"not SPARQL: line {line}, column {column}: {reason}")
+    line, column = line_and_column(query, offset)
+    return QuerySyntaxError(f"Invalid SPARQL: line {line}, column {column}: {reason}")
 
 
-def syntax_error(query: str, message: str) -> QuerySyntaxError:
-    """Return pyoxigraph's `message` about `query` as an error that points at the token in question.
+def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
+    """Build the error for pyoxigraph's syntax error `message` about `query`, with the position of the wrong token.
 
-    Where it expected a keyword, Oxigraph counts the characters that it compared as read; that is taken back.
+    Where it expected a keyword, Oxigraph counts the characters that it compared as read; this is corrected.
     """
     match = _POSITION.match(message)
     if match is None:
-        return QuerySyntaxError(f"not SPARQL: {message}")
+        return QuerySyntaxError(f"Invalid SPARQL: {message}")
     expected = _CHARACTER_CLASS.sub(
         lambda found: "a name" if len(found[0]) > 12 else found[0], " ".join(match[3].split())
     )
@@ -317,33 +324,24 @@ def syntax_error(query: str, message: str) -> QuerySyntaxError:
     at = "the end" if found is None else repr(found.text if len(found.text) <= 40 else found.text[:40] + "...")
     undeclared, declared = _undeclared_prefix(query)
     if undeclared is not None:
-        return _error(query, undeclared.start, _undeclared(undeclared, declared))
+        prefix = undeclared.text.partition(":")[0]
+        return _error(query, undeclared.start, undeclared_message(prefix, nearest_prefix(prefix, sorted(declared))))
     if _UNGROUPED in expected:
         message = (
-            "where there is an aggregate or GROUP BY, SELECT can name only variables that GROUP BY names; group by the "
-            "others too, or take them within an aggregate such as SAMPLE(?x)"
+            "with an aggregate or GROUP BY, SELECT may contain only variables of GROUP BY. Group by the others too, or "
+            "use them in an aggregate such as SAMPLE(?x)."
         )
         return _error(query, offset, message)
     if query_form(query) is None:
-        expected = "a query is SELECT, ASK, CONSTRUCT or DESCRIBE, after its PREFIX lines"
-    return _error(query, offset, f"unexpected {at}; {expected}")
-
-
-def _undeclared(token: Token, declared: Collection[str]) -> str:
-    """Return what to say of a name whose prefix is not declared, with the prefix that it is nearest to."""
-    name = token.text.partition(":")[0]
-    near = nearest_prefix(name, sorted(declared))
-    hint = f"did you mean {near}:? Or " if near else ""
-    return f"the prefix {name}: is not declared; {hint}add PREFIX {name}: <...> at the top"
+        expected = "expected SELECT, ASK, CONSTRUCT or DESCRIBE after the PREFIX lines"
+    return _error(query, offset, f"unexpected {at}: {expected}")
 
 
 def _undeclared_prefix(query: str) -> tuple[Token | None, Collection[str]]:
-    """Return the first prefixed name whose prefix neither the query nor the endpoint declares, and what is declared."""
+    """Return the first prefixed name with a prefix that neither query nor endpoint declares, and all declared ones."""
     declared = set(PREFIXES)
     previous = None
-    for token in tokens(query):
-        if token.kind in ("space", "comment"):
-            continue
+    for token in significant_tokens(query):
         if token.kind == "name":
             prefix = token.text.partition(":")[0]
             if previous is not None and previous.kind == "word" and previous.text.upper() == "PREFIX":
@@ -357,5 +355,5 @@ def _undeclared_prefix(query: str) -> tuple[Token | None, Collection[str]]:
 
 
 def _names_characters(expected: str) -> bool:
-    """Return whether something else than keywords and "any character" was expected, so that the position is exact."""
+    """Return whether anything but keywords and "any character" was expected, so that the position is exact."""
     return "The SELECT contains" in expected or '"' in expected or "['" in expected or "[ '" in expected

@@ -1,9 +1,9 @@
-"""The tokens of SPARQL 1.1 and 1.2, cut as Oxigraph's parser cuts them.
+"""Tokens of SPARQL 1.1 and 1.2, split as Oxigraph's parser splits them.
 
-That parser has no tokenizer of its own: a keyword may touch what stands beside it (``trueSERVICE<http://x>{}`` is a
-literal and a clause), and ``<`` is an IRI or *less than* by context. `tokens` takes the reading of the grammar's
-tokenizer rules (longest match, https://www.w3.org/TR/sparql12-query/#whitespace); `readings` yields the tokens of every
-reading that the parser could take, for those who must not miss one.
+That parser has no tokenizer of its own: a keyword may touch its neighbors (``trueSERVICE<http://x>{}`` is a literal and
+a clause), and ``<`` begins an IRI or is *less than*, depending on context. `tokens` follows the tokenizer rules of the
+grammar (longest match, https://www.w3.org/TR/sparql12-query/#whitespace). `tokens_of_all_readings` yields the tokens of
+every reading that the parser could choose, for security checks that must not miss one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kg.errors import QuerySyntaxError
 _LINE_END: Final = re.compile(r"[\r\n]")
 _OPERANDS: Final = frozenset({"variable", "name", "iri", "string", "language", "number", "word", "blank"})
 _SCHEME: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*://")
-# An escape that is well-formed and names no character, so that what holds it is no string.
+# A well-formed escape that encodes no character. Oxigraph does not accept a string that contains one.
 _NO_CHARACTER: Final = re.compile(r"\\u[dD][89A-Fa-f]|\\U(?!000[0-9A-Fa-f]|0010)|\\U0000[dD][89A-Fa-f]")
 _CLOSING: Final = frozenset({")", "}", "]", ">>", ")>>"})
 
 MAX_AMBIGUOUS: Final = 1_000
-"""Places of one text at most where two tokens may begin, since each has to be followed up."""
+"""Maximum number of ambiguous tokens in one text, since each of them starts another reading."""
 
 Kind = Literal[
     "space", "comment", "iri", "string", "language", "variable",
@@ -41,9 +41,9 @@ _LOCAL: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 
 
 def _any_of(characters: str) -> str:
-    """Return the class of these characters and ranges (a hyphen itself comes last), written as what it leaves out.
+    """Return a regular expression class of these characters and ranges (a literal hyphen comes last).
 
-    It says the same, and `re`, which looks at each character that a class names, compiles it in a third of the time.
+    The class is written as the complement of its complement: `re` compiles that in a third of the time.
     """
     places = ((match[1], match[2] or match[1]) for match in re.finditer(r"(.)(?:-(.))?", characters, re.DOTALL))
     others, end = [], 0
@@ -62,7 +62,7 @@ _NAME: Final = (
     rf"(?:(?:{_any_of(_CHARS + '.:-')}|{_LOCAL})*(?:{_any_of(_CHARS + ':-')}|{_LOCAL}))?)?"
 )
 _RUN: Final = re.compile(rf"{_any_of(_CHARS + '.-')}*+")
-"""What a prefix is made of: whatever begins within a run that no colon ends is no prefixed name."""
+"""Characters of a prefix. In a run of them without a colon at its end, no prefixed name begins."""
 _NO_NAME: Final = r"(?!)"
 
 _TOKEN_PATTERN: Final = rf"""
@@ -84,7 +84,7 @@ _NAMELESS: Final = re.compile(_TOKEN_PATTERN.replace("NAME", _NO_NAME), re.VERBO
 
 
 class Token(NamedTuple):
-    """One token: its kind, its text and the offset of its first character."""
+    """One token: kind, text and start offset."""
 
     kind: Kind
     text: str
@@ -92,22 +92,27 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset after its last character."""
+        """End offset (exclusive)."""
         return self.start + len(self.text)
 
 
 def token_at(query: str, offset: int) -> Token:
-    """Return the token that begins at `offset`: the longest; a character that begins none is of kind ``other``."""
+    """Return the longest token that begins at `offset`; a character that begins none has the kind ``other``."""
     return _cut(_TOKEN, query, offset)
 
 
 def tokens(query: str) -> Iterator[Token]:
-    """Yield every token of `query`, white space and comments too: their texts joined are the query again."""
+    """Yield every token of `query`, including white space and comments: the texts, joined, equal the query."""
     offset = nameless = 0
     while offset < len(query):
         token, nameless = _next(query, offset, nameless)
         yield token
         offset = token.end
+
+
+def significant_tokens(query: str) -> Iterator[Token]:
+    """Yield every token of `query` except white space and comments."""
+    return (token for token in tokens(query) if token.kind not in ("space", "comment"))
 
 
 def _cut(pattern: re.Pattern[str], query: str, offset: int) -> Token:
@@ -118,9 +123,10 @@ def _cut(pattern: re.Pattern[str], query: str, offset: int) -> Token:
 
 
 def _next(query: str, offset: int, nameless: int) -> tuple[Token, int]:
-    """Return the token at `offset`, and the offset before which no prefixed name begins, given what is known of it.
+    """Return the token at `offset` and the offset up to which no prefixed name begins (`nameless` is the known one).
 
-    Without that, a run of words and hyphens would be looked through for a colon from each of its words again.
+    Without that offset, the search for a colon in a long run of words and hyphens would start again at each word, and
+    take quadratic time.
     """
     if offset < nameless:
         return _cut(_NAMELESS, query, offset), nameless
@@ -132,19 +138,19 @@ def _next(query: str, offset: int, nameless: int) -> tuple[Token, int]:
     return token, nameless
 
 
-def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
-    """Yield every token that stands in some reading of `query`, white space and comments left out, each with the one
-    before it.
+def tokens_of_all_readings(query: str) -> Iterator[tuple[Token | None, Token]]:
+    """Yield the significant tokens of every reading of `query`, each with its predecessor in that reading.
 
-    What can differ: an IRI whose text holds ``#`` or ``'`` (and no ``//`` after its scheme) is, where *less than* may
-    stand, an operator before a comment or string that hides what comes next (``FILTER(?a <1)#>``); and what begins like
-    a long string, but is none, is an empty string beside another. Every other difference ends where the token does, so
-    it hides nothing. Raises QuerySyntaxError for more than `MAX_AMBIGUOUS` such places.
+    Two kinds of tokens are ambiguous. An IRI that contains ``#`` or ``'`` (and no ``//`` after its scheme) can be *less
+    than* before a comment or string that hides what follows (``FILTER(?a <1)#>``). A token that looks like a long
+    string can be an empty string followed by another string. Any other difference ends where the token ends and hides
+    nothing.
+    Raises QuerySyntaxError for more than `MAX_AMBIGUOUS` ambiguous tokens.
     """
     seen: set[tuple[int, bool]] = set()
     starts: list[tuple[int, Token | None]] = [(0, None)]
     ambiguous = 0
-    lines: list[int] = []  # where they end: many readings may begin a comment in one line
+    lines: list[int] = []  # the ends of all lines, since many readings may begin a comment in the same line
     while starts:
         offset, previous = starts.pop()
         nameless = 0
@@ -159,13 +165,13 @@ def readings(query: str) -> Iterator[tuple[Token | None, Token]]:
             if token.kind in ("space", "comment"):
                 continue
             yield previous, token
-            if (end := other_end(token, previous)) is not None:
+            if (end := find_other_end(token, previous)) is not None:
                 starts.append((end, Token("punctuation", query[token.start : end], token.start)))
                 ambiguous += 1
                 if ambiguous > MAX_AMBIGUOUS:
                     raise QuerySyntaxError(
-                        f"not SPARQL that can be checked: more than {MAX_AMBIGUOUS} places of this text can be read in "
-                        "two ways (an IRI with # or ' and without // after its scheme, where < may compare); split it"
+                        f"Too many ambiguous tokens: more than {MAX_AMBIGUOUS}. An IRI with # or ' and without // "
+                        "after its scheme is ambiguous where < may be an operator. Split the query."
                     )
             previous = token
 
@@ -176,14 +182,14 @@ def _is_operand(token: Token | None) -> bool:
 
 
 def may_compare(token: Token, previous: Token | None) -> bool:
-    """Return whether `token`, an IRI, may be *less than* and what is compared with."""
+    """Return whether `token`, an IRI, may be *less than* and the begin of its right operand."""
     return _is_operand(previous) and not _SCHEME.match(token.text)
 
 
-def other_end(token: Token, previous: Token | None) -> int | None:
-    """Return where another token than `token` may end that begins at the same place, if that makes a difference.
+def find_other_end(token: Token, previous: Token | None) -> int | None:
+    """Return the end of the other token that may begin where `token` begins, or None if `token` is unambiguous.
 
-    ``<scheme://...>`` is an IRI whatever it holds: no expression has two slashes in a row.
+    ``<scheme://...>`` is always an IRI: no expression has two slashes in a row.
     """
     if token.kind == "iri":
         if ("#" in token.text or "'" in token.text) and may_compare(token, previous):

@@ -1,4 +1,4 @@
-"""Which constants of a query the data cannot have: wrong datatype, wrong language, a string for an IRI. Pure."""
+"""Hints about constants that do not occur in the data: wrong datatype, wrong language, a string instead of an IRI."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from urllib.parse import unquote
 from pyoxigraph import Literal, NamedNode
 
 from kg.sparql.algebra import Comparison, Node, Pattern, Query
-from kg.sparql.lint_patterns import MOST_PATTERNS, Finding, key_of, visible
+from kg.sparql.lint_patterns import MAX_PATTERNS, Finding, did_you_mean, is_visible, node_key
 from kg.sparql.measured_schema import PropertyUse
-from kg.sparql.schema_index import Lexicon, local_name, namespace_of
+from kg.sparql.schema_index import SchemaIndex, local_name, namespace_of
 from kg.vocabulary import PREFIXES, RDF, XSD, curie, segment
 
-MOST_FINDINGS: Final = 50
+MAX_FINDINGS: Final = 50
 
 _TYPE: Final = RDF.type.value
 _LANG_STRING: Final = RDF.langString.value
@@ -45,14 +45,14 @@ _ORDERED: Final = frozenset({"<", ">", "<=", ">="})
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A property as the query uses it where a constant stands."""
+    """The property that a constant is a value of, with its use in the data."""
 
     predicate: Node
     use: PropertyUse
 
     @property
     def literals(self) -> dict[str, int]:
-        """The datatypes of its plain values."""
+        """The datatypes of its values without a language tag."""
         return {name: count for name, count in self.use.datatypes.items() if count and name != _LANG_STRING}
 
     @property
@@ -63,29 +63,29 @@ class _Place:
 
     @property
     def iris(self) -> bool:
-        """Whether some of its values are no literals."""
+        """Whether some of its values are IRIs."""
         return any(self.use.classes.values())
 
 
-def check(query: Query, lexicon: Lexicon) -> list[Finding]:
-    """Return the constants of `query` that the property in question never has; the first `MOST_FINDINGS`."""
-    if len(query.patterns) > MOST_PATTERNS:
+def check(query: Query, index: SchemaIndex) -> list[Finding]:
+    """Find the first `MAX_FINDINGS` constants of `query` that cannot be values of their properties."""
+    if len(query.patterns) > MAX_PATTERNS:
         return []
-    return list(islice(_Values(query, lexicon).findings(), MOST_FINDINGS))
+    return list(islice(_Values(query, index).findings(), MAX_FINDINGS))
 
 
 class _Values:
-    def __init__(self, query: Query, lexicon: Lexicon) -> None:
-        self._query, self._lexicon = query, lexicon
+    def __init__(self, query: Query, index: SchemaIndex) -> None:
+        self._query, self._index = query, index
         self._types: dict[tuple[str, str], list[str]] = {}
         self._by_object: dict[tuple[str, str], list[Pattern]] = {}
         for pattern in query.patterns:
             if not pattern.iri:
                 continue
             if pattern.iri != _TYPE:
-                self._by_object.setdefault(key_of(pattern.object), []).append(pattern)
+                self._by_object.setdefault(node_key(pattern.object), []).append(pattern)
             elif pattern.object.kind == "iri":
-                self._types.setdefault(key_of(pattern.subject), []).append(pattern.object.value)
+                self._types.setdefault(node_key(pattern.subject), []).append(pattern.object.value)
 
     def findings(self) -> Iterator[Finding]:
         for patterns in self._by_object.values():
@@ -93,15 +93,15 @@ class _Values:
                 if pattern.object.kind in ("literal", "iri") and (place := self._place(pattern)):
                     yield from self._matched(place, pattern.object, "")
         for comparison in self._query.comparisons:
-            for pattern in self._by_object.get(key_of(comparison.variable), ()):
-                if not visible(pattern.scope, comparison.scope) and pattern.scope[:-1] != comparison.scope:
+            for pattern in self._by_object.get(node_key(comparison.variable), ()):
+                if not is_visible(pattern.scope, comparison.scope) and pattern.scope[:-1] != comparison.scope:
                     continue
                 if (place := self._place(pattern)) is not None:
                     yield from self._compared(place, comparison)
 
     def _place(self, pattern: Pattern) -> _Place | None:
-        classes = self._types.get(key_of(pattern.subject), ())
-        use = self._lexicon.use(pattern.iri, classes)
+        classes = self._types.get(node_key(pattern.subject), ())
+        use = self._index.use(pattern.iri, classes)
         return None if use is None or not use.triples else _Place(pattern.atoms[0], use)
 
     def _compared(self, place: _Place, comparison: Comparison) -> Iterator[Finding]:
@@ -125,10 +125,7 @@ class _Values:
     # -- equal terms
 
     def _matched(self, place: _Place, constant: Node, operator: str, variable: str = "?date") -> Iterator[Finding]:
-        """Check a constant that the data have to have as it is.
-
-        `operator`: what compares it with `variable`, empty in a pattern.
-        """
+        """Check a constant that has to equal a value. `operator` compares it with `variable`; "" in a pattern."""
         if constant.kind == "iri":
             if not place.iris and (place.literals or place.languages):
                 yield self._iri_for_literal(place, constant)
@@ -149,13 +146,13 @@ class _Values:
 
     def _iri_for_literal(self, place: _Place, constant: Node) -> Finding:
         text = unquote(local_name(constant.value))
-        term = self._lexicon.schema.terms.get(constant.value)
+        term = self._index.schema.terms.get(constant.value)
         texts = dict.fromkeys([text, *([term.label] if term else [])])
         suggestions = [form for text in texts for form in self._forms(place, text)]
         return Finding(
             "iri_for_literal",
-            f"the values of {place.predicate.text} are literals ({self._has(place)}), not IRIs; "
-            f"did you mean {' or '.join(suggestions[:2])} ?",
+            f"the values of {place.predicate.text} are literals ({self._describe_values(place)}), not IRIs."
+            f"{did_you_mean(suggestions[:2])}",
             constant.start,
             constant.text,
             tuple(suggestions),
@@ -166,30 +163,26 @@ class _Values:
         namespace = None
         if example is not None and example.startswith("<"):
             namespace = namespace_of(example[1:-1])
-        known = self._lexicon.individuals(constant.value, namespace) or self._lexicon.individuals(constant.value, None)
+        known = self._index.individuals(constant.value, namespace) or self._index.individuals(constant.value, None)
         suggestions = [_iri(iri) for iri in known]
         if not known and namespace is not None and constant.value and not namespace.startswith("cpr://doc/"):
             suggestions = [_iri(namespace + segment(constant.value))]
-        variable = "?value"
         labels = [name for name in _LABELS if any(name in uses for uses in self._range_properties(place))]
         suggestions += [f"{place.predicate.text}/{curie(name)} {constant.text}" for name in labels[:2]]
-        message = f"the values of {place.predicate.text} are IRIs, such as {_example(place)}, not strings"
-        if suggestions:
-            message += f"; did you mean {' or '.join(suggestions[:3])} ?"
-        else:
-            message += f"; ask for {place.predicate.text} {variable} first to see them"
+        message = f"the values of {place.predicate.text} are IRIs, such as {_example(place)}, not strings."
+        message += did_you_mean(suggestions[:3]) or f" List them with {place.predicate.text} ?value."
         return Finding("literal_for_iri", message, constant.start, constant.text, tuple(suggestions))
 
     def _range_properties(self, place: _Place) -> list[Iterable[str]]:
-        classes = (self._lexicon.schema.classes.get(name) for name in place.use.classes)
+        classes = (self._index.schema.classes.get(name) for name in place.use.classes)
         return [of.properties for of in classes if of is not None]
 
     def _other_language(self, place: _Place, constant: Node) -> Finding:
         suggestions = self._forms(place, constant.value)
         return Finding(
             "wrong_language",
-            f"no value of {place.predicate.text} has the language tag {constant.language}: the data have "
-            f"{self._has(place)}; did you mean {' or '.join(suggestions[:3])} ?",
+            f"no value of {place.predicate.text} has the language tag {constant.language}. In the data: "
+            f"{self._describe_values(place)}.{did_you_mean(suggestions[:3])}",
             constant.start,
             constant.text,
             tuple(suggestions),
@@ -203,10 +196,8 @@ class _Values:
         if _YEAR.fullmatch(constant.value) and _DATES & place.literals.keys():
             compared = operator if operator in _ORDERED else "="
             suggestions = [f"FILTER(YEAR({variable}) {compared} {constant.value})", *suggestions]
-        message = f"{constant.text} is {_kind(constant)}, and the data have {self._has(place)}"
-        if suggestions:
-            message += f"; did you mean {' or '.join(suggestions[:3])} ?"
-        return Finding(code, message, constant.start, constant.text, tuple(suggestions))
+        message = f"{constant.text} is {_kind(constant)}. In the data: {self._describe_values(place)}."
+        return Finding(code, message + did_you_mean(suggestions[:3]), constant.start, constant.text, tuple(suggestions))
 
     # -- order, language, datatype
 
@@ -229,8 +220,8 @@ class _Values:
                 return
             yield Finding(
                 "wrong_language",
-                f"no value of {place.predicate.text} has a language tag: the data have {self._has(place)}; leave the "
-                f"condition on LANG({comparison.variable.text}) out",
+                f"no value of {place.predicate.text} has a language tag. In the data: {self._describe_values(place)}. "
+                f"Remove the condition on LANG({comparison.variable.text}).",
                 constant.start,
                 constant.text,
                 (f'FILTER(LANG({comparison.variable.text}) = "")',),
@@ -245,7 +236,7 @@ class _Values:
         variable = comparison.variable.text
         yield Finding(
             "wrong_language",
-            f"no value of {place.predicate.text} is in {constant.text}: the data have {self._has(place)}",
+            f"no value of {place.predicate.text} is in {constant.text}. In the data: {self._describe_values(place)}.",
             constant.start,
             constant.text,
             tuple(f'LANG({variable}) = "{tag}"' for tag in list(languages)[:3]),
@@ -254,22 +245,22 @@ class _Values:
     def _datatypes(self, place: _Place, constant: Node) -> Finding:
         return Finding(
             "wrong_datatype",
-            f"the values of {place.predicate.text} are {self._has(place)}",
+            f"the values of {place.predicate.text} are {self._describe_values(place)}.",
             constant.start,
             constant.text,
             tuple(curie(name) for name in place.use.datatypes),
         )
 
-    # -- what the data have
+    # -- the values in the data
 
-    def _has(self, place: _Place) -> str:
+    def _describe_values(self, place: _Place) -> str:
         kinds = [curie(name) for name in place.literals]
         kinds += [f"@{tag}" for tag in list(place.languages)[:6]]
         text = ", ".join(kinds) or "IRIs"
         return text if place.use.example is None else f"{text}, such as {_example(place)}"
 
     def _forms(self, place: _Place, text: str) -> list[str]:
-        """Return `text` as literals of the kinds that the data have, as far as it can be one."""
+        """Return `text` as literals of the datatypes and languages in the data, if it is valid for them."""
         forms = [str(Literal(text, language=tag)) for tag in list(place.languages)[:3]]
         for name in place.literals:
             lexical = _LEXICAL.get(name)
@@ -293,7 +284,7 @@ _LABELS: Final = (
 
 
 def _equal(datatype: str, other: str, *, by_value: bool) -> bool:
-    """Return whether a value of one datatype can be that of the other: the same term or, `by_value`, the same value."""
+    """Return whether values of two datatypes can be equal: the same term or, `by_value`, numbers."""
     return datatype == other or (by_value and datatype in _NUMBERS and other in _NUMBERS)
 
 

@@ -1,7 +1,7 @@
-"""What the data are made of, as measured: classes, their properties and how often each is used. Pure.
+"""The schema of the data as measured: classes, their properties, and counts of their use.
 
-The counts are those of VoID (https://www.w3.org/TR/void/): a class partition with its property partitions. `Schema` is
-what the schema tools show, what a query is checked against, and what ``/.well-known/void`` publishes.
+The counts are those of VoID (https://www.w3.org/TR/void/): class partitions with their property partitions. The schema
+tools, the hints about queries and ``/.well-known/void`` are based on `Schema`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class PropertyUse:
-    """How one property is used with the things of one class.
+    """The use of one property with the instances of one class.
 
     `datatypes` counts literals by datatype IRI, `languages` those with a language tag by tag, `classes` the objects by
-    their class IRI; what has no class counts under the empty string.
+    their class IRI; objects without a class count under the empty string.
     """
 
     iri: str
@@ -25,23 +25,23 @@ class PropertyUse:
     languages: Mapping[str, int] = field(default_factory=dict)
     classes: Mapping[str, int] = field(default_factory=dict)
     example: str | None = None
-    """One value, as an N-Triples term; long literals are cut."""
+    """One value, as an N-Triples term; long literals are truncated."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassUse:
-    """How many things there are of one class, and which properties they have, most used first."""
+    """The number of instances of one class, and their properties, most used first."""
 
     iri: str
     entities: int
     properties: Mapping[str, PropertyUse]
     example: str | None = None
-    """The IRI of one of them."""
+    """The IRI of one instance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What the ontology, or the data themselves, say of a class, property or individual."""
+    """The declaration of a class, property or individual, from the ontology or the data."""
 
     iri: str
     kind: str
@@ -50,14 +50,14 @@ class Term:
     alt_labels: tuple[str, ...] = ()
     definition: str | None = None
     domain: str | None = None
-    """The part of the model that it belongs to: ``core``, ``climate``, ..."""
+    """The part of the ontology: ``core``, ``climate``, ..."""
     parents: tuple[str, ...] = ()
-    """IRIs of the classes or properties that it is declared to be under."""
+    """IRIs of the declared superclasses or superproperties."""
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyUse:
-    """What one family of graphs holds: its graphs, the things that have a class there, how often each term is used."""
+    """Counts for one family of graphs: graphs, quads, entities with a class there, and uses of each term."""
 
     graphs: int
     quads: int
@@ -68,20 +68,20 @@ class FamilyUse:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The measured state of generation `generation` of the store."""
+    """The schema of generation `generation` of the store."""
 
     generation: int
     triples: int
     classes: Mapping[str, ClassUse]
     properties: Mapping[str, PropertyUse]
-    """Every property whatever the class of its subject, most used first."""
+    """All properties, counted over subjects of any class, most used first."""
     terms: Mapping[str, Term]
-    """Declared terms by IRI; a class or property that is used without being declared has none."""
+    """Declared terms by IRI. A class or property can be in use without a declaration."""
     graphs: Mapping[str, int] = field(default_factory=dict)
     """Quads by family of graphs: ``src/climate``, ``ref/place``, ``prov`` and so on."""
     families: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The IRIs of the properties that each family of graphs uses; empty where that was not measured."""
+    """The IRIs of the properties that each family of graphs uses; empty if not measured."""
     holdings: Mapping[str, FamilyUse] = field(default_factory=dict)
-    """What each family of graphs holds; empty where that was not measured."""
+    """The counts for each family of graphs; empty if not measured."""
     measured_at: str | None = None
-    """When it was measured: UTC, as an ``xsd:dateTime``."""
+    """Time of the measurement: UTC, as an ``xsd:dateTime``."""

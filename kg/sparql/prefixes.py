@@ -1,4 +1,4 @@
-"""Which known prefix or namespace somebody meant who wrote another one. Pure."""
+"""Suggestions for unknown prefixes and misspelt namespaces."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _ALIASES: Final = {
     "so": "schema",
     "xs": "xsd",
 }
-"""What other projects call these namespaces."""
+"""Prefixes of these namespaces in other projects."""
 
 _NEAR_NAME: Final = 60.0
 _NEAR_NAMESPACE: Final = 88.0
 
 
 def nearest_prefix(name: str, among: Collection[str] = PREFIXES.keys()) -> str | None:
-    """Return the prefix of `among` that is nearest to `name` (both without the colon), or None where none is near."""
+    """Return the prefix of `among` nearest to `name` (both without the colon), or None if none is near."""
     folded = name.casefold().replace("-", "").replace("_", "")
     if folded in among:
         return folded
@@ -42,7 +42,7 @@ def nearest_prefix(name: str, among: Collection[str] = PREFIXES.keys()) -> str |
 
 
 def nearest_namespace(iri: str) -> str | None:
-    """Return the known namespace that `iri` is a slip for, or None: another scheme, a missing ``#`` or ``/``, a typo.
+    """Return the known namespace that `iri` misspells (other scheme, missing ``#`` or ``/``, typo), or None.
 
     A known namespace itself gives None.
     """
@@ -55,25 +55,17 @@ def nearest_namespace(iri: str) -> str | None:
     return None if found is None else _BARE[found[0]]
 
 
-def undeclared(name: str, near: str | None = None) -> str:
-    """Return the sentence about the prefix `name`, which neither the query nor the endpoint declares.
-
-    `near` is the prefix that was meant, where more is known than its name.
-    """
-    near = near or nearest_prefix(name)
+def undeclared_message(name: str, near: str | None) -> str:
+    """Return the message for the undeclared prefix `name`; `near` is the prefix to suggest."""
     if near is None:
-        return (
-            f"the prefix {name}: is not declared; add PREFIX {name}: <...> at the top "
-            f"(declared beforehand are {', '.join(f'{known}:' for known in PREFIXES)})"
-        )
-    return (
-        f"the prefix {name}: is not declared; did you mean {near}: (<{PREFIXES[near]}>)? "
-        f"If not, add PREFIX {name}: <...> at the top"
-    )
+        known = ", ".join(f"{prefix}:" for prefix in PREFIXES)
+        return f"undeclared prefix {name}:. Add PREFIX {name}: <...> at the top. Predeclared: {known}"
+    namespace = f" (<{PREFIXES[near]}>)" if near in PREFIXES else ""
+    return f"undeclared prefix {name}:. Did you mean {near}:{namespace}? Otherwise add PREFIX {name}: <...> at the top."
 
 
 def _bare(iri: str) -> str:
-    """Return `iri` without what is mistaken most: scheme, ``www.``, and the last ``#`` or ``/``; in lower case."""
+    """Return `iri` without the parts that are often wrong: case, scheme, ``www.``, last ``#`` or ``/``."""
     return iri.casefold().partition("://")[2].removeprefix("www.").rstrip("#/")
 
 

@@ -1,4 +1,4 @@
-"""An index over the measured schema: which names are near which, and what is used with what. Pure."""
+"""An index over the measured schema: similar names, and which properties connect which classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kg.words import singular
 TermKind = Literal["class", "property", "individual"]
 
 NEAR: Final = 62.0
-"""Score from which a name counts as near; 100 is the same words."""
+"""Minimum score of a similar name; 100 means the same words."""
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
 _LOCAL: Final = re.compile(r"[^/#]*$")
@@ -43,7 +43,7 @@ _SYNONYMS: Final = (
     "index number order position rank sequence",
     "derived origin source",
 )
-"""Words that vocabularies use for about the same thing."""
+"""Groups of words that vocabularies use as synonyms."""
 _EMPTY: Final = frozenset({"a", "has", "is", "of", "in", "to", "the"})
 _MEANINGS: Final = {word: number for number, group in enumerate(_SYNONYMS) for word in group.split()}
 _CACHED: Final = 4
@@ -58,8 +58,8 @@ class _Name:
     used: bool
 
 
-class Lexicon:
-    """What can be asked of a schema without reading it again; `lexicon_of` keeps one for each."""
+class SchemaIndex:
+    """Lookups over one schema. `get_index` caches it."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema: Final = schema
@@ -87,11 +87,11 @@ class Lexicon:
                 self._children.setdefault(parent, []).append(term.iri)
 
     def _name(self, iri: str, used: bool) -> _Name:
-        own = words(local_name(iri))
+        own = split_words(local_name(iri))
         term = self.schema.terms.get(iri)
         labels = () if term is None else (term.label, *term.alt_labels)
-        phrases = dict.fromkeys([" ".join(own), *(" ".join(words(label)) for label in labels)])
-        defined = frozenset(words(term.definition or "")) if term is not None else frozenset()
+        phrases = dict.fromkeys([" ".join(own), *(" ".join(split_words(label)) for label in labels)])
+        defined = frozenset(split_words(term.definition or "")) if term is not None else frozenset()
         return _Name(iri, "".join(own), tuple(phrase for phrase in phrases if phrase), defined, used)
 
     def _domain(self, iri: str) -> Mapping[str, PropertyUse]:
@@ -102,21 +102,21 @@ class Lexicon:
         return found
 
     def use(self, iri: str, classes: Collection[str] = ()) -> PropertyUse | None:
-        """Return how the property is used with one of `classes`, or at all; None if it is not."""
+        """Return the use of the property with the first of `classes` that has it, or with any; None if unused."""
         for name in classes:
             if (of := self.domains.get(iri, {}).get(name)) is not None:
                 return of
         return self.schema.properties.get(iri)
 
     def is_known(self, iri: str) -> bool:
-        """Return whether `iri` is a class, property or individual that is declared or used."""
+        """Return whether `iri` is a declared or used class, property or individual."""
         return any(iri in iris for iris in self.known.values())
 
     def label(self, iri: str) -> str:
-        """Return the term as it is written in a query, with its label where that says more."""
+        """Return the term as a CURIE, with its label if that differs from the local name."""
         term = self.schema.terms.get(iri)
         short = curie(iri)
-        if term is None or not term.label or words(term.label) == words(local_name(iri)):
+        if term is None or not term.label or split_words(term.label) == split_words(local_name(iri)):
             return short
         return f"{short} ({term.label})"
 
@@ -129,12 +129,12 @@ class Lexicon:
         fit: Collection[str] = (),
         only: Collection[str] | None = None,
     ) -> list[str]:
-        """Return the known terms nearest to `name` (an IRI or local name), best first.
+        """Find the known terms most similar to `name` (an IRI or local name), best first.
 
-        By the letters of the local name, by the words of labels and aliases, in whatever namespace. Terms in `fit` win
-        over others that are about as near; `only` leaves out all others.
+        Compares the spelling of local names and the words of labels and aliases, in all namespaces. Terms in `fit` win
+        over others of about the same score; with `only`, all others are skipped.
         """
-        own = words(local_name(name))
+        own = split_words(local_name(name))
         if not own:
             return []
         space = namespace_of(name)
@@ -142,57 +142,57 @@ class Lexicon:
         for candidate in self._names[kind]:
             if only is not None and candidate.iri not in only:
                 continue
-            score = _nearness(own, candidate)
+            score = _similarity(own, candidate)
             if score >= NEAR:
                 score += 8 * (candidate.iri in fit) + 3 * candidate.used + 2 * (namespace_of(candidate.iri) == space)
                 scored.append((-score, candidate.iri))
         return [iri for _, iri in sorted(scored)[:most]]
 
     def links(self, origin: str, name: str) -> list[str]:
-        """Return the paths of one step from things of class `origin` to those of a class that `name` sounds like.
+        """Find paths of one step from class `origin` to a class whose name is in `name`.
 
-        A name like hasDocument leads from a family to its documents, whatever the property is called.
+        For example, hasDocument leads from a family to its documents, whatever the name of the property.
         """
-        own = [word for word in words(local_name(name)) if word not in _EMPTY]
+        own = [word for word in split_words(local_name(name)) if word not in _EMPTY]
         if not own:
             return []
         found = [
             step
             for step, to in self._steps(origin)
-            if to != origin and set(own) <= {*words(local_name(to)), *words(self.label(to))}
+            if to != origin and set(own) <= {*split_words(local_name(to)), *split_words(self.label(to))}
         ]
         return list(dict.fromkeys(found))[:2]
 
-    def nearness(self, name: str, other: str) -> float:
-        """Return how alike the local names of two IRIs are spelt, from 0 to 100."""
-        return fuzz.ratio("".join(words(local_name(name))), "".join(words(local_name(other))))
+    def similarity(self, name: str, other: str) -> float:
+        """Return the similarity in spelling of two local names, from 0 to 100."""
+        return fuzz.ratio("".join(split_words(local_name(name))), "".join(split_words(local_name(other))))
 
-    def spelt_alike(self, name: str, other: str) -> bool:
-        """Return whether the local names of two IRIs are nearly the same, or have a word in common."""
-        common = set(words(local_name(name))) & set(words(local_name(other)))
-        return bool(common) or self.nearness(name, other) >= _ALIKE
+    def is_spelt_alike(self, name: str, other: str) -> bool:
+        """Return whether the local names of two IRIs are nearly equal, or have a word in common."""
+        common = set(split_words(local_name(name))) & set(split_words(local_name(other)))
+        return bool(common) or self.similarity(name, other) >= _ALIKE
 
     def classes_with(self, properties: Set[str]) -> list[str]:
-        """Return the classes whose things have all of `properties`, the smallest first."""
+        """Return the classes whose instances have all of `properties`, the one with the fewest properties first."""
         if not properties:
             return []
         found = [of for name, of in self.schema.classes.items() if name and properties <= of.properties.keys()]
         return [of.iri for of in sorted(found, key=lambda of: len(of.properties))]
 
     def siblings(self, iri: str, most: int = 3) -> list[str]:
-        """Return the known individuals nearest to `iri` in its own namespace, one of a code list for instance."""
-        own = words(local_name(iri))
-        scored = [(-_nearness(own, name), name.iri) for name in self._siblings.get(namespace_of(iri), ())]
+        """Find the known individuals most similar to `iri` in its namespace, for example in a code list."""
+        own = split_words(local_name(iri))
+        scored = [(-_similarity(own, name), name.iri) for name in self._siblings.get(namespace_of(iri), ())]
         return [found for score, found in sorted(scored)[:most] if -score >= NEAR]
 
     def individuals(self, text: str, namespace: str | None) -> list[str]:
-        """Return the individuals that are called `text`: by label, alias or the last part of their IRI."""
-        own = " ".join(words(text))
+        """Find the individuals with `text` as label, alias or local name."""
+        own = " ".join(split_words(text))
         names = self._names["individual"] if namespace is None else self._siblings.get(namespace, [])
         return [name.iri for name in names if own and own in name.phrases][:3]
 
     def narrower(self, iri: str) -> list[str]:
-        """Return the classes or properties in use that are declared below `iri`, however deep."""
+        """Return the classes or properties in use below `iri` in the declared hierarchy."""
         found: list[str] = []
         waiting = list(self._children.get(iri, ()))
         seen = {iri}
@@ -207,7 +207,7 @@ class Lexicon:
         return found
 
     def paths(self, origin: str, target: str) -> list[str]:
-        """Return the shortest way from things of class `origin` to the property `target`, as property paths."""
+        """Find the shortest property paths (up to two steps) from class `origin` to the property `target`."""
         owners = {name for name in self.domains.get(target, {}) if name}
         one = [(step, to) for step, to in self._steps(origin) if to in owners and to != origin]
         if one:
@@ -221,7 +221,7 @@ class Lexicon:
         return list(dict.fromkeys(two))[:2]
 
     def _steps(self, origin: str) -> Iterable[tuple[str, str]]:
-        """Yield each property path of one step from `origin` with the class that it leads to, most used first."""
+        """Yield each property path of one step from `origin` and the class at its end, most used first."""
         of = self.schema.classes.get(origin)
         for iri, use in () if of is None else of.properties.items():
             for name in use.classes:
@@ -233,7 +233,7 @@ class Lexicon:
                     yield f"^{curie(iri)}", name
 
     def family_of(self, graph: str) -> str | None:
-        """Return the family that the graph's IRI puts it in, whether or not such a graph exists; None for another."""
+        """Return the family of a graph by its IRI, even if no such graph exists, or None."""
         if not graph.startswith(BASE + "graph/"):
             return None
         rest = graph.removeprefix(BASE + "graph/")
@@ -241,13 +241,13 @@ class Lexicon:
         return max(found, key=len, default=None)
 
 
-def words(name: str) -> list[str]:
-    """Return the words of a local name or label in lower case and in the singular."""
+def split_words(name: str) -> list[str]:
+    """Split a local name or label into words, in lower case and singular."""
     return [singular(word.casefold()) for word in _WORD.findall(unquote(name))]
 
 
 def local_name(iri: str) -> str:
-    """Return what follows the last ``#``, ``/`` or (in a prefixed name) colon."""
+    """Return the part after the last ``#``, ``/`` or (in a prefixed name) colon."""
     local = _LOCAL.search(iri.rstrip("/#"))
     return (local[0] if local else "").rpartition(":")[2]
 
@@ -257,8 +257,8 @@ def namespace_of(iri: str) -> str:
     return iri.removesuffix(local_name(iri))
 
 
-def _nearness(own: list[str], candidate: _Name) -> float:
-    """Return how near the words `own` are to a name, from 0 to 100: by letters, by words, and by what words mean."""
+def _similarity(own: list[str], candidate: _Name) -> float:
+    """Return the similarity of the words `own` to a name, from 0 to 100: by spelling, words and synonyms."""
     joined, spaced = "".join(own), " ".join(own)
     best = fuzz.ratio(joined, candidate.joined)
     for phrase in candidate.phrases:
@@ -275,17 +275,17 @@ def _meanings(phrase: str) -> frozenset[int]:
     return frozenset(_MEANINGS[word] for word in phrase.split() if word in _MEANINGS)
 
 
-_cache: dict[int, Lexicon] = {}
+_cache: dict[int, SchemaIndex] = {}
 _lock = threading.Lock()
 
 
-def lexicon_of(schema: Schema) -> Lexicon:
-    """Return the index over `schema`, built once for each of the last few schemas."""
+def get_index(schema: Schema) -> SchemaIndex:
+    """Get the index over `schema`, cached for the last few schemas."""
     with _lock:
         kept = _cache.get(id(schema))
         if kept is not None and kept.schema is schema:
             return kept
-    built = Lexicon(schema)
+    built = SchemaIndex(schema)
     with _lock:
         _cache[id(schema)] = built
         while len(_cache) > _CACHED:

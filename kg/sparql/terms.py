@@ -1,4 +1,4 @@
-"""Terms as SPARQL text: the only way that data enters a query."""
+"""Terms as SPARQL text. `bind` is the only way to insert data into a query."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def is_iri(text: str) -> bool:
 
 
 def quote(term: Bindable) -> str:
-    """Return `term` as SPARQL: one token that the parser reads back as exactly this term.
+    """Return `term` as SPARQL text that parses to exactly this term.
 
-    Integers and booleans become bare tokens (so they serve after LIMIT too), floats ``xsd:double``, Decimals
-    ``xsd:decimal``. Raises InvalidInputError for blank nodes, which in a query are variables, and TypeError for text:
-    say ``Literal(text)`` or ``NamedNode(text)``.
+    Integers and booleans become bare tokens (so they are valid after LIMIT too), floats ``xsd:double``, Decimals
+    ``xsd:decimal``. Raises InvalidInputError for blank nodes, which are variables in a query, and TypeError for str:
+    use ``Literal(text)`` or ``NamedNode(text)``.
     """
     if isinstance(term, bool):
         return "true" if term else "false"
@@ -42,7 +42,7 @@ def quote(term: Bindable) -> str:
         return str(Literal(float(term)))
     if isinstance(term, Decimal):
         if not term.is_finite():
-            raise InvalidInputError(f"xsd:decimal has no {term}; give a finite number, or a float")
+            raise InvalidInputError(f"Invalid xsd:decimal {term}. Use a finite number, or a float.")
         return str(Literal(format(term, "f"), datatype=XSD.decimal))
     if isinstance(term, Triple):
         return f"<<( {_quote(term.subject)} {_quote(term.predicate)} {_quote(term.object)} )>>"
@@ -57,40 +57,40 @@ def _quote(term: object) -> str:
             return quote(term)
         case BlankNode():
             raise InvalidInputError(
-                f"the blank node {term} cannot be bound: in a query it would match anything; bind an IRI or a literal"
+                f"Unsupported blank node {term}: in a query it would match anything. Bind an IRI or a literal."
             )
         case str():
-            raise TypeError(f"text is no term: say Literal({term!r}) or NamedNode({term!r})")
+            raise TypeError(f"a str is not a term: use Literal({term!r}) or NamedNode({term!r})")
         case _:
-            raise TypeError(f"no SPARQL term can be made of a {type(term).__name__}")
+            raise TypeError(f"a {type(term).__name__} is not a SPARQL term")
 
 
 def bind(query: str, /, **terms: Bindable | Sequence[Bindable] | Sequence[Row]) -> str:
-    """Return `query` with each ``$name`` replaced by its term; ``?name`` stays a variable.
+    """Replace each ``$name`` in `query` by its term; ``?name`` stays a variable.
 
-    ``$name`` inside a string, a comment or an IRI is not touched. A list (or tuple) of terms becomes terms separated by
+    ``$name`` in a string, a comment or an IRI is not replaced. A list (or tuple) of terms becomes terms separated by
     spaces, a list of tuples becomes rows in parentheses (None in a row is UNDEF), both for VALUES::
 
         bind("SELECT ?p { VALUES (?s ?o) { $pairs } ?s ?p ?o } LIMIT $n", pairs=[(iri, Literal("a"))], n=10)
 
-    Every name must occur, and every ``$name`` be given, else TypeError.
+    Raises TypeError for a ``$name`` without a term, and for a term without a ``$name``.
     """
     texts = {name: _text(value) for name, value in terms.items()}
     pieces = _pieces(query)
     for _, name, _ in pieces:
         if name and name not in texts:
             given = ", ".join(sorted(texts)) or "nothing"
-            raise TypeError(f"the query has ${name}, but no term was given for it (given: {given})")
+            raise TypeError(f"no term for ${name} of the query (given: {given})")
     if unused := sorted(texts.keys() - {name for _, name, _ in pieces}):
-        raise TypeError(f"the query has no ${', $'.join(unused)}")
+        raise TypeError(f"the query does not contain ${', $'.join(unused)}")
     return "".join(before + (texts[name] if name else "") + after for before, name, after in pieces)
 
 
 @lru_cache(maxsize=1024)
 def _pieces(query: str) -> Sequence[tuple[str, str, str]]:
-    """Return `query` as what stands before each ``$name``, the name, and the space that it needs after it.
+    """Split `query` into triples: the text before each ``$name``, the name, and a space if one is needed after it.
 
-    The last piece has no name. The queries that are bound are few and written in code, so each is cut once.
+    The last piece has no name. Queries with ``$name`` are constants in code, so the cache contains them all.
     """
     pieces: list[tuple[str, str, str]] = []
     parts: list[str] = []
@@ -109,7 +109,7 @@ def _pieces(query: str) -> Sequence[tuple[str, str, str]]:
 def _text(value: Bindable | Sequence[Bindable] | Sequence[Row]) -> str:
     if isinstance(value, list | tuple):
         return " ".join(_row(item) if isinstance(item, tuple) else quote(item) for item in value)
-    return quote(value)  # type: ignore[arg-type]  # another kind of sequence is no term either, and is told so
+    return quote(value)  # type: ignore[arg-type]  # quote raises TypeError for any other sequence
 
 
 def _row(row: Row) -> str:

@@ -30,7 +30,7 @@ from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, R
 
 from kg.errors import ForbiddenError, InvalidInputError, QueryBusyError, QuerySyntaxError, StoreError
 from kg.processes.child import Limits
-from kg.sparql.guard import syntax_error
+from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, commit_record, effective
 from kg.store.difference import Delta, canonicalize, content_sha256
@@ -150,7 +150,7 @@ class OxigraphStore:
             variables = tuple(variable.value for variable in found.variables)
             rows = [tuple(solution) for solution in (found if limit is None else islice(found, limit + 1))]
         except SyntaxError as error:
-            raise syntax_error(query, str(error)) from error
+            raise build_syntax_error(query, str(error)) from error
         except UnicodeEncodeError as error:
             raise QuerySyntaxError(f"the query holds a lone surrogate at position {error.start}") from None
         except (OSError, RuntimeError) as error:

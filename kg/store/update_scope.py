@@ -8,7 +8,7 @@ from typing import Final
 from pyoxigraph import NamedNode, QuerySolutions, Store
 
 from kg.errors import InvalidInputError, QuerySyntaxError
-from kg.sparql.guard import position
+from kg.sparql.guard import line_and_column
 from kg.sparql.lexer import Token, tokens
 from kg.sparql.parser import parse
 from kg.vocabulary import PREFIXES
@@ -100,7 +100,7 @@ def _refuse_outside_graphs(update: str, prologue: str, start: int, end: int) -> 
     outside = next((pattern for pattern in query.patterns if pattern.graph is None), None) if query else None
     if outside is not None:
         shift = start - len(f"{prologue}SELECT * WHERE ")
-        line, column = position(update, outside.start + shift)
+        line, column = line_and_column(update, outside.start + shift)
         pattern = update[outside.start + shift : outside.end + shift]
         raise InvalidInputError(
             f"line {line}, column {column}: {pattern!r} stands outside GRAPH, and an update has no union of all "

@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store
 
 from kg.errors import InvalidInputError
 from kg.processes.child import Limits, run_task
-from kg.sparql.dataset_clauses import with_dataset
+from kg.sparql.dataset_clauses import add_dataset
 from kg.sparql.guard import check_update
 from kg.store import difference
 from kg.store.difference import Delta
@@ -69,7 +69,7 @@ class Update:
         check_update(self.text)
         try:
             if self.default_graphs or self.named_graphs:
-                self.text = with_dataset(self.text, self.default_graphs, self.named_graphs)
+                self.text = add_dataset(self.text, self.default_graphs, self.named_graphs)
             self.reach = graphs_within_reach(self.text)
             refuse_empty_default_graph(self.text)
         except InvalidInputError as error:

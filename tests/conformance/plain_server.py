@@ -21,7 +21,7 @@ from kg.queries.text_check import find_clauses
 from kg.server import graph_store, sparql_protocol
 from kg.server.endpoint import Endpoint
 from kg.settings import Settings
-from kg.sparql.service import replace
+from kg.sparql.service import replace_clauses
 from tests.conformance.plain_store import PlainStore
 
 EVERYONE: Final = Actor("everyone", frozenset({READ, WRITE, ADMIN}))
@@ -61,4 +61,4 @@ def expand(settings: Settings, query: str, timeout_s: float | None = None) -> st
     found, prologue = find_clauses(query)
     if not all(federation.allows(clause.endpoint) for clause in found):
         return query
-    return replace(query, [(clause, federation.ask(query, clause, prologue)) for clause in found])
+    return replace_clauses(query, [(clause, federation.ask(query, clause, prologue)) for clause in found])

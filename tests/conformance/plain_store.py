@@ -18,7 +18,7 @@ from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
 from kg.actors import Actor
 from kg.errors import InvalidInputError, NotFoundError, QuerySyntaxError, StoreError
-from kg.sparql.dataset_clauses import with_dataset
+from kg.sparql.dataset_clauses import add_dataset
 from kg.sparql.guard import check_update
 from kg.store.protocol import Snapshot
 from kg.store.snapshots import Snapshots
@@ -70,7 +70,7 @@ class PlainStore:
         """
         check_update(update)
         if default_graphs or named_graphs:
-            update = with_dataset(update, default_graphs, named_graphs)
+            update = add_dataset(update, default_graphs, named_graphs)
         return self._write(lambda store: store.update(update, base_iri=self.base_iri))
 
     def replace(self, quads: Iterable[Quad], graphs: Iterable[NamedNode] = ()) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from kg.errors import GoneError, InvalidInputError, NotFoundError, QueryForbiddenError, QuerySyntaxError, StoreError
-from kg.sparql.dataset_clauses import with_dataset
+from kg.sparql.dataset_clauses import add_dataset
 from tests.conformance.plain_store import PlainStore
 
 EX = "http://example.com/"
@@ -138,7 +138,7 @@ def test_the_graphs_of_a_request_are_those_that_where_is_asked_of() -> None:
 
 
 def test_delete_where_takes_the_graphs_of_a_request_too() -> None:
-    using = with_dataset("DELETE WHERE { ?s ?p '}' } ; CLEAR ALL # WHERE", [G], [H])
+    using = add_dataset("DELETE WHERE { ?s ?p '}' } ; CLEAR ALL # WHERE", [G], [H])
     assert using == f"DELETE  {{ ?s ?p '}}' }} USING {G} USING NAMED {H} WHERE {{ ?s ?p '}}' }} ; CLEAR ALL # WHERE"
     with PlainStore() as store:
         store.put(None, [triple(1), triple(2)])

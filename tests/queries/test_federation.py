@@ -21,7 +21,7 @@ from kg.queries.federation import MAX_ROWS, Federation
 from kg.remote.http import address_of
 from kg.settings import Settings
 from kg.sparql.guard import check_query
-from kg.sparql.service import clauses, prologue_of, replace
+from kg.sparql.service import find_clauses, parse_prologue, replace_clauses
 
 JSON = "application/sparql-results+json"
 Answer = Callable[[BaseHTTPRequestHandler, str], None]
@@ -107,9 +107,9 @@ def ask(stub: Stub, query: str, seconds: float = 10) -> str:
     """Return `query` with its clauses replaced by what the stub says."""
     query = query.replace("URL", stub.url)
     asked = Federation((HttpUrl(stub.url),), time.monotonic() + seconds)
-    found = clauses(query)
+    found = find_clauses(query)
     assert all(asked.allows(clause.endpoint) for clause in found)
-    expanded = replace(query, [(clause, asked.ask(query, clause, prologue_of(query))) for clause in found])
+    expanded = replace_clauses(query, [(clause, asked.ask(query, clause, parse_prologue(query))) for clause in found])
     check_query(expanded)
     return expanded
 

@@ -50,7 +50,7 @@ def test_a_long_text_is_refused_as_a_short_one_is(query: str) -> None:
 def test_clauses_of_a_long_text_are_found_and_one_that_never_ends_is_refused() -> None:
     query = PADDING + "PREFIX e: <e:> SELECT * { SERVICE e:x { ?a ?b ?c } }"
     found, prologue = text_check.find_clauses(query)
-    assert (found, prologue) == (service.clauses(query), service.prologue_of(query))
+    assert (found, prologue) == (service.find_clauses(query), service.parse_prologue(query))
     assert [clause.endpoint for clause in found] == ["e:x"]
     with pytest.raises(InvalidInputError, match="20,000"):
         text_check.find_clauses("SELECT * { SERVICE <a:b> { " + "1 " * 30_000 + "} }")
@@ -66,7 +66,7 @@ def test_a_long_text_whose_dataset_stands_early_is_told_at_a_glance() -> None:
 
 def test_what_a_parser_says_of_a_long_text_is_explained() -> None:
     error = text_check.build_syntax_error("SELECT * { ?s foo:bar ?o }\n" + PADDING, "error at 1:15: expected X")
-    assert "the prefix foo: is not declared" in str(error)
+    assert "undeclared prefix foo:" in str(error)
 
 
 @pytest.mark.measures_time

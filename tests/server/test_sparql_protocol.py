@@ -357,7 +357,7 @@ def test_a_request_has_a_bounded_number_of_parameters(endpoint: Endpoint) -> Non
 def test_people_read_errors_as_text(client: TestClient) -> None:
     response = client.get("/sparql", params={"query": "ASK"}, headers={"Accept": "text/plain, */*;q=0.5"})
     assert response.headers["content-type"] == "text/plain; charset=utf-8"
-    assert response.text.startswith("query_syntax: not SPARQL: line 1")
+    assert response.text.startswith("query_syntax: Invalid SPARQL: line 1")
 
 
 def test_options_say_what_is_taken(client: TestClient) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Store
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
-from kg.sparql.guard import check_query, check_update, names_dataset, query_form, syntax_error
+from kg.sparql.guard import build_syntax_error, check_query, check_update, has_dataset_clause, query_form
 
 
 @dataclass
@@ -190,7 +190,7 @@ LOADING = [
 def test_what_an_update_fetches_is_refused(update: str, listener: Listener) -> None:
     update = update.replace("URL", f"http://127.0.0.1:{listener.port}/")
     assert listener.execute(update) > 0, "the example proves nothing: Oxigraph sends no request for it"
-    with pytest.raises(QueryForbiddenError, match="at line"):
+    with pytest.raises(QueryForbiddenError, match=r"(SERVICE|LOAD) at line \d+"):
         check_update(update)
 
 
@@ -259,19 +259,19 @@ def test_the_form_is_the_first_keyword_after_the_prologue(text: str, form: str |
      "WITH <a:b> DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }", "# c\nloAd <http://127.0.0.1/>"],
 )  # fmt: skip
 def test_updates_are_refused_as_such(update: str) -> None:
-    with pytest.raises(QueryForbiddenError, match="read-only"):
+    with pytest.raises(QueryForbiddenError, match="is an update"):
         check_query(update)
 
 
 def test_a_refusal_says_where_and_what_to_do() -> None:
     with pytest.raises(QueryForbiddenError, match="line 2, column 3"):
         check_query("SELECT * {\n  SERVICE <a:b> {} }")
-    with pytest.raises(QueryForbiddenError, match="give the prefix another name"):
+    with pytest.raises(QueryForbiddenError, match="'service:o'.*keyword SERVICE"):
         check_query("PREFIX service: <a:b> SELECT * { ?s ?p service:o { ?a ?b ?c } }")
 
 
 def test_lone_surrogates_and_deep_nesting_never_reach_a_parser() -> None:
-    with pytest.raises(QuerySyntaxError, match=r"line 1, column 16: U\+D800"):
+    with pytest.raises(QuerySyntaxError, match=r"line 1, column 16: .*U\+D800"):
         check_query("SELECT * { ?s <\ud800> ?o }")
     for check in (check_query, check_update):
         with pytest.raises(QuerySyntaxError, match=r"U\+D800"):
@@ -292,7 +292,7 @@ DEEP = [
 @pytest.mark.parametrize("query", DEEP, ids=range(len(DEEP)))
 def test_deep_nesting_never_reaches_a_parser(query: str) -> None:
     for check in (check_query, check_update):
-        with pytest.raises(QuerySyntaxError, match="more than 256 brackets are open"):
+        with pytest.raises(QuerySyntaxError, match="256"):
             check(query)
 
 
@@ -306,17 +306,17 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
         ("SELEC * {}", 1, 1, "SELECT, ASK, CONSTRUCT or DESCRIBE"),
         ("SELECT * {\n  ?s ?p ?o ?x }", 2, 12, "'?x'"),
         ("SELECT * { ?s ?p ?o", 1, 20, "the end"),
-        ("SELECT *\n{ xyzzy:a ?p ?o }", 2, 3, "the prefix xyzzy: is not declared; add PREFIX xyzzy: <...>"),
-        ("SELECT * { dcterm:a ?p ?o }", 1, 12, "did you mean dcterms:? Or add PREFIX dcterm: <...>"),
-        ("SELECT * { ?s SKOS:prefLabel ?o }", 1, 15, "did you mean skos:?"),
-        ("PREFIX wiki: <a:> SELECT * { ?s wikis:a ?o }", 1, 33, "did you mean wiki:?"),
-        ("SELECT ?s (COUNT(?o) AS ?c) {?s ?p ?o}", 1, 39, "SELECT can name only variables that GROUP BY names"),
+        ("SELECT *\n{ xyzzy:a ?p ?o }", 2, 3, "undeclared prefix xyzzy:. Add PREFIX xyzzy: <...>"),
+        ("SELECT * { dcterm:a ?p ?o }", 1, 12, "Did you mean dcterms:"),
+        ("SELECT * { ?s SKOS:prefLabel ?o }", 1, 15, "Did you mean skos:"),
+        ("PREFIX wiki: <a:> SELECT * { ?s wikis:a ?o }", 1, 33, "Did you mean wiki:?"),
+        ("SELECT ?s (COUNT(?o) AS ?c) {?s ?p ?o}", 1, 39, "variables of GROUP BY"),
     ],
 )
 def test_syntax_errors_point_at_the_token(query: str, line: int, column: int, what: str) -> None:
     with pytest.raises(SyntaxError) as raised:
         Store().query(query)
-    message = str(syntax_error(query, str(raised.value)))
+    message = str(build_syntax_error(query, str(raised.value)))
     assert f"line {line}, column {column}" in message
     assert what in message
 
@@ -325,7 +325,7 @@ def test_syntax_errors_point_at_the_token(query: str, line: int, column: int, wh
 def test_a_syntax_error_can_be_told_of_any_text(text: str) -> None:
     with pytest.raises(SyntaxError) as raised:
         Store().query("ASK {} }" + text)
-    assert "not SPARQL" in str(syntax_error("ASK {} }" + text, str(raised.value)))
+    assert "Invalid SPARQL" in str(build_syntax_error("ASK {} }" + text, str(raised.value)))
 
 
 @pytest.mark.parametrize(
@@ -348,4 +348,4 @@ def test_a_syntax_error_can_be_told_of_any_text(text: str) -> None:
     ],
 )
 def test_a_query_that_names_its_dataset_is_told_from_one_that_does_not(query: str, named: bool) -> None:
-    assert names_dataset(query) is named
+    assert has_dataset_clause(query) is named

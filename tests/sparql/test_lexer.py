@@ -8,14 +8,14 @@ import sys
 import time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kg.errors import InvalidInputError, QuerySyntaxError
 from kg.sparql import lexer
-from kg.sparql.guard import check_query, check_update, names_dataset
-from kg.sparql.lexer import MAX_AMBIGUOUS, readings, tokens
-from kg.sparql.service import clauses, prologue_of
+from kg.sparql.guard import check_query, check_update, has_dataset_clause
+from kg.sparql.lexer import MAX_AMBIGUOUS, tokens, tokens_of_all_readings
+from kg.sparql.service import find_clauses, parse_prologue
 
 PIECES = st.sampled_from(
     ['"', "'", '"""', "'''", "\\", "#", "\n", "<", ">", "<a:b>", "ex:a", ":", "?x", "$y", "_:b", "1.5e3", "@en-GB",
@@ -56,7 +56,7 @@ def test_tokens_are_cut_by_the_grammar(query: str, expected: list[str]) -> None:
 
 
 def test_both_readings_of_an_ambiguous_less_than_are_found() -> None:
-    found = {(token.kind, token.text) for _, token in readings("FILTER(?a <1)#>'\nSERVICE ex:a {}")}
+    found = {(token.kind, token.text) for _, token in tokens_of_all_readings("FILTER(?a <1)#>'\nSERVICE ex:a {}")}
     assert ("iri", "<1)#>") in found
     assert ("word", "SERVICE") in found
 
@@ -73,12 +73,12 @@ def seconds(text: str) -> float:
     """Return the processor time that all who look at a query's text take over `text`."""
     started = time.process_time()
     for check in (
-        lambda query: sum(1 for _ in readings(query)),
+        lambda query: sum(1 for _ in tokens_of_all_readings(query)),
         check_query,
         check_update,
-        names_dataset,
-        clauses,
-        prologue_of,
+        has_dataset_clause,
+        find_clauses,
+        parse_prologue,
     ):
         with contextlib.suppress(InvalidInputError):
             check(text)
@@ -88,7 +88,7 @@ def seconds(text: str) -> float:
 def test_a_text_of_many_readings_is_refused() -> None:
     text = "?a <b#> 'SERVICE'\n"
     assert check_query("ASK { " + text * MAX_AMBIGUOUS + "}") == "ASK"
-    with pytest.raises(QuerySyntaxError, match="can be read in two ways"):
+    with pytest.raises(QuerySyntaxError, match=str(MAX_AMBIGUOUS)):
         check_query("ASK { " + text * (MAX_AMBIGUOUS + 1) + "}")
     check_query("ASK { " + "?a <http://e/#SERVICE> " * (MAX_AMBIGUOUS + 1) + "}")
 
@@ -103,6 +103,7 @@ def test_no_text_takes_more_than_linear_time(piece: str) -> None:
     assert large < 8 * small + 0.05
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.characters(exclude_characters="-"), st.integers(0, 40)), min_size=1, max_size=6))
 @example([("\U0010fff0", 40), ("\0", 0)])
 def test_a_class_of_characters_is_that_which_names_them(ranges: list[tuple[str, int]]) -> None:

@@ -123,7 +123,7 @@ def test_a_namespace_that_is_nearly_right_is_corrected(wrong: str, schema: Schem
 def test_a_hint_says_where(schema: Schema) -> None:
     (hint,) = check("SELECT *\nWHERE {\n  ?d dcterms:titel ?t\n}", schema)
     assert (hint.line, hint.column, hint.found) == (3, 6, "dcterms:titel")
-    assert hint.message.startswith("line 3, column 6: there is no property dcterms:titel")
+    assert hint.message.startswith("line 3, column 6: unknown property dcterms:titel. Did you mean dcterms:title")
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_numbers_and_booleans_keep_value_and_datatype(number: int, flag: bool, m
 
 def test_a_decimal_is_a_decimal_and_finite() -> None:
     assert read_back(bind("SELECT ($x AS ?x) {}", x=Decimal("1E+2")))[0][0] == Literal("100", datatype=XSD.decimal)
-    with pytest.raises(InvalidInputError, match="finite"):
+    with pytest.raises(InvalidInputError, match="NaN"):
         quote(Decimal("NaN"))
 
 
@@ -106,9 +106,9 @@ def test_an_empty_list_gives_no_rows() -> None:
 
 
 def test_missing_and_unused_names_are_errors() -> None:
-    with pytest.raises(TypeError, match=r"the query has \$b, but no term was given"):
+    with pytest.raises(TypeError, match=r"no term for \$b"):
         bind("SELECT * { $a $b ?c }", a=NamedNode("a:b"))
-    with pytest.raises(TypeError, match=r"the query has no \$b"):
+    with pytest.raises(TypeError, match=r"does not contain \$b"):
         bind("SELECT * { $a ?b ?c }", a=NamedNode("a:b"), b=1)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.algebra import Element, Query
-from kg.sparql.guard import position
+from kg.sparql.guard import line_and_column
 from kg.sparql.lint import Hint, check
 from kg.sparql.parser import parse
 from kg.store.protocol import Result, Rows
@@ -288,7 +288,7 @@ def _within(query: str, hint: Hint, element: Element) -> bool:
 
 def _sentence(query: str, core: Sequence[Element]) -> str:
     def place(element: Element) -> str:
-        line, column = position(query, _at(element))
+        line, column = line_and_column(query, _at(element))
         return f"{_words(element)} (line {line}, column {column})"
 
     if len(core) == 1:

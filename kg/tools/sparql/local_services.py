@@ -23,9 +23,9 @@ from kg.queries.federation import Federation
 from kg.queries.text_check import find_clauses
 from kg.search.protocol import Candidate, Mode
 from kg.sparql import label_service
-from kg.sparql.guard import position
+from kg.sparql.guard import line_and_column
 from kg.sparql.lexer import Token
-from kg.sparql.service import Clause, Prologue, replace
+from kg.sparql.service import Clause, Prologue, replace_clauses
 from kg.sparql.terms import Bindable, bind
 from kg.vocabulary import KG
 
@@ -54,11 +54,11 @@ def expand_services(kg: KnowledgeGraph, query: str, timeout_s: float | None = No
     results = []
     for clause in found:
         if clause.endpoint == label_service.ENDPOINT:
-            results += label_service.answered(query, clause, prologue)
+            results += label_service.build_replacements(query, clause, prologue)
             continue
         search = searches.get(clause.start)
         results.append((clause, federation.ask(query, clause, prologue) if search is None else _to_values(kg, search)))
-    return replace(query, results)
+    return replace_clauses(query, results)
 
 
 def blank_services(kg: KnowledgeGraph, query: str) -> str:
@@ -83,14 +83,14 @@ def _parse_searches(
     }
     for clause in found:
         if clause.endpoint == label_service.ENDPOINT:
-            label_service.answered(query, clause, prologue)
+            label_service.build_replacements(query, clause, prologue)
         elif clause.start not in searches and not federation.allows(clause.endpoint):
             raise _unknown_service(query, clause, federation)
     return searches
 
 
 def _unknown_service(query: str, clause: Clause, federation: Federation) -> QueryForbiddenError:
-    line, column = position(query, clause.start)
+    line, column = line_and_column(query, clause.start)
     answered = "kg:search, wikibase:label" + "".join(f", <{endpoint}>" for endpoint in federation.endpoints)
     asked = "a variable" if clause.endpoint is None else f"<{clause.endpoint}>"
     return QueryForbiddenError(
@@ -258,6 +258,6 @@ class _Reader:
 
     def _fail(self, token: Token | None, reason: str) -> NoReturn:
         offset = self._clause.end - 1 if token is None else token.start
-        line, column = position(self._query, offset)
+        line, column = line_and_column(self._query, offset)
         end = "" if reason.endswith("?") else "."
         raise InvalidInputError(f"kg:search, line {line}, column {column}: {reason}{end} A search is written {FORM}")

@@ -166,9 +166,9 @@ def _with_hints(error: QuadciteError, hints: Sequence[HintLine]) -> QuadciteErro
     for hint in hints:
         at, _, problem = hint.message.partition(": ")
         # The parser says the same of a prefix, with less help.
-        said = f"not SPARQL: {hint.message}" if said.startswith(f"not SPARQL: {at}: ") and problem else said
+        said = f"Invalid SPARQL: {hint.message}" if said.startswith(f"Invalid SPARQL: {at}: ") and problem else said
     more = [hint.message for hint in hints if hint.message not in said]
-    return type(error)(". ".join([said, *more])) if more or said != str(error) else error
+    return type(error)(" ".join([said, *more])) if more or said != str(error) else error
 
 
 def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult) -> None:

@@ -9,9 +9,9 @@ from pyoxigraph import Literal, NamedNode
 from rapidfuzz import fuzz
 
 from kg.sparql.algebra import Comparison, Element, Node, Query
-from kg.sparql.guard import position
+from kg.sparql.guard import line_and_column
 from kg.sparql.lint import Hint
-from kg.sparql.schema_index import local_name, words
+from kg.sparql.schema_index import local_name, split_words
 from kg.store.protocol import Rows, Term
 from kg.vocabulary import RDF, curie
 
@@ -41,7 +41,7 @@ class Suggestions:
         return [*self._turned(), *self._linked(), *self._constants(), *self._filtered()]
 
     def _hint(self, code: str, start: int, found: str, message: str, suggestions: Sequence[str]) -> Hint:
-        line, column = position(self._query.text, start)
+        line, column = line_and_column(self._query.text, start)
         return Hint(code, f"line {line}, column {column}: {message}", line, column, found, tuple(suggestions))
 
     def _turned(self) -> Iterator[Hint]:
@@ -178,7 +178,7 @@ def _nearest(constant: Node, values: Sequence[Term]) -> list[str]:
 
 
 def _phrase(value: str, *, iri: bool) -> str:
-    return " ".join(words(local_name(value) if iri else value)) or value.casefold()
+    return " ".join(split_words(local_name(value) if iri else value)) or value.casefold()
 
 
 def _short(term: Term) -> str:
