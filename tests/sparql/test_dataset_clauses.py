@@ -25,7 +25,7 @@ G, H = NamedNode(EX + "g"), NamedNode(EX + "h")
     ],
 )
 def test_an_update_that_names_its_dataset_cannot_be_given_another(update: str) -> None:
-    with pytest.raises(InvalidInputError, match="WITH|USING"):
+    with pytest.raises(InvalidInputError, match=r"WITH|USING"):
         add_dataset(update, [G], [])
 
 

@@ -266,7 +266,7 @@ def test_updates_are_refused_as_such(update: str) -> None:
 def test_a_refusal_says_where_and_what_to_do() -> None:
     with pytest.raises(QueryForbiddenError, match="line 2, column 3"):
         check_query("SELECT * {\n  SERVICE <a:b> {} }")
-    with pytest.raises(QueryForbiddenError, match="'service:o'.*keyword SERVICE"):
+    with pytest.raises(QueryForbiddenError, match=r"'service:o'.*keyword SERVICE"):
         check_query("PREFIX service: <a:b> SELECT * { ?s ?p service:o { ?a ?b ?c } }")
 
 
