@@ -32,7 +32,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"lies|hangs", "is"),
     (r"pass(?:es|ed|ing)? over", "skip"),
     (r"things?", "the noun: entity, record, node, value"),
-    (r"is no (?!longer|more)\w+", "is not a ..."),
+    (r"(?<!there )is no (?!longer|more)\w+", "is not a ..."),
     (r"there (?:is|are) no '", "Unknown X 'x'. Available: ..."),
     (r"there (?:is|are): ", "Available: ..."),
     (r"return what", "the noun"),

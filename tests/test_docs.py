@@ -49,6 +49,13 @@ def test_every_chapter_has_a_topic() -> None:
     assert {Path(page).stem for page in PAGES if page != "README.md"} == set(bundle.CHAPTERS)
 
 
+def test_the_architecture_names_every_package() -> None:
+    packages = {f"kg/{path.name}" for path in (ROOT / "kg").iterdir() if path.name not in ("docs", "_data")}
+    packages |= {f"loaders/{path.name}" for path in (ROOT / "loaders").iterdir()}
+    chapter = PAGES["kg/docs/architecture.md"]
+    assert [name for name in sorted(packages) if "__" not in name and f"`{name}`" not in chapter] == []
+
+
 def test_the_readme_is_short() -> None:
     assert len(PAGES["README.md"].splitlines()) <= 160
 
