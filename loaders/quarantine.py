@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError, RecordError, SourceError, StoreError
+from kg.fuzzy_names import nearest
 from kg.provenance.load_records import Run, format_rows, parse_rows
 from kg.shacl.report import Violation
 from kg.shacl.report_writers import written
@@ -366,7 +366,7 @@ def named(wanted: Sequence[str], records: Mapping[str, str]) -> list[str]:
             raise InvalidInputError(f"the id {each!r} is that of {len(names)} records: {told(names)}; give more of it")
         if not names:
             near = [name for name in records if len(text) >= _NAMING and text in records[name].casefold()]
-            near += [name for name in records if get_close_matches(text, [ids[name], records[name].casefold()], 1, 0.5)]
+            near += [name for name in records if nearest(text, [ids[name], records[name].casefold()], 1, least=50)]
             hint = f"near are {told(dict.fromkeys(near))}" if near else "`kg quarantine list` shows all"
             said = hint if records else "the quarantine is empty"
             raise NotFoundError(f"no record in quarantine has the id {each!r}; {said}")

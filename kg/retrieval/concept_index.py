@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import time
 from collections import defaultdict
@@ -14,8 +13,8 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
+from kg.fuzzy_names import Match, Names, nearest
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.fuzzy_names import Likeness, Names
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
@@ -26,7 +25,7 @@ NAMES_READ: Final = 400_000
 SHARE: Final = 20
 """The names are read anew after a commit, once the last reading is this many times as old as it took."""
 NAMED: Final = 0.55
-"""Likeness of a name from which it counts as found."""
+"""Match of a name from which it counts as found."""
 NEAR: Final = 5
 """Concepts that are proposed for one that is not there."""
 _AT_ONCE: Final = 2_000
@@ -116,9 +115,9 @@ class Concepts:
     def _entity_bases(self) -> Sequence[str]:
         return sorted({entity.rpartition("/")[0] + "/" for entity in self._by_entity})
 
-    def like(self, text: str, most: int) -> list[tuple[Likeness, Concept]]:
+    def like(self, text: str, most: int) -> list[tuple[Match, Concept]]:
         """Return at most `most` concepts named like `text`, best first."""
-        found = [(each, self._ordered[each.number]) for each in self._names.like(text, most)]
+        found = [(each, self._ordered[each.number]) for each in self._names.nearest(text, most)]
         return [(each, concept) for each, concept in found if each.score >= NAMED]
 
     def named(self, text: str) -> Sequence[Concept]:
@@ -148,7 +147,7 @@ class Concepts:
         wanted = plain_id(text).rpartition("/")[2]
         if _ID.fullmatch(wanted):
             alike = [each for each in self._by_id if each[:2] == wanted[:2]] or list(self._by_id)
-            ids = difflib.get_close_matches(wanted, alike[:_AT_ONCE], n=NEAR, cutoff=0.0)
+            ids = nearest(wanted, alike[:_AT_ONCE], NEAR)
             close = [concept for each in ids for concept in self._by_id[each]]
         else:
             close = [concept for _, concept in self.like(wanted.replace("_", " "), NEAR)]

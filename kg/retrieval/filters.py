@@ -6,7 +6,6 @@ never empty in silence, and what the other values of the filter let through is n
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
+from kg.fuzzy_names import nearest
 from kg.retrieval.concept_index import Concept, check_item, concepts_of, one
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of, text_of
@@ -170,8 +170,8 @@ def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str]
     unknown = {code: value for code, value in folded.items() if code not in values}
     labels = _codes_by_label(reader, values.values()) if unknown else {}
     for code, value in unknown.items():
-        named = difflib.get_close_matches(code, labels, n=1, cutoff=0.8)
-        meant = f"did you mean {labels[named[0]]}?" if named else f"{nearest(code, codes)}."
+        named = nearest(code, labels, 1, least=80)
+        meant = f"did you mean {labels[named[0]]}?" if named else f"{hint(code, codes)}."
         notes.append(f"{argument}: no document has {value!r}; {meant}")
     return [values[code] for code in folded if code in values]
 
@@ -183,14 +183,14 @@ def _codes_by_label(reader: Reader, terms: Iterable[Terms]) -> dict[str, str]:
     return {text_of(row["name"]).casefold(): code_of(iri_of(row["value"])) for row in rows}
 
 
-def nearest(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -> str:
+def hint(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -> str:
     """Return a clause that names the values closest to `wanted`; of few values, all of them."""
     names = dict(valid) if isinstance(valid, Mapping) else {value.casefold(): value for value in valid}
     if not names:
         return "the graph has no values for it yet"
     if len(names) <= 2 * most:
         return f"valid are {', '.join(sorted(names.values()))}"
-    close = difflib.get_close_matches(wanted.casefold(), names, n=most, cutoff=0.5)
+    close = nearest(wanted.casefold(), names, most, least=50)
     close += [key for key in sorted(names) if key.startswith(wanted[:1].casefold()) and key not in close]
     chosen = [names[key] for key in (close or sorted(names))[:most]]
     return f"near it are {', '.join(chosen)} ({len(names)} in all: see list_resources)"
@@ -210,7 +210,7 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
         matches = _covered(declared, tag)
         if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
             tags = {key: text_of(term) for key, term in declared.items()}
-            notes.append(f"language: nothing is in {value!r}; {nearest(tag, tags)} (BCP 47 tags).")
+            notes.append(f"language: nothing is in {value!r}; {hint(tag, tags)} (BCP 47 tags).")
             continue
         found.update((literal.value, literal) for literal in [*matches, *forms])
     return [found[tag] for tag in sorted(found)]
@@ -243,4 +243,4 @@ def _near_family(reader: Reader, slug: str) -> str:
     close = [code_of(iri_of(row["family"])) for row in rows]
     if not close:
         return "family_overview lists the families that there are"
-    return "near it are " + ", ".join(difflib.get_close_matches(slug, close, n=5, cutoff=0.0))
+    return "near it are " + ", ".join(nearest(slug, close, 5))

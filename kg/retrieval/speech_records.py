@@ -9,9 +9,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode
-from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
+from kg.fuzzy_names import nearest
 from kg.retrieval.attribution import other_voice
 from kg.retrieval.concept_index import preference
 from kg.retrieval.evidence import code_of
@@ -361,5 +361,5 @@ def near_speeches(reader: Reader, wanted: str) -> str:
     ids = [text_of(row["id"]) for row in answer.result] if isinstance(answer.result, Rows) else []
     if not ids:
         return "no speeches are loaded"
-    near = [name for name, _, _ in process.extract(wanted, sorted(ids), scorer=fuzz.ratio, limit=NEAR)]
+    near = nearest(wanted, sorted(ids), NEAR)
     return f"near it are {', '.join(near)}; search_speeches gives the ids that there are"

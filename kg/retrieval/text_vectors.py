@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.fuzzy_names import folded
 from kg.vocabulary import sha256
 from kg.words import stems
 
@@ -60,8 +60,8 @@ def find_cosines(kg: KnowledgeGraph, question: str, texts: Sequence[str]) -> lis
 
 def find_overlaps(question: str, texts: Sequence[str]) -> list[float]:
     """Compute the share of the question's words in each text, from 0 to 1. Rare words weigh more."""
-    wanted = set(stems(folded(question)))
-    having = [set(stems(folded(text))) for text in texts]
+    wanted = set(stems(fold(question)))
+    having = [set(stems(fold(text))) for text in texts]
     spread = Counter(stem for stem_set in having for stem in stem_set)
     weights = {stem: math.log(1 + len(texts) / (0.5 + spread[stem])) for stem in wanted}
     whole = sum(weights.values()) or 1.0

@@ -6,10 +6,10 @@ pattern may legitimately match nothing, so hints about these are limited to unkn
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kg.fuzzy_names import nearest
 from kg.sparql import lint_patterns, lint_values
 from kg.sparql.algebra import Element, Node, Query
 from kg.sparql.guard import line_and_column
@@ -79,7 +79,7 @@ def _find_unbound(query: Query) -> list[Finding]:
     for node in query.selected:
         if not inside or node.value in inside:  # an empty pattern: the query is still being written
             continue
-        near = difflib.get_close_matches(node.value, sorted(inside), n=1, cutoff=0.4) or sorted(inside)[:3]
+        near = nearest(node.value, sorted(inside), 1, least=40) or sorted(inside)[:3]
         meant = [f"?{name}" for name in near]
         message = f"{node.text} does not occur in the pattern: it is unbound in every row.{did_you_mean(meant)}"
         found.append(Finding("unbound_variable", message, node.start, node.text, tuple(meant)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from urllib.parse import unquote
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError, NotFoundError
+from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_ontology
 from kg.retrieval.attribution import Chunk, voices_of
@@ -281,7 +281,7 @@ def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
     """Return IRIs near to `iri` that something is said of: another spelling, the whole of a part, alike words."""
     near = dict.fromkeys(_spellings(iri))
     terms = [*load_declared_terms()]
-    near |= dict.fromkeys(difflib.get_close_matches(iri, terms, n=3, cutoff=0.9))
+    near |= dict.fromkeys(nearest(iri, terms, 3, least=90))
     reader = Reader(kg)
     nodes = [NamedNode(text) for text in near if is_iri(text)]
     found = {iri_of(row["iri"]) for row in reader.rows("near IRIs", bind(EXISTING, iris=nodes))} if nodes else set()

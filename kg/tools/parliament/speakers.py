@@ -14,12 +14,12 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import concepts_of
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope
-from kg.retrieval.fuzzy_names import people_named
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.retrieval.results import Limit, Offset, Result
 from kg.retrieval.speech_records import INTERJECTION, labels_of
 from kg.retrieval.token_budget import Lean
 from kg.store.protocol import Term
+from kg.tools.parliament.person_names import find_people
 from kg.tools.parliament.speech_filters import (
     ChamberName,
     DateFrom,
@@ -229,7 +229,7 @@ def _called(reader: Reader, text: str) -> set[str]:
         if any(all(part in name.casefold() for part in parts) for name in (choice.label, *choice.names))
     ]
     try:
-        found += people_named("query", text, everyone)
+        found += find_people("query", text, everyone)
     except NotFoundError:
         if not found:
             raise

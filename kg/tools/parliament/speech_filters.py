@@ -13,15 +13,17 @@ from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
+from kg.fuzzy_names import Names, fold
+from kg.retrieval.choices import Choice, interpretation_note
 from kg.retrieval.concept_index import concepts_of
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope, Terms
-from kg.retrieval.fuzzy_names import Choice, Names, folded, note_of, parties_named, people_named
 from kg.retrieval.hybrid_search import Known
 from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
 from kg.retrieval.results import Name
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
+from kg.tools.parliament.person_names import find_parties, find_people
 from kg.tools.parliament.speaker_counts import listed
 from kg.vocabulary import FOAF, SKOS, XSD, mint
 
@@ -160,9 +162,9 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
     # The order is that in which the engine looks them up: what passes least comes first.
     if filters.speaker is not None:
         text = clean_text("speaker", filters.speaker, 300)
-        found = people_named("speaker", text, speakers(reader))
+        found = find_people("speaker", text, speakers(reader))
         patterns.append(_either(terms, found, "speakers", (SPEAKER, SPEAKER_ANY, SPEAKER_RECORDED)))
-        notes += [note] if (note := note_of("speaker", text, found)) else []
+        notes += [note] if (note := interpretation_note("speaker", text, found)) else []
     if filters.topics:
         patterns.append(_topics(reader, filters.topics, terms, notes))
     if "days" in terms:
@@ -172,9 +174,9 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
         patterns.append(STATE)
     if filters.party is not None:
         text = clean_text("party", filters.party, 300)
-        found = parties_named("party", text, parties(reader))
+        found = find_parties("party", text, parties(reader))
         patterns.append(_either(terms, found, "parties", (PARTY, PARTY_ANY, PARTY_RECORDED)))
-        notes += [note] if (note := note_of("party", text, found)) else []
+        notes += [note] if (note := interpretation_note("party", text, found)) else []
     if period and "days" not in terms:
         patterns.append(period)
     if filters.chamber is not None:
@@ -225,7 +227,7 @@ def day(argument: str, text: str | None) -> date | None:
 
 def chamber_named(text: str) -> NamedNode:
     """Return the chamber of a name. Raises InvalidInputError for what is neither."""
-    code = _CHAMBER_FORMS.get(folded(text[:100]))
+    code = _CHAMBER_FORMS.get(fold(text[:100]))
     if code is None:
         raise InvalidInputError(f"chamber: {text[:100]!r} is neither of {' and '.join(CHAMBERS.values())}")
     return mint("chamber", code)
@@ -233,7 +235,7 @@ def chamber_named(text: str) -> NamedNode:
 
 def state_named(text: str) -> NamedNode:
     """Return the state or territory of a code or name. Raises InvalidInputError for any other."""
-    wanted = folded(text[:100]).removeprefix("au ")
+    wanted = fold(text[:100]).removeprefix("au ")
     for code, name in STATES.items():
         if wanted in (code.casefold(), name.casefold()):
             return mint("place", f"AU-{code}")
@@ -327,21 +329,21 @@ def _topics(reader: Reader, wanted: Sequence[str], terms: dict[str, Sequence[Ter
     """Return the pattern for speeches with one of the tags, or without any whose words mention such a concept."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for tag in tags(reader):
-        by_name[folded(tag)].append(tag)
+        by_name[fold(tag)].append(tag)
     concepts = concepts_of(reader.kg)
     tagged: list[Terms] = []
     meant: dict[str, str] = {}
     unknown: list[str] = []
     for text in wanted:
-        name = folded(clean_text("topics", text, 300))
-        named = [concept for like, concept in concepts.like(name, 20) if folded(like.name) == name]
+        name = fold(clean_text("topics", text, 300))
+        named = [concept for like, concept in concepts.like(name, 20) if fold(like.name) == name]
         tagged += [Literal(tag) for tag in by_name.get(name, ())]
         meant |= {concept.iri: concept.shown for concept in named}
         if not by_name.get(name) and not named:
             unknown.append(text)
     if unknown:
         near = Names([(number, tag) for number, tag in enumerate(tags(reader))])
-        known = [each.name for text in unknown for each in near.like(text, 3)] or tags(reader)[:20]
+        known = [each.name for text in unknown for each in near.nearest(text, 3)] or tags(reader)[:20]
         valid = f"near it are {', '.join(dict.fromkeys(known))}" if known else "no speech has a tag"
         message = f"topics: no speech has {' or '.join(repr(text[:60]) for text in unknown)}; {valid}"
         if len(unknown) == len(wanted):

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
+from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.fuzzy_names import folded
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of, text_of
 from kg.retrieval.results import MOST_SKIPPED, Offset, Result
 from kg.retrieval.text_vectors import WITHOUT_MODEL, find_cosines, find_overlaps
@@ -169,7 +169,7 @@ def _context(entry: Entry, texts: Mapping[str, str]) -> str:
     if entry.about:
         return entry.about
     kinds = [split_words(local_name(scheme))] if scheme else [split_words(local_name(name)) for name in entry.classes]
-    codes = [name for name in entry.names[1:] if folded(name) != folded(entry.label)]
+    codes = [name for name in entry.names[1:] if fold(name) != fold(entry.label)]
     parts = [f"{', '.join(kinds)}" + (f" ({', '.join(codes[:3])})" if codes else "")]
     if entry.iri in texts:
         parts.append(texts[entry.iri])

@@ -13,10 +13,10 @@ from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
+from kg.fuzzy_names import Names, fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import get_ancestors, load_code_lists, load_shapes
 from kg.retrieval.concept_index import preference
-from kg.retrieval.fuzzy_names import Names, folded
 from kg.retrieval.reader import iri_of, text_of
 from kg.sparql.measured_schema import Schema
 from kg.sparql.schema_index import local_name
@@ -87,7 +87,7 @@ class TermIndex:
         found = [
             (likeness.score, self.entries[likeness.number], likeness.name)
             for kind in kinds
-            for likeness in self._names[kind].like(text, most)
+            for likeness in self._names[kind].nearest(text, most)
         ]
         return sorted(found, key=lambda item: -item[0])
 
@@ -109,8 +109,8 @@ class TermIndex:
         if entry is not None and entry.kind in kinds:
             return entry
         found = self.like(text.partition(":")[2] or text, kinds, 6) if ":" in text else self.like(text, kinds, 6)
-        wanted = folded(text)
-        same = [item for _, item, name in found if folded(name) == wanted]
+        wanted = fold(text)
+        same = [item for _, item, name in found if fold(name) == wanted]
         if len(same) == 1 or (same and same[0].kind != same[-1].kind):
             return same[0]
         raise self.unknown(text, kinds, [item for score, item, _ in found if score >= NEAR])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
+from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept
 from kg.retrieval.evidence import (
@@ -414,7 +414,7 @@ def _hint(reader: Reader, name: str) -> str:
         return "family_overview lists the families that there are"
     word = max(re.split(r"[^a-z0-9]+", slug.casefold()), key=len)
     rows = reader.rows("documents like it", bind(SLUGS_LIKE, fragment=Literal(word))) if word else []
-    close = difflib.get_close_matches(slug, {slug_of(iri_of(row["document"])): None for row in rows}, n=3, cutoff=0.0)
+    close = nearest(slug, sorted({slug_of(iri_of(row["document"])) for row in rows}), 3)
     if close:
         return "near it are " + ", ".join(mint("document", slug).value for slug in close)
     return "no document has a slug like it; search gives the ids that there are"

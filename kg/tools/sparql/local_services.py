@@ -7,7 +7,6 @@ before the query runs, so it joins with any pattern. Hits that the graph does no
 
 from __future__ import annotations
 
-import difflib
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from typing import Final, NoReturn, get_args
 from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
 from kg.errors import InvalidInputError, QueryForbiddenError
+from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.federation import Federation
 from kg.queries.text_check import find_clauses
@@ -192,7 +192,7 @@ class _Reader:
         return part
 
     def _no_part(self, token: Token) -> NoReturn:
-        near = difflib.get_close_matches(token.text.rpartition(":")[2], _PARTS, n=1)
+        near = nearest(token.text.rpartition(":")[2], _PARTS, 1, least=60)
         hint = f"; did you mean kg:{near[0]}?" if near else ""
         valid = ", ".join(f"kg:{name}" for name in _PARTS)
         self._fail(token, f"{token.text} is no property of a search, which has {valid}{hint}")

@@ -14,9 +14,10 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
+from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.choices import Choice, shorten
 from kg.retrieval.evidence import code_of
-from kg.retrieval.fuzzy_names import Choice, folded, listed
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
@@ -176,15 +177,15 @@ def _compare_uses(
     for place, words in zip(places, known, strict=True):
         for row in _load_rows(reader, f"uses in {place.name}", USES, words):
             named = words.uses.get(iri_of(row["use"]))
-            if named is None or (wanted is not None and folded(named.name) not in wanted):
+            if named is None or (wanted is not None and fold(named.name) not in wanted):
                 continue
-            names.setdefault(folded(named.name), named.name)
+            names.setdefault(fold(named.name), named.name)
             level = code_of(iri_of(row["level"])) if "level" in row else text_of(row.get("raw", _UNKNOWN))
             code = words.districts[iri_of(row["district"])].code
-            cells[folded(named.name)][place.iri][level].append((code, iri_of(row["rule"])))
+            cells[fold(named.name)][place.iri][level].append((code, iri_of(row["rule"])))
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural_key(name)))
     if wanted is not None and len(order) > 1:
-        called = listed([names[name] for name in order])
+        called = shorten([names[name] for name in order])
         notes.append(f"use: {use!r} was taken for {called}: one row for each name, though they may mean the same.")
     return [
         UseRow(use=names[name], places=[_use_cell(place, cells[name].get(place.iri, {})) for place in places])
@@ -206,7 +207,7 @@ def _find_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) 
     found: set[str] = set()
     for words in known:
         choices = [each.choice for each in words.uses.values()]
-        found |= {folded(words.uses[choice.term.value].name) for choice in find_matching(text, choices)}
+        found |= {fold(words.uses[choice.term.value].name) for choice in find_matching(text, choices)}
     if not found:
         choices = [each.choice for words in known for each in words.uses.values()]
         where = " and ".join(place.shown for place in places)
@@ -238,7 +239,7 @@ def _other_uses(places: Sequence[Place], known: Sequence[Vocabulary], use: str |
 
     @cache
     def other(applies_to: str) -> bool:
-        named = {folded(choice.label) for choice in find_spelled(applies_to, uses)}
+        named = {fold(choice.label) for choice in find_spelled(applies_to, uses)}
         return bool(named) and not named & wanted
 
     return other
@@ -293,7 +294,7 @@ def _compare_standards(
     order = sorted(cells, key=lambda key: (-len(cells[key]), key))
     notes.extend(_note_conversions(order, units))
     if left_out:
-        notes.append(f"Standards for other uses are left out: {listed(sorted(left_out, key=natural_key))}.")
+        notes.append(f"Standards for other uses are left out: {shorten(sorted(left_out, key=natural_key))}.")
     return [
         StandardRow(
             standard_type=kind,
@@ -317,14 +318,14 @@ def _note_conversions(
         if unit != common
     }
     if converted_into:
-        yield f"Converted, to compare in one unit: {listed(sorted(converted_into))}; *_recorded has what is recorded."
+        yield f"Converted, to compare in one unit: {shorten(sorted(converted_into))}; *_recorded has what is recorded."
     apart: dict[str, list[str]] = defaultdict(list)
     for kind, bound, unit in order:
         if unit:
             apart[f"{bound} {kind}".strip()].append(unit)
     several = [f"{name} ({', '.join(sorted(found))})" for name, found in sorted(apart.items()) if len(found) > 1]
     if several:
-        yield f"In units that do not convert into each other, a row for each: {listed(several)}."
+        yield f"In units that do not convert into each other, a row for each: {shorten(several)}."
 
 
 def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:

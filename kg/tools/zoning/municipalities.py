@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode
 from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.retrieval.fuzzy_names import folded
+from kg.fuzzy_names import fold
 from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED
 from kg.sparql.terms import bind
@@ -86,16 +86,16 @@ class _Places:
 
 def find_place(reader: Reader, name: str, state: str) -> Place:
     """Return a municipality by name or key. NotFoundError names those that are like it, InvalidInputError several."""
-    wanted, within = clean_text("municipality", name, 200), folded(clean_text("state", state, 60))
+    wanted, within = clean_text("municipality", name, 200), fold(clean_text("state", state, 60))
     within = within.removeprefix("us ")
     places = reader.kept("all municipalities", MUNICIPALITIES, _places)
     one = places.by_key.get(wanted.strip("<>"))
-    found = [one] if one is not None and (not one.states or within in map(folded, one.states)) else []
-    found = found or [*places.by_name.get((folded(wanted), within), ())]
+    found = [one] if one is not None and (not one.states or within in map(fold, one.states)) else []
+    found = found or [*places.by_name.get((fold(wanted), within), ())]
     found = found or [*places.by_words.get((_distinct(wanted), within), ())]
     # What is a state and a municipality at once, as the District of Columbia, is the only one there.
     found = found or [
-        place for place in places.all if within in map(folded, place.states) and place.key == f"us-{within}"
+        place for place in places.all if within in map(fold, place.states) and place.key == f"us-{within}"
     ]
     if len(found) == 1:
         return found[0]
@@ -111,7 +111,7 @@ def find_place(reader: Reader, name: str, state: str) -> Place:
 def load_places(reader: Reader) -> list[Place]:
     """Return all municipalities, by state and name."""
     places = reader.kept("all municipalities", MUNICIPALITIES, _places)
-    return sorted(places.all, key=lambda place: (max(place.states, key=len, default=""), folded(place.name)))
+    return sorted(places.all, key=lambda place: (max(place.states, key=len, default=""), fold(place.name)))
 
 
 def _places(rows: Sequence[Mapping[str, Term]]) -> _Places:
@@ -123,15 +123,15 @@ def _places(rows: Sequence[Mapping[str, Term]]) -> _Places:
     by_name: dict[tuple[str, str], list[Place]] = {}
     by_words: dict[tuple[str, str], list[Place]] = {}
     for place in known.values():
-        for state in dict.fromkeys(map(folded, place.states)):
-            by_name.setdefault((folded(place.name), state), []).append(place)
+        for state in dict.fromkeys(map(fold, place.states)):
+            by_name.setdefault((fold(place.name), state), []).append(place)
             by_words.setdefault((_distinct(place.name), state), []).append(place)
     by_key = {name: place for place in known.values() for name in (place.iri, place.key)}
     return _Places(list(known.values()), by_key, by_name, by_words)
 
 
 def _distinct(name: str) -> str:
-    words = folded(name).split()
+    words = fold(name).split()
     return " ".join(word for word in words if word not in _COMMON) or " ".join(words)
 
 
@@ -152,7 +152,7 @@ def find_section(tree: CodeTree, section_id: str) -> str:
             if get_section_key(iri).rpartition("|")[2].casefold() == " ".join(given.split()).casefold()
         ]
         found = named if len(named) == 1 else found
-    found = found or [iri for iri, each in tree.sections.items() if folded(each.title) == folded(given)]
+    found = found or [iri for iri, each in tree.sections.items() if fold(each.title) == fold(given)]
     if len(found) > 1:
         keys = ", ".join(map(get_section_key, found[:NEAR]))
         raise InvalidInputError(f"{len(found)} sections have the number {number}; give one of {keys}")

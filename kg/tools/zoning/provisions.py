@@ -11,8 +11,8 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
-from kg.retrieval.fuzzy_names import NEAREST, Choice, listed
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
@@ -369,7 +369,7 @@ def _note_other_districts(reader: Reader, words: Vocabulary, uses: Mapping[str, 
         each.district for each in _find_rules(reader, "permissions", PERMISSIONS, words.districts) if each.about in uses
     }
     codes = [known.code for iri, known in words.districts.items() if iri in found]
-    return [f"In other districts something is recorded of it: {listed(codes)}."] if codes else []
+    return [f"In other districts something is recorded of it: {shorten(codes)}."] if codes else []
 
 
 def _other_name(code: str, name: str) -> str | None:

@@ -12,7 +12,8 @@ from pyoxigraph import NamedNode
 from rapidfuzz import fuzz, process
 
 from kg.errors import NotFoundError
-from kg.retrieval.fuzzy_names import NEAREST, Choice, Names, folded, listed
+from kg.fuzzy_names import Names, fold
+from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
@@ -157,30 +158,30 @@ def _head(name: str, length: int) -> tuple[str, ...]:
 
 
 def _in_order(text: str) -> tuple[str, ...]:
-    return tuple(singular(word) for word in folded(text).split())
+    return tuple(singular(word) for word in fold(text).split())
 
 
 def match_note(argument: str, text: str, found: Sequence[Choice]) -> str | None:
     """Return what to tell of a name that was not given as it is recorded; None where there is nothing to tell."""
     names = []
     for choice in found:
-        other = next((name for name in choice.names if folded(name) != folded(choice.label)), None)
+        other = next((name for name in choice.names if fold(name) != fold(choice.label)), None)
         names.append(choice.label if other is None else f"{choice.label} ({other})")
     names = list(dict.fromkeys(names))
     if all(text in choice.names for choice in found):
         return None
     if len(found) == 1 and text.casefold() in map(str.casefold, found[0].names):
         return None
-    return f"{argument}: {text!r} was taken for {listed(names)}."
+    return f"{argument}: {text!r} was taken for {shorten(names)}."
 
 
 def _squeezed(text: str) -> str:
     """R1, R-1 and R 1 are one, where no code is written just so: then all that may be meant are taken."""
-    return folded(text).replace(" ", "")
+    return fold(text).replace(" ", "")
 
 
 def _plain(text: str) -> tuple[str, ...]:
-    words = folded(text).split()
+    words = fold(text).split()
     return tuple(sorted(singular(word) for word in words if word not in _NOISE)) or tuple(words)
 
 
@@ -195,7 +196,7 @@ def no_match_message(argument: str, text: str, names: Sequence[str], where: str)
         return f"{argument}: {text[:100]!r} is none of {where}: nothing of the kind is recorded there"
     like = find_nearest(text, known)
     if not like:
-        return f"{argument}: {where} has no {text[:100]!r} nor the like; there are: {listed(known)}"
+        return f"{argument}: {where} has no {text[:100]!r} nor the like; there are: {shorten(known)}"
     more = f" of {len(known)}" if len(known) > len(like) else ""
     return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {join_names(like)}"
 
@@ -203,13 +204,13 @@ def no_match_message(argument: str, text: str, names: Sequence[str], where: str)
 def find_nearest(text: str, known: Sequence[str]) -> list[str]:
     """Return the names that are like `text`, the nearest first."""
     least = LIKE_CODE if len(text) <= CODE else LIKE
-    near = [known[each.number] for each in Names(list(enumerate(known))).like(text, NEAREST)]
-    if like := [name for name in near if fuzz.partial_ratio(folded(text), folded(name)) >= least]:
+    near = [known[each.number] for each in Names(list(enumerate(known))).nearest(text, NEAREST)]
+    if like := [name for name in near if fuzz.partial_ratio(fold(text), fold(name)) >= least]:
         return like
-    return [
-        name
-        for name, _, _ in process.extract(text, known, scorer=fuzz.token_sort_ratio, limit=NEAREST, score_cutoff=least)
-    ]
+    # No word is spelt like one of a name: part of a name may be, as "daycare" is like "day care center".
+    scorer = fuzz.token_sort_ratio if len(text) <= CODE else fuzz.partial_ratio
+    found = process.extract(text, known, scorer=scorer, processor=fold, limit=NEAREST, score_cutoff=least)
+    return [name for name, _, _ in found]
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -225,13 +226,13 @@ def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: li
     wanted = clean_text("standard_type", text, 200)
     if wanted in codes and "-" in wanted:
         return {wanted}, None
-    given = folded(wanted).split()
+    given = fold(wanted).split()
     bound = next((_BOUNDS[word] for word in given if word in _BOUNDS), None)
     words = _standard_words([word for word in given if word not in _BOUNDS])
-    found = {code for code in codes if words and words <= _standard_words(folded(code).split())}
+    found = {code for code in codes if words and words <= _standard_words(fold(code).split())}
     if not found:
         raise NotFoundError(no_match_message("standard_type", wanted, sorted(codes), place.shown))
-    if {folded(code) for code in found} != {folded(wanted)}:
+    if {fold(code) for code in found} != {fold(wanted)}:
         notes.append(f"standard_type: {wanted!r} was taken for {', '.join(sorted(found))}.")
     return found, bound
 
@@ -282,7 +283,7 @@ _HOUSES: Final = frozenset({("house",), ("home",)})
 
 def parse_use_kinds(text: str) -> frozenset[str]:
     """Return what `text` is about: words, and names of this list where its wordings stand; their order is lost."""
-    words = tuple(singular(word) for word in folded(_MORE.sub(r"\1 or more ", text)).split())
+    words = tuple(singular(word) for word in fold(_MORE.sub(r"\1 or more ", text)).split())
     if words in _HOUSES:
         return frozenset({"one-family", "dwelling"})
     found: set[str] = set()

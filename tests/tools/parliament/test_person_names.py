@@ -6,7 +6,8 @@ import pytest
 from pyoxigraph import Literal
 
 from kg.errors import NotFoundError
-from kg.retrieval.fuzzy_names import Choice, note_of, parties_named, people_named
+from kg.retrieval.choices import Choice, interpretation_note
+from kg.tools.parliament.person_names import find_parties, find_people
 from kg.vocabulary import mint
 
 PEOPLE = [
@@ -46,14 +47,14 @@ PEOPLE = [
     ],
 )
 def test_a_person_is_found_by_any_form_of_the_name(text, keys):
-    found = people_named("speaker", text, PEOPLE)
+    found = find_people("speaker", text, PEOPLE)
     assert [choice.term.value.rpartition("/")[2] for choice in found] == keys
 
 
 @pytest.mark.parametrize("text", ["Jane", "Peter Quill", "Quilt", "K. Quill", "Senator", "MP"])
 def test_what_is_not_said_of_somebody_finds_nobody(text):
     with pytest.raises(NotFoundError, match="speaker: no speech has"):
-        people_named("speaker", text, PEOPLE)
+        find_people("speaker", text, PEOPLE)
 
 
 PARTIES = [
@@ -84,19 +85,22 @@ PARTIES = [
     ],
 )
 def test_a_party_is_found_by_name_abbreviation_or_what_tells_it_apart(text, keys):
-    found = parties_named("party", text, PARTIES)
+    found = find_parties("party", text, PARTIES)
     assert [choice.term.value.rpartition("/")[2] for choice in found] == keys
 
 
 @pytest.mark.parametrize("text", ["Party", "Labour Union", "X"])
 def test_a_party_that_there_is_not_is_not_found(text):
     with pytest.raises(NotFoundError, match=r"near it are|no name is like it"):
-        parties_named("party", text, PARTIES)
+        find_parties("party", text, PARTIES)
 
 
 def test_only_what_was_not_given_exactly_is_told():
-    assert note_of("party", "Greens", PARTIES[:1]) is None
-    assert note_of("party", "grEENS", PARTIES[:1]) == "party: 'grEENS' was taken for Australian Greens (greens)."
-    assert note_of("speaker", "Quill", PEOPLE[:2]) == (
+    assert interpretation_note("party", "Greens", PARTIES[:1]) is None
+    assert (
+        interpretation_note("party", "grEENS", PARTIES[:1])
+        == "party: 'grEENS' was taken for Australian Greens (greens)."
+    )
+    assert interpretation_note("speaker", "Quill", PEOPLE[:2]) == (
         "speaker: 'Quill' was taken for Quill, Jane, MP (aph-AAA), Quill, Harold, MP (aph-BBB)."
     )

@@ -1,0 +1,112 @@
+"""Which people or parties a name means: forgiving about how it is written, exact about what it matched. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pyoxigraph import NamedNode
+
+from kg.errors import NotFoundError
+from kg.fuzzy_names import Names, fold
+from kg.retrieval.choices import NEAREST, Choice
+
+TITLES: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "mr mrs ms miss dr prof professor sen senator hon honourable honorable rev sir dame the mp am ao ac oam cbe "
+        "obe dbe kbe kcmg kc qc sc dsc dso mc",
+    )
+)
+"""Words around a name that do not tell people apart."""
+_COMMON: Final = frozenset({"party", "of", "and", "the", "for", "australia", "australian"})
+"""Words in the names of parties that do not tell them apart."""
+
+
+def find_people(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return the people that `text` names, by IRI or key, whole name, name in another order, initials, or surname.
+
+    Raises NotFoundError that names the nearest.
+    """
+    found = _by_key(text, choices)
+    if found:
+        return found
+    wanted = _words(text)
+    whole = [choice for choice in choices if any(_words(name) == wanted for name in choice.names)]
+    if whole and len(wanted) > 1:
+        return whole
+    found = [choice for choice in choices if wanted and any(_is_person(wanted, name) for name in choice.names)]
+    return found or whole or _none(argument, text, choices)
+
+
+def find_parties(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return the parties that `text` names, by IRI or code, by name or abbreviation, or by the words of a name.
+
+    Raises NotFoundError that names the nearest.
+    """
+    found = _by_key(text, choices)
+    if found:
+        return found
+    wanted = fold(text)
+    said = set(wanted.split()) - _COMMON
+    whole = [choice for choice in choices if any(fold(name) == wanted for name in choice.names)]
+    if whole or not said:
+        return whole or _none(argument, text, choices)
+    having = {choice: [set(fold(name).split()) for name in choice.names] for choice in choices}
+    same = [choice for choice, names in having.items() if any(words - _COMMON == said for words in names)]
+    within = [choice for choice, names in having.items() if any(words >= said for words in names)]
+    return same or within or _none(argument, text, choices)
+
+
+def _by_key(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    wanted = text.strip().strip("<>").casefold()
+    return [
+        choice
+        for choice in choices
+        if isinstance(choice.term, NamedNode)
+        and wanted in (choice.term.value.casefold(), choice.term.value.rpartition("/")[2].casefold())
+    ]
+
+
+def _none(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
+    if not choices:
+        raise NotFoundError(f"{argument}: {text[:100]!r} names nobody: no speeches are loaded")
+    known = Names([(number, name) for number, choice in enumerate(choices) for name in (choice.label, *choice.names)])
+    near = [choices[each.number].label for each in known.nearest(text, NEAREST)]
+    if not near and len(choices) <= 2 * NEAREST:
+        near = sorted(choice.label for choice in choices)
+    meant = f"near it are {'; '.join(dict.fromkeys(near))}" if near else "no name is like it"
+    more = "speech_stats(group_by='party')" if argument == "party" else "list_speakers"
+    raise NotFoundError(f"{argument}: no speech has {text[:100]!r} ({meant}); {more} shows all")
+
+
+def _words(name: str) -> tuple[str, ...]:
+    """Return the words of a person's name without titles; where there is a comma, the surname last as elsewhere."""
+    before, comma, after = name.partition(",")
+    words = _plain(f"{after} {before}" if comma and _plain(after) else name)
+    return tuple(words)
+
+
+def _plain(name: str) -> list[str]:
+    words = fold(re.sub(r"[’']", "", name)).split()
+    return [word for word in words if word not in TITLES] or words
+
+
+def _is_person(wanted: Sequence[str], name: str) -> bool:
+    """Return whether `wanted` has the surname of `name`, and no word that is not of it, or an initial of one."""
+    words = _words(name)
+    surname = _surname(name, words)
+    return surname in wanted and all(any(_same(word, other) for other in words) for word in wanted)
+
+
+def _surname(name: str, words: Sequence[str]) -> str:
+    if "," in name:
+        return words[-1]
+    # "Coulter Sen J.R.": initials follow the surname
+    whole = [word for word in words if len(word) > 1]
+    return whole[-1] if whole else words[-1]
+
+
+def _same(word: str, other: str) -> bool:
+    return word == other or (min(len(word), len(other)) == 1 and word[0] == other[0])
