@@ -210,7 +210,7 @@ def _refuse_other_graphs(describe: Describe) -> Describe:
 def _check(graph: NamedNode, triples: Sequence[Triple]) -> None:
     """Raise ShapesViolatedError if nodes in `triples` that the record shapes target violate them."""
     shapes = record_shapes()
-    if not shapes.targets_any(triples):
+    if not shapes.has_target_in(triples):
         return
     if len(triples) > MAX_CHECKED:
         raise InvalidInputError(

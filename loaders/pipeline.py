@@ -18,7 +18,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records, promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile, format_rows
 from kg.search import index_sync
-from kg.search.index_sync import Progress, UnitFacts, index_units
+from kg.search.index_sync import Progress, UnitFacts, build_units
 from kg.search.protocol import GraphUnits
 from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
@@ -589,4 +589,4 @@ def _indexed(graph: NamedNode, document: SourceDocument | SourceGraph) -> list[A
         )
         for unit in document.units
     )
-    return index_units(graph.value, titles, facts)
+    return build_units(graph.value, titles, facts)

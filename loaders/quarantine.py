@@ -23,7 +23,7 @@ from kg.errors import InvalidInputError, NotFoundError, RecordError, SourceError
 from kg.fuzzy_names import nearest
 from kg.provenance.load_records import Run, format_rows, parse_rows
 from kg.shacl.report import Violation
-from kg.shacl.report_writers import written
+from kg.shacl.report_writers import to_text
 from kg.vocabulary import sha256
 from loaders.model import Rejection, Snapshot
 from loaders.readers import excerpts
@@ -159,7 +159,7 @@ class Quarantine:
             run=run.iri.value,
             agent=f"{run.agent.name} {run.agent.version}",
             violations=len(violations),
-            report=_text(written(violations, "text", checked=rejection.record).rstrip()) if violations else "",
+            report=_text(to_text(violations, "text", checked=rejection.record).rstrip()) if violations else "",
             results=json.loads(_text(json.dumps(results, ensure_ascii=False))),
             places=_places(rejection, run.started),
             options=dict(options or {}),
@@ -170,7 +170,7 @@ class Quarantine:
             self.folder.mkdir(parents=True, exist_ok=True)
             report = self.folder / f"{entry.name}.ttl"
             if violations:
-                _replace(report, _text(written(violations, "ttl", checked=rejection.record)).encode())
+                _replace(report, _text(to_text(violations, "ttl", checked=rejection.record)).encode())
             else:
                 report.unlink(missing_ok=True)
             self._write(entry)

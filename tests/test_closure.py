@@ -10,7 +10,7 @@ from pyoxigraph import Quad, Triple, parse
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.shacl.pyshacl_engine import rdflib_graph
+from kg.shacl.pyshacl_engine import to_rdflib
 from kg.vocabulary import KG, OWL, RDF, RDFS, mint
 
 ONTOLOGY = [quad for path in sorted(bundle.folder("ontology").glob("*.ttl")) for quad in parse(path=path)]
@@ -19,7 +19,7 @@ DOCUMENT, PLACE = mint("document", "tide-act"), mint("place", "NMK")
 
 def contradictions(triples: Iterable[Quad | Triple]) -> list[str]:
     """What the rules of OWL 2 RL (section 4.3, those that entail false) find in `triples` and the ontology."""
-    closure = owlrl.OWLRL_Semantics(rdflib_graph([*ONTOLOGY, *triples]), axioms=False, daxioms=False)
+    closure = owlrl.OWLRL_Semantics(to_rdflib([*ONTOLOGY, *triples]), axioms=False, daxioms=False)
     closure.closure()
     return [str(message) for message in closure.error_messages]
 

@@ -17,7 +17,7 @@ def models_list(as_json: AsJson = False) -> None:
     """List the models that QUADCITE_MODEL can name: which is selected, and which are here."""
     from kg.search import models
 
-    known = models.known(settings())
+    known = models.list_models(settings())
     if as_json:
         output.put_json({"models": known})
         return

@@ -199,18 +199,20 @@ def _open_files(
     source: str | None,
 ) -> Iterator[Check]:
     """Validate files of RDF, and try the others of them, or all of them, as what the loader of a source reads."""
-    from kg.shacl.documents import DataGraph, has_shapes
-    from kg.shacl.line_numbers import Lines
-    from kg.shacl.rdf_files import STDIN, document, expanded
-    from kg.shacl.shapes import looks_at
+    from kg.shacl.documents import DataDocuments, has_shapes
+    from kg.shacl.line_numbers import LineLocator
+    from kg.shacl.rdf_files import STDIN, expand_paths, open_document
+    from kg.shacl.shapes import has_targets
 
     def documents(found: Sequence[str], *, lenient: bool = False) -> list[Document]:
-        return [document(name, stdin=sys.stdin.buffer, stdin_format=input_format, lenient=lenient) for name in found]
+        return [
+            open_document(name, stdin=sys.stdin.buffer, stdin_format=input_format, lenient=lenient) for name in found
+        ]
 
     if [*names, *shapes, *ontology].count(STDIN) > 1:
         raise typer.BadParameter("standard input (-) can be read once only")
-    own = _own_shapes(documents(expanded(shapes))) if shapes else None
-    rdf, tables = (expanded(names, leave_out=shapes), []) if own else _sorted_out(names, source)
+    own = _own_shapes(documents(expand_paths(shapes))) if shapes else None
+    rdf, tables = (expand_paths(names, leave_out=shapes), []) if own else _sorted_out(names, source)
     trial = _trial(tables, source or "climate") if tables else None
     if not rdf:
         if trial is not None:
@@ -219,21 +221,21 @@ def _open_files(
     named = documents(rdf, lenient=lenient)
     if own is None and suite is None and (within := [one for one in named if has_shapes(one)]):
         own = _own_shapes(within)
-    beside = [quad for one in documents(expanded(ontology)) for quad in one.well_formed()]
+    beside = [quad for one in documents(expand_paths(ontology)) for quad in one.parse_all()]
     places: dict[Violation, Location] = {}
-    lines = Lines()
+    lines = LineLocator()
     used = own or _suite(suite)
     only = _graph_name(graph) if graph is not None else None
     parts = [[one] for one in named] if each else [named]
-    graphs: Iterable[DataGraph] = (DataGraph(part, places, beside, only) for part in parts)
+    graphs: Iterable[DataDocuments] = (DataDocuments(part, places, beside, only) for part in parts)
     checked = console.counted(len(named), "file") + (", each by itself" if each and len(named) > 1 else "")
     looked = False
 
-    def results(graphs: Iterable[DataGraph]) -> Iterator[Violation]:
+    def results(graphs: Iterable[DataDocuments]) -> Iterator[Violation]:
         nonlocal looked
         for part in graphs:
             yield from part.results(used)
-            looked = looked or looks_at(used, part.data)
+            looked = looked or has_targets(used, part.data)
 
     if len(parts) == 1:
         [whole] = graphs
@@ -242,23 +244,23 @@ def _open_files(
     check = Check(
         results(graphs),
         checked,
-        used.by_pyshacl(),
+        used.describe_uncompiled(),
         lambda result: places.get(result) or lines.locate(result),
-        lambda: looked or _untargeted("" if own else ": these are Quadcite's own, give yours with --shapes"),
+        lambda: looked or _warn_untargeted("" if own else ": these are Quadcite's own, give yours with --shapes"),
     )
     yield check if trial is None else _both(check, trial)
 
 
-def _untargeted(more: str = "") -> Literal[False]:
+def _warn_untargeted(more: str = "") -> Literal[False]:
     """Say that nothing was checked."""
     console.say(f"kg: no target of the shapes finds anything in the data, so nothing was checked{more}")
     return False
 
 
 def _own_shapes(documents: Sequence[Document]) -> Shapes:
-    from kg.shacl.documents import ShapesGraph
+    from kg.shacl.documents import ShapesDocuments
 
-    graph = ShapesGraph.read(documents)
+    graph = ShapesDocuments.parse(documents)
     for iri, name in graph.imports.items():
         console.say(f"kg: {name} imports {iri}, which is not fetched: give what it stands for with --shapes")
     shapes = graph.shapes()
@@ -270,7 +272,7 @@ def _own_shapes(documents: Sequence[Document]) -> Shapes:
 def _suite(suite: Suite | None) -> Shapes:
     from kg.shacl.shapes import Shapes
 
-    return Shapes.dataset() if suite == "dataset" else Shapes.load()
+    return Shapes.load_dataset() if suite == "dataset" else Shapes.load()
 
 
 def _graph_name(text: str) -> NamedNode:
@@ -286,7 +288,7 @@ def _sorted_out(places: Iterable[str], source: str | None = None) -> tuple[list[
     """
     if source is not None:
         return [], list(places)
-    from kg.shacl.rdf_files import FORMATS, IN_FOLDERS, STDIN, expanded
+    from kg.shacl.rdf_files import FORMATS, IN_FOLDERS, STDIN, expand_paths
     from loaders.readers import locations
 
     rdf: list[str] = []
@@ -305,7 +307,7 @@ def _sorted_out(places: Iterable[str], source: str | None = None) -> tuple[list[
         elif endings.isdisjoint(IN_FOLDERS):
             known = ", ".join((*IN_FOLDERS, *locations.FORMATS))
             raise typer.BadParameter(f"{place}: no file in this folder ends in {known}")
-    return expanded(rdf), tables
+    return expand_paths(rdf), tables
 
 
 def _trial(places: Sequence[str], source: str) -> Check:
@@ -331,10 +333,10 @@ def _open_store(
     from pyoxigraph import Store
 
     from kg.cli import connection
-    from kg.shacl.rdf_files import document, expanded
+    from kg.shacl.rdf_files import expand_paths, open_document
     from kg.tools.shacl.source_locations import Locator
 
-    own = _own_shapes([document(name) for name in expanded(shapes)]) if shapes else None
+    own = _own_shapes([open_document(name) for name in expand_paths(shapes)]) if shapes else None
     with connection.opened(settings_for(data_dir)) as reached, reached.snapshot() as folder:
         store = Store.read_only(str(folder))
         name = _named_graph(store, graph) if graph is not None else None
@@ -357,46 +359,48 @@ def _readable(results: Iterable[Violation], folder: Path) -> Iterator[Violation]
 def _named_graph(store: Store, graph: str) -> NamedNode:
     from pyoxigraph import NamedNode
 
-    from kg.errors import NotFoundError
-    from kg.shacl.documents import no_graph
+    from kg.shacl.documents import missing_graph_error
 
     name = _graph_name(graph)
     if not store.contains_named_graph(name):
-        raise NotFoundError(no_graph(name, {each for each in store.named_graphs() if isinstance(each, NamedNode)}))
+        raise missing_graph_error(name, {each for each in store.named_graphs() if isinstance(each, NamedNode)})
     return name
 
 
 def _records(store: Store, graph: NamedNode | None, since: int | None) -> Check:
     """Check the graphs of records, each by itself, as the gate of a load does."""
-    from kg.shacl.gate import RecordGate, record_graphs, record_results
-    from kg.shacl.incremental import touched_since
+    from kg.shacl.gate import RecordGate, check_record_graphs, find_record_graphs
+    from kg.shacl.incremental import load_touched_graphs
 
     gate = RecordGate()
     if graph is None:
-        names = record_graphs(store, since)
+        names = find_record_graphs(store, since)
         checked = console.counted(len(names), "graph") + " of sources"
     else:
-        names = [graph] if since is None or graph in touched_since(store, since) else []
+        names = [graph] if since is None or graph in load_touched_graphs(store, since) else []
         checked = str(graph)
     if since is not None:
         checked = f"{checked}, {'' if names else 'not '}changed since generation {since}"
-    return Check(record_results(store, names, gate), checked, gate.shapes.by_pyshacl())
+    return Check(check_record_graphs(store, names, gate), checked, gate.shapes.describe_uncompiled())
 
 
 def _stored(store: Store, shapes: Shapes, graph: NamedNode | None, since: int | None) -> Check:
     """Check one graph, or all of them as one, set at a time."""
-    from kg.shacl.data_graph import Data
-    from kg.shacl.incremental import affected, changed_since
-    from kg.shacl.shapes import looks_at
+    from kg.shacl.data_graph import DataGraph
+    from kg.shacl.incremental import find_affected, load_change
+    from kg.shacl.shapes import has_targets
 
-    data = Data.stored(store, graph)
+    data = DataGraph.from_store(store, graph)
     checked = "all graphs as one" if graph is None else str(graph)
     whole = Check(
-        shapes.results(data), checked, shapes.by_pyshacl(), looked=lambda: looks_at(shapes, data) or _untargeted()
+        shapes.results(data),
+        checked,
+        shapes.describe_uncompiled(),
+        looked=lambda: has_targets(shapes, data) or _warn_untargeted(),
     )
     if since is None:
         return whole
-    concerned = affected(shapes, data, changed_since(store, since))
+    concerned = find_affected(shapes, data, load_change(store, since))
     if concerned.nodes is None:
         console.say(f"kg: all is validated: {concerned.why}")
         return whole
@@ -432,9 +436,9 @@ def _destination(output: Path | None) -> Iterator[IO[bytes]]:
 
 
 def _write(check: Check, form: Form, output: IO[bytes]) -> Counter[str]:
-    from kg.shacl.report_writers import write
+    from kg.shacl.report_writers import write_report
 
-    return write(
+    return write_report(
         check.results,
         form,
         output,

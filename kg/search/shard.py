@@ -102,7 +102,7 @@ class Shard:
                 shutil.rmtree(other)
 
     @contextmanager
-    def reading(self) -> Iterator[qe.EdgeShard]:
+    def borrow(self) -> Iterator[qe.EdgeShard]:
         """Lend the current shard; it stays open until given back, even when an optimized one takes its place."""
         with self._leases:
             lease = self._lease
@@ -147,7 +147,7 @@ class Shard:
                 log.warning("the index has vectors of %s; dropping them for those of %s", self.space, space)
             # recorded first: a crash in between leaves vectors of no space, which the next call drops
             self.space = None
-            self._record()
+            self._write_record()
             self.write(qe.UpdateOperation.delete_vector_name(DENSE))
             self.write(
                 qe.UpdateOperation.create_dense_vector(
@@ -160,11 +160,11 @@ class Shard:
             )
             self.flush()
             self.space = space
-            self._record()
+            self._write_record()
 
     def needs_optimizing(self) -> bool:
         """Say whether more vectors than `exact_vectors` are searched one by one, or a quarter of the points is dead."""
-        with self.reading() as shard:
+        with self.borrow() as shard:
             info = shard.info()
             vectors = shard.count(qe.CountRequest(True, _WITH_VECTOR))
         if self.dead_points > max(_MIN_DEAD_POINTS, info.points_count // 4):
@@ -184,7 +184,7 @@ class Shard:
         with self.writing:
             self.flush()
             self.dead_points = 0
-            with self.reading() as shard:
+            with self.borrow() as shard:
                 self._optimized_at = shard.count(qe.CountRequest(True, _WITH_VECTOR))
             shutil.copytree(self.folder / self._name, copy)
             self._replay = []
@@ -214,7 +214,7 @@ class Shard:
 
     def _swap(self, fresh: qe.EdgeShard, name: str) -> None:
         old_folder, self._name = self.folder / self._name, name
-        self._record()
+        self._write_record()
         with self._leases:
             old, self._lease = self._lease, _Lease(fresh)
             self._leases.wait_for(lambda: old.readers == 0)
@@ -246,15 +246,15 @@ class Shard:
         except FileNotFoundError as error:
             if error.filename and Path(error.filename).name == "index.json" and not any(self.folder.glob("shard-*")):
                 return None
-            self._say_unreadable(error)
+            self._log_unreadable(error)
             return None
         except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception
-            self._say_unreadable(error)
+            self._log_unreadable(error)
             return None
         opening.unlink()
         return shard
 
-    def _say_unreadable(self, error: Exception) -> None:
+    def _log_unreadable(self, error: Exception) -> None:
         log.error("the search index in %s cannot be read: %s; it will be rebuilt from the store", self.folder, error)
 
     def _clear(self) -> None:
@@ -272,10 +272,10 @@ class Shard:
             shard.update(qe.UpdateOperation.create_field_index(name, qe.PayloadSchemaType.Keyword))
         shard.update(qe.UpdateOperation.create_field_index("search", _SEARCH_FIELD))
         shard.flush()
-        self._record()
+        self._write_record()
         return shard
 
-    def _record(self) -> None:
+    def _write_record(self) -> None:
         """Say, in one atomic step, which folder holds the shard and which vectors are in it."""
         space = {name: getattr(self.space, name) for name in VectorSpace.__slots__} if self.space else None
         text = json.dumps({"version": _VERSION, "shard": self._name, "space": space})

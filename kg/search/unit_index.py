@@ -49,7 +49,7 @@ def digest(*parts: str) -> str:
     return blake2b("\x1f".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def searchable(text: str) -> str:
+def to_searchable(text: str) -> str:
     """Return `text` as the BM25 index and its queries take it: runs of unspaced scripts as overlapping pairs."""
 
     def pairs(run: re.Match[str]) -> str:
@@ -62,7 +62,7 @@ def searchable(text: str) -> str:
 
 
 @dataclass(slots=True)
-class Units:
+class UnitIndex:
     """The units of an index. Any thread may read; `replace` steps and `remove` come from one caller at a time."""
 
     shard: Shard
@@ -76,7 +76,7 @@ class Units:
     _old: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        markers = self.scroll(qe.Filter(must=[_match("kind", "graph")]), ["graph_iri", "content_sha256"])
+        markers = self.scroll(qe.Filter(must=[_build_condition("kind", "graph")]), ["graph_iri", "content_sha256"])
         self._state = {str(_payload(m)["graph_iri"]): str(_payload(m)["content_sha256"]) for m in markers}
 
     # Reading
@@ -89,7 +89,7 @@ class Units:
         """Return how many units there are, how many of them wait for a vector, and how many graphs."""
         written = self.shard.written
         if self._counted is None or self._counted[0] != written:
-            with self.shard.reading() as shard:
+            with self.shard.borrow() as shard:
                 units = shard.count(qe.CountRequest(True, qe.Filter(must=[_UNIT])))
                 vectors = shard.count(qe.CountRequest(True, qe.Filter(must=[_HAS_VECTOR])))
             self._counted = written, units, vectors
@@ -100,7 +100,7 @@ class Units:
         """Yield all points that match, a page at a time."""
         offset: Any = None
         while True:
-            with self.shard.reading() as shard:
+            with self.shard.borrow() as shard:
                 records, offset = shard.scroll(
                     qe.ScrollRequest(limit=_PAGE, offset=offset, filter=where, with_payload=fields, with_vector=False)
                 )
@@ -117,7 +117,7 @@ class Units:
         mode: Mode = "hybrid",
     ) -> Ranking:
         """Return the best `limit` units by fused score, as SearchIndex.rank says."""
-        text = None if mode == "dense" else searchable(query)
+        text = None if mode == "dense" else to_searchable(query)
         vector = self.embed_query(query) if query.strip() and mode != "bm25" else None
         if units is not None:
             return self._rank_units(text, vector, units, limit)
@@ -125,7 +125,7 @@ class Units:
         if parents is not None:
             if not parents:
                 return Ranking((), exhaustive=True)
-            where = qe.Filter(must=[_match("parent", *parents)])
+            where = qe.Filter(must=[_build_condition("parent", *parents)])
         return self._rank_proposed(text, vector, where, limit)
 
     def _rank_units(
@@ -156,9 +156,9 @@ class Units:
             )
             known_words, known_meaning = set(bm25), set(cosine)
             if not words_end and (rest := known_meaning - known_words):
-                bm25 |= self._by_words(text, _only(rest), len(rest))
+                bm25 |= self._by_words(text, _id_filter(rest), len(rest))
             if not meaning_end and (rest := known_words - known_meaning):
-                cosine |= self._by_meaning(vector, _only(rest), len(rest))
+                cosine |= self._by_meaning(vector, _id_filter(rest), len(rest))
             ranked = fusion.rank(known_words | known_meaning, bm25, cosine)
             complete = words_end and meaning_end
             if complete or depth >= _MAX_DEPTH or is_settled(ranked, limit, ceiling):
@@ -172,7 +172,7 @@ class Units:
         """
         last = ranked[limit - 1].score if limit <= len(ranked) else -math.inf
         page = {candidate.iri: candidate for candidate in ranked if candidate.score >= last}
-        with self.shard.reading() as shard:
+        with self.shard.borrow() as shard:
             records = shard.retrieve([*page], ["iri"], False)
         named = [replace(page[str(record.id)], iri=str(_payload(record)["iri"])) for record in records]
         named.sort(key=lambda candidate: (-candidate.score, candidate.iri))
@@ -197,7 +197,7 @@ class Units:
         limit: int,
         params: qe.SearchParams | None = None,
     ) -> dict[str, float]:
-        with self.shard.reading() as shard:
+        with self.shard.borrow() as shard:
             hits = shard.query(
                 qe.QueryRequest(limit=limit, query=query, filter=where, params=params, with_payload=False)
             )
@@ -211,7 +211,7 @@ class Units:
             self._forget(graphs)
             self._old = {graph: {} for graph in graphs}
             for batch in _batches(graphs):
-                where = qe.Filter(must=[_match("graph", *batch)])
+                where = qe.Filter(must=[_build_condition("graph", *batch)])
                 for record in self.scroll(where, ["graph", "digest"]):
                     self._old[_payload(record)["graph"]][str(record.id)] = _payload(record)["digest"]
 
@@ -226,7 +226,7 @@ class Units:
                 old = self._old[unit.graph].pop(id_, None)
                 if old != fingerprint:
                     self.shard.dead_points += old is not None
-                    changed[id_] = (digest(_meant(unit)), _unit_payload(unit, fingerprint))
+                    changed[id_] = (digest(_embedded_text(unit)), _unit_payload(unit, fingerprint))
             vectors = self.vectors_of({text_hash for text_hash, _ in changed.values()})
             for ids in _batches(list(changed)):
                 points = []
@@ -241,7 +241,7 @@ class Units:
         with self.shard.writing:
             for graph in hashes:
                 # by graph too: a unit may have moved to another graph meanwhile
-                self._delete(self._old.pop(graph), [_match("graph", graph)])
+                self._delete(self._old.pop(graph), [_build_condition("graph", graph)])
             for batch in _batches(list(hashes)):
                 points = [
                     qe.Point(
@@ -258,7 +258,7 @@ class Units:
         self.begin(graphs)
         with self.shard.writing:
             for graph in graphs:
-                self._delete(self._old.pop(graph), [_match("graph", graph)])
+                self._delete(self._old.pop(graph), [_build_condition("graph", graph)])
 
     def _forget(self, graphs: Sequence[str]) -> None:
         known = [graph for graph in graphs if self._state.pop(graph, None) is not None]
@@ -274,7 +274,7 @@ class Units:
 
     def pending(self, limit: int) -> dict[str, tuple[str, str]]:
         """Return up to `limit` units that wait for a vector: point id -> (hash of the text, text)."""
-        with self.shard.reading() as shard:
+        with self.shard.borrow() as shard:
             records, _ = shard.scroll(
                 qe.ScrollRequest(
                     limit=limit,
@@ -283,7 +283,7 @@ class Units:
                     with_vector=False,
                 )
             )
-        return {str(record.id): (_payload(record)["text_hash"], _text(_payload(record))) for record in records}
+        return {str(record.id): (_payload(record)["text_hash"], _stored_text(_payload(record))) for record in records}
 
     def vectors_of(self, text_hashes: Iterable[str]) -> dict[str, Vector]:
         """Return the vectors that the index already holds for texts with these hashes."""
@@ -292,11 +292,11 @@ class Units:
         while missing:
             request = qe.ScrollRequest(
                 limit=UPDATE_POINTS,
-                filter=qe.Filter(must=[_match("text_hash", *missing), _HAS_VECTOR]),
+                filter=qe.Filter(must=[_build_condition("text_hash", *missing), _HAS_VECTOR]),
                 with_payload=["text_hash"],
                 with_vector=[DENSE],
             )
-            with self.shard.reading() as shard:
+            with self.shard.borrow() as shard:
                 records, more = shard.scroll(request)
             found.update((_payload(record)["text_hash"], _vector(record)) for record in records)
             missing -= found.keys()
@@ -308,7 +308,7 @@ class Units:
         """Give units their vectors (point id -> (hash of the text, vector)), unless their text has changed since."""
         for ids in _batches(list(vectors)):
             with self.shard.writing:
-                with self.shard.reading() as shard:
+                with self.shard.borrow() as shard:
                     records = shard.retrieve([*ids], ["text_hash"], False)
                 points = [
                     qe.PointVectors(str(record.id), {DENSE: vectors[str(record.id)][1]})
@@ -319,18 +319,18 @@ class Units:
                     self.shard.write(qe.UpdateOperation.update_vectors(points))
 
 
-def _searched(unit: IndexedUnit) -> str:
+def _searched_text(unit: IndexedUnit) -> str:
     return f"{unit.prelude}\n{unit.text}" if unit.prelude else unit.text
 
 
-def _meant(unit: IndexedUnit) -> str:
+def _embedded_text(unit: IndexedUnit) -> str:
     """Return what the vector of a unit is made from."""
-    return _searched(unit) if unit.in_context else unit.text
+    return _searched_text(unit) if unit.in_context else unit.text
 
 
 def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
-    plain, meant = _searched(unit), _meant(unit)
-    search = searchable(plain)
+    plain, meant = _searched_text(unit), _embedded_text(unit)
+    search = to_searchable(plain)
     payload: dict[str, Any] = {
         "kind": "unit",
         "iri": unit.iri,
@@ -345,7 +345,7 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
     return payload
 
 
-def _text(payload: Mapping[str, Any]) -> str:
+def _stored_text(payload: Mapping[str, Any]) -> str:
     """Return the text that a vector is made from; kept twice only where splitting changed it."""
     return str(payload["text"] if "text" in payload else payload["search"][payload["text_start"] :])
 
@@ -360,12 +360,12 @@ def _vector(record: qe.Record) -> Vector:
     return vector
 
 
-def _match(name: str, *values: str) -> qe.FieldCondition:
+def _build_condition(name: str, *values: str) -> qe.FieldCondition:
     match = qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values))
     return qe.FieldCondition(name, match=match)
 
 
-def _only(ids: set[str]) -> qe.Filter:
+def _id_filter(ids: set[str]) -> qe.Filter:
     return qe.Filter(must=[qe.HasIdCondition({*ids})])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from kg.errors import QuadciteError
 from kg.search.embedding import Embedder
 from kg.search.shard import VectorSpace
-from kg.search.unit_index import Units, Vector
+from kg.search.unit_index import UnitIndex, Vector
 
 log = logging.getLogger(__name__)
 
@@ -35,13 +35,13 @@ _CACHED_QUERIES = 512
 
 
 @dataclass(slots=True)
-class Vectors:
+class VectorWorker:
     """The embedder of an index: opened in the background, tried again when it fails."""
 
     open_embedder: Callable[[], Embedder]
     model: str
     """Name of the model that is asked for; that of the embedder once it is open."""
-    units: Units = field(init=False)
+    units: UnitIndex = field(init=False)
     error: str | None = None
     _embedder: Embedder | None = None
     _opened: threading.Event = field(default_factory=threading.Event)
@@ -52,7 +52,7 @@ class Vectors:
     _optimizing: threading.Thread | None = None
     _queries: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
 
-    def start(self, units: Units) -> None:
+    def start(self, units: UnitIndex) -> None:
         """Begin to work for `units`, in a thread that ends with the process."""
         self.units = units
         threading.Thread(target=self._work, name="vectors", daemon=True).start()
@@ -71,7 +71,7 @@ class Vectors:
         self._opened.wait(_OPENING_S)
 
     @contextmanager
-    def search(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Hold back the embedding of documents while a search runs."""
         with self._quiet:
             self._searching += 1
@@ -110,7 +110,7 @@ class Vectors:
         if embedder is None:
             return None
         try:
-            with self.search():
+            with self.pause():
                 means = [rows.mean(axis=0) for rows in embedder.embed_documents(texts)]
         except QuadciteError as error:
             self._fail(error)
@@ -125,7 +125,7 @@ class Vectors:
                 self._embed_pending(self._embedder or self._open())
                 self.error, retry_s = None, _RETRY_S[0]
                 if not self._wake.wait(_IDLE_S):
-                    self._tend()
+                    self._maintain()
             except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; status() tells
                 if self._stopping.is_set():
                     return
@@ -172,7 +172,7 @@ class Vectors:
         with self._quiet:
             self._quiet.wait_for(lambda: self._searching == 0, _PATIENCE_S)
 
-    def _tend(self) -> None:
+    def _maintain(self) -> None:
         """With nothing else to do: write the log out, and optimize the shard when it has grown."""
         if self._stopping.is_set():
             return

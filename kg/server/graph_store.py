@@ -35,7 +35,7 @@ from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.server.query_execution import execute
 from kg.server.rdf_payloads import TAKEN, Payload
 from kg.server.resources import rdf
-from kg.shacl.report import report_triples
+from kg.shacl.report import build_report_triples
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
 from kg.vocabulary import BASE
@@ -230,6 +230,6 @@ def _report(request: Request, error: ShapesViolatedError) -> Response:
     """Return the report of a validation, in a type that Accept takes, or in Turtle."""
     media_type = negotiate(request.headers.getlist("accept"), _ONE_GRAPH) or _ONE_GRAPH[0]
     headers = {"Cache-Control": "no-store", "Quadcite-Error": error.code}
-    answer = rdf(report_triples(error.violations), media_type, headers)
+    answer = rdf(build_report_triples(error.violations), media_type, headers)
     answer.status_code = error.http_status
     return answer

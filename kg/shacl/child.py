@@ -20,11 +20,11 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse, serialize
 from kg.errors import InvalidInputError, QuadciteError, QueryLimitError
 from kg.processes import task
 from kg.processes.child import SyntaxFaultError
-from kg.shacl.data_graph import Data
-from kg.shacl.report import Violation, report_triples
+from kg.shacl.data_graph import DataGraph
+from kg.shacl.report import Violation, build_report_triples
 from kg.shacl.report_summary import summarize
-from kg.shacl.report_writers import Form, Locate, write
-from kg.shacl.shapes import Shapes, looks_at
+from kg.shacl.report_writers import Form, Locate, write_report
+from kg.shacl.shapes import Shapes, has_targets
 from kg.vocabulary import PREFIXES
 
 REPORT: Final = "report"
@@ -76,14 +76,14 @@ def _validate(
     described = settings["data"]
     if "snapshot" in described:
         store, graph = Store.read_only(described["snapshot"]), described["graph"]
-        validated = Data.stored(store, None if graph is None else NamedNode(graph))
+        validated = DataGraph.from_store(store, None if graph is None else NamedNode(graph))
         locate = locating(store)
     else:
-        validated = Data.candidate(_parsed(described, data))
+        validated = DataGraph.from_quads(_parsed(described, data))
         locate = _nowhere
     only = [NamedNode(iri) for iri in settings["focus"]]
     results = suite.results(validated, focus=only) if only else suite.results(validated)
-    by_pyshacl = suite.by_pyshacl()
+    by_pyshacl = suite.describe_uncompiled()
     counts: Counter[str] = Counter()
 
     def counted() -> Iterator[Violation]:
@@ -92,7 +92,7 @@ def _validate(
             yield violation
 
     def looked() -> bool:
-        return bool(counts) or looks_at(suite, validated)
+        return bool(counts) or has_targets(suite, validated)
 
     with (folder / REPORT).open("wb") as output:
         _write(counted(), output, settings, by_pyshacl, locate, looked)
@@ -112,7 +112,7 @@ def _suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
         case "open-record":
             return Shapes.load(opened=True)
         case "dataset":
-            return Shapes.dataset()
+            return Shapes.load_dataset()
     triples = [quad.triple for quad in _parsed(described, text, rename=True)]  # type: ignore[arg-type]  # not a name
     return Shapes(triples)
 
@@ -140,11 +140,11 @@ def _write(
 ) -> None:
     form, checked = settings["form"], settings["checked"]
     if form in FORMS:
-        write(results, FORMS[form], output, checked=checked, by_pyshacl=by_pyshacl, locate=locate, looked=looked)
+        write_report(results, FORMS[form], output, checked=checked, by_pyshacl=by_pyshacl, locate=locate, looked=looked)
     elif form == "summary":
         output.write(json.dumps(summarize(results, settings["examples"]), ensure_ascii=False).encode())
     elif (rdf := RdfFormat.from_media_type(form)) is not None:
-        serialize(report_triples(results), output, rdf, prefixes=PREFIXES)
+        serialize(build_report_triples(results), output, rdf, prefixes=PREFIXES)
     else:
         raise ValueError(f"{form} is no form of a report")
 

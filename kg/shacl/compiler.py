@@ -16,8 +16,8 @@ from typing import Final
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from kg.shacl import shape_model
-from kg.shacl.literals import KEPT_AS, kept_by_value, numeric
-from kg.shacl.property_paths import InversePath, Path, nullable, sparql
+from kg.shacl.literals import ENCODED_PREFIX, is_kept_by_value, is_numeric
+from kg.shacl.property_paths import InversePath, Path, is_nullable, to_sparql
 from kg.shacl.shape_model import Constraint, Targets
 from kg.sparql.terms import quote
 from kg.vocabulary import RDF, RDFS
@@ -71,29 +71,29 @@ class Compiler:
     repeats: bool = False
     few_values: Callable[[NamedNode], bool] = lambda predicate: False
 
-    def focus(self, focus: Focus, variable: str = "this") -> str:
+    def compile_focus(self, focus: Focus, variable: str = "this") -> str:
         """Return a pattern that binds `variable` to every focus node, some more than once."""
         if isinstance(focus, Values):
-            step = f"f{_depth(focus)}"
-            inner = self.values(focus.parent, focus.path, step, variable)
+            step = f"f{_get_depth(focus)}"
+            inner = self.compile_values(focus.parent, focus.path, step, variable)
             return f"{{ SELECT DISTINCT ?{variable} WHERE {{ {inner} }} }}"
         branches = []
         if focus.nodes:
-            branches.append(f"VALUES ?{variable} {{ {' '.join(map(self._quoted, focus.nodes))} }}")
-        branches += [self._instances(name, variable) for name in focus.classes]
+            branches.append(f"VALUES ?{variable} {{ {' '.join(map(self._quote, focus.nodes))} }}")
+        branches += [self._instance_pattern(name, variable) for name in focus.classes]
         branches += [f"?{variable} {quote(predicate)} ?{variable}_object ." for predicate in focus.subjects_of]
         branches += [f"?{variable}_subject {quote(predicate)} ?{variable} ." for predicate in focus.objects_of]
         if len(branches) == 1 and not focus.subjects_of and not focus.objects_of:
             return branches[0]
-        return f"{{ SELECT DISTINCT ?{variable} WHERE {{ {_union(branches)} }} }}"
+        return f"{{ SELECT DISTINCT ?{variable} WHERE {{ {_join_union(branches)} }} }}"
 
-    def values(self, focus: Focus, path: Path | None, this: str = "this", value: str = "value") -> str:
+    def compile_values(self, focus: Focus, path: Path | None, this: str = "this", value: str = "value") -> str:
         """Return a pattern that binds `this` to every focus node and `value` to what the path leads to."""
-        found = self.focus(focus, this)
+        found = self.compile_focus(focus, this)
         if path is None:
             return f"{found} BIND(?{this} AS ?{value})"
-        steps = f"{found} ?{this} {sparql(path)} ?{value} ."
-        if not nullable(path):
+        steps = f"{found} ?{this} {to_sparql(path)} ?{value} ."
+        if not is_nullable(path):
             return steps
         # The engine finds paths of length zero only for nodes that the data hold; a focus node need not be one.
         return f"{{ {found} BIND(?{this} AS ?{value}) }} UNION {{ {steps} }}"
@@ -106,25 +106,25 @@ class Compiler:
             return not focus.classes and len(set(focus.nodes)) == len(focus.nodes)
         return len(focus.classes) == 1 and self._is_once(focus)
 
-    def pairs(self, focus: Focus, path: Path | None) -> str:
+    def compile_pairs(self, focus: Focus, path: Path | None) -> str:
         """Return a query for every focus node and value, each pair once."""
-        return f"{self._select(focus, path)} ?this ?value WHERE {{ {self.values(focus, path)} }}"
+        return f"{self._begin_select(focus, path)} ?this ?value WHERE {{ {self.compile_values(focus, path)} }}"
 
-    def nodes(self, focus: Focus) -> str:
+    def compile_nodes(self, focus: Focus) -> str:
         """Return a query for every focus node, each once."""
-        return f"{self._select(focus)} ?this WHERE {{ {self.focus(focus)} }}"
+        return f"{self._begin_select(focus)} ?this WHERE {{ {self.compile_focus(focus)} }}"
 
-    def among(self, targets: Targets, nodes: Iterable[NamedNode | Literal]) -> str:
+    def compile_membership(self, targets: Targets, nodes: Iterable[NamedNode | Literal]) -> str:
         """Return a query for those of `nodes` that `targets` has by what the data say."""
-        listed = " ".join(map(self._quoted, nodes))
-        return f"SELECT ?this WHERE {{ VALUES ?this {{ {listed} }} FILTER({self._is_target(targets)}) }}"
+        listed = " ".join(map(self._quote, nodes))
+        return f"SELECT ?this WHERE {{ VALUES ?this {{ {listed} }} FILTER({self._target_test(targets)}) }}"
 
-    def types(self, nodes: Iterable[NamedNode | Literal]) -> str:
+    def compile_types(self, nodes: Iterable[NamedNode | Literal]) -> str:
         """Return a query for each of `nodes` that is of a class, with the class."""
-        listed = " ".join(map(self._quoted, nodes))
+        listed = " ".join(map(self._quote, nodes))
         return f"SELECT ?this ?class WHERE {{ VALUES ?this {{ {listed} }} ?this {quote(RDF.type)} ?class }}"
 
-    def _select(self, focus: Focus, path: Path | None = None) -> str:
+    def _begin_select(self, focus: Focus, path: Path | None = None) -> str:
         """Return how the rows about every focus node and value begin, so that none is there twice."""
         inner = path.path if isinstance(path, InversePath) else path
         steps = path is None or (isinstance(inner, NamedNode) and not self.repeats)
@@ -138,19 +138,19 @@ class Compiler:
             return bool(focus.classes) or len(set(focus.nodes)) == len(focus.nodes)
         return not self.repeats and len(self.subclasses[focus.classes[0]]) == 1
 
-    def queries(self, constraints: Sequence[Constraint], focus: Focus, path: Path | None) -> list[Query]:
+    def compile_constraints(self, constraints: Sequence[Constraint], focus: Focus, path: Path | None) -> list[Query]:
         """Return the queries for those of `constraints` that refer to no other shape and are not written in SPARQL."""
-        few = _listed(focus)
-        tests = [(constraint, test) for constraint in constraints if (test := self._test(constraint, few))]
-        found = [self._tested(tests, focus, path)] if tests else []
+        few = _is_listed(focus)
+        tests = [(constraint, test) for constraint in constraints if (test := self._compile_test(constraint, few))]
+        found = [self._compile_tests(tests, focus, path)] if tests else []
         for constraint in constraints:
-            found += self._compared(constraint, focus, path)
+            found += self._compile_comparison(constraint, focus, path)
         return found
 
-    def _quoted(self, term: NamedNode | Literal) -> str:
+    def _quote(self, term: NamedNode | Literal) -> str:
         return quote(self.term(term))
 
-    def _instances(self, name: NamedNode, variable: str) -> str:
+    def _instance_pattern(self, name: NamedNode, variable: str) -> str:
         below = self.subclasses[name]
         named = [each for each in below if isinstance(each, NamedNode)]
         if len(named) != len(below):  # a blank node among the classes, which no query can name
@@ -160,70 +160,70 @@ class Compiler:
         kind = f"?{variable}_class"
         return f"VALUES {kind} {{ {' '.join(map(quote, named))} }} ?{variable} {quote(RDF.type)} {kind} ."
 
-    def _tested(self, tests: Sequence[tuple[Constraint, str]], focus: Focus, path: Path | None) -> Query:
+    def _compile_tests(self, tests: Sequence[tuple[Constraint, str]], focus: Focus, path: Path | None) -> Query:
         """Return one query for all tests of single values."""
-        values, guard = self._source(focus, path)
+        values, guard = self._source_pattern(focus, path)
         flags = "" if len(tests) == 1 else "".join(f" ({test} AS ?broken{at})" for at, (_, test) in enumerate(tests))
         either = " || ".join(test for _, test in tests)
-        select = f"{self._select(focus, path)} ?this ?value{flags} WHERE {{"
+        select = f"{self._begin_select(focus, path)} ?this ?value{flags} WHERE {{"
         if guard and isinstance(path, NamedNode) and self.few_values(path):
             wrong = f"{{ SELECT ?value WHERE {{ ?any {quote(path)} ?value }} GROUP BY ?value HAVING({either}) }}"
             text = f"{select} {wrong} {values} FILTER({guard}) }}"
         else:
             # The engine may evaluate what && joins in any order, and IF in this one.
             test = f"IF({either}, {guard}, false)" if guard else either
-            text = f"{select} {_group(values)} FILTER({test}) }}"
+            text = f"{select} {_to_group(values)} FILTER({test}) }}"
         return Query(text, tuple(constraint for constraint, _ in tests))
 
-    def _source(self, focus: Focus, path: Path | None) -> tuple[str, str]:
+    def _source_pattern(self, focus: Focus, path: Path | None) -> tuple[str, str]:
         """Return a pattern for focus nodes and their values, and what has to be true of the focus nodes it finds.
 
         What breaks a constraint is rare, so it is looked for first, where that is the quicker way, and only what is
         found is looked up among the targets.
         """
         if isinstance(focus, Targets) and isinstance(path, NamedNode) and not focus.nodes and self.scans(focus, path):
-            return f"?this {quote(path)} ?value .", self._is_target(focus)
-        return self.values(focus, path), ""
+            return f"?this {quote(path)} ?value .", self._target_test(focus)
+        return self.compile_values(focus, path), ""
 
-    def _is_target(self, focus: Targets) -> str:
-        patterns = [pattern for name in focus.classes for pattern in self._each_instance(name, "this")]
+    def _target_test(self, focus: Targets) -> str:
+        patterns = [pattern for name in focus.classes for pattern in self._instance_patterns(name, "this")]
         patterns += [f"?this {quote(predicate)} ?this_object" for predicate in focus.subjects_of]
         patterns += [f"?this_subject {quote(predicate)} ?this" for predicate in focus.objects_of]
         return f"({' || '.join(f'EXISTS {{ {pattern} }}' for pattern in patterns)})"
 
-    def _each_instance(self, name: NamedNode, variable: str) -> list[str]:
+    def _instance_patterns(self, name: NamedNode, variable: str) -> list[str]:
         below = self.subclasses[name]
         if all(isinstance(each, NamedNode) for each in below):
             return [f"?{variable} {quote(RDF.type)} {quote(each)}" for each in below if isinstance(each, NamedNode)]
-        return [self._instances(name, variable)]
+        return [self._instance_pattern(name, variable)]
 
-    def _value(self, variable: str) -> str:
+    def _value_expression(self, variable: str) -> str:
         """Return an expression for the value of a literal, where that counts and not how it is written."""
         if not self.encoded():
             return variable
-        kept = quote(Literal(KEPT_AS))
+        kept = quote(Literal(ENCODED_PREFIX))
         name = f"STR(DATATYPE({variable}))"
         decoded = f"STRDT(STR({variable}), IRI(STRAFTER({name}, {kept})))"
         return f"COALESCE(IF(STRSTARTS({name}, {kept}), {decoded}, {variable}), {variable})"
 
-    def _test(self, constraint: Constraint, few: bool, value: str = "?value") -> str:
+    def _compile_test(self, constraint: Constraint, few: bool, value: str = "?value") -> str:
         """Return an expression that is true of values that break `constraint`; empty, if no single value tells.
 
         `few`: it is asked about a few values.
         """
         match constraint:
             case shape_model.ClassOf(_, name) if few or len(self.subclasses[name]) <= _FEW:
-                kinds = self._each_instance(name, value[1:])
+                kinds = self._instance_patterns(name, value[1:])
                 return f"!({' || '.join(f'EXISTS {{ {kind} }}' for kind in kinds)})"
             case shape_model.Datatype(_, name):
                 # What this lets through is sound; what it finds is looked at once more, as it is written.
-                known = f" && {_known(name, value)}" if kept_by_value(name) else ""
+                known = f" && {_known_form_test(name, value)}" if is_kept_by_value(name) else ""
                 return f"!COALESCE(DATATYPE({value}) = {quote(name)}{known}, false)"
             case shape_model.NodeKind(_, kind):
                 kinds = kind.split("Or")
                 return f"!({' || '.join(f'{_KINDS[each]}({value})' for each in kinds)})"
             case shape_model.Range(_, relation, bound):
-                return f"!COALESCE({self._value(value)} {relation} {quote(bound)}, false)"
+                return f"!COALESCE({self._value_expression(value)} {relation} {quote(bound)}, false)"
             case shape_model.Length(_, relation, length):
                 return f"(isBlank({value}) || !(STRLEN(STR({value})) {relation} {length}))"
             case shape_model.Pattern(_, pattern, flags):
@@ -233,27 +233,27 @@ class Compiler:
                 matches = [f"LANGMATCHES(LANG({value}), {quote(Literal(each))})" for each in ranges]
                 return f"!COALESCE({' || '.join(matches) or 'false'}, false)"
             case shape_model.In(_, values) if len(values) <= _FEW:
-                same = [f"sameTerm({value}, {self._quoted(each)})" for each in values]
+                same = [f"sameTerm({value}, {self._quote(each)})" for each in values]
                 return f"!({' || '.join(same) or 'false'})"
         return ""
 
-    def _compared(self, constraint: Constraint, focus: Focus, path: Path | None) -> list[Query]:
+    def _compile_comparison(self, constraint: Constraint, focus: Focus, path: Path | None) -> list[Query]:
         """Return the queries for a constraint that compares a value with the data, or a set of values with a number."""
-        nodes = self.focus(focus)
-        values = _group(self.values(focus, path))
-        select = f"{self._select(focus, path)} ?this ?value WHERE {{ {values}"
-        only = f"{self._select(focus)} ?this WHERE {{ {nodes}"
-        once = "SELECT DISTINCT" if self.repeats else self._select(focus)
-        few = _listed(focus)
+        nodes = self.compile_focus(focus)
+        values = _to_group(self.compile_values(focus, path))
+        select = f"{self._begin_select(focus, path)} ?this ?value WHERE {{ {values}"
+        only = f"{self._begin_select(focus)} ?this WHERE {{ {nodes}"
+        once = "SELECT DISTINCT" if self.repeats else self._begin_select(focus)
+        few = _is_listed(focus)
         one = (constraint,)
         match constraint:
             case shape_model.ClassOf(_, name) if not few and len(self.subclasses[name]) > _FEW:
-                return [Query(f"{select} MINUS {{ {self._instances(name, 'value')} }} }}", one)]
+                return [Query(f"{select} MINUS {{ {self._instance_pattern(name, 'value')} }} }}", one)]
             case shape_model.In(_, terms) if len(terms) > _FEW:
-                listed = " ".join(map(self._quoted, terms))
+                listed = " ".join(map(self._quote, terms))
                 return [Query(f"{select} MINUS {{ VALUES ?value {{ {listed} }} }} }}", one)]
             case shape_model.Count(_, least, most):
-                return [self._counted(constraint, focus, path, least, most)]
+                return [self._compile_count(constraint, focus, path, least, most)]
             case shape_model.UniqueLang():
                 repeated = (
                     f"SELECT ?this (?tag AS ?value) WHERE {{ {values} FILTER(isLiteral(?value) && LANG(?value) != '') "
@@ -263,29 +263,29 @@ class Compiler:
             case shape_model.Equals(_, predicate):
                 other = f"?this {quote(predicate)} ?value ."
                 lacking = f"{once} ?this ?value WHERE {{ {nodes} {other}"
-                reached = self._reached(path) if few else f"MINUS {{ {values} }}"
+                reached = self._unreached_filter(path) if few else f"MINUS {{ {values} }}"
                 others = f"FILTER NOT EXISTS {{ {other} }}" if few else f"MINUS {{ {other} }}"
                 return [Query(f"{select} {others} }}", one), Query(f"{lacking} {reached} }}", one)]
             case shape_model.Disjoint(_, predicate):
                 found = f"{values} ?this {quote(predicate)} ?value ."
-                start = "SELECT DISTINCT" if self.repeats else self._select(focus, path)
+                start = "SELECT DISTINCT" if self.repeats else self._begin_select(focus, path)
                 return [Query(f"{start} ?this ?value WHERE {{ {found} }}", one)]
             case shape_model.Less(_, relation, predicate):
-                test = f"{self._value('?value')} {relation} {self._value('?other')}"
+                test = f"{self._value_expression('?value')} {relation} {self._value_expression('?other')}"
                 compared = f"?this {quote(predicate)} ?other . FILTER(!COALESCE({test}, false))"
-                start = "SELECT DISTINCT" if self.repeats else self._select(focus, path)
+                start = "SELECT DISTINCT" if self.repeats else self._begin_select(focus, path)
                 # Each pair that is not in order is a result of its own.
                 return [Query(f"{start} ?this ?value ?other WHERE {{ {values} {compared} }}", one)]
             case shape_model.HasValue(_, value):
-                term = self._quoted(value)
+                term = self._quote(value)
                 if path is None:
                     return [Query(f"{only} FILTER(!sameTerm(?this, {term})) }}", one, has_value=False)]
                 if few:
-                    return [Query(f"{only} {self._reached(path, term)} }}", one, has_value=False)]
-                if nullable(path):
+                    return [Query(f"{only} {self._unreached_filter(path, term)} }}", one, has_value=False)]
+                if is_nullable(path):
                     having = f"{values} FILTER(sameTerm(?value, {term}))"
                 else:
-                    having = f"?this {sparql(path)} {term} ."
+                    having = f"?this {to_sparql(path)} {term} ."
                 return [Query(f"{only} MINUS {{ {having} }} }}", one, has_value=False)]
             case shape_model.Closed(_, allowed):
                 start = f"{once} ?this ?value ?path WHERE {{ {nodes} ?this ?path ?value ."
@@ -297,68 +297,68 @@ class Compiler:
                 return [Query(f"{start} {known} }}", one, has_path=True, probe=probe)]
         return []
 
-    def _reached(self, path: Path | None, value: str = "?value") -> str:
+    def _unreached_filter(self, path: Path | None, value: str = "?value") -> str:
         """Return a filter for nodes that `path` does not lead from to `value`."""
         if path is None:
             return f"FILTER(!sameTerm(?this, {value}))"
-        itself = f"FILTER(!sameTerm(?this, {value}))" if nullable(path) else ""
-        return f"FILTER NOT EXISTS {{ ?this {sparql(path)} {value} }} {itself}"
+        itself = f"FILTER(!sameTerm(?this, {value}))" if is_nullable(path) else ""
+        return f"FILTER NOT EXISTS {{ ?this {to_sparql(path)} {value} }} {itself}"
 
-    def _counted(
+    def _compile_count(
         self, constraint: Constraint, focus: Focus, path: Path | None, least: int | None, most: int | None
     ) -> Query:
-        nodes, values = self.focus(focus), self.values(focus, path)
-        only = f"{self._select(focus)} ?this WHERE {{ {nodes}"
+        nodes, values = self.compile_focus(focus), self.compile_values(focus, path)
+        only = f"{self._begin_select(focus)} ?this WHERE {{ {nodes}"
         probe = ""
         if most is not None:
-            several = self._too_many(focus, path, most, "DISTINCT ")
+            several = self._compile_too_many(focus, path, most, "DISTINCT ")
             text = f"SELECT DISTINCT ?this WHERE {{ {values} }}" if most == 0 else several
             if most > 0:
-                probe = self._some_many(focus, path) if most == 1 else self._too_many(focus, path, most)
+                probe = self._compile_several(focus, path) if most == 1 else self._compile_too_many(focus, path, most)
         elif least is None or least <= 0:
             text = f"{only} FILTER(false) }}"
         elif least == 1:
-            reached = values if path is None or nullable(path) else f"?this {sparql(path)} ?value ."
-            lacking = "FILTER(false)" if path is None or nullable(path) else f"FILTER NOT EXISTS {{ {reached} }}"
-            text = f"{only} {lacking if _listed(focus) else f'MINUS {{ {reached} }}'} }}"
+            reached = values if path is None or is_nullable(path) else f"?this {to_sparql(path)} ?value ."
+            lacking = "FILTER(false)" if path is None or is_nullable(path) else f"FILTER NOT EXISTS {{ {reached} }}"
+            text = f"{only} {lacking if _is_listed(focus) else f'MINUS {{ {reached} }}'} }}"
         else:
             enough = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT(DISTINCT ?value) >= {least})"
             text = f"{only} MINUS {{ {enough} }} }}"
         return Query(text, (constraint,), has_value=False, probe=probe)
 
-    def _too_many(self, focus: Focus, path: Path | None, most: int, distinct: str = "") -> str:
-        values, guard = self._source(focus, path)
+    def _compile_too_many(self, focus: Focus, path: Path | None, most: int, distinct: str = "") -> str:
+        values, guard = self._source_pattern(focus, path)
         many = f"SELECT ?this WHERE {{ {values} }} GROUP BY ?this HAVING(COUNT({distinct}?value) > {most})"
         return f"SELECT ?this WHERE {{ {{ {many} }} FILTER({guard}) }}" if guard else many
 
-    def _some_many(self, focus: Focus, path: Path | None) -> str:
+    def _compile_several(self, focus: Focus, path: Path | None) -> str:
         """Return a query that has a row where there are more values than nodes that have one: soon counted."""
-        values, _ = self._source(focus, path)
+        values, _ = self._source_pattern(focus, path)
         return f"SELECT (COUNT(*) AS ?values) WHERE {{ {values} }} HAVING(COUNT(*) > COUNT(DISTINCT ?this))"
 
 
-def _listed(focus: Focus) -> bool:
+def _is_listed(focus: Focus) -> bool:
     """Return whether the focus nodes are listed, or what a path leads to from listed ones: then they are few."""
     if isinstance(focus, Values):
-        return _listed(focus.parent)
+        return _is_listed(focus.parent)
     return not (focus.classes or focus.subjects_of or focus.objects_of)
 
 
-def _known(datatype: NamedNode, value: str) -> str:
+def _known_form_test(datatype: NamedNode, value: str) -> str:
     """Return an expression that is true of literals of `datatype` whose form the engine understands."""
-    if numeric(datatype):
+    if is_numeric(datatype):
         return f"isNumeric({value})"
     return f"DATATYPE({quote(datatype)}(STR({value}))) = {quote(datatype)}"
 
 
-def _union(branches: Sequence[str]) -> str:
+def _join_union(branches: Sequence[str]) -> str:
     return " UNION ".join(f"{{ {branch} }}" for branch in branches)
 
 
-def _group(pattern: str) -> str:
+def _to_group(pattern: str) -> str:
     """Return `pattern` as one group where it is alternatives, so that what follows is joined with both."""
     return f"{{ {pattern} }}" if pattern.startswith("{") and " UNION " in pattern else pattern
 
 
-def _depth(focus: Focus) -> int:
-    return 0 if isinstance(focus, Targets) else 1 + _depth(focus.parent)
+def _get_depth(focus: Focus) -> int:
+    return 0 if isinstance(focus, Targets) else 1 + _get_depth(focus.parent)

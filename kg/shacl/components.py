@@ -14,8 +14,8 @@ from typing import Final
 from pyoxigraph import BlankNode, Literal, NamedNode, Store, Triple
 
 from kg.shacl import prebinding
-from kg.shacl.property_paths import IllFormedError, Path, sparql
-from kg.shacl.shape_model import Constraint, ShapeNode, SparqlConstraint, refused
+from kg.shacl.property_paths import IllFormedError, Path, to_sparql
+from kg.shacl.shape_model import Constraint, ShapeNode, SparqlConstraint, shape_error
 from kg.sparql.lexer import tokens
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
@@ -44,13 +44,13 @@ class Components:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._declared = list(self._components())
+        self._declared = list(self._parse_components())
         self.parameters = frozenset(predicate for each in self._declared for predicate in each.needed)
         self.parameter_nodes = frozenset(
             node for about in graph.values() for node in about.get(SH.parameter, ()) if not isinstance(node, Literal)
         )
 
-    def subclasses(self, name: NamedNode) -> set[Term]:
+    def find_subclasses(self, name: NamedNode) -> set[Term]:
         """Return the classes that the shapes graph says are below `name`, and `name`."""
         found: set[Term] = {name}
         while added := {
@@ -61,8 +61,8 @@ class Components:
             found |= added
         return found
 
-    def _components(self) -> Iterator[_Component]:
-        kinds = self.subclasses(SH.ConstraintComponent)
+    def _parse_components(self) -> Iterator[_Component]:
+        kinds = self.find_subclasses(SH.ConstraintComponent)
         for node, about in self._graph.items():
             if kinds.isdisjoint(about.get(RDF.type, ())) or not isinstance(node, NamedNode):
                 continue
@@ -72,9 +72,9 @@ class Components:
                 said = self._graph.get(parameter, {})
                 paths = said.get(SH.path, ())
                 if len(paths) != 1 or not isinstance(paths[0], NamedNode):
-                    raise refused(node, SH.parameter, "a parameter has one sh:path, an IRI")
-                if not _VARIABLE.fullmatch(name := _local(paths[0])) or name in _RESERVED:
-                    raise refused(
+                    raise shape_error(node, SH.parameter, "a parameter has one sh:path, an IRI")
+                if not _VARIABLE.fullmatch(name := _parameter_name(paths[0])) or name in _RESERVED:
+                    raise shape_error(
                         node, SH.parameter, f"the local name of its path is a variable, which {name!r} is not"
                     )
                 is_optional = any(
@@ -84,39 +84,41 @@ class Components:
             if needed:
                 yield _Component(node, tuple(needed), tuple(optional))
 
-    def constraints(
+    def parse_constraints(
         self, node: ShapeNode, about: Mapping[NamedNode, Sequence[Term]], path: Path | None
     ) -> Iterator[Constraint]:
         """Yield the constraints of a shape that are written in SPARQL. Raises InvalidInputError for ill-formed ones."""
         for source in about.get(SH.sparql, ()):
             if isinstance(source, Literal | Triple):
-                raise refused(node, SH.sparql, f"its value is a node with sh:select, not {source}")
+                raise shape_error(node, SH.sparql, f"its value is a node with sh:select, not {source}")
             said = self._graph.get(source, {})
-            if not _flag(said.get(SH.deactivated, ())):
-                yield self._constraint(node, path, source, SH.SPARQLConstraintComponent, SH.select, {})
+            if not _is_true(said.get(SH.deactivated, ())):
+                yield self._parse_query(node, path, source, SH.SPARQLConstraintComponent, SH.select, {})
         for component in self._declared:
             if any(predicate not in about for predicate in component.needed):
                 continue
             given = [name for name in (*component.needed, *component.optional) if name in about]
             if len(given) > 1 and any(len(about[name]) > 1 for name in given):
-                raise refused(node, given[0], f"{curie(component.node.value)} has several parameters: one value each")
+                raise shape_error(
+                    node, given[0], f"{curie(component.node.value)} has several parameters: one value each"
+                )
             for values in product(*(about[name] for name in given)):
-                yield self._custom(node, path, component, dict(zip(given, values, strict=True)))
+                yield self._parse_component(node, path, component, dict(zip(given, values, strict=True)))
 
-    def _custom(
+    def _parse_component(
         self, node: ShapeNode, path: Path | None, component: _Component, given: Mapping[NamedNode, Term]
     ) -> SparqlConstraint:
         said = self._graph[component.node]
         own, general = said.get(_VALIDATORS[path is not None], ()), said.get(SH.validator, ())
-        parameters = {_local(predicate): value for predicate, value in given.items()}
+        parameters = {_parameter_name(predicate): value for predicate, value in given.items()}
         for validators, form in ((own, SH.select), (general, SH.ask)):
             for validator in validators:
                 if not isinstance(validator, Literal | Triple):
-                    return self._constraint(node, path, validator, component.node, form, parameters)
+                    return self._parse_query(node, path, validator, component.node, form, parameters)
         kind = "node" if path is None else "property"
-        raise refused(node, component.node, f"the component has no validator for a {kind} shape")
+        raise shape_error(node, component.node, f"the component has no validator for a {kind} shape")
 
-    def _constraint(
+    def _parse_query(
         self,
         node: ShapeNode,
         path: Path | None,
@@ -128,31 +130,31 @@ class Components:
         said = self._graph.get(source, {})
         texts = said.get(form, ())
         if len(texts) != 1 or not isinstance(texts[0], Literal) or texts[0].datatype != XSD.string:
-            raise refused(node, form, f"{_shown(source)} has one query, an xsd:string, not {len(texts)}")
+            raise shape_error(node, form, f"{_node_text(source)} has one query, an xsd:string, not {len(texts)}")
         ask = form == SH.ask
         query = texts[0].value
         prebound = {"this", "shapesGraph", "currentShape", *parameters} | ({"value"} if ask else set())
         try:
-            prebinding.check(query, prebound, {"this", "value"} if ask else {"this"})
-            query = self._filled(query, node, path, parameters)
-            query = f"{self._prefixes(said.get(SH.prefixes, ()))}{query}"
-            if prebinding.form(query) != ("ASK" if ask else "SELECT"):
+            prebinding.check_query(query, prebound, {"this", "value"} if ask else {"this"})
+            query = self._substitute(query, node, path, parameters)
+            query = f"{self._build_prologue(said.get(SH.prefixes, ()))}{query}"
+            if prebinding.get_form(query) != ("ASK" if ask else "SELECT"):
                 raise IllFormedError(f"its value is {'an ASK' if ask else 'a SELECT'} query")
-            if not ask and "this" not in prebinding.mentioned(query):
+            if not ask and "this" not in prebinding.get_variables(query):
                 raise IllFormedError("the query returns $this")
             Store().query(query)
         except SyntaxError as error:
-            if absent := ", ".join(f"{prefix}:" for prefix in _undeclared(query)):
+            if absent := ", ".join(f"{prefix}:" for prefix in _find_undeclared_prefixes(query)):
                 rule = f"no prefix {absent} is declared, neither by sh:declare of what sh:prefixes names nor by PREFIX"
-                raise refused(node, form, rule) from error
-            raise refused(node, form, f"the query is not SPARQL: {error}") from error
+                raise shape_error(node, form, rule) from error
+            raise shape_error(node, form, f"the query is not SPARQL: {error}") from error
         except IllFormedError as error:
-            raise refused(node, form, str(error)) from error
+            raise shape_error(node, form, str(error)) from error
         messages = tuple(value for value in said.get(SH.message, ()) if isinstance(value, Literal))
         own = component == SH.SPARQLConstraintComponent
         return SparqlConstraint(component, query, ask, source if own else None, messages, dict(parameters))
 
-    def _filled(self, query: str, node: ShapeNode, path: Path | None, parameters: Mapping[str, Term]) -> str:
+    def _substitute(self, query: str, node: ShapeNode, path: Path | None, parameters: Mapping[str, Term]) -> str:
         """Return `query` with what is the same for every focus node in its place."""
         terms = {"shapesGraph": quote(SHAPES_GRAPH)}
         if isinstance(node, NamedNode):
@@ -161,22 +163,22 @@ class Components:
             if not isinstance(value, BlankNode):
                 terms[name] = quote(value)
         if path is not None:
-            terms["PATH"] = sparql(path)
-        return prebinding.fill(query, terms)
+            terms["PATH"] = to_sparql(path)
+        return prebinding.substitute(query, terms)
 
-    def uncompiled(self, constraint: SparqlConstraint) -> str:
+    def explain_uncompiled(self, constraint: SparqlConstraint) -> str:
         """Return why no query about all focus nodes at once can do a constraint, or nothing if one can."""
-        if prebinding.sliced(constraint.query):
+        if prebinding.has_slice(constraint.query):
             return "LIMIT and OFFSET are for each focus node"
-        if "currentShape" in prebinding.mentioned(constraint.query):
+        if "currentShape" in prebinding.get_variables(constraint.query):
             return "$currentShape is a blank node"
         if any(isinstance(value, BlankNode) for value in constraint.parameters.values()):
             return "a parameter is a blank node"
-        if prebinding.inject(constraint.query, {"this", "value"}, "") is None:
+        if prebinding.inject_binding(constraint.query, {"this", "value"}, "") is None:
             return "an expression inside GRAPH speaks of a pre-bound variable"
         return ""
 
-    def _prefixes(self, nodes: Sequence[Term]) -> str:
+    def _build_prologue(self, nodes: Sequence[Term]) -> str:
         declared: dict[str, str] = {}
         todo, seen = list(nodes), set(nodes)
         while todo:
@@ -199,20 +201,20 @@ class Components:
         return "".join(f"PREFIX {prefix}: {quote(NamedNode(iri))} " for prefix, iri in declared.items())
 
 
-def _flag(found: Sequence[Term]) -> bool:
+def _is_true(found: Sequence[Term]) -> bool:
     return any(isinstance(value, Literal) and value.value in ("true", "1") for value in found)
 
 
-def _local(predicate: NamedNode) -> str:
+def _parameter_name(predicate: NamedNode) -> str:
     """Return the name of the variable for a parameter: the local name of its path."""
     return predicate.value.replace("#", "/").rpartition("/")[2]
 
 
-def _shown(node: NamedNode | BlankNode) -> str:
+def _node_text(node: NamedNode | BlankNode) -> str:
     return curie(node.value) if isinstance(node, NamedNode) else str(node)
 
 
-def _undeclared(query: str) -> list[str]:
+def _find_undeclared_prefixes(query: str) -> list[str]:
     """Return the prefixes that `query` uses and does not declare."""
     names = [token for token in tokens(query) if token.kind not in ("space", "comment")]
     declared = {

@@ -22,7 +22,7 @@ _SMALL: Final = 10_000
 Graph = NamedNode | DefaultGraph
 
 
-class Data:
+class DataGraph:
     """One graph to be validated, behind a pyoxigraph store. `as_written`: how its literals were written is known."""
 
     def __init__(self, store: Store, graph: Graph | None) -> None:
@@ -36,12 +36,12 @@ class Data:
         """Whether it is known to have so few triples that a query over them takes no longer than to hand it over."""
 
     @classmethod
-    def stored(cls, store: Store, graph: Graph | None = None) -> Data:
+    def from_store(cls, store: Store, graph: Graph | None = None) -> DataGraph:
         """Take what `store` holds in `graph`, or in all of its graphs, as it stands there; nothing is copied."""
         return cls(store, graph)
 
     @classmethod
-    def candidate(cls, quads: Iterable[Quad | Triple]) -> Data:
+    def from_quads(cls, quads: Iterable[Quad | Triple]) -> DataGraph:
         """Take `quads` as one graph, whatever graphs they name."""
         data = cls._of_candidate(DefaultGraph())
         encode, home = data._lexicon.encode, DefaultGraph()
@@ -55,11 +55,11 @@ class Data:
                 else:
                     yield Quad(quad.subject, quad.predicate, changed)
 
-        data.is_small = _fill(data._store, encoded()) < _SMALL
+        data.is_small = _add_in_portions(data._store, encoded()) < _SMALL
         return data
 
     @classmethod
-    def apart(cls, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> Data:
+    def from_disjoint(cls, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> DataGraph:
         """Take several graphs as one, whose quads stay where they are: no triple stands in two of them.
 
         With each graph comes where in it literals stand that are of another datatype than xsd:string.
@@ -79,22 +79,22 @@ class Data:
         return data
 
     @classmethod
-    def _of_candidate(cls, graph: DefaultGraph | None) -> Data:
+    def _of_candidate(cls, graph: DefaultGraph | None) -> DataGraph:
         store = Store()
         data = cls(store, graph)
         data.as_written, data.may_repeat = True, False
-        data._plain = lambda: _decoded(store)
+        data._plain = lambda: _decode_store(store)
         return data
 
     @property
-    def encodes(self) -> bool:
+    def has_encoded(self) -> bool:
         """Whether some literals stand under another datatype, because the engine would alter them."""
         return bool(self._lexicon)
 
     @cached_property
     def plain(self) -> Store:
         """The same data as the engine keeps them: for the queries of other people."""
-        return self._plain() if self.encodes else self._store
+        return self._plain() if self.has_encoded else self._store
 
     @cached_property
     def _merged(self) -> Store:
@@ -102,19 +102,19 @@ class Data:
         merged = Store()
         quads = self.plain.quads_for_pattern(None, None, None, None)
         held = (each for quad in quads for each in (quad, Quad(quad.subject, quad.predicate, quad.object)))
-        _fill(merged, held)
+        _add_in_portions(merged, held)
         return merged
 
-    def count(self, query: str, most: int) -> int:
+    def count_rows(self, query: str, most: int) -> int:
         """Return how many rows a SELECT has, up to `most`."""
-        [row] = self.rows(f"SELECT (COUNT(*) AS ?rows) WHERE {{ {{ {query} LIMIT {most} }} }}")
+        [row] = self.select(f"SELECT (COUNT(*) AS ?rows) WHERE {{ {{ {query} LIMIT {most} }} }}")
         return int(row["rows"].value)
 
-    def term(self, term: NamedNode | Literal) -> NamedNode | Literal:
+    def encode(self, term: NamedNode | Literal) -> NamedNode | Literal:
         """Return what stands for `term` in the data."""
         return self._lexicon.encode(term) if self.as_written and isinstance(term, Literal) else term
 
-    def rows(self, query: str, *, plain: bool = False, once: bool = False) -> QuerySolutions:
+    def select(self, query: str, *, plain: bool = False, once: bool = False) -> QuerySolutions:
         """Run a SELECT; `plain`: on the data as the engine keeps them.
 
         `once`: it matters how often a triple stands in them, so what stands in several graphs is copied first.
@@ -130,40 +130,40 @@ class Data:
             raise TypeError("a SELECT has solutions")
         return found
 
-    def original(self, term: Term, *, plain: bool = False) -> Term:
+    def to_original(self, term: Term, *, plain: bool = False) -> Term:
         """Return a term of a result as it was written, as far as that is known."""
         if plain and (written := self._lexicon.altered.get(term)) is not None:
             return written
         return decode(term)
 
-    def subclasses(self, name: NamedNode) -> tuple[NamedNode | BlankNode, ...]:
+    def find_subclasses(self, name: NamedNode) -> tuple[NamedNode | BlankNode, ...]:
         """Return `name` and the classes below it, by what the data say."""
         found: dict[NamedNode | BlankNode, None] = {name: None}
         todo: list[NamedNode | BlankNode] = [name]
         while todo:
-            for each in self.subjects(RDFS.subClassOf, todo.pop()):
+            for each in self.find_subjects(RDFS.subClassOf, todo.pop()):
                 if isinstance(each, NamedNode | BlankNode) and each not in found:
                     found[each] = None
                     todo.append(each)
         return tuple(found)
 
-    def matching(self, subject: Term | None, predicate: NamedNode | None, value: Term | None) -> Iterator[Quad]:
+    def find_quads(self, subject: Term | None, predicate: NamedNode | None, value: Term | None) -> Iterator[Quad]:
         """Yield the quads that match, as they were written."""
         if isinstance(subject, Literal | Triple):
             return
-        held = self.term(value) if isinstance(value, Literal) else value
+        held = self.encode(value) if isinstance(value, Literal) else value
         found = self._store.quads_for_pattern(subject, predicate, held, self._graph)
-        if not self.encodes:
+        if not self.has_encoded:
             yield from found
             return
         for quad in found:
             yield Quad(quad.subject, quad.predicate, decode(quad.object), quad.graph_name)
 
-    def subjects(
+    def find_subjects(
         self, predicate: NamedNode | None, value: Term | None, graph: Graph | BlankNode | None = None
     ) -> Iterator[Term]:
         """Yield what `predicate` leads from to `value`; in a `graph` of the store, if one is given."""
-        held = self.term(value) if isinstance(value, Literal) else value
+        held = self.encode(value) if isinstance(value, Literal) else value
         found = self._store.quads_for_pattern(None, predicate, held, self._graph if graph is None else graph)
         return (quad.subject for quad in found)
 
@@ -180,7 +180,7 @@ class Data:
         return True
 
 
-def _fill(store: Store, quads: Iterator[Quad]) -> int:
+def _add_in_portions(store: Store, quads: Iterator[Quad]) -> int:
     """Add quads to a store that nobody reads yet: each portion by another thread while the next is made.
 
     Returns how many there were.
@@ -198,7 +198,7 @@ def _fill(store: Store, quads: Iterator[Quad]) -> int:
     return count
 
 
-def _decoded(store: Store) -> Store:
+def _decode_store(store: Store) -> Store:
     plain = Store()
-    _fill(plain, (Quad(quad.subject, quad.predicate, decode(quad.object)) for quad in store))
+    _add_in_portions(plain, (Quad(quad.subject, quad.predicate, decode(quad.object)) for quad in store))
     return plain

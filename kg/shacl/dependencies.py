@@ -19,7 +19,7 @@ from pyoxigraph import NamedNode
 from kg.shacl import shape_model
 from kg.shacl.components import SHAPES_GRAPH
 from kg.shacl.property_paths import AlternativePath, InversePath, Path, RepeatedPath, SequencePath
-from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, references
+from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_references
 from kg.sparql.algebra import Node, Pattern, variable_name
 from kg.sparql.lexer import tokens
 from kg.sparql.parser import parse
@@ -30,6 +30,9 @@ Direction = Literal["forward", "inverse", "graph", "home"]
 """From subject to object, from object to subject, from a graph to the subjects in it, or from those to the graph."""
 
 _TIMES: Final[Mapping[str, Literal["*", "+", "?"]]] = {"*": "*", "+": "+", "?": "?"}
+
+_Place = tuple[str, tuple[int, ...], int]
+"""A variable of a query, the groups that it is in, and the state that binds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,11 @@ class Step:
     classes: frozenset[Term] | None = None
 
 
-class UnreadableError(Exception):
+class UnanalysableError(Exception):
     """It cannot be told where a query looks; the message is why."""
 
 
-class Walks:
+class Automaton:
     """The automaton of a suite.
 
     `entries` are the states of the shapes with targets, `into` the steps and `jumps` the states that lead to a state;
@@ -71,11 +74,11 @@ class Walks:
         self.entries: dict[int, ShapeNode] = {}
         for node in roots:
             if not shapes[node].deactivated:
-                self.entries[self._shape(node)] = node
-                self._aim(shapes[node])
-        self.opaque = {node: why for node in self.entries.values() if (why := self._why_opaque(node))}
+                self.entries[self._add_shape(node)] = node
+                self._add_targets(shapes[node])
+        self.opaque = {node: why for node in self.entries.values() if (why := self._explain_opaque(node))}
 
-    def begins(self, state: int, node: Term) -> bool:
+    def can_begin(self, state: int, node: Term) -> bool:
         """Return whether a walk may begin with `node` in `state`: not where the shape lists its targets, without it."""
         if state not in self.entries:
             return False
@@ -83,7 +86,7 @@ class Walks:
         by_data = targets.classes or targets.subjects_of or targets.objects_of
         return bool(by_data) or not isinstance(node, NamedNode) or node in targets.nodes
 
-    def from_literals(self, predicates: Collection[NamedNode]) -> set[ShapeNode]:
+    def find_shapes_from_literals(self, predicates: Collection[NamedNode]) -> set[ShapeNode]:
         """Return the shapes with targets whose walks may go from a literal to what has it, by one of `predicates`."""
         literal = {
             state
@@ -118,11 +121,11 @@ class Walks:
 
     # -- shapes
 
-    def _new(self) -> int:
+    def _new_state(self) -> int:
         self._states += 1
         return self._states
 
-    def _step(
+    def _add_step(
         self,
         source: int,
         target: int,
@@ -135,92 +138,92 @@ class Walks:
         self.into[target].append(step)
         return target
 
-    def _path(self, source: int, path: Path, *, inverse: bool = False) -> int:
+    def _add_path(self, source: int, path: Path, *, inverse: bool = False) -> int:
         """Return the state at the end of `path`."""
         match path:
             case NamedNode():
-                return self._step(source, self._new(), path, "inverse" if inverse else "forward")
+                return self._add_step(source, self._new_state(), path, "inverse" if inverse else "forward")
             case InversePath(inner):
-                return self._path(source, inner, inverse=not inverse)
+                return self._add_path(source, inner, inverse=not inverse)
             case SequencePath(steps):
                 for each in reversed(steps) if inverse else steps:
-                    source = self._path(source, each, inverse=inverse)
+                    source = self._add_path(source, each, inverse=inverse)
                 return source
             case AlternativePath(choices):
-                end = self._new()
-                self.jumps[end] |= {self._path(source, each, inverse=inverse) for each in choices}
+                end = self._new_state()
+                self.jumps[end] |= {self._add_path(source, each, inverse=inverse) for each in choices}
                 return end
             case RepeatedPath(inner, times):
-                loop = self._new()
+                loop = self._new_state()
                 self.jumps[loop].add(source)
-                once = self._path(loop, inner, inverse=inverse)
+                once = self._add_path(loop, inner, inverse=inverse)
                 if times == "+":
                     self.jumps[loop].add(once)
                     return once
-                end = self._new()
+                end = self._new_state()
                 self.jumps[end] |= {loop, once}
                 if times == "*":
                     self.jumps[loop].add(once)
                 return end
 
-    def _is_a(self, source: int, name: NamedNode) -> None:
-        kind = self._step(source, self._new(), RDF.type, classes=frozenset(self._classes(name)))
-        self._path(kind, RepeatedPath(RDFS.subClassOf, "*"))
+    def _add_instance_steps(self, source: int, name: NamedNode) -> None:
+        kind = self._add_step(source, self._new_state(), RDF.type, classes=frozenset(self._classes(name)))
+        self._add_path(kind, RepeatedPath(RDFS.subClassOf, "*"))
 
-    def _aim(self, shape: Shape) -> None:
+    def _add_targets(self, shape: Shape) -> None:
         entry, targets = self._entry[shape.node], shape.targets
         for name in targets.classes:
-            self._is_a(entry, name)
+            self._add_instance_steps(entry, name)
         for predicate in targets.subjects_of:
-            self._step(entry, self._new(), predicate)
+            self._add_step(entry, self._new_state(), predicate)
         for predicate in targets.objects_of:
-            self._step(entry, self._new(), predicate, "inverse")
+            self._add_step(entry, self._new_state(), predicate, "inverse")
 
-    def _shape(self, node: ShapeNode) -> int:
+    def _add_shape(self, node: ShapeNode) -> int:
         """Return the state in which the shape `node` is checked."""
         if node in self._entry:
             return self._entry[node]
-        entry = self._entry[node] = self._new()
+        entry = self._entry[node] = self._new_state()
         shape = self._shapes[node]
         if shape.deactivated:
             return entry
-        values = entry if shape.path is None else self._path(entry, shape.path)
+        values = entry if shape.path is None else self._add_path(entry, shape.path)
         for constraint in shape.constraints:
             match constraint:
                 case shape_model.ClassOf(_, name):
-                    self._is_a(values, name)
+                    self._add_instance_steps(values, name)
                 case (
                     shape_model.Equals(_, predicate)
                     | shape_model.Disjoint(_, predicate)
                     | shape_model.Less(_, _, predicate)
                 ):
-                    self._step(entry, self._new(), predicate)
+                    self._add_step(entry, self._new_state(), predicate)
                 case shape_model.Closed():
-                    self._step(values, self._new(), None)
+                    self._add_step(values, self._new_state(), None)
                 case SparqlConstraint():
                     try:
-                        self._query(constraint, entry, values)
-                    except UnreadableError as error:
+                        self._add_query(constraint, entry, values)
+                    except UnanalysableError as error:
                         self._opaque[node] = str(error)
-            for inner in references(constraint):
-                self.jumps[self._shape(inner)].add(values)
+            for inner in get_references(constraint):
+                self.jumps[self._add_shape(inner)].add(values)
         return entry
 
-    def _why_opaque(self, node: ShapeNode) -> str:
+    def _explain_opaque(self, node: ShapeNode) -> str:
         reasons: dict[str, None] = {}
         todo, seen = [node], {node}
         while todo:
             found = todo.pop()
             if found in self._opaque:
                 reasons[self._opaque[found]] = None
-            referred = {each for constraint in self._shapes[found].constraints for each in references(constraint)}
+            referred = {each for constraint in self._shapes[found].constraints for each in get_references(constraint)}
             todo += referred - seen
             seen |= referred
         return "; ".join(reasons)
 
     # -- queries
 
-    def _query(self, constraint: SparqlConstraint, entry: int, values: int) -> None:
+    def _add_query(self, constraint: SparqlConstraint, entry: int, values: int) -> None:
         """Add the steps from ``$this`` to each pattern of a query.
 
         A pattern counts only in solutions of the patterns that lead to it and of no others: those beside it, or in a
@@ -228,8 +231,8 @@ class Walks:
         """
         query = parse(constraint.query)
         if query is None or SHAPES_GRAPH.value in constraint.query:
-            raise UnreadableError("it cannot be told where its query looks")
-        places: list[tuple[str, tuple[int, ...], int]] = [("this", (), entry)]
+            raise UnanalysableError("it cannot be told where its query looks")
+        places: list[_Place] = [("this", (), entry)]
         if constraint.ask:
             places.append(("value", (), values))
         patterns = list(query.patterns)
@@ -239,7 +242,7 @@ class Walks:
                     (
                         (pattern, state)
                         for pattern in patterns
-                        if (state := _state(places, getattr(pattern, way), pattern.scope)) is not None
+                        if (state := _find_state(places, getattr(pattern, way), pattern.scope)) is not None
                     ),
                     None,
                 )
@@ -247,52 +250,58 @@ class Walks:
                     continue
                 pattern, state = found
                 patterns.remove(pattern)
-                places += self._pattern(pattern, state, way)
+                places += self._add_pattern(pattern, state, way)
                 break
             else:
                 stray = patterns[0]
                 text = f"{stray.subject.text} {stray.path} {stray.object.text}"
-                raise UnreadableError(f"no pattern leads from $this to the pattern {text} of its query")
+                raise UnanalysableError(f"no pattern leads from $this to the pattern {text} of its query")
 
-    def _pattern(self, pattern: Pattern, state: int, way: str) -> Iterator[tuple[str, tuple[int, ...], int]]:
+    def _add_pattern(self, pattern: Pattern, state: int, way: str) -> Iterator[_Place]:
         """Add the steps of a pattern, and yield what stands at their ends: the variable, its groups and the state."""
         if way == "graph":
             predicate = pattern.predicate
             if predicate is None:
-                raise UnreadableError(f"the path {pattern.path} of its query, in a graph that is looked for")
+                raise UnanalysableError(f"the path {pattern.path} of its query, in a graph that is looked for")
             known = NamedNode(predicate.value) if predicate.kind == "iri" else None
-            state = self._step(state, self._new(), known, "graph")
-            yield _name(pattern.subject), pattern.scope, state
+            state = self._add_step(state, self._new_state(), known, "graph")
+            yield _variable_name(pattern.subject), pattern.scope, state
         inverse = way == "object"
         if pattern.predicate is None:
-            end = self._path(state, _path_of(pattern), inverse=inverse)
+            end = self._add_path(state, _parse_path(pattern), inverse=inverse)
         elif pattern.predicate.kind == "iri":
-            end = self._path(state, NamedNode(pattern.predicate.value), inverse=inverse)
+            end = self._add_path(state, NamedNode(pattern.predicate.value), inverse=inverse)
         else:
-            end = self._step(state, self._new(), None, "inverse" if inverse else "forward")
-        yield _name(pattern.subject if inverse else pattern.object), pattern.scope, end
-        graph = _name(pattern.graph) if pattern.graph is not None and way != "graph" else ""
+            end = self._add_step(state, self._new_state(), None, "inverse" if inverse else "forward")
+        yield _variable_name(pattern.subject if inverse else pattern.object), pattern.scope, end
+        graph = _variable_name(pattern.graph) if pattern.graph is not None and way != "graph" else ""
         if graph and pattern.predicate is not None:
             known = NamedNode(pattern.predicate.value) if pattern.predicate.kind == "iri" else None
             objects = frozenset({NamedNode(pattern.object.value)}) if pattern.object.kind == "iri" else None
-            yield graph, pattern.scope, self._step(end if inverse else state, self._new(), known, "home", objects)
+            yield (
+                graph,
+                pattern.scope,
+                self._add_step(end if inverse else state, self._new_state(), known, "home", objects),
+            )
 
 
-def _state(places: Sequence[tuple[str, tuple[int, ...], int]], node: Node | None, scope: tuple[int, ...]) -> int | None:
-    name = "" if node is None else _name(node)
+def _find_state(
+    places: Sequence[tuple[str, tuple[int, ...], int]], node: Node | None, scope: tuple[int, ...]
+) -> int | None:
+    name = "" if node is None else _variable_name(node)
     if not name:
         return None
     return next((state for each, held, state in places if each == name and scope[: len(held)] == held), None)
 
 
-def _name(node: Node) -> str:
+def _variable_name(node: Node) -> str:
     """Return the name of a variable, with the query that it belongs to; nothing for a term."""
     if node.kind == "blank":
         return variable_name(node)
     return node.value if node.kind == "variable" else ""
 
 
-def _path_of(pattern: Pattern) -> Path:
+def _parse_path(pattern: Pattern) -> Path:
     """Return the path of a pattern. Raises UnreadableError for a negated one."""
     words = [token for token in tokens(pattern.path) if token.kind not in ("space", "comment")]
     atoms = iter(pattern.atoms)
@@ -326,11 +335,11 @@ def _path_of(pattern: Pattern) -> Path:
             at += 1
             path = alternative()
             if peek() != ")":
-                raise UnreadableError(f"the path {pattern.path} of its query")
+                raise UnanalysableError(f"the path {pattern.path} of its query")
         else:
             atom = next(atoms, None)
             if atom is None or peek() != atom.text:
-                raise UnreadableError(f"the path {pattern.path} of its query")
+                raise UnanalysableError(f"the path {pattern.path} of its query")
             path = NamedNode(atom.value)
         at += 1
         if peek() in _TIMES:
@@ -340,5 +349,5 @@ def _path_of(pattern: Pattern) -> Path:
 
     found = alternative()
     if at != len(words):
-        raise UnreadableError(f"the path {pattern.path} of its query")
+        raise UnanalysableError(f"the path {pattern.path} of its query")
     return found

@@ -11,7 +11,7 @@ from pyoxigraph import NamedNode, Quad, Triple
 from rapidfuzz import process
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.shacl.data_graph import Data
+from kg.shacl.data_graph import DataGraph
 from kg.shacl.rdf_files import Document, MalformedError
 from kg.shacl.report import Location, Violation
 from kg.shacl.shapes import Shapes
@@ -29,7 +29,7 @@ _CLASSES: Final = frozenset({RDFS.Class, OWL.Class})
 _BLANK: Final = re.compile(r"_:\w+")
 
 
-class DataGraph:
+class DataDocuments:
     """`documents` as one graph: the graphs that quads name are taken together, or `graph` alone.
 
     What `ontology` says stands beside the data: its classes and individuals count, but what it alone describes is no
@@ -53,18 +53,18 @@ class DataGraph:
         self.triples = 0
         self.faults: list[Violation] = []
         self._broken: set[int] = set()
-        self.data = self._read()
+        self.data = self._load()
 
-    def _read(self) -> Data:
+    def _load(self) -> DataGraph:
         """Read all that is well formed; what is not shows when part of it was read, so it is read again without."""
         while True:
             self.triples, known = 0, len(self._broken)
             self._subjects.clear()
-            data = Data.candidate(self._quads())
+            data = DataGraph.from_quads(self._quads())
             if len(self._broken) == known:
                 break
         if self._graph is not None and self._graph not in self._graphs and not self.faults:
-            raise NotFoundError(no_graph(self._graph, self._graphs))
+            raise missing_graph_error(self._graph, self._graphs)
         return data
 
     def _quads(self) -> Iterator[Quad]:
@@ -74,7 +74,7 @@ class DataGraph:
             if number in self._broken:
                 continue
             try:
-                for quad in each.quads():
+                for quad in each.parse():
                     if only is not None:
                         if isinstance(quad.graph_name, NamedNode):
                             self._graphs.add(quad.graph_name)
@@ -96,40 +96,40 @@ class DataGraph:
         yield from self.faults
         for violation in shapes.results(self.data):
             if violation.focus not in self._of_ontology:
-                yield replace(violation, source=self._source(violation))
+                yield replace(violation, source=self._find_source(violation))
 
-    def _source(self, violation: Violation) -> str | None:
+    def _find_source(self, violation: Violation) -> str | None:
         """Return the document that describes the focus node, or else one that names it."""
         if len(self._documents) == 1:
             return self._documents[0].name
         for term in (violation.focus, violation.value):
             if (number := self._subjects.get(term)) is not None:  # type: ignore[arg-type]
                 return self._documents[number].name
-        number = self._named().get(violation.focus)  # type: ignore[arg-type]
+        number = self._load_objects().get(violation.focus)  # type: ignore[arg-type]
         return None if number is None else self._documents[number].name
 
-    def _named(self) -> dict[Term, int]:
+    def _load_objects(self) -> dict[Term, int]:
         """Return what stands as an object, with its document: read only where a result asks."""
         if not self._objects:
             for number, each in enumerate(self._documents):
                 if number not in self._broken:
-                    for quad in each.quads():
+                    for quad in each.parse():
                         self._objects.setdefault(quad.object, number)
         return self._objects
 
 
-def no_graph(graph: NamedNode, names: set[NamedNode]) -> str:
-    """Return what to say of a graph that is not among `names`: which are like it."""
+def missing_graph_error(graph: NamedNode, names: set[NamedNode]) -> NotFoundError:
+    """Build the error for a graph that is not among `names`, with the most similar of them."""
     if not names:
-        return f"there is no graph {graph}: none has a name"
+        return NotFoundError(f"Unknown graph {graph}. The data has no named graphs.")
     near = process.extract(graph.value, [name.value for name in names], limit=SUGGESTED)
     more = f", and {len(names) - len(near)} more" if len(names) > len(near) else ""
-    return f"there is no graph {graph}; there are " + ", ".join(f"<{name}>" for name, *_ in near) + more
+    return NotFoundError(f"Unknown graph {graph}. Available: {', '.join(f'<{name}>' for name, *_ in near)}{more}.")
 
 
 def has_shapes(document: Document) -> bool:
     """Return whether a document says what a shape is, as far as it can be parsed. Raises SourceError."""
-    with document.opened() as stream:
+    with document.open() as stream:
         before = b""
         while piece := stream.read(_SCANNED_BYTES):
             if _SHACL.search(before + piece):
@@ -138,12 +138,12 @@ def has_shapes(document: Document) -> bool:
         else:
             return False
     try:
-        return any(map(_of_shape, document.quads()))
+        return any(map(_describes_shape, document.parse()))
     except MalformedError:
         return False
 
 
-def _of_shape(triple: Quad | Triple) -> bool:
+def _describes_shape(triple: Quad | Triple) -> bool:
     predicate = triple.predicate
     return (
         predicate in _TARGETS or predicate == SH.property or (predicate == RDF.type and triple.object in _SHAPE_CLASSES)
@@ -151,15 +151,15 @@ def _of_shape(triple: Quad | Triple) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ShapesGraph:
+class ShapesDocuments:
     """What documents say of shapes, by document."""
 
     said: Sequence[tuple[str, Sequence[Triple]]]
 
     @classmethod
-    def read(cls, documents: Iterable[Document]) -> ShapesGraph:
+    def parse(cls, documents: Iterable[Document]) -> ShapesDocuments:
         """Read the documents. Raises SourceError for one that cannot be read, or is not what its format asks for."""
-        return cls([(each.name, [quad.triple for quad in each.well_formed()]) for each in documents])
+        return cls([(each.name, [quad.triple for quad in each.parse_all()]) for each in documents])
 
     @property
     def imports(self) -> dict[str, str]:
@@ -168,14 +168,14 @@ class ShapesGraph:
 
     def shapes(self) -> Shapes:
         """Return the shapes. Raises InvalidInputError, naming the file, where none is there or one is ill-formed."""
-        if not any(_of_shape(triple) for _, said in self.said for triple in said):
+        if not any(_describes_shape(triple) for _, said in self.said for triple in said):
             raise InvalidInputError(f"{self.names}: there is no shape in it: no sh:NodeShape, no sh:PropertyShape")
         try:
             return Shapes(triple for _, said in self.said for triple in said)
         except InvalidInputError as error:
-            raise InvalidInputError(f"{self._at_fault(str(error))}: {self._named(str(error))}") from error
+            raise InvalidInputError(f"{self._find_faulty(str(error))}: {self._describe_blank(str(error))}") from error
 
-    def _at_fault(self, message: str) -> str:
+    def _find_faulty(self, message: str) -> str:
         """Return the name of the document that is ill-formed by itself, or of all where only together they are."""
         for name, said in self.said if len(self.said) > 1 else ():
             try:
@@ -185,7 +185,7 @@ class ShapesGraph:
                     return name
         return self.names
 
-    def _named(self, message: str) -> str:
+    def _describe_blank(self, message: str) -> str:
         """Return `message` with what tells people which node is meant, for one without a name."""
         label = _BLANK.search(message)
         said = [triple for _, triples in self.said for triple in triples]

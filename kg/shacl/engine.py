@@ -24,12 +24,12 @@ from kg.errors import InvalidInputError
 from kg.shacl import prebinding, shape_model
 from kg.shacl.compiler import Compiler, Focus, Query, Values
 from kg.shacl.components import SHAPES_GRAPH
-from kg.shacl.data_graph import Data
+from kg.shacl.data_graph import DataGraph
 from kg.shacl.literals import has_datatype
-from kg.shacl.messages import fill_in, main_text, sentence
+from kg.shacl.messages import choose_text, describe_constraint, fill_in
 from kg.shacl.property_paths import Path
 from kg.shacl.report import Violation
-from kg.shacl.shape_model import Constraint, Shape, ShapeNode, Targets
+from kg.shacl.shape_model import Constraint, Shape, ShapeNode, SparqlConstraint, Targets
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
 
@@ -40,7 +40,7 @@ KEPT_ROWS: Final = 1000
 _THREADS: Final = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
 
 
-def ask_ahead(queries: Sequence[Query], rows: Callable[[str], Iterator[Row]]) -> Mapping[str, Sequence[Row]]:
+def prefetch(queries: Sequence[Query], rows: Callable[[str], Iterator[Row]]) -> Mapping[str, Sequence[Row]]:
     """Return all rows of each query by its text, but for queries that have many; `rows` asks one.
 
     Most queries over sound data have none, and looking for them is all that takes time.
@@ -85,7 +85,7 @@ class Engine:
     def __init__(
         self,
         shapes: Mapping[ShapeNode, Shape],
-        data: Data,
+        data: DataGraph,
         shapes_graph: Iterable[Quad | Triple] = (),
         queries: Queries | None = None,
         *,
@@ -94,17 +94,19 @@ class Engine:
     ) -> None:
         self._shapes, self._data, self._among, self._details = shapes, data, among, details
         for node in among or ():
-            data.term(node)
+            data.encode(node)
         for shape in shapes.values():
             for node in shape.targets.nodes:
-                data.term(node)  # known before it is asked whether there are encoded literals
-        names = {name for shape in shapes.values() for name in _classes(shape)}
-        self._subclasses = subclasses = {name: data.subclasses(name) for name in names}
+                data.encode(node)  # known before it is asked whether there are encoded literals
+        names = {name for shape in shapes.values() for name in _get_classes(shape)}
+        self._subclasses = subclasses = {name: data.find_subclasses(name) for name in names}
         repeats = data.may_repeat
-        self._compiler = Compiler(subclasses, data.term, lambda: data.encodes, self._scans, repeats, self._few_values)
+        self._compiler = Compiler(
+            subclasses, data.encode, lambda: data.has_encoded, self._prefers_scan, repeats, self._has_few_values
+        )
         lasting = data.as_written and among is None and all(len(below) == 1 for below in subclasses.values())
         self._queries: Queries = queries if queries is not None and lasting else {}
-        self._encoded = data.encodes
+        self._encoded = data.has_encoded
         self._plain = Compiler(subclasses, lambda term: term, repeats=repeats)
         self._counted: dict[Targets, int] = {}
         self._scanned: dict[tuple[Targets, NamedNode], bool] = {}
@@ -114,30 +116,30 @@ class Engine:
         self._asked_about: Targets | None = None
         self._known: dict[tuple[ShapeNode, Focus], Found] = {}
         self._failed: dict[tuple[ShapeNode, Focus], set[Term]] = {}
-        self._answers: Mapping[str, Sequence[Row]] = {}
-        if any(asks_for_shapes(shape) for shape in shapes.values()):
+        self._prefetched: Mapping[str, Sequence[Row]] = {}
+        if any(needs_shapes_graph(shape) for shape in shapes.values()):
             data.add_shapes(shapes_graph)
 
-    def ask_ahead(self, nodes: Iterable[ShapeNode]) -> None:
+    def prefetch(self, nodes: Iterable[ShapeNode]) -> None:
         """Ask what can be asked at once about the targets of shapes whose results will be wanted."""
         if self._data.is_small or self._among is not None:
             return
         queries: list[Query] = []
         for node in nodes:
-            if (targets := self._aim(self._shapes[node].targets)) is not None:
-                queries += self._direct(self._shapes[node], targets)
-        self._answers = ask_ahead(queries, self._rows)
+            if (targets := self._find_targets(self._shapes[node].targets)) is not None:
+                queries += self._direct_queries(self._shapes[node], targets)
+        self._prefetched = prefetch(queries, self._select)
 
-    def _direct(self, shape: Shape, targets: Targets) -> Iterator[Query]:
+    def _direct_queries(self, shape: Shape, targets: Targets) -> Iterator[Query]:
         """Yield the queries of a shape and of its property shapes."""
         if not shape.deactivated:
-            yield from self._queries_of(shape, targets)
+            yield from self._get_queries(shape, targets)
             if shape.path is None:
                 for constraint in shape.constraints:
                     if isinstance(constraint, shape_model.Property):
-                        yield from self._direct(self._shapes[constraint.shape], targets)
+                        yield from self._direct_queries(self._shapes[constraint.shape], targets)
 
-    def _scans(self, targets: Targets, predicate: NamedNode) -> bool:
+    def _prefers_scan(self, targets: Targets, predicate: NamedNode) -> bool:
         """Return whether all that has `predicate` is soon looked through, beside all targets.
 
         A candidate is all of one kind. In a store, one predicate may be everywhere and the targets few.
@@ -148,20 +150,20 @@ class Engine:
         if known is None:
             several = self._counted.get(targets)
             if several is None:
-                several = self._counted[targets] = self._data.count(self._compiler.nodes(targets), _MANY)
+                several = self._counted[targets] = self._data.count_rows(self._compiler.compile_nodes(targets), _MANY)
             steps = f"SELECT ?this WHERE {{ ?this {quote(predicate)} ?value }}"
-            known = several * _STEP > 0 and self._data.count(steps, several * _STEP) < several * _STEP
+            known = several * _STEP > 0 and self._data.count_rows(steps, several * _STEP) < several * _STEP
             self._scanned[targets, predicate] = known
         return known
 
-    def _few_values(self, predicate: NamedNode) -> bool:
+    def _has_few_values(self, predicate: NamedNode) -> bool:
         """Return whether most of what has `predicate` has the same few values, by what some of it has."""
         if self._data.is_small:
             return False
         known = self._few.get(predicate)
         if known is None:
             some = f"SELECT ?value WHERE {{ ?this {quote(predicate)} ?value }} LIMIT {_SAMPLE}"
-            [row] = self._rows(
+            [row] = self._select(
                 f"SELECT (COUNT(*) AS ?all) (COUNT(DISTINCT ?value) AS ?values) WHERE {{ {{ {some} }} }}"
             )
             found, values = (int(each.value) for each in row)  # type: ignore[union-attr]  # numbers
@@ -170,136 +172,141 @@ class Engine:
 
     def results(self, node: ShapeNode) -> Iterator[tuple[Term, Violation]]:
         """Yield what the shape `node` finds, each result with the target that led to it."""
-        targets = self._aim(self._shapes[node].targets)
+        targets = self._find_targets(self._shapes[node].targets)
         if targets is None:
             return
         if targets != self._asked_about:
             self._asked_about = targets
             self._known.clear()
             self._failed.clear()
-        yield from self._stream(node, targets)
+        yield from self._check_shape(node, targets)
 
-    def _aim(self, targets: Targets) -> Targets | None:
+    def _find_targets(self, targets: Targets) -> Targets | None:
         """Return the targets that are looked at: None, if there are none."""
         if targets not in self._aimed:
-            kept = targets if self._among is None else Targets(tuple(self._among_targets(targets, self._among)))
-            some = kept and any(True for _ in self._rows(self._compiler.nodes(kept) + " LIMIT 1"))
+            kept = targets if self._among is None else Targets(tuple(self._filter_targets(targets, self._among)))
+            some = kept and any(True for _ in self._select(self._compiler.compile_nodes(kept) + " LIMIT 1"))
             self._aimed[targets] = kept if some else None
         return self._aimed[targets]
 
-    def _among_targets(self, targets: Targets, among: Collection[NamedNode | Literal]) -> Iterator[NamedNode | Literal]:
+    def _filter_targets(
+        self, targets: Targets, among: Collection[NamedNode | Literal]
+    ) -> Iterator[NamedNode | Literal]:
         listed = set(targets.nodes).intersection(among)
         yield from tuple(listed)
         by_property = Targets(subjects_of=targets.subjects_of, objects_of=targets.objects_of)
-        found: Iterable[Term] = self._instances(targets.classes) if among and targets.classes else ()
+        found: Iterable[Term] = self._find_instances(targets.classes) if among and targets.classes else ()
         if among and by_property:
             found = [
                 *found,
-                *(self._data.original(node) for [node] in self._rows(self._compiler.among(by_property, among))),
+                *(
+                    self._data.to_original(node)
+                    for [node] in self._select(self._compiler.compile_membership(by_property, among))
+                ),
             ]
         for term in found:
             if isinstance(term, NamedNode | Literal) and term not in listed:
                 listed.add(term)  # two that are written differently may be one to the engine
                 yield term
 
-    def _instances(self, classes: Iterable[NamedNode]) -> list[Term]:
+    def _find_instances(self, classes: Iterable[NamedNode]) -> list[Term]:
         """Return those of the focus nodes that are looked at which are of one of `classes`: all are asked once."""
         if self._typed is None:
             self._typed = defaultdict(list)
-            for node, kind in self._rows(self._compiler.types(self._among or ())):
+            for node, kind in self._select(self._compiler.compile_types(self._among or ())):
                 self._typed[kind].append(node)
         below = {each for name in classes for each in self._subclasses[name]}
         return [node for each in below for node in self._typed.get(each, ())]
 
-    def _stream(self, node: ShapeNode, focus: Focus) -> Iterator[tuple[Term, Violation]]:
+    def _check_shape(self, node: ShapeNode, focus: Focus) -> Iterator[tuple[Term, Violation]]:
         """Yield the results about each of the focus nodes that does not conform to the shape `node`."""
         shape = self._shapes[node]
         if shape.deactivated:
             return
-        for result in self._own(shape, focus):
+        for result in self._check_constraints(shape, focus):
             if result.focus is not None:
                 yield result.focus, result
         for constraint in shape.constraints:
             if not isinstance(constraint, shape_model.Property):
                 continue
             if shape.path is None:
-                yield from self._stream(constraint.shape, focus)
+                yield from self._check_shape(constraint.shape, focus)
                 continue
-            inner = self._found(constraint.shape, self._below(focus, shape))
-            for this, value in self._pairs(focus, shape.path, inner):
+            inner = self._collect_results(constraint.shape, self._inner_focus(focus, shape))
+            for this, value in self._find_pairs(focus, shape.path, inner):
                 yield from ((this, result) for result in inner[value])
 
-    def _found(self, node: ShapeNode, focus: Focus) -> Found:
+    def _collect_results(self, node: ShapeNode, focus: Focus) -> Found:
         """Return the results by the focus node that does not conform to the shape `node`."""
         known = self._known.get((node, focus))
         if known is None:
             by_node: dict[Term, list[Violation]] = defaultdict(list)
-            for this, result in self._stream(node, focus):
+            for this, result in self._check_shape(node, focus):
                 by_node[this].append(result)
             known = self._known[node, focus] = by_node
         return known
 
-    def _failing(self, node: ShapeNode, focus: Focus) -> Collection[Term]:
+    def _find_failing(self, node: ShapeNode, focus: Focus) -> Collection[Term]:
         """Return the focus nodes that do not conform to the shape `node`."""
         if (known := self._known.get((node, focus))) is not None:
             return known.keys()
         failed = self._failed.get((node, focus))
         if failed is None:
-            failed = self._failed[node, focus] = {this for this, _ in self._stream(node, focus)}
+            failed = self._failed[node, focus] = {this for this, _ in self._check_shape(node, focus)}
         return failed
 
-    def _own(self, shape: Shape, focus: Focus) -> Iterator[Violation]:
+    def _check_constraints(self, shape: Shape, focus: Focus) -> Iterator[Violation]:
         """Yield the results of the constraints of a shape, but for those of its property shapes."""
-        for query in self._queries_of(shape, focus):
-            yield from self._queried(shape, query)
+        for query in self._get_queries(shape, focus):
+            yield from self._run_query(shape, query)
         for constraint in shape.constraints:
             match constraint:
                 case shape_model.Node(_, inner):
-                    below = self._below(focus, shape)
-                    found = self._found(inner, below) if self._details else {}
-                    for this, value in self._pairs(focus, shape.path, found or self._failing(inner, below)):
-                        yield _result(shape, constraint, this, value, details=tuple(found.get(value, ())))
+                    below = self._inner_focus(focus, shape)
+                    found = self._collect_results(inner, below) if self._details else {}
+                    for this, value in self._find_pairs(focus, shape.path, found or self._find_failing(inner, below)):
+                        yield _build_result(shape, constraint, this, value, details=tuple(found.get(value, ())))
                 case shape_model.Combined():
-                    yield from self._combined(shape, focus, constraint)
+                    yield from self._check_combined(shape, focus, constraint)
                 case shape_model.Qualified():
-                    yield from self._qualified(shape, focus, constraint)
-                case shape_model.SparqlConstraint():
-                    yield from self._asked(shape, focus, constraint)
+                    yield from self._check_qualified(shape, focus, constraint)
+                case SparqlConstraint():
+                    yield from self._check_sparql(shape, focus, constraint)
 
-    def _queries_of(self, shape: Shape, focus: Focus) -> list[Query]:
+    def _get_queries(self, shape: Shape, focus: Focus) -> list[Query]:
         key = (shape.node, focus, self._encoded)
         queries = self._queries.get(key)
         if queries is None:
-            queries = self._queries[key] = self._compiler.queries(shape.constraints, focus, shape.path)
+            queries = self._queries[key] = self._compiler.compile_constraints(shape.constraints, focus, shape.path)
         return queries
 
-    def _below(self, focus: Focus, shape: Shape) -> Focus:
+    def _inner_focus(self, focus: Focus, shape: Shape) -> Focus:
         return focus if shape.path is None else Values(focus, shape.path)
 
-    def _pairs(
+    def _find_pairs(
         self, focus: Focus, path: Path | None, among: Collection[Term] | None = None
     ) -> Iterator[tuple[Term, Term]]:
         """Yield each focus node with each of its values; only with those `among` some, if they are given."""
         if among is not None and path is None:
             yield from ((node, node) for node in among)
         elif among is None or among:
-            original = self._data.original
-            for row in self._rows(self._compiler.pairs(focus, path)):
+            original = self._data.to_original
+            for row in self._select(self._compiler.compile_pairs(focus, path)):
                 this, value = original(row[0]), original(row[1])
                 if among is None or value in among:
                     yield this, value
 
-    def _rows(self, query: str) -> Iterator[Row]:
-        return (tuple(row) for row in self._data.rows(query))
+    def _select(self, query: str) -> Iterator[Row]:
+        return (tuple(row) for row in self._data.select(query))
 
-    def _queried(self, shape: Shape, query: Query) -> Iterator[Violation]:
-        original = self._data.original
+    def _run_query(self, shape: Shape, query: Query) -> Iterator[Violation]:
+        original = self._data.to_original
         several = len(query.constraints) > 1
-        rows: Iterable[Row] | None = self._answers.get(query.text)
+        rows: Iterable[Row] | None = self._prefetched.get(query.text)
         if rows is None:
-            if query.probe and not any(True for _ in self._rows(query.probe)):
+            if query.probe and not any(True for _ in self._select(query.probe)):
                 return
-            rows = self._rows(query.text)
+            rows = self._select(query.text)
         for cells in rows:
             this, value = original(cells[0]), original(cells[1]) if query.has_value else None
             path = cells[2] if query.has_path else None
@@ -309,68 +316,68 @@ class Engine:
                 match constraint:
                     case shape_model.Datatype(_, name) if value is not None:
                         if not has_datatype(value, name, as_written=self._data.as_written):
-                            yield _result(shape, constraint, this, value)
+                            yield _build_result(shape, constraint, this, value)
                     case shape_model.UniqueLang() if value is not None:
-                        yield _result(shape, constraint, this, detail=str(value.value))  # type: ignore[union-attr]
+                        yield _build_result(shape, constraint, this, detail=str(value.value))  # type: ignore[union-attr]
                     case shape_model.Closed() if isinstance(path, NamedNode):
-                        yield _result(shape, constraint, this, value, path)
+                        yield _build_result(shape, constraint, this, value, path)
                     case _:
-                        yield _result(shape, constraint, this, value)
+                        yield _build_result(shape, constraint, this, value)
 
-    def _combined(self, shape: Shape, focus: Focus, constraint: shape_model.Combined) -> Iterator[Violation]:
-        below = self._below(focus, shape)
-        failing = [self._failing(node, below) for node in constraint.shapes]
+    def _check_combined(self, shape: Shape, focus: Focus, constraint: shape_model.Combined) -> Iterator[Violation]:
+        below = self._inner_focus(focus, shape)
+        failing = [self._find_failing(node, below) for node in constraint.shapes]
         pairs: Iterable[tuple[Term, Term]]
         match constraint.operator:
             case "and":
-                pairs = self._pairs(focus, shape.path, set().union(*failing))
+                pairs = self._find_pairs(focus, shape.path, set().union(*failing))
             case "or" if failing:
-                pairs = self._pairs(focus, shape.path, set.intersection(*map(set, failing)))
+                pairs = self._find_pairs(focus, shape.path, set.intersection(*map(set, failing)))
             case _:
                 wanted = 0 if constraint.operator == "not" else 1
                 pairs = (
                     (this, value)
-                    for this, value in self._pairs(focus, shape.path)
+                    for this, value in self._find_pairs(focus, shape.path)
                     if sum(value not in nodes for nodes in failing) != wanted
                 )
         for this, value in pairs:
-            yield _result(shape, constraint, this, value)
+            yield _build_result(shape, constraint, this, value)
 
-    def _qualified(self, shape: Shape, focus: Focus, constraint: shape_model.Qualified) -> Iterator[Violation]:
-        below = self._below(focus, shape)
-        failing = self._failing(constraint.shape, below)
-        siblings = [self._failing(node, below) for node in constraint.siblings]
+    def _check_qualified(self, shape: Shape, focus: Focus, constraint: shape_model.Qualified) -> Iterator[Violation]:
+        below = self._inner_focus(focus, shape)
+        failing = self._find_failing(constraint.shape, below)
+        siblings = [self._find_failing(node, below) for node in constraint.siblings]
         counts = Counter(
             this
-            for this, value in self._pairs(focus, shape.path)
+            for this, value in self._find_pairs(focus, shape.path)
             if value not in failing and all(value in nodes for nodes in siblings)
         )
         if constraint.most is not None:
             for this, count in counts.items():
                 if count > constraint.most:
-                    yield _result(shape, constraint, this)
+                    yield _build_result(shape, constraint, this)
         elif constraint.least is not None:
-            for row in self._rows(self._compiler.nodes(focus)):
-                this = self._data.original(row[0])
+            for row in self._select(self._compiler.compile_nodes(focus)):
+                this = self._data.to_original(row[0])
                 if counts[this] < constraint.least:
-                    yield _result(shape, constraint, this)
+                    yield _build_result(shape, constraint, this)
 
-    def _asked(self, shape: Shape, focus: Focus, constraint: shape_model.SparqlConstraint) -> Iterator[Violation]:
+    def _check_sparql(self, shape: Shape, focus: Focus, constraint: SparqlConstraint) -> Iterator[Violation]:
         if constraint.ask:
             prebound = ("this", "value")
-            pattern = self._plain.values(focus, shape.path)
-            query = prebinding.as_select(constraint.query, prebound)
+            pattern = self._plain.compile_values(focus, shape.path)
+            query = prebinding.to_select(constraint.query, prebound)
         else:
-            prebound, query = ("this",), prebinding.distinct(constraint.query)  # type: ignore[assignment]
-            pattern = self._plain.focus(focus)
+            prebound, query = ("this",), prebinding.to_distinct(constraint.query)  # type: ignore[assignment]
+            pattern = self._plain.compile_focus(focus)
         binding = pattern
         if constraint.ask or not self._plain.is_plain(focus):
             binding = f"{{ SELECT DISTINCT {' '.join(f'?{name}' for name in prebound)} WHERE {{ {pattern} }} }}"
-        text = prebinding.inject(query, prebound, binding)
+        text = prebinding.inject_binding(query, prebound, binding)
         if text is None:
             raise InvalidInputError("the focus nodes cannot be bound in a graph of the query")
         try:
-            rows = self._data.rows(text, plain=True, once=prebinding.adds_up(constraint.query))
+            rows = self._data.select(text, plain=True, once=prebinding.counts_duplicates(constraint.query))
         except SyntaxError as error:
             raise InvalidInputError(
                 f"the query of {shape.node} cannot be asked about several nodes: {error}"
@@ -378,22 +385,22 @@ class Engine:
         names = [variable.value for variable in rows.variables]
         found = (dict(zip(names, row, strict=True)) for row in rows)
         if constraint.ask:
-            yield from self._denied(shape, focus, constraint, found)
+            yield from self._check_ask(shape, focus, constraint, found)
             return
         for each in found:
-            yield self._selected(shape, constraint, each)
+            yield self._to_violation(shape, constraint, each)
 
-    def _denied(
-        self, shape: Shape, focus: Focus, constraint: shape_model.SparqlConstraint, found: Iterable[Mapping[str, Term]]
+    def _check_ask(
+        self, shape: Shape, focus: Focus, constraint: SparqlConstraint, found: Iterable[Mapping[str, Term]]
     ) -> Iterator[Violation]:
         sound = {(row["this"], row["value"]) for row in found}
-        pairs = self._plain.pairs(focus, shape.path)
-        for this, value in self._data.rows(pairs, plain=True):
+        pairs = self._plain.compile_pairs(focus, shape.path)
+        for this, value in self._data.select(pairs, plain=True):
             if (this, value) not in sound:
-                yield self._selected(shape, constraint, {"this": this, "value": value})
+                yield self._to_violation(shape, constraint, {"this": this, "value": value})
 
-    def _selected(self, shape: Shape, constraint: shape_model.SparqlConstraint, row: Mapping[str, Term]) -> Violation:
-        said = {name: self._data.original(term, plain=True) for name, term in row.items() if term is not None}
+    def _to_violation(self, shape: Shape, constraint: SparqlConstraint, row: Mapping[str, Term]) -> Violation:
+        said = {name: self._data.to_original(term, plain=True) for name, term in row.items() if term is not None}
         failure = said.get("failure")
         if isinstance(failure, Literal) and failure.value == "true":
             raise InvalidInputError(
@@ -407,7 +414,7 @@ class Engine:
         own = said.get("message")
         if isinstance(own, Literal):
             messages = (own,)
-        return _result(
+        return _build_result(
             shape,
             constraint,
             said["this"],
@@ -418,7 +425,7 @@ class Engine:
         )
 
 
-def _result(
+def _build_result(
     shape: Shape,
     constraint: Constraint,
     this: Term,
@@ -430,10 +437,10 @@ def _result(
     details: tuple[Violation, ...] = (),
     detail: str = "",
 ) -> Violation:
-    messages = messages or shape.messages or (Literal(sentence(constraint, detail), language="en"),)
+    messages = messages or shape.messages or (Literal(describe_constraint(constraint, detail), language="en"),)
     return Violation(
         focus=this,
-        message=main_text(messages),
+        message=choose_text(messages),
         severity=shape.severity,
         path=path if path is not None else shape.path,
         value=value,
@@ -445,16 +452,16 @@ def _result(
     )
 
 
-def _classes(shape: Shape) -> Iterator[NamedNode]:
+def _get_classes(shape: Shape) -> Iterator[NamedNode]:
     yield from shape.targets.classes
     for constraint in shape.constraints:
         if isinstance(constraint, shape_model.ClassOf):
             yield constraint.name
 
 
-def asks_for_shapes(shape: Shape) -> bool:
+def needs_shapes_graph(shape: Shape) -> bool:
     """Return whether a query of `shape` looks at the shapes graph."""
     return any(
-        isinstance(constraint, shape_model.SparqlConstraint) and SHAPES_GRAPH.value in constraint.query
+        isinstance(constraint, SparqlConstraint) and SHAPES_GRAPH.value in constraint.query
         for constraint in shape.constraints
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Store
 
-from kg.shacl.incremental import touched_since
+from kg.shacl.incremental import load_touched_graphs
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.store.protocol import Term
@@ -35,7 +35,7 @@ class _Candidate:
     """Where the literals stand that are no plain strings."""
 
     @classmethod
-    def of(cls, graph: NamedNode, quads: Sequence[Quad], shapes: Shapes) -> _Candidate:
+    def from_quads(cls, graph: NamedNode, quads: Sequence[Quad], shapes: Shapes) -> _Candidate:
         found = cls(graph, quads)
         checked: set[Term] = set()
         kind, targets, predicates, string = RDF.type, shapes.targets, tuple(shapes.target_predicates), XSD.string
@@ -67,7 +67,7 @@ class _Batch:
     objects: set[Term] = field(default_factory=set)
     quads: int = 0
 
-    def takes(self, candidate: _Candidate) -> bool:
+    def accepts(self, candidate: _Candidate) -> bool:
         if self.candidates and self.quads + len(candidate.quads) > BATCH_QUADS:
             return False
         return (
@@ -96,19 +96,19 @@ class RecordGate:
     def check(self, candidates: Mapping[NamedNode, Sequence[Quad]]) -> dict[NamedNode, list[Violation]]:
         """Return what is wrong with each graph that is not perfect; `Violation.blocks` tells errors from warnings."""
         found: dict[NamedNode, list[Violation]] = {}
-        gathered = [_Candidate.of(graph, quads, self.shapes) for graph, quads in candidates.items()]
-        for batch in _batches(gathered):
+        gathered = [_Candidate.from_quads(graph, quads, self.shapes) for graph, quads in candidates.items()]
+        for batch in _build_batches(gathered):
             for graph, violations in self._check_batch(batch).items():
                 found.setdefault(graph, []).extend(violations)
         for candidate in gathered:
-            if strays := list(_strays(candidate)):
+            if strays := list(_find_unchecked(candidate)):
                 found.setdefault(candidate.graph, []).extend(strays)
         for violations in found.values():
             violations.sort(key=lambda violation: (not violation.blocks, str(violation.focus), violation.message))
         return found
 
     def _check_batch(self, batch: Sequence[_Candidate]) -> dict[NamedNode, list[Violation]]:
-        results = self.shapes.check_apart((each.quads, each.typed) for each in batch)
+        results = self.shapes.check_disjoint((each.quads, each.typed) for each in batch)
         if not results:
             return {}
         home: dict[Term, NamedNode] = {subject: each.graph for each in batch for subject in each.subjects}
@@ -123,7 +123,7 @@ class RecordGate:
         return found
 
 
-def _strays(candidate: _Candidate) -> Iterator[Violation]:
+def _find_unchecked(candidate: _Candidate) -> Iterator[Violation]:
     """Yield what no shape would look at, and blank nodes, which a graph here never has."""
     for subject in candidate.unchecked:
         yield Violation(
@@ -142,10 +142,10 @@ def _strays(candidate: _Candidate) -> Iterator[Violation]:
         )
 
 
-def _batches(candidates: Sequence[_Candidate]) -> Iterator[Sequence[_Candidate]]:
+def _build_batches(candidates: Sequence[_Candidate]) -> Iterator[Sequence[_Candidate]]:
     open_batches: list[_Batch] = []
     for candidate in candidates:
-        batch = next((batch for batch in open_batches if batch.takes(candidate)), None)
+        batch = next((batch for batch in open_batches if batch.accepts(candidate)), None)
         if batch is None:
             batch = _Batch()
             open_batches.append(batch)
@@ -160,19 +160,21 @@ SOURCE_GRAPHS: Final = (SOURCED, BASE + "graph/ref/")
 """Where the records stand that record shapes are for."""
 
 
-def record_graphs(store: Store, since: int | None = None) -> list[NamedNode]:
+def find_record_graphs(store: Store, since: int | None = None) -> list[NamedNode]:
     """Return the names of the graphs of records, in order; graphs of other kinds are passed over.
 
     `since`: only those that commits after this generation touched and that are still there.
 
     Raises InvalidInputError for a generation that does not exist.
     """
-    names = store.named_graphs() if since is None else filter(store.contains_named_graph, touched_since(store, since))
+    names = (
+        store.named_graphs() if since is None else filter(store.contains_named_graph, load_touched_graphs(store, since))
+    )
     found = [name for name in names if isinstance(name, NamedNode) and name.value.startswith(SOURCE_GRAPHS)]
     return sorted(found, key=lambda name: name.value)
 
 
-def record_results(store: Store, graphs: Iterable[NamedNode], gate: RecordGate) -> Iterator[Violation]:
+def check_record_graphs(store: Store, graphs: Iterable[NamedNode], gate: RecordGate) -> Iterator[Violation]:
     """Check each of `graphs` by itself, some at a time, and yield the results in their order."""
     batch: dict[NamedNode, list[Quad]] = {}
     size = 0
@@ -180,13 +182,13 @@ def record_results(store: Store, graphs: Iterable[NamedNode], gate: RecordGate) 
         batch[name] = list(store.quads_for_pattern(None, None, None, name))
         size += len(batch[name])
         if size >= BATCH_QUADS:
-            yield from _checked(batch, gate)
+            yield from _check_graphs(batch, gate)
             batch.clear()
             size = 0
-    yield from _checked(batch, gate)
+    yield from _check_graphs(batch, gate)
 
 
-def _checked(batch: dict[NamedNode, list[Quad]], gate: RecordGate) -> Iterator[Violation]:
+def _check_graphs(batch: dict[NamedNode, list[Quad]], gate: RecordGate) -> Iterator[Violation]:
     results = gate.check(batch)
     for name in batch:
         yield from results.get(name, ())

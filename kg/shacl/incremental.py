@@ -31,8 +31,8 @@ from pyoxigraph import Literal as RdfLiteral
 
 from kg.errors import InvalidInputError
 from kg.shacl.compiler import Compiler
-from kg.shacl.data_graph import Data
-from kg.shacl.dependencies import Direction, Step, Walks
+from kg.shacl.data_graph import DataGraph
+from kg.shacl.dependencies import Automaton, Direction, Step
 from kg.shacl.shape_model import ShapeNode
 from kg.shacl.shapes import Shapes
 from kg.store.commits import HEAD, HEAD_PROPERTIES, Removal, commit_of, removal_of
@@ -59,7 +59,7 @@ class Change:
     unknown: str = ""
 
     @classmethod
-    def of(cls, changes: Iterable[GraphChange]) -> Change:
+    def from_commits(cls, changes: Iterable[GraphChange]) -> Change:
         """Return what one or several commits did to graphs."""
         changes = list(changes)
         return cls(
@@ -72,8 +72,8 @@ class Change:
 class Affected:
     """The focus nodes whose results may differ: those of other nodes are what they were.
 
-    `nodes`: for `Shapes.results` and `Shapes.by_target`; None for all of them, and `why` says why so. `whole`: the
-    shapes all of whose targets are among `nodes`, each with what in it could not be analysed.
+    `nodes` is the `focus` of `Shapes.results` and `Shapes.results_by_target`; None for all nodes, for the reason `why`.
+    `whole` are the shapes all of whose targets are among `nodes`, each with the part that could not be analysed.
     """
 
     nodes: frozenset[Term] | None
@@ -82,7 +82,7 @@ class Affected:
     literals: bool = False
     """Whether literals may have been targets that are none any more; which ones is not known."""
 
-    def outdated(self, known: Iterable[Term]) -> frozenset[Term] | None:
+    def find_outdated(self, known: Iterable[Term]) -> frozenset[Term] | None:
         """Return the targets whose results of before do not hold, out of those of which some are `known`; None for all.
 
         All of `nodes` are among them: what a validation finds of these is what holds instead.
@@ -92,7 +92,7 @@ class Affected:
         return self.nodes.union(node for node in known if isinstance(node, RdfLiteral))
 
 
-def changed_since(store: Store, generation: int) -> Change:
+def load_change(store: Store, generation: int) -> Change:
     """Return what the commits after `generation` may have changed, by what `store` keeps of them.
 
     Raises InvalidInputError for a generation that does not exist.
@@ -107,8 +107,8 @@ def changed_since(store: Store, generation: int) -> Change:
             return Change(unknown=f"commit {number} does not say what it removed")
         removal |= found
         described |= {commit_of(number), *found.described}
-    graphs = touched_since(store, generation)
-    added = list(islice(_present(store, graphs - {PROV_GRAPH}, described | graphs), MAX_QUADS + 1))
+    graphs = load_touched_graphs(store, generation)
+    added = list(islice(_load_quads(store, graphs - {PROV_GRAPH}, described | graphs), MAX_QUADS + 1))
     if len(added) > MAX_QUADS:
         return Change(unknown=f"more than {MAX_QUADS:,} quads may have changed")
     return Change(
@@ -120,7 +120,7 @@ def changed_since(store: Store, generation: int) -> Change:
     )
 
 
-def touched_since(store: Store, generation: int) -> set[NamedNode]:
+def load_touched_graphs(store: Store, generation: int) -> set[NamedNode]:
     """Return the graphs that commits after `generation` changed.
 
     Raises InvalidInputError for a generation that does not exist.
@@ -133,56 +133,56 @@ def touched_since(store: Store, generation: int) -> set[NamedNode]:
 
 
 def _commits_since(store: Store, generation: int) -> range:
-    current = generation_of(store)
+    current = get_generation(store)
     if not 0 <= generation <= current:
         raise InvalidInputError(f"there is no generation {generation}: the newest one is {current}, the first is 0")
     return range(generation + 1, current + 1)
 
 
-def generation_of(store: Store) -> int:
+def get_generation(store: Store) -> int:
     """Return how many commits `store` has had; 0 where none is recorded."""
     [*held] = store.quads_for_pattern(HEAD, KG.generation, None, PROV_GRAPH)
     return int(held[0].object.value) if held and isinstance(held[0].object, RdfLiteral) else 0
 
 
-def _present(store: Store, graphs: Iterable[NamedNode], described: Iterable[NamedNode]) -> Iterator[Quad]:
+def _load_quads(store: Store, graphs: Iterable[NamedNode], described: Iterable[NamedNode]) -> Iterator[Quad]:
     for graph in graphs:
         yield from store.quads_for_pattern(None, None, None, graph)
     for node in described:
         yield from store.quads_for_pattern(node, None, None, PROV_GRAPH)
 
 
-def affected(suite: Shapes, data: Data, change: Change) -> Affected:
+def find_affected(suite: Shapes, data: DataGraph, change: Change) -> Affected:
     """Return the focus nodes of `suite` whose results `change` may have altered; `data` are those after it."""
     if change.unknown:
         return Affected(None, change.unknown)
     if suite.uncompiled:
-        return Affected(None, f"pySHACL runs {', '.join(sorted(suite.by_pyshacl()))}")
-    walks = Walks(suite.shapes, suite.roots, data.subclasses)
+        return Affected(None, f"pySHACL runs {', '.join(sorted(suite.describe_uncompiled()))}")
+    walks = Automaton(suite.shapes, suite.roots, data.find_subclasses)
     whole = dict(walks.opaque)
     if change.lost:
-        for node in walks.from_literals(change.by):
+        for node in walks.find_shapes_from_literals(change.by):
             whole.setdefault(node, "it may look from a literal to what has it, and it is not known which are gone")
-    nodes = frozenset(_back(walks, data, set(_begun(walks, change))))
+    nodes = frozenset(_walk_back(walks, data, set(_find_starts(walks, change))))
     if not (change.added or change.removed or change.lost):
         whole.clear()
     if whole:
-        compiler = _compiler(suite, data)
+        compiler = _build_compiler(suite, data)
         for node in whole:
-            rows = data.rows(compiler.nodes(suite.shapes[node].targets))
-            nodes |= {data.original(row[0]) for row in rows}
+            rows = data.select(compiler.compile_nodes(suite.shapes[node].targets))
+            nodes |= {data.to_original(row[0]) for row in rows}
     literals = bool(change.lost) and any(
         not change.by.isdisjoint(suite.shapes[node].targets.objects_of) for node in suite.roots
     )
     return Affected(nodes, whole=whole, literals=literals)
 
 
-def _compiler(suite: Shapes, data: Data) -> Compiler:
+def _build_compiler(suite: Shapes, data: DataGraph) -> Compiler:
     names = {name for node in suite.roots for name in suite.shapes[node].targets.classes}
-    return Compiler({name: data.subclasses(name) for name in names}, data.term, repeats=data.may_repeat)
+    return Compiler({name: data.find_subclasses(name) for name in names}, data.encode, repeats=data.may_repeat)
 
 
-def _begun(walks: Walks, change: Change) -> Iterator[tuple[int, Term]]:
+def _find_starts(walks: Automaton, change: Change) -> Iterator[tuple[int, Term]]:
     """Yield each state and node from which a step would be over a changed quad."""
     by_predicate: dict[NamedNode | None, list[Step]] = defaultdict(list)
     for step in walks.steps:
@@ -192,7 +192,7 @@ def _begun(walks: Walks, change: Change) -> Iterator[tuple[int, Term]]:
         for quad in quads:
             for step in (*by_predicate.get(quad.predicate, ()), *anything):
                 if not (present and step.classes is not None and quad.object not in step.classes):
-                    yield step.source, _begin(step, quad)
+                    yield step.source, _start_of(step, quad)
     for predicate, steps in by_predicate.items():
         if change.lost and (predicate is None or predicate in change.by):
             for step in steps:
@@ -200,7 +200,7 @@ def _begun(walks: Walks, change: Change) -> Iterator[tuple[int, Term]]:
                     yield step.source, node
 
 
-def _begin(step: Step, quad: Quad) -> Term:
+def _start_of(step: Step, quad: Quad) -> Term:
     if step.direction in ("forward", "home"):
         return quad.subject
     if step.direction == "inverse":
@@ -208,34 +208,34 @@ def _begin(step: Step, quad: Quad) -> Term:
     return quad.graph_name if isinstance(quad.graph_name, NamedNode | BlankNode) else RDFS.Resource
 
 
-def _back(walks: Walks, data: Data, begun: set[tuple[int, Term]]) -> Iterator[Term]:
+def _walk_back(walks: Automaton, data: DataGraph, begun: set[tuple[int, Term]]) -> Iterator[Term]:
     """Yield the nodes at which the walks begin that come to what is `begun`."""
     led: dict[tuple[Direction, NamedNode | None, frozenset[Term] | None, Term], Sequence[Term]] = {}
     todo = list(begun)
     while todo:
         state, node = todo.pop()
-        if walks.begins(state, node):
+        if walks.can_begin(state, node):
             yield node
         before = {(source, node) for source in walks.jumps.get(state, ())}
         for step in walks.into.get(state, ()):
             way = (step.direction, step.predicate, step.classes if step.direction == "home" else None, node)
             if (sources := led.get(way)) is None:
-                sources = led[way] = tuple(_sources(step, node, data))
+                sources = led[way] = tuple(_find_sources(step, node, data))
             before.update((step.source, each) for each in sources)
         before -= begun
         begun |= before
         todo += before
 
 
-def _sources(step: Step, node: Term, data: Data) -> Iterator[Term]:
+def _find_sources(step: Step, node: Term, data: DataGraph) -> Iterator[Term]:
     """Yield the nodes from which `step` leads to `node`."""
     if step.direction == "forward":
-        yield from data.subjects(step.predicate, node)
+        yield from data.find_subjects(step.predicate, node)
     elif step.direction == "inverse":
-        yield from (quad.object for quad in data.matching(node, step.predicate, None))
+        yield from (quad.object for quad in data.find_quads(node, step.predicate, None))
     elif step.direction == "graph":
-        found = data.matching(node, step.predicate, None)
+        found = data.find_quads(node, step.predicate, None)
         yield from (quad.graph_name for quad in found if isinstance(quad.graph_name, NamedNode | BlankNode))
     elif isinstance(node, NamedNode | BlankNode):
         for value in step.classes or (None,):
-            yield from data.subjects(step.predicate, value, node)
+            yield from data.find_subjects(step.predicate, value, node)

@@ -45,30 +45,30 @@ _LOCAL_ESCAPE: Final = re.compile(r"\\(?=.)")
 _END: Final = (Token("other", "", 0), 0)
 
 
-class Lines:
+class LineLocator:
     """The lines of the files that results are about; each file is read when the first result asks."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, _Index | None] = OrderedDict()
+        self._known: OrderedDict[str, _LineIndex | None] = OrderedDict()
 
     def locate(self, violation: Violation) -> Location | None:
         """Return the file that was checked, and the line of the triple or of the node where that is certain."""
         if violation.source is None:
             return None
-        if isinstance(violation.focus, NamedNode) and (index := self._index(violation.source)) is not None:
-            return Location(violation.source, index.line(violation.focus, violation.path, violation.value))
+        if isinstance(violation.focus, NamedNode) and (index := self._get_index(violation.source)) is not None:
+            return Location(violation.source, index.find_line(violation.focus, violation.path, violation.value))
         return Location(violation.source)
 
-    def _index(self, source: str) -> _Index | None:
+    def _get_index(self, source: str) -> _LineIndex | None:
         if source not in self._known:
-            self._known[source] = _Index.of(Path(source))
+            self._known[source] = _LineIndex.from_file(Path(source))
             if len(self._known) > _FILES:
                 self._known.popitem(last=False)
         self._known.move_to_end(source)
         return self._known[source]
 
 
-class _Index:
+class _LineIndex:
     """From what stands in a file to its first line: by hash, in arrays, since a file may have millions of subjects."""
 
     def __init__(self, placed: Iterator[Placed]) -> None:
@@ -83,80 +83,80 @@ class _Index:
         self._hashes, self._lines = self._hashes[order], lines[order]
 
     @classmethod
-    def of(cls, path: Path) -> _Index | None:
+    def from_file(cls, path: Path) -> _LineIndex | None:
         """Read a file; None where its lines cannot be told."""
         ending = path.suffix.lower()
         try:
             if ending in (".nt", ".nq"):
                 with path.open("rb") as file:
-                    return cls(_lines(file))
+                    return cls(_parse_lines(file))
             if ending in (".ttl", ".trig") and path.stat().st_size <= MAX_TURTLE_BYTES:
                 text = path.read_bytes().decode("utf-8-sig")
-                return cls(_Turtle(text, path.absolute().as_uri(), graphs=ending == ".trig").placed())
+                return cls(_TurtleParser(text, path.absolute().as_uri(), graphs=ending == ".trig").parse())
         except (OSError, ValueError):
             return None
         return None
 
-    def line(self, focus: NamedNode, path: object, value: Term | None) -> int | None:
+    def find_line(self, focus: NamedNode, path: object, value: Term | None) -> int | None:
         """Return the line of the triple, if there is one, or else of the first statement about `focus`."""
         found = None
         if isinstance(path, NamedNode) and value is not None and not isinstance(value, BlankNode):
-            found = self._first(f"{focus} {path} {value}")
-        return self._first(str(focus)) if found is None else found
+            found = self._find(f"{focus} {path} {value}")
+        return self._find(str(focus)) if found is None else found
 
-    def _first(self, key: str) -> int | None:
+    def _find(self, key: str) -> int | None:
         wanted = hash(key)
         at = int(self._hashes.searchsorted(wanted))
         return int(self._lines[at]) if at < len(self._hashes) and int(self._hashes[at]) == wanted else None
 
 
-def _lines(file: Iterable[bytes]) -> Iterator[Placed]:
+def _parse_lines(file: Iterable[bytes]) -> Iterator[Placed]:
     """Read N-Triples or N-Quads: a statement a line (https://www.w3.org/TR/n-triples/#sec-grammar)."""
     for number, line in enumerate(file, 1):
         found = _STATEMENT.match(line.decode("utf-8"))
         if found is None:
             continue
         subject, predicate, value, suffix = found.groups()
-        subject = _unescaped(subject)
+        subject = _unescape(subject)
         yield subject, number
         if value is not None:
-            yield f"{subject} {_unescaped(predicate)} {_written(value, suffix or '')}", number
+            yield f"{subject} {_unescape(predicate)} {_to_n_triples(value, suffix or '')}", number
 
 
-def _written(value: str, suffix: str) -> str:
+def _to_n_triples(value: str, suffix: str) -> str:
     """Return an object of N-Triples as the engine writes it."""
     if value[0] == "<":
-        return _unescaped(value)
+        return _unescape(value)
     text = value.removesuffix(suffix)
     if "\\" in text:
-        text = str(Literal(_unescaped(text[1:-1])))
-    return text + (suffix.lower() if suffix.startswith("@") else _unescaped(suffix))
+        text = str(Literal(_unescape(text[1:-1])))
+    return text + (suffix.lower() if suffix.startswith("@") else _unescape(suffix))
 
 
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_character, text) if "\\" in text else text
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(_decode_escape, text) if "\\" in text else text
 
 
-def _character(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     code = match[1] or match[2]
     return chr(int(code, 16)) if code else _CHARACTERS.get(match[3], match[3])
 
 
-class _Turtle:
+class _TurtleParser:
     """Reads Turtle 1.1, or TriG where it has `graphs`. Raises ValueError for anything else.
 
     https://www.w3.org/TR/turtle/#sec-grammar and https://www.w3.org/TR/trig/#sec-grammar
     """
 
     def __init__(self, text: str, base: str, *, graphs: bool) -> None:
-        self._rest = _without_space(text)
+        self._rest = _tokenize(text)
         self._graphs, self._base = graphs, base
         self._prefixes: dict[str, str] = {}
         self._resolved: dict[tuple[str, str], str] = {}
         self._token, self._line = next(self._rest, _END)
         self._found: list[Placed] = []
 
-    def placed(self) -> Iterator[Placed]:
+    def parse(self) -> Iterator[Placed]:
         """Yield what stands where, in the order of the text."""
         while self._token.text:
             self._statement()
@@ -169,11 +169,11 @@ class _Turtle:
         self._token, self._line = next(self._rest, _END)
         return token
 
-    def _is(self, text: str) -> bool:
+    def _at(self, text: str) -> bool:
         return self._token.text == text and self._token.kind == "punctuation"
 
-    def _take(self, text: str) -> None:
-        if not self._is(text):
+    def _expect(self, text: str) -> None:
+        if not self._at(text):
             raise ValueError(f"{self._token.text!r} where {text!r} is expected")
         self._next()
 
@@ -191,40 +191,40 @@ class _Turtle:
             else:
                 raise ValueError(f"the prefix {prefix!r} has no colon")
             if directive.startswith("@"):
-                self._take(".")
+                self._expect(".")
         elif self._graphs and directive == "graph":
             self._next()
             self._subject()
             self._block()
-        elif self._graphs and self._is("{"):
+        elif self._graphs and self._at("{"):
             self._block()
         else:
             self._triples(".", block=self._graphs)
 
     def _block(self) -> None:
-        self._take("{")
-        while not self._is("}"):
+        self._expect("{")
+        while not self._at("}"):
             self._triples("}")
         self._next()
 
     def _triples(self, end: str, *, block: bool = False) -> None:
         """Read what is said of one subject, up to a full stop; the last of a block ends with the block too."""
-        line, alone = self._line, self._is("[")
+        line, alone = self._line, self._at("[")
         subject, described = self._subject()
-        if block and self._is("{"):
+        if block and self._at("{"):
             self._block()
             return
         if subject:
             self._found.append((subject, line))
-        if not (alone and described and (self._is(".") or self._is(end))):
+        if not (alone and described and (self._at(".") or self._at(end))):
             self._predicates(subject, 0)
-        if not self._is(end) or end == ".":
-            self._take(".")
+        if not self._at(end) or end == ".":
+            self._expect(".")
 
     def _subject(self) -> tuple[str, bool]:
         """Return the subject that is at hand, "" for one without a name, and whether its brackets say something."""
-        if self._is("[") or self._is("("):
-            nil = self._is("(")
+        if self._at("[") or self._at("("):
+            nil = self._at("(")
             described = self._nested(0)
             return str(RDF.nil) if nil and not described else "", described
         token = self._next()
@@ -235,12 +235,12 @@ class _Turtle:
             token = self._next()
             predicate = str(RDF.type) if token.kind == "word" and token.text == "a" else self._iri(token)
             self._object(subject, predicate, depth)
-            while self._is(","):
+            while self._at(","):
                 self._next()
                 self._object(subject, predicate, depth)
-            if not self._is(";"):
+            if not self._at(";"):
                 return
-            while self._is(";"):
+            while self._at(";"):
                 self._next()
             if self._token.kind == "punctuation":
                 return
@@ -253,8 +253,8 @@ class _Turtle:
 
     def _value(self, depth: int) -> str:
         """Return the object that is at hand; "" for one without a name."""
-        if self._is("[") or self._is("("):
-            nil = self._is("(")
+        if self._at("[") or self._at("("):
+            nil = self._at("(")
             return str(RDF.nil) if not self._nested(depth) and nil else ""
         token = self._next()
         match token.kind:
@@ -275,10 +275,10 @@ class _Turtle:
 
     def _string(self, quoted: str) -> Literal:
         marks = 3 if quoted.startswith(('"""', "'''")) else 1
-        text = _unescaped(quoted[marks:-marks])
+        text = _unescape(quoted[marks:-marks])
         if self._token.kind == "language":
             return Literal(text, language=self._next().text[1:].lower())
-        if self._is("^^"):
+        if self._at("^^"):
             self._next()
             return Literal(text, datatype=NamedNode(self._iri(self._next())[1:-1]))
         return Literal(text)
@@ -288,18 +288,18 @@ class _Turtle:
         if depth >= MAX_DEPTH:
             raise ValueError(f"brackets stand more than {MAX_DEPTH} deep in each other")
         end = "]" if self._next().text == "[" else ")"
-        empty = self._is(end)
+        empty = self._at(end)
         if not empty and end == "]":
             self._predicates("", depth + 1)
-        while end == ")" and not self._is(end):
+        while end == ")" and not self._at(end):
             self._value(depth + 1)
-        self._take(end)
+        self._expect(end)
         return not empty
 
     def _iri(self, token: Token) -> str:
         """Return an IRI or a prefixed name as N-Triples writes it."""
         if token.kind == "iri":
-            iri = _unescaped(token.text[1:-1])
+            iri = _unescape(token.text[1:-1])
             return f"<{iri}>" if _ABSOLUTE.match(iri) else self._absolute(iri)
         prefix, _, local = token.text.partition(":")
         if token.kind != "name" or prefix not in self._prefixes:
@@ -318,7 +318,7 @@ class _Turtle:
         return known
 
 
-def _without_space(text: str) -> Iterator[tuple[Token, int]]:
+def _tokenize(text: str) -> Iterator[tuple[Token, int]]:
     """Yield the tokens of `text` that mean something, each with its line."""
     line, at = 1, 0
     for token in tokens(text):

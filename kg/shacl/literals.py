@@ -17,7 +17,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.vocabulary import BASE, RDF, XSD
 
-KEPT_AS: Final = BASE + "lexical?"
+ENCODED_PREFIX: Final = BASE + "lexical?"
 """What a datatype begins with that names another one, in which the engine would alter the literal."""
 
 _RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
@@ -57,18 +57,18 @@ _STRING: Final = XSD.string
 CAST: Final = "SELECT ($datatype($form) AS ?value) WHERE {}"
 
 
-def kept_by_value(datatype: NamedNode) -> bool:
+def is_kept_by_value(datatype: NamedNode) -> bool:
     """Return whether the engine knows the values of `datatype`."""
     return datatype.value in _KEPT_BY_VALUE
 
 
-def numeric(datatype: NamedNode) -> bool:
+def is_numeric(datatype: NamedNode) -> bool:
     """Return whether the values of `datatype` are numbers."""
     name = datatype.value.removeprefix(XSD.iri)
     return name in _RANGES or name in ("decimal", "double", "float")
 
 
-def well_formed(literal: Literal) -> bool:
+def is_well_formed(literal: Literal) -> bool:
     """Return whether the lexical form of `literal` is one of its datatype, as far as that is one of XML Schema's."""
     datatype = literal.datatype.value
     name = datatype.removeprefix(XSD.iri)
@@ -97,8 +97,8 @@ def has_datatype(term: Term, datatype: NamedNode, *, as_written: bool) -> bool:
         return False
     if term.datatype != datatype and not as_written and term.datatype == XSD.integer:
         name = datatype.value.removeprefix(XSD.iri)
-        return name in _RANGES and well_formed(Literal(term.value, datatype=datatype))
-    return term.datatype == datatype and well_formed(term)
+        return name in _RANGES and is_well_formed(Literal(term.value, datatype=datatype))
+    return term.datatype == datatype and is_well_formed(term)
 
 
 _TRIED_TOGETHER: Final = 1_000
@@ -137,7 +137,7 @@ class Lexicon:
                 self.altered[stored] = None
             return literal
         self.altered[stored] = literal if stored not in self.altered and stored not in self._kept else None
-        return Literal(literal.value, datatype=NamedNode(KEPT_AS + literal.datatype.value))
+        return Literal(literal.value, datatype=NamedNode(ENCODED_PREFIX + literal.datatype.value))
 
     def __bool__(self) -> bool:
         return bool(self.altered)
@@ -145,6 +145,6 @@ class Lexicon:
 
 def decode(term: Term) -> Term:
     """Return `term` as it was written, if it stands for a literal that the engine would alter."""
-    if isinstance(term, Literal) and term.datatype.value.startswith(KEPT_AS):
-        return Literal(term.value, datatype=NamedNode(term.datatype.value.removeprefix(KEPT_AS)))
+    if isinstance(term, Literal) and term.datatype.value.startswith(ENCODED_PREFIX):
+        return Literal(term.value, datatype=NamedNode(term.datatype.value.removeprefix(ENCODED_PREFIX)))
     return term

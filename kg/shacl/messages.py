@@ -30,7 +30,7 @@ def fill_in(message: Literal, values: Mapping[str, Term]) -> Literal:
     return Literal(text, language=message.language) if message.language is not None else Literal(text)
 
 
-def main_text(messages: Sequence[Literal]) -> str:
+def choose_text(messages: Sequence[Literal]) -> str:
     """Return the message for readers of English, or one without a language, or the first one."""
     ranked = sorted(
         messages, key=lambda each: 0 if (each.language or "").startswith("en") else 1 if not each.language else 2
@@ -38,7 +38,7 @@ def main_text(messages: Sequence[Literal]) -> str:
     return ranked[0].value if ranked else ""
 
 
-def sentence(constraint: Constraint, detail: str = "") -> str:
+def describe_constraint(constraint: Constraint, detail: str = "") -> str:
     """Return what `constraint` wants. `detail`: the language that stands twice, for ``sh:uniqueLang``."""
     match constraint:
         case shape_model.ClassOf(_, name):
@@ -48,9 +48,9 @@ def sentence(constraint: Constraint, detail: str = "") -> str:
         case shape_model.NodeKind(_, kind):
             return f"The value must be of the kind sh:{kind}."
         case shape_model.Count(_, least, None):
-            return f"There must be at least {_values(least)}."
+            return f"There must be at least {_count_values(least)}."
         case shape_model.Count(_, _, most):
-            return f"There must be at most {_values(most)}."
+            return f"There must be at most {_count_values(most)}."
         case shape_model.Range(_, relation, bound):
             return f"The value must be {relation} {bound.value}."
         case shape_model.Length(_, relation, length):
@@ -58,7 +58,7 @@ def sentence(constraint: Constraint, detail: str = "") -> str:
         case shape_model.Pattern(_, pattern, flags):
             return f"The value must match {pattern!r}{f' with the flags {flags}' if flags else ''}."
         case shape_model.LanguageIn(_, ranges):
-            return f"The value must have a language tag: {_either(ranges)}."
+            return f"The value must have a language tag: {_join_alternatives(ranges)}."
         case shape_model.UniqueLang():
             return f"Each language must have one value at most; {detail!r} has several."
         case shape_model.Equals(_, predicate):
@@ -70,36 +70,37 @@ def sentence(constraint: Constraint, detail: str = "") -> str:
         case shape_model.Closed():
             return "The shape is closed: it allows no other property."
         case shape_model.HasValue(_, value):
-            return f"One of the values must be {_shown(value)}."
+            return f"One of the values must be {_term_text(value)}."
         case shape_model.In(_, values):
             more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
             if len(values) == 1:
-                return f"The value must be {_shown(values[0])}."
-            return f"The value must be one of {', '.join(map(_shown, values[:_LISTED]))}{more}."
+                return f"The value must be {_term_text(values[0])}."
+            return f"The value must be one of {', '.join(map(_term_text, values[:_LISTED]))}{more}."
         case shape_model.Node(_, shape):
-            return f"The value must conform to {_named(shape)}."
+            return f"The value must conform to {_shape_name(shape)}."
         case shape_model.Combined(_, operator, shapes):
             how = {"not": "not conform to", "and": "conform to all of", "or": "conform to at least one of"}
-            return f"The value must {how.get(operator, 'conform to exactly one of')} {', '.join(map(_named, shapes))}."
+            names = ", ".join(map(_shape_name, shapes))
+            return f"The value must {how.get(operator, 'conform to exactly one of')} {names}."
         case shape_model.Qualified(_, shape, _, least, most):
-            number = f"At least {_values(least)}" if least is not None else f"At most {_values(most)}"
-            return f"{number} must conform to {_named(shape)}."
+            number = f"At least {_count_values(least)}" if least is not None else f"At most {_count_values(most)}"
+            return f"{number} must conform to {_shape_name(shape)}."
     return f"The node must conform to {curie(constraint.component.value)}."
 
 
-def _values(number: int | None) -> str:
+def _count_values(number: int | None) -> str:
     return f"{number} value" if number == 1 else f"{number} values"
 
 
-def _either(names: Sequence[str]) -> str:
+def _join_alternatives(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "none is allowed"
 
 
-def _named(shape: shape_model.ShapeNode) -> str:
+def _shape_name(shape: shape_model.ShapeNode) -> str:
     return curie(shape.value) if isinstance(shape, NamedNode) else "a shape without a name"
 
 
-def _shown(term: Term) -> str:
+def _term_text(term: Term) -> str:
     if isinstance(term, NamedNode):
         return curie(term.value)
     return term.value if isinstance(term, BlankNode) else str(term)

@@ -53,21 +53,21 @@ class _Group:
         return False
 
 
-def check(query: str, prebound: Collection[str], returned: Collection[str]) -> None:
+def check_query(query: str, prebound: Collection[str], returned: Collection[str]) -> None:
     """Raise IllFormedError if `query` uses what a query with pre-bound variables must not.
 
     `returned`: the pre-bound variables that each subquery returns.
     """
-    significant = _significant(query)
+    significant = _get_tokens(query)
     depth = 0
     for at, token in enumerate(significant):
         word = token.text.upper()
         if token.kind == "word" and word in _FORBIDDEN:
             raise IllFormedError(f"a query with pre-bound variables has no {word}")
-        if token.kind == "word" and word == "AS" and _name(significant, at + 1) in prebound:
+        if token.kind == "word" and word == "AS" and _variable_at(significant, at + 1) in prebound:
             raise IllFormedError(f"a pre-bound variable is not given a value: AS {significant[at + 1].text}")
         if token.kind == "word" and word == "SELECT" and depth:
-            missing = set(returned) - _projected(significant, at)
+            missing = set(returned) - _get_projection(significant, at)
             if missing:
                 raise IllFormedError(
                     f"a subquery returns every pre-bound variable, here ${', $'.join(sorted(missing))}"
@@ -75,31 +75,31 @@ def check(query: str, prebound: Collection[str], returned: Collection[str]) -> N
         depth += (token.text == "{") - (token.text == "}")
 
 
-def sliced(query: str) -> bool:
+def has_slice(query: str) -> bool:
     """Return whether `query` takes a part of its solutions, which is another part for each focus node."""
-    return any(token.kind == "word" and token.text.upper() in _SLICES for token in _significant(query))
+    return any(token.kind == "word" and token.text.upper() in _SLICES for token in _get_tokens(query))
 
 
-def adds_up(query: str) -> bool:
+def counts_duplicates(query: str) -> bool:
     """Return whether `query` counts solutions, so that it matters how often a triple stands in the data."""
-    texts = [token.text.upper() for token in _significant(query)]
+    texts = [token.text.upper() for token in _get_tokens(query)]
     return any(
         text in _ADDING and texts[at + 1 : at + 2] == ["("] and texts[at + 2 : at + 3] != ["DISTINCT"]
         for at, text in enumerate(texts)
     )
 
 
-def leads_nowhere(query: str) -> bool:
+def has_zero_length_path(query: str) -> bool:
     """Return whether a path of `query` may lead from a node to itself, over no triple at all."""
     return any(
         token.kind == "punctuation"
         and token.text in ("*", "?")
         and (before.kind in ("iri", "name") or before.text in (")", "a"))
-        for before, token in pairwise(_significant(query))
+        for before, token in pairwise(_get_tokens(query))
     )
 
 
-def fill(query: str, terms: Mapping[str, str]) -> str:
+def substitute(query: str, terms: Mapping[str, str]) -> str:
     """Return `query` with each variable of `terms` replaced by its text, by the rules of pre-binding."""
     parts: list[str] = []
     all_tokens = list(tokens(query))
@@ -132,13 +132,13 @@ def fill(query: str, terms: Mapping[str, str]) -> str:
     return "".join(parts)
 
 
-def inject(query: str, prebound: Collection[str], binding: str) -> str | None:
+def inject_binding(query: str, prebound: Collection[str], binding: str) -> str | None:
     """Return `query` about everything that `binding`, a pattern, binds the pre-bound variables to.
 
     None where the focus nodes would have to be looked for in a named graph of the query.
     """
     places = []
-    for group in _groups(query, prebound):
+    for group in _find_groups(query, prebound):
         if group.is_subselect:
             continue
         wanted = group.kind == "body" or (group.speaks and group.kind == "group") or group.computes
@@ -152,48 +152,48 @@ def inject(query: str, prebound: Collection[str], binding: str) -> str | None:
     return query
 
 
-def as_select(query: str, variables: Collection[str]) -> str:
+def to_select(query: str, variables: Collection[str]) -> str:
     """Return an ASK query as a SELECT of `variables`."""
-    ask = next(token for token in _significant(query) if token.kind == "word" and token.text.upper() == "ASK")
+    ask = next(token for token in _get_tokens(query) if token.kind == "word" and token.text.upper() == "ASK")
     return f"{query[: ask.start]}SELECT {' '.join(f'?{name}' for name in variables)}{query[ask.end :]}"
 
 
-def distinct(query: str) -> str:
+def to_distinct(query: str) -> str:
     """Return a SELECT with no row twice."""
-    words = [token for token in _significant(query) if token.kind == "word"]
+    words = [token for token in _get_tokens(query) if token.kind == "word"]
     at = next(place for place, token in enumerate(words) if token.text.upper() == "SELECT")
     if words[at + 1 : at + 2] and words[at + 1].text.upper() in ("DISTINCT", "REDUCED"):
         return f"{query[: words[at].end]} DISTINCT{query[words[at + 1].end :]}"
     return f"{query[: words[at].end]} DISTINCT{query[words[at].end :]}"
 
 
-def form(query: str) -> str:
+def get_form(query: str) -> str:
     """Return the first word of `query` that says what kind it is: ``SELECT``, ``ASK`` or another one."""
-    words = (token.text.upper() for token in _significant(query) if token.kind == "word")
+    words = (token.text.upper() for token in _get_tokens(query) if token.kind == "word")
     return next((word for word in words if word not in ("PREFIX", "BASE")), "")
 
 
-def mentioned(query: str) -> set[str]:
+def get_variables(query: str) -> set[str]:
     """Return the names of the variables in `query`."""
-    return {token.text[1:] for token in _significant(query) if token.kind == "variable"}
+    return {token.text[1:] for token in _get_tokens(query) if token.kind == "variable"}
 
 
-def _significant(query: str) -> tuple[Token, ...]:
-    return _kept(query) if len(query) <= _LONGEST_KEPT else _kept.__wrapped__(query)
+def _get_tokens(query: str) -> tuple[Token, ...]:
+    return _tokenize(query) if len(query) <= _LONGEST_KEPT else _tokenize.__wrapped__(query)
 
 
 @lru_cache(maxsize=512)
-def _kept(query: str) -> tuple[Token, ...]:
+def _tokenize(query: str) -> tuple[Token, ...]:
     return tuple(token for token in tokens(query) if token.kind not in ("space", "comment"))
 
 
-def _name(significant: Sequence[Token], at: int) -> str | None:
+def _variable_at(significant: Sequence[Token], at: int) -> str | None:
     if at < len(significant) and significant[at].kind == "variable":
         return significant[at].text[1:]
     return None
 
 
-def _projected(significant: Sequence[Token], select: int) -> set[str]:
+def _get_projection(significant: Sequence[Token], select: int) -> set[str]:
     found, depth = set(), 0
     for at in range(select + 1, len(significant)):
         token = significant[at]
@@ -205,8 +205,8 @@ def _projected(significant: Sequence[Token], select: int) -> set[str]:
     return found
 
 
-def _groups(query: str, prebound: Collection[str]) -> Iterator[_Group]:
-    significant = _significant(query)
+def _find_groups(query: str, prebound: Collection[str]) -> Iterator[_Group]:
+    significant = _get_tokens(query)
     group: _Group | None = None
     selecting = False
     for at, token in enumerate(significant):
@@ -217,7 +217,7 @@ def _groups(query: str, prebound: Collection[str]) -> Iterator[_Group]:
             if group is not None and before == "{":
                 group.is_subselect = True
         elif token.text == "{":
-            kind = _kind(selecting, before, significant[at - 2].text.upper() if at > 1 else "")
+            kind = _group_kind(selecting, before, significant[at - 2].text.upper() if at > 1 else "")
             selecting = False
             group = _Group(token.end, kind, group)
         elif token.text == "}" and group is not None:
@@ -230,7 +230,7 @@ def _groups(query: str, prebound: Collection[str]) -> Iterator[_Group]:
             group.computes |= group.parentheses > 0
 
 
-def _kind(selecting: bool, before: str, before_that: str) -> str:
+def _group_kind(selecting: bool, before: str, before_that: str) -> str:
     if selecting:
         return "body"
     if before in ("EXISTS", "OPTIONAL"):

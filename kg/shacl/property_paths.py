@@ -67,7 +67,7 @@ class IllFormedError(Exception):
     """What a node describes is no path, list or value of the kind that SHACL wants; the message is the rule broken."""
 
 
-def read_path(node: Term, graph: Description, inside: tuple[Term, ...] = ()) -> Path:
+def parse_path(node: Term, graph: Description, inside: tuple[Term, ...] = ()) -> Path:
     """Return the path that `node` stands for. Raises IllFormedError."""
     if isinstance(node, NamedNode):
         return node
@@ -78,49 +78,49 @@ def read_path(node: Term, graph: Description, inside: tuple[Term, ...] = ()) -> 
     inside = (*inside, node)
     about = graph.get(node, {})
     if RDF.first in about:  # a list is a sequence whatever else is said of its node
-        sequence = SequencePath(_several(node, graph, inside, "a sequence path"))
-        if (steps := _steps(sequence)) > MAX_STEPS:
+        sequence = SequencePath(_parse_paths(node, graph, inside, "a sequence path"))
+        if (steps := _count_steps(sequence)) > MAX_STEPS:
             raise IllFormedError(f"a path takes {MAX_STEPS} steps one after the other at most, not {steps:,}")
         return sequence
     if (inverted := about.get(SH.inversePath)) is not None:
-        return InversePath(read_path(_only(inverted, SH.inversePath), graph, inside))
+        return InversePath(parse_path(_single(inverted, SH.inversePath), graph, inside))
     if (choices := about.get(SH.alternativePath)) is not None:
-        return AlternativePath(_several(_only(choices, SH.alternativePath), graph, inside, "sh:alternativePath"))
+        return AlternativePath(_parse_paths(_single(choices, SH.alternativePath), graph, inside, "sh:alternativePath"))
     for predicate, times in _REPEATED.items():
         if (repeated := about.get(predicate)) is not None:
-            return RepeatedPath(read_path(_only(repeated, predicate), graph, inside), times)
+            return RepeatedPath(parse_path(_single(repeated, predicate), graph, inside), times)
     raise IllFormedError(
         "a path that is no IRI is a list of paths, or has one of sh:inversePath, sh:alternativePath, "
         "sh:zeroOrMorePath, sh:oneOrMorePath and sh:zeroOrOnePath"
     )
 
 
-def _steps(path: Path) -> int:
+def _count_steps(path: Path) -> int:
     """Return how many steps `path` takes one after the other, each repetition once."""
     match path:
         case SequencePath(steps):
-            return sum(map(_steps, steps))
+            return sum(map(_count_steps, steps))
         case AlternativePath(choices):
-            return max(map(_steps, choices))
+            return max(map(_count_steps, choices))
         case InversePath(inner) | RepeatedPath(inner, _):
-            return _steps(inner)
+            return _count_steps(inner)
     return 1
 
 
-def _several(head: Term, graph: Description, inside: tuple[Term, ...], what: str) -> tuple[Path, ...]:
-    members = read_list(head, graph)
+def _parse_paths(head: Term, graph: Description, inside: tuple[Term, ...], what: str) -> tuple[Path, ...]:
+    members = parse_list(head, graph)
     if len(members) < 2:
         raise IllFormedError(f"{what} has a list of at least two paths")
-    return tuple(read_path(member, graph, inside) for member in members)
+    return tuple(parse_path(member, graph, inside) for member in members)
 
 
-def _only(found: Sequence[Term], predicate: NamedNode) -> Term:
+def _single(found: Sequence[Term], predicate: NamedNode) -> Term:
     if len(found) != 1:
         raise IllFormedError(f"a path has one {curie(predicate.value)}, not {len(found)}")
     return found[0]
 
 
-def read_list(head: Term, graph: Description) -> tuple[Term, ...]:
+def parse_list(head: Term, graph: Description) -> tuple[Term, ...]:
     """Return the members of an RDF list. Raises IllFormedError for what is no list, or one without end."""
     members: list[Term] = []
     seen: set[Term] = set()
@@ -135,22 +135,22 @@ def read_list(head: Term, graph: Description) -> tuple[Term, ...]:
     return tuple(members)
 
 
-def sparql(path: Path) -> str:
+def to_sparql(path: Path) -> str:
     """Return `path` as a SPARQL property path that can stand in any place of another one."""
     match path:
         case NamedNode():
             return quote(path)
         case InversePath(inner):
-            return f"^({sparql(inner)})" if not isinstance(inner, NamedNode) else f"^{sparql(inner)}"
+            return f"^({to_sparql(inner)})" if not isinstance(inner, NamedNode) else f"^{to_sparql(inner)}"
         case SequencePath(steps):
-            return f"({'/'.join(map(sparql, steps))})"
+            return f"({'/'.join(map(to_sparql, steps))})"
         case AlternativePath(choices):
-            return f"({'|'.join(map(sparql, choices))})"
+            return f"({'|'.join(map(to_sparql, choices))})"
         case RepeatedPath(inner, times):
-            return f"({sparql(inner)}){times}"
+            return f"({to_sparql(inner)}){times}"
 
 
-def nullable(path: Path) -> bool:
+def is_nullable(path: Path) -> bool:
     """Return whether `path` leads from every node to itself.
 
     The engine finds that only for nodes that the data hold, so it is to be asked for apart.
@@ -159,36 +159,36 @@ def nullable(path: Path) -> bool:
         case NamedNode():
             return False
         case InversePath(inner):
-            return nullable(inner)
+            return is_nullable(inner)
         case SequencePath(steps):
-            return all(map(nullable, steps))
+            return all(map(is_nullable, steps))
         case AlternativePath(choices):
-            return any(map(nullable, choices))
+            return any(map(is_nullable, choices))
         case RepeatedPath(inner, times):
-            return times != "+" or nullable(inner)
+            return times != "+" or is_nullable(inner)
 
 
-def triples(path: Path) -> tuple[NamedNode | BlankNode, list[Triple]]:
+def to_triples(path: Path) -> tuple[NamedNode | BlankNode, list[Triple]]:
     """Return a node that stands for `path`, and the triples that say so: new blank nodes for each call."""
     if isinstance(path, NamedNode):
         return path, []
     if isinstance(path, SequencePath):
-        return _list(path.steps)
+        return _list_to_triples(path.steps)
     node = BlankNode()
     if isinstance(path, AlternativePath):
-        inner, described = _list(path.choices)
+        inner, described = _list_to_triples(path.choices)
         predicate = SH.alternativePath
     else:
-        inner, described = triples(path.path)
+        inner, described = to_triples(path.path)
         predicate = SH.inversePath if isinstance(path, InversePath) else _PREDICATES[path.times]
     return node, [Triple(node, predicate, inner), *described]
 
 
-def _list(members: Sequence[Path]) -> tuple[NamedNode | BlankNode, list[Triple]]:
+def _list_to_triples(members: Sequence[Path]) -> tuple[NamedNode | BlankNode, list[Triple]]:
     head: NamedNode | BlankNode = RDF.nil
     described: list[Triple] = []
     for member in reversed(members):
-        node, inner = triples(member)
+        node, inner = to_triples(member)
         cell = BlankNode()
         described += [Triple(cell, RDF.first, node), Triple(cell, RDF.rest, head), *inner]
         head = cell

@@ -14,10 +14,10 @@ from rdflib.namespace import SH as SHACL
 from rdflib.plugins.sparql import prepareQuery
 
 from kg.errors import InvalidInputError
-from kg.shacl.messages import main_text
-from kg.shacl.property_paths import Description, read_path
+from kg.shacl.messages import choose_text
+from kg.shacl.property_paths import Description, parse_path
 from kg.shacl.report import Violation
-from kg.shacl.shape_model import too_deep
+from kg.shacl.shape_model import nesting_error
 from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, RDFS, SH
 
@@ -46,21 +46,21 @@ def validate(
     with _ENGINE:
         try:
             _, report, text = pyshacl.validate(
-                rdflib_graph(quads), shacl_graph=_shapes_graph(tuple(kept)), inplace=True, advanced=True
+                to_rdflib(quads), shacl_graph=_shapes_graph(tuple(kept)), inplace=True, advanced=True
             )
         except (ShapeLoadError, ReportableRuntimeError, ParseBaseException) as error:
             raise InvalidInputError(f"the shapes cannot be used: {error}") from error
         except RecursionError:
-            raise too_deep() from None
+            raise nesting_error() from None
         except Exception as error:  # rdflib raises bare ones where a query is more than it can do
             named = ", ".join(sorted(str(each) for each in only or ()))
             why = str(error) or type(error).__name__
             raise InvalidInputError(f"pySHACL cannot run the shapes {named}: {why}") from error
     if not isinstance(report, rdflib.Graph):
         raise InvalidInputError(f"the shapes cannot be used: {text}")
-    graph = _described(report)
+    graph = _from_rdflib(report)
     [head] = report.subjects(rdflib.RDF.type, SHACL.ValidationReport)
-    return [_violation(graph, node) for node in graph[_term(head)].get(SH.result, ())]
+    return [_to_violation(graph, node) for node in graph[_to_term(head)].get(SH.result, ())]
 
 
 def _gives_targets(triple: Quad | Triple) -> bool:
@@ -72,21 +72,21 @@ class _DataGraph(rdflib.Graph):
     """A graph that parses each query text once: pySHACL asks the same anew for every focus node."""
 
     def query(self, query_object: Any, *args: Any, **kwargs: Any) -> Any:
-        query = _prepared(query_object) if isinstance(query_object, str) else query_object
+        query = _prepare(query_object) if isinstance(query_object, str) else query_object
         return super().query(query, *args, **kwargs)
 
 
 @lru_cache(maxsize=256)
-def _prepared(query: str) -> Any:
+def _prepare(query: str) -> Any:
     return prepareQuery(query)
 
 
 @lru_cache(maxsize=4)
 def _shapes_graph(triples: tuple[Quad | Triple, ...]) -> rdflib.Graph:
-    return rdflib_graph(triples)
+    return to_rdflib(triples)
 
 
-def rdflib_graph(quads: Iterable[Quad | Triple]) -> rdflib.Graph:
+def to_rdflib(quads: Iterable[Quad | Triple]) -> rdflib.Graph:
     """Return an rdflib copy, without the graph names.
 
     Terms are made one by one: two to three times as fast as by way of N-Triples, and texts are not copied. Triple
@@ -115,16 +115,16 @@ def rdflib_graph(quads: Iterable[Quad | Triple]) -> rdflib.Graph:
     return graph
 
 
-def _described(report: rdflib.Graph) -> dict[Term, dict[NamedNode, list[Term]]]:
+def _from_rdflib(report: rdflib.Graph) -> dict[Term, dict[NamedNode, list[Term]]]:
     graph: dict[Term, dict[NamedNode, list[Term]]] = {}
     for subject, predicate, value in report:
-        terms = _term(subject), _term(predicate), _term(value)
+        terms = _to_term(subject), _to_term(predicate), _to_term(value)
         if isinstance(terms[1], NamedNode):
             graph.setdefault(terms[0], {}).setdefault(terms[1], []).append(terms[2])
     return graph
 
 
-def _violation(graph: Description, result: Term) -> Violation:
+def _to_violation(graph: Description, result: Term) -> Violation:
     said = graph[result]
 
     def one(predicate: NamedNode) -> Term | None:
@@ -135,19 +135,19 @@ def _violation(graph: Description, result: Term) -> Violation:
     messages = tuple(each for each in said.get(SH.resultMessage, ()) if isinstance(each, Literal))
     return Violation(
         focus=one(SH.focusNode),
-        message=main_text(messages),
+        message=choose_text(messages),
         severity=severity.value.removeprefix(SH.iri) if isinstance(severity, NamedNode) else "Violation",
-        path=None if path is None else read_path(path, graph),
+        path=None if path is None else parse_path(path, graph),
         value=one(SH.value),
         shape=one(SH.sourceShape),
         component=component if isinstance(component, NamedNode) else None,
         messages=messages,
         source_constraint=source if isinstance(source, NamedNode | BlankNode) else None,
-        details=tuple(_violation(graph, each) for each in said.get(SH.detail, ()) if each in graph),
+        details=tuple(_to_violation(graph, each) for each in said.get(SH.detail, ()) if each in graph),
     )
 
 
-def _term(term: Any) -> Term:
+def _to_term(term: Any) -> Term:
     if isinstance(term, rdflib.URIRef):
         return NamedNode(str(term))
     if isinstance(term, rdflib.BNode):

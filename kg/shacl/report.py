@@ -9,7 +9,7 @@ from typing import Any
 from pyoxigraph import BlankNode, NamedNode, Triple
 from pyoxigraph import Literal as RdfLiteral
 
-from kg.shacl.property_paths import Path, to_text, triples
+from kg.shacl.property_paths import Path, to_text, to_triples
 from kg.store.protocol import Term
 from kg.vocabulary import RDF, SH, XSD
 
@@ -70,12 +70,12 @@ class Violation:
             if isinstance(self.path, NamedNode)
             else to_text(self.path),
             "value": None if self.value is None else str(self.value),
-            "shape": None if self.shape is None else _name(self.shape),
+            "shape": None if self.shape is None else _term_text(self.shape),
             "component": self.component and self.component.value,
             "graph": self.graph and self.graph.value,
             "source": self.source,
             "messages": [{"text": each.value, "language": each.language} for each in self.messages],
-            "source_constraint": None if self.source_constraint is None else _name(self.source_constraint),
+            "source_constraint": None if self.source_constraint is None else _term_text(self.source_constraint),
             "details": [each.to_dict() for each in self.details],
         }
 
@@ -95,19 +95,19 @@ class Report:
         return not any(violation.blocks for violation in self.violations)
 
 
-def report_triples(violations: Iterable[Violation]) -> Iterator[Triple]:
+def build_report_triples(violations: Iterable[Violation]) -> Iterator[Triple]:
     """Yield a ``sh:ValidationReport`` as results come, the verdict last.
 
     By the standard, data with a result of any severity do not conform (https://www.w3.org/TR/shacl/#validation-report).
     """
     report, conforms = BlankNode(), True
     for violation in violations:
-        yield from result_triples(report, violation)
+        yield from build_result_triples(report, violation)
         conforms = False
-    yield from head_triples(report, conforms=conforms)
+    yield from build_head_triples(report, conforms=conforms)
 
 
-def head_triples(report: BlankNode, *, conforms: bool) -> list[Triple]:
+def build_head_triples(report: BlankNode, *, conforms: bool) -> list[Triple]:
     """Return what is said of a report beside its results."""
     return [
         Triple(report, RDF.type, SH.ValidationReport),
@@ -115,14 +115,14 @@ def head_triples(report: BlankNode, *, conforms: bool) -> list[Triple]:
     ]
 
 
-def result_triples(owner: BlankNode, violation: Violation, predicate: NamedNode = SH.result) -> list[Triple]:
+def build_result_triples(owner: BlankNode, violation: Violation, predicate: NamedNode = SH.result) -> list[Triple]:
     """Return a result of the report `owner`, or with ``sh:detail`` of another result, with all that belongs to it.
 
     https://www.w3.org/TR/shacl/#results-validation-result
     """
     result = BlankNode()
     severity = violation.severity
-    path, described = triples(violation.path) if violation.path is not None else (None, [])
+    path, described = to_triples(violation.path) if violation.path is not None else (None, [])
     said = [
         Triple(owner, predicate, result),
         Triple(result, RDF.type, SH.ValidationResult),
@@ -143,9 +143,9 @@ def result_triples(owner: BlankNode, violation: Violation, predicate: NamedNode 
     ]
     said += described
     for detail in violation.details:
-        said += result_triples(result, detail, SH.detail)
+        said += build_result_triples(result, detail, SH.detail)
     return said
 
 
-def _name(term: Term) -> str:
+def _term_text(term: Term) -> str:
     return term.value if isinstance(term, NamedNode) else str(term)

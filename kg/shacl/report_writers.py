@@ -20,8 +20,8 @@ from typing import IO, Any, Final, Literal, Protocol, Self
 
 from pyoxigraph import BlankNode, RdfFormat, serialize
 
-from kg.shacl.line_numbers import Lines
-from kg.shacl.report import Location, Violation, head_triples, result_triples
+from kg.shacl.line_numbers import LineLocator
+from kg.shacl.report import Location, Violation, build_head_triples, build_result_triples
 from kg.shacl.report_summary import Summary, format_verdict
 from kg.shacl.sarif import SCHEMA, Rules
 from kg.store.protocol import Term
@@ -44,7 +44,7 @@ _TOGETHER: Final = 500
 """How many results are serialized as Turtle in one go."""
 
 
-def write(
+def write_report(
     results: Iterable[Violation],
     form: Form,
     output: IO[bytes],
@@ -69,8 +69,8 @@ def write(
     """
     counts: Counter[str] = Counter()
     with _Spool() as spool:
-        writer = _WRITERS[form](spool, locate or Lines().locate)
-        for violation in _ordered(results):
+        writer = _WRITERS[form](spool, locate or LineLocator().locate)
+        for violation in _sort_first(results):
             counts[violation.severity] += 1
             writer.add(violation)
         if not counts and not looked():
@@ -79,12 +79,12 @@ def write(
     return counts
 
 
-def written(
+def to_text(
     results: Iterable[Violation], form: Form, *, checked: str, by_pyshacl: Mapping[str, str] | None = None
 ) -> str:
-    """Return a report, which is known to be small, as text; `write` has the rest."""
+    """Return a report, which is known to be small, as text; `write_report` has the rest."""
     output = BytesIO()
-    write(results, form, output, checked=checked, by_pyshacl=by_pyshacl)
+    write_report(results, form, output, checked=checked, by_pyshacl=by_pyshacl)
     return output.getvalue().decode()
 
 
@@ -102,15 +102,15 @@ class Verdict:
         return not self.counts.get("Violation")
 
 
-def _ordered(results: Iterable[Violation]) -> Iterator[Violation]:
+def _sort_first(results: Iterable[Violation]) -> Iterator[Violation]:
     found = iter(results)
     first = list(islice(found, SORTED + 1))
     if len(first) <= SORTED:
-        first.sort(key=_place)
+        first.sort(key=_sort_key)
     return chain(first, found)
 
 
-def _place(violation: Violation) -> tuple[object, ...]:
+def _sort_key(violation: Violation) -> tuple[object, ...]:
     """Return where a result stands among others: by file, then violations first, then by what it is about.
 
     The labels of blank nodes, which are made up anew for each run, have no say.
@@ -171,7 +171,7 @@ class _Text:
     def finish(self, output: IO[bytes], known: Verdict) -> None:
         others = [f"run by pySHACL: {curie(shape)}, since {reason}" for shape, reason in known.by_pyshacl.items()]
         for line in (*self._summary.to_lines(), *others, format_verdict(known.checked, known.counts)):
-            output.write(_utf8(printable(line) + "\n"))
+            output.write(_to_utf8(printable(line) + "\n"))
 
 
 class _Json:
@@ -185,7 +185,7 @@ class _Json:
 
     def finish(self, output: IO[bytes], known: Verdict) -> None:
         head = {"conforms": known.conforms, "checked": known.checked, "by_pyshacl": dict(known.by_pyshacl)}
-        self._list.finish(output, _json(head)[:-1] + b', "results": [', b"]}\n")
+        self._list.finish(output, _to_json(head)[:-1] + b', "results": [', b"]}\n")
 
 
 class _Sarif:
@@ -196,8 +196,8 @@ class _Sarif:
         self._list.add(self._rules.result(violation, self._locate(violation)))
 
     def finish(self, output: IO[bytes], known: Verdict) -> None:
-        run = _json(self._rules.run(known.checked, known.conforms, known.by_pyshacl))
-        head = _json({"$schema": SCHEMA, "version": "2.1.0"})[:-1]
+        run = _to_json(self._rules.run(known.checked, known.conforms, known.by_pyshacl))
+        head = _to_json({"$schema": SCHEMA, "version": "2.1.0"})[:-1]
         self._list.finish(output, head + b', "runs": [' + run[:-1] + b', "results": [', b"]}]}\n")
 
 
@@ -208,7 +208,7 @@ class _List:
         self._spool, self._before = spool, b"\n"
 
     def add(self, value: Mapping[str, Any]) -> None:
-        self._spool.write(self._before + _json(value))
+        self._spool.write(self._before + _to_json(value))
         self._before = b",\n"
 
     def finish(self, output: IO[bytes], head: bytes, tail: bytes) -> None:
@@ -227,28 +227,28 @@ class _Turtle:
             self._put_by()
 
     def _put_by(self) -> None:
-        triples = [triple for each in self._waiting for triple in result_triples(self._report, each)]
+        triples = [triple for each in self._waiting for triple in build_result_triples(self._report, each)]
         self._waiting.clear()
         text = BytesIO()
         serialize(triples, text, RdfFormat.TURTLE, prefixes=PREFIXES)
-        self._spool.write(_without_prefixes(text.getvalue()))
+        self._spool.write(_strip_prefixes(text.getvalue()))
 
     def finish(self, output: IO[bytes], known: Verdict) -> None:
         self._put_by()
         prefixes = [f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in sorted(PREFIXES.items())]
         others = [
-            f"# {_one_line(f'run by pySHACL: {curie(shape)}, since {reason}')}\n"
+            f"# {_to_one_line(f'run by pySHACL: {curie(shape)}, since {reason}')}\n"
             for shape, reason in known.by_pyshacl.items()
         ]
-        output.write(_utf8("".join([*prefixes, f"\n# {_one_line(known.checked)}\n", *others])))
+        output.write(_to_utf8("".join([*prefixes, f"\n# {_to_one_line(known.checked)}\n", *others])))
         text = BytesIO()
-        head = head_triples(self._report, conforms=not any(known.counts.values()))
+        head = build_head_triples(self._report, conforms=not any(known.counts.values()))
         serialize(head, text, RdfFormat.TURTLE, prefixes=PREFIXES)
-        output.write(_without_prefixes(text.getvalue()))
+        output.write(_strip_prefixes(text.getvalue()))
         self._spool.copy_to(output)
 
 
-def _without_prefixes(turtle: bytes) -> bytes:
+def _strip_prefixes(turtle: bytes) -> bytes:
     """Leave out the declarations that every piece begins with."""
     start = 0
     while turtle.startswith(b"@prefix ", start):
@@ -256,15 +256,15 @@ def _without_prefixes(turtle: bytes) -> bytes:
     return turtle[start:]
 
 
-def _one_line(text: str) -> str:
+def _to_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
-    return _utf8(json.dumps(value, ensure_ascii=False))
+def _to_json(value: Mapping[str, Any]) -> bytes:
+    return _to_utf8(json.dumps(value, ensure_ascii=False))
 
 
-def _utf8(text: str) -> bytes:
+def _to_utf8(text: str) -> bytes:
     """Return `text` as UTF-8; what is no character, as in the name of a file, as an escape that JSON knows."""
     return text.encode("utf-8", "backslashreplace")
 

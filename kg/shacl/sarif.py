@@ -44,8 +44,8 @@ class Rules:
         name = self._name(violation)
         if name not in self._found:
             self._places[name] = len(self._places)
-            self._found[name] = _rule(name, violation)
-        return _result(violation, name, self._places[name], location)
+            self._found[name] = _build_rule(name, violation)
+        return _build_result(violation, name, self._places[name], location)
 
     def _name(self, violation: Violation) -> str:
         """Return the name of a rule: the shape, or what it is about where it has no name."""
@@ -53,7 +53,7 @@ class Rules:
             return curie(violation.shape.value).strip("<>")
         if violation.component is None:
             return "syntax"
-        constraint = _local(violation.component)
+        constraint = _component_name(violation.component)
         if violation.path is None or violation.component == SH.ClosedConstraintComponent:
             return constraint
         name = f"{constraint} of {to_text(violation.path)}"
@@ -68,7 +68,7 @@ class Rules:
             "rules": list(self._found.values()),
         }
         notes = [
-            {"level": "note", "message": {"text": plain(f"{curie(shape)} was run by pySHACL, since {reason}")}}
+            {"level": "note", "message": {"text": escape_message(f"{curie(shape)} was run by pySHACL, since {reason}")}}
             for shape, reason in by_pyshacl.items()
         ]
         return {
@@ -79,18 +79,18 @@ class Rules:
         }
 
 
-def plain(text: str) -> str:
+def escape_message(text: str) -> str:
     """Return `text` as a SARIF message that is read as it stands: without placeholders or links (3.11.5, 3.11.6)."""
     return _LINK.sub(r"\\[", text.replace("{", "{{").replace("}", "}}"))
 
 
-def _local(component: NamedNode) -> str:
+def _component_name(component: NamedNode) -> str:
     name = component.value.removeprefix(SH.iri)
     return name.removesuffix("ConstraintComponent") if name != component.value else curie(name).strip("<>")
 
 
-def _rule(name: str, violation: Violation) -> dict[str, Any]:
-    said = plain(violation.message or name)
+def _build_rule(name: str, violation: Violation) -> dict[str, Any]:
+    said = escape_message(violation.message or name)
     about = f"the shape {name}" if isinstance(violation.shape, NamedNode) else name
     if violation.component is not None:
         about += f" (constraint component {curie(violation.component.value).strip('<>')})"
@@ -98,19 +98,19 @@ def _rule(name: str, violation: Violation) -> dict[str, Any]:
         "id": name,
         "shortDescription": {"text": said},
         "fullDescription": {"text": said},
-        "help": {"text": plain(f"Found by {about}.")},
-        "defaultConfiguration": {"level": _level(violation)},
+        "help": {"text": escape_message(f"Found by {about}.")},
+        "defaultConfiguration": {"level": _get_level(violation)},
     }
     if isinstance(violation.shape, NamedNode) and violation.shape.value.startswith(("http:", "https:")):
-        rule["helpUri"] = _url(violation.shape.value)
+        rule["helpUri"] = _to_url(violation.shape.value)
     return rule
 
 
-def _level(violation: Violation) -> str:
+def _get_level(violation: Violation) -> str:
     return _LEVELS.get(violation.severity, "warning")
 
 
-def _result(violation: Violation, rule: str, index: int, location: Location | None) -> dict[str, Any]:
+def _build_result(violation: Violation, rule: str, index: int, location: Location | None) -> dict[str, Any]:
     about = [("node", violation.focus), ("value", violation.value if violation.value != violation.focus else None)]
     said = [f"{name} {term}" for name, term in about if term is not None]
     if violation.path is not None:
@@ -120,21 +120,21 @@ def _result(violation: Violation, rule: str, index: int, location: Location | No
     found: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": index,
-        "level": _level(violation),
-        "message": {"text": plain("\n".join([violation.message, *said]))},
+        "level": _get_level(violation),
+        "message": {"text": escape_message("\n".join([violation.message, *said]))},
     }
-    if place := _place(violation, location):
+    if place := _build_location(violation, location):
         found["locations"] = [place]
-    found["partialFingerprints"] = {"result/v1": _fingerprint(violation, rule)}
+    found["partialFingerprints"] = {"result/v1": _compute_fingerprint(violation, rule)}
     if ":" in violation.severity:
         found["properties"] = {"severity": violation.severity}
     return found
 
 
-def _place(violation: Violation, location: Location | None) -> dict[str, Any]:
+def _build_location(violation: Violation, location: Location | None) -> dict[str, Any]:
     place: dict[str, Any] = {}
     if location is not None:
-        place["physicalLocation"] = _physical(location)
+        place["physicalLocation"] = _build_physical_location(location)
     named: Sequence[tuple[str, Term | None]] = (("resource", violation.focus), ("graph", violation.graph))
     logical = [{"fullyQualifiedName": str(term), "kind": kind} for kind, term in named if term is not None]
     if location is not None and location.row is not None:
@@ -144,29 +144,29 @@ def _place(violation: Violation, location: Location | None) -> dict[str, Any]:
     return place
 
 
-def _fingerprint(violation: Violation, rule: str) -> str:
+def _compute_fingerprint(violation: Violation, rule: str) -> str:
     """Return what tells a result from others in the next run too: blank nodes have other labels then."""
     terms = violation.component, violation.focus, violation.path, violation.value
     same = [rule, *("_:" if isinstance(term, BlankNode) else str(term) for term in terms)]
     return hashlib.sha256("\n".join(same).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _physical(location: Location) -> dict[str, Any]:
-    found: dict[str, Any] = {"artifactLocation": {"uri": uri(location.document)}}
+def _build_physical_location(location: Location) -> dict[str, Any]:
+    found: dict[str, Any] = {"artifactLocation": {"uri": to_uri(location.document)}}
     region = {"startLine": location.line, "charOffset": location.offset}
     if region := {name: at for name, at in region.items() if at is not None}:
         found["region"] = region
     return found
 
 
-def uri(document: str) -> str:
+def to_uri(document: str) -> str:
     """Return the URI of a file or URL; of a relative path, a relative reference."""
     if _URL.match(document):
-        return _url(document)
+        return _to_url(document)
     path = PurePath(document)
     root = "file://" if path.is_absolute() else ""
     return root + quote(os.fsencode(path.as_posix()), safe="/")
 
 
-def _url(iri: str) -> str:
+def _to_url(iri: str) -> str:
     return quote(_LOOSE_PERCENT.sub("%25", iri).encode("utf-8", "surrogatepass"), safe="%:/?#[]@!$&'()*+,;=~")

@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode, Quad
 from kg import bundle
 from kg.errors import QuadciteError
 from kg.shacl.gate import RecordGate
-from kg.shacl.rdf_files import read
+from kg.shacl.rdf_files import parse_file
 from kg.shacl.report import Report, Violation
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import KGS, SH, SOURCED
@@ -32,7 +32,7 @@ def check_bundle() -> Report:
     shapes = sorted(bundle.folder("shapes").glob("*.ttl"))
     fixtures = bundle.folder("fixtures") / "shapes"
     examples = sorted((bundle.folder("ontology") / "examples").glob("*.ttl"))
-    faults = [syntax_error for path in examples if (syntax_error := read(path)[1]) is not None]
+    faults = [syntax_error for path in examples if (syntax_error := parse_file(path)[1]) is not None]
     shape_faults = [fault for path in shapes for fault in check_shapes(path)]
     if not shape_faults:  # with shapes that cannot be used, the checks below would only repeat the error
         faults += check_ontology(ontology)
@@ -65,7 +65,7 @@ def check_ontology(modules: Sequence[Path]) -> list[Violation]:
     quads: list[Quad] = []
     file_of: dict[object, Path] = {}
     for path in modules:
-        parsed, syntax_error = read(path)
+        parsed, syntax_error = parse_file(path)
         faults += [syntax_error] if syntax_error else []
         quads += parsed
         file_of.update((quad.subject, path) for quad in parsed)
@@ -81,7 +81,7 @@ def find_untested_shapes(shapes: Iterable[Path], fixtures: Path) -> Iterator[Vio
     for path in shapes:
         with_message = {
             quad.subject
-            for quad in read(path)[0]
+            for quad in parse_file(path)[0]
             if quad.predicate in (SH.message, SH.sparql) and isinstance(quad.subject, NamedNode)
         }
         for shape in sorted(with_message, key=str):
@@ -100,7 +100,7 @@ def check_fixtures(fixtures: Path) -> Iterator[Violation]:
 
     @cache
     def results_of(suite: str, path: Path) -> tuple[frozenset[tuple[str, str]], Violation | None]:
-        quads, syntax_error = read(path)
+        quads, syntax_error = parse_file(path)
         results = [] if syntax_error is not None else checks[suite](quads)
         return frozenset((result.message, result.severity) for result in results), syntax_error
 
@@ -122,10 +122,10 @@ def load_suites() -> dict[str, Check]:
     def records(quads: Sequence[Quad]) -> list[Violation]:
         return [violation for found in gate.check(_by_graph(quads)).values() for violation in found]
 
-    whole = Shapes.dataset()
+    whole = Shapes.load_dataset()
 
     def dataset(quads: Sequence[Quad]) -> list[Violation]:
-        return whole.check_apart([(quads, range(len(quads)))])
+        return whole.check_disjoint([(quads, range(len(quads)))])
 
     return {"record": records, "dataset": dataset, "tbox": load_tbox_shapes().check}
 

@@ -213,7 +213,7 @@ class Shape:
     uncompiled: str = ""
 
 
-def references(constraint: Constraint) -> tuple[ShapeNode, ...]:
+def get_references(constraint: Constraint) -> tuple[ShapeNode, ...]:
     """Return the shapes that a constraint refers to."""
     match constraint:
         case Property(_, shape) | Node(_, shape):
@@ -225,12 +225,12 @@ def references(constraint: Constraint) -> tuple[ShapeNode, ...]:
     return ()
 
 
-def too_deep() -> InvalidInputError:
+def nesting_error() -> InvalidInputError:
     """Return the error about shapes, or paths in them, that stand in one another too deeply to be followed."""
     return InvalidInputError("the shapes cannot be used: they, or paths or patterns in them, are nested too deeply")
 
 
-def refused(node: Term | None, term: NamedNode | None, rule: str) -> InvalidInputError:
+def shape_error(node: Term | None, term: NamedNode | None, rule: str) -> InvalidInputError:
     """Return the error about a shapes graph: which shape, which of its terms, and the rule that is broken."""
     where = "" if node is None else f" in the shape {curie(node.value) if isinstance(node, NamedNode) else node},"
     about = "" if term is None else f" {curie(term.value)}:"

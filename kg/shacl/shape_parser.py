@@ -16,8 +16,8 @@ from rapidfuzz import process
 from kg.errors import InvalidInputError, QueryForbiddenError
 from kg.shacl import shape_model
 from kg.shacl.components import Components
-from kg.shacl.property_paths import IllFormedError, Path, read_list, read_path
-from kg.shacl.shape_model import Constraint, Shape, ShapeNode, Targets, refused
+from kg.shacl.property_paths import IllFormedError, Path, parse_list, parse_path
+from kg.shacl.shape_model import Constraint, Shape, ShapeNode, Targets, shape_error
 from kg.sparql.guard import check_query
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Term
@@ -28,7 +28,7 @@ _PREFIX: Final = re.compile(r"(?:[^\W\d_](?:[\w.-]*[\w-])?)?")
 _JAVASCRIPT: Final = SH.iri + "js"
 
 
-def refuse(triples: Iterable[Quad | Triple]) -> None:
+def check_features(triples: Iterable[Quad | Triple]) -> None:
     """Raise for a shapes graph that is not to be run.
 
     QueryForbiddenError for a query that asks another server, or a prefix that may hide one; QuerySyntaxError for a
@@ -58,7 +58,7 @@ PROBE = "SELECT (REGEX('', $pattern, $flags) AS ?known) WHERE {}"
 
 
 @lru_cache(maxsize=1024)
-def supported(pattern: str, flags: str = "") -> bool:
+def is_supported_pattern(pattern: str, flags: str = "") -> bool:
     """Return whether the engine matches `pattern`, an XPath regular expression, with `flags`."""
     found = Store().query(bind(PROBE, pattern=Literal(pattern), flags=Literal(flags)))
     assert isinstance(found, QuerySolutions)  # noqa: S101  # a SELECT
@@ -94,33 +94,33 @@ _SHAPE_CLASSES: Final = frozenset({SH.NodeShape, SH.PropertyShape, SH.Shape})
 _FLAGS: Final = re.compile("[smixq]*")
 
 
-def read_shapes(triples: Iterable[Quad | Triple]) -> dict[ShapeNode, Shape]:
+def parse_shapes(triples: Iterable[Quad | Triple]) -> dict[ShapeNode, Shape]:
     """Return every shape of a shapes graph by its node.
 
     Raises InvalidInputError for one that is ill-formed, recursive or nested too deeply, or says what SHACL does not
     know, and what `foreign.refuse` does.
     """
     triples = list(triples)
-    refuse(triples)
+    check_features(triples)
     for triple in triples:
         if triple.predicate == SH.entailment:  # https://www.w3.org/TR/shacl/#shacl-rdfs
-            raise refused(None, SH.entailment, f"no entailment regime is supported, so not {triple.object} either")
+            raise shape_error(None, SH.entailment, f"no entailment regime is supported, so not {triple.object} either")
     try:
-        reader = _Reader(triples)
-        shapes = {node: reader.shape(node) for node in reader.nodes()}
-        _refuse_recursion(shapes)
+        shapes_parser = _ShapesParser(triples)
+        shapes = {node: shapes_parser.shape(node) for node in shapes_parser.nodes()}
+        _check_recursion(shapes)
     except RecursionError:
-        raise shape_model.too_deep() from None
+        raise shape_model.nesting_error() from None
     return shapes
 
 
-class _Reader:
+class _ShapesParser:
     def __init__(self, triples: Iterable[Quad | Triple]) -> None:
         self.graph: dict[Term, dict[NamedNode, list[Term]]] = {}
         for triple in dict.fromkeys((each.subject, each.predicate, each.object) for each in triples):
             self.graph.setdefault(triple[0], {}).setdefault(triple[1], []).append(triple[2])
         self.components = Components(self.graph)
-        self._classes = {RDFS.Class, *self.components.subclasses(RDFS.Class)}
+        self._classes = {RDFS.Class, *self.components.find_subclasses(RDFS.Class)}
 
     def nodes(self) -> list[ShapeNode]:
         """Return every node that is a shape (https://www.w3.org/TR/shacl/#shapes)."""
@@ -145,7 +145,7 @@ class _Reader:
         for predicate in _LISTS_OF_SHAPES:
             for head in about.get(predicate, ()):
                 try:
-                    yield from read_list(head, self.graph)
+                    yield from parse_list(head, self.graph)
                 except IllFormedError:
                     continue  # told when the shape is read
 
@@ -154,41 +154,43 @@ class _Reader:
         for predicate in about:
             if predicate.value.startswith(SH.iri) and predicate not in _KNOWN:
                 near = process.extractOne(predicate.value, [term.value for term in _KNOWN])[0]
-                raise refused(node, predicate, f"SHACL has no such term for a shape; is {curie(near)} meant?")
-        entry = _Entry(self, node, about)
-        path = entry.path()
+                raise shape_error(node, predicate, f"SHACL has no such term for a shape; is {curie(near)} meant?")
+        parser = _ShapeParser(self, node, about)
+        path = parser.path()
         constraints, uncompiled = (
             [],
             [f"{curie(term.value)} is no part of SHACL Core or SHACL-SPARQL" for term in _ADVANCED if term in about],
         )
-        for constraint in (*entry.constraints(path), *self.components.constraints(node, about, path)):
+        for constraint in (*parser.constraints(path), *self.components.parse_constraints(node, about, path)):
             constraints.append(constraint)
-            if isinstance(constraint, shape_model.Pattern) and not supported(constraint.pattern, constraint.flags):
+            if isinstance(constraint, shape_model.Pattern) and not is_supported_pattern(
+                constraint.pattern, constraint.flags
+            ):
                 uncompiled.append("the engine cannot match the pattern " + repr(constraint.pattern))
             if isinstance(constraint, shape_model.SparqlConstraint) and (
-                reason := self.components.uncompiled(constraint)
+                reason := self.components.explain_uncompiled(constraint)
             ):
                 uncompiled.append(reason)
         return Shape(
             node,
             path,
-            entry.targets(self._classes),
+            parser.targets(self._classes),
             tuple(constraints),
-            entry.severity(),
-            entry.messages(),
-            entry.flag(SH.deactivated),
+            parser.severity(),
+            parser.messages(),
+            parser.flag(SH.deactivated),
             "; ".join(uncompiled),
         )
 
 
-class _Entry:
+class _ShapeParser:
     """What is said of one shape, taken by term and checked."""
 
-    def __init__(self, reader: _Reader, node: ShapeNode, about: dict[NamedNode, list[Term]]) -> None:
-        self._graph, self._node, self._about = reader.graph, node, about
+    def __init__(self, shapes_parser: _ShapesParser, node: ShapeNode, about: dict[NamedNode, list[Term]]) -> None:
+        self._graph, self._node, self._about = shapes_parser.graph, node, about
 
     def refuse(self, term: NamedNode, rule: str) -> InvalidInputError:
-        return refused(self._node, term, rule)
+        return shape_error(self._node, term, rule)
 
     def all(self, term: NamedNode) -> Sequence[Term]:
         return self._about.get(term, ())
@@ -235,7 +237,7 @@ class _Entry:
 
     def members(self, term: NamedNode, head: Term) -> tuple[Term, ...]:
         try:
-            return read_list(head, self._graph)
+            return parse_list(head, self._graph)
         except IllFormedError as error:
             raise self.refuse(term, str(error)) from error
 
@@ -265,7 +267,7 @@ class _Entry:
         if SH.NodeShape in kinds:
             raise self.refuse(SH.path, "a node shape has no path")
         try:
-            return read_path(node, self._graph)
+            return parse_path(node, self._graph)
         except IllFormedError as error:
             raise self.refuse(SH.path, str(error)) from error
 
@@ -327,10 +329,10 @@ class _Entry:
             if (bound := self.one(term)) is not None:
                 if not isinstance(bound, Literal):
                     raise self.refuse(term, f"its value is a literal, not {bound}")
-                yield shape_model.Range(_component(term), relation, bound)  # type: ignore[arg-type]
+                yield shape_model.Range(_component_of(term), relation, bound)  # type: ignore[arg-type]
         for term, order in ((SH.minLength, ">="), (SH.maxLength, "<=")):
             if (length := self.integer(term)) is not None:
-                yield shape_model.Length(_component(term), order, length)  # type: ignore[arg-type]
+                yield shape_model.Length(_component_of(term), order, length)  # type: ignore[arg-type]
         yield from self._patterns()
         for head in self._single(SH.languageIn):
             ranges = self.members(SH.languageIn, head)
@@ -352,7 +354,7 @@ class _Entry:
             raise self.refuse(SH.flags, f"its value is made of the letters s, m, i, x and q, not {flags!r}")
         if (pattern := self.text(SH.pattern)) is None:
             return
-        if not supported(pattern, flags):
+        if not is_supported_pattern(pattern, flags):
             try:
                 re.compile(pattern)
             except re.error as error:
@@ -404,7 +406,7 @@ class _Entry:
         for term, operator in _LISTS_OF_SHAPES.items():
             for head in self.all(term):
                 shapes = self.shapes(term, self.members(term, head))
-                yield shape_model.Combined(_component(term), operator, shapes)  # type: ignore[arg-type]
+                yield shape_model.Combined(_component_of(term), operator, shapes)  # type: ignore[arg-type]
         least, most = self.integer(SH.qualifiedMinCount), self.integer(SH.qualifiedMaxCount)
         disjoint = self.flag(SH.qualifiedValueShapesDisjoint)
         for shape in self.shapes(SH.qualifiedValueShape, self.all(SH.qualifiedValueShape)):
@@ -433,23 +435,23 @@ class _Entry:
 _BOOLEANS: Final = ("true", "false", "1", "0")
 
 
-def _component(term: NamedNode) -> NamedNode:
+def _component_of(term: NamedNode) -> NamedNode:
     local = term.value.removeprefix(SH.iri)
     return SH[f"{local[0].upper()}{local[1:]}ConstraintComponent"]
 
 
-def _refuse_recursion(shapes: dict[ShapeNode, Shape]) -> None:
+def _check_recursion(shapes: dict[ShapeNode, Shape]) -> None:
     """Refuse shapes that refer to themselves, over others too: what they mean is not defined."""
     done: set[ShapeNode] = set()
 
     def follow(node: ShapeNode, above: tuple[ShapeNode, ...]) -> None:
         if node in above:
             through = " -> ".join(str(each) for each in (*above[above.index(node) :], node))
-            raise refused(node, None, f"a shape does not refer to itself: {through}")
+            raise shape_error(node, None, f"a shape does not refer to itself: {through}")
         if node in done:
             return
         for constraint in shapes[node].constraints:
-            for shape in shape_model.references(constraint):
+            for shape in shape_model.get_references(constraint):
                 follow(shape, (*above, node))
         done.add(node)
 

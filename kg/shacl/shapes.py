@@ -11,12 +11,12 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from kg import bundle
 from kg.shacl import prebinding
-from kg.shacl.data_graph import Data
-from kg.shacl.engine import Engine, Queries, asks_for_shapes
-from kg.shacl.rdf_files import document
+from kg.shacl.data_graph import DataGraph
+from kg.shacl.engine import Engine, Queries, needs_shapes_graph
+from kg.shacl.rdf_files import open_document
 from kg.shacl.report import Violation
-from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, references, too_deep
-from kg.shacl.shape_parser import read_shapes
+from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_references, nesting_error
+from kg.shacl.shape_parser import parse_shapes
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, RDFS, SH
@@ -41,17 +41,17 @@ class Shapes:
         self.target_predicates: frozenset[Term] = frozenset(
             t.object for t in self.triples if t.predicate == SH.targetSubjectsOf
         )
-        self.shapes = read_shapes(self.triples)
+        self.shapes = parse_shapes(self.triples)
         advanced = {triple.subject for triple in self.triples if triple.predicate == SH.target}
         self.roots = [node for node, shape in self.shapes.items() if shape.targets or node in advanced]
-        self.uncompiled = {node: reason for node in self.roots if (reason := self._why_uncompiled(node))}
+        self.uncompiled = {node: reason for node in self.roots if (reason := self._explain_uncompiled(node))}
         self._queries: Queries = {}
-        self._asks_for_shapes = any(map(asks_for_shapes, self.shapes.values()))
+        self._asks_for_shapes = any(map(needs_shapes_graph, self.shapes.values()))
         self._compiled = [node for node in self.roots if node not in self.uncompiled]
-        self._from_absent = [node for node in self._compiled if self._from_nothing(node)]
+        self._from_absent = [node for node in self._compiled if self._may_start_absent(node)]
 
     @classmethod
-    def dataset(cls) -> Self:
+    def load_dataset(cls) -> Self:
         """Read the dataset shapes that ship with Quadcite."""
         return cls.load(*sorted(bundle.folder("shapes").glob("dataset-*.ttl")))
 
@@ -67,10 +67,10 @@ class Shapes:
         """
         triples: list[Triple] = []
         for path in paths or sorted(bundle.folder("shapes").glob("record-*.ttl")):
-            triples += [quad.triple for quad in document(str(path)).well_formed()]
+            triples += [quad.triple for quad in open_document(str(path)).parse_all()]
         return cls(triples, opened=opened)
 
-    def targets_any(self, triples: Iterable[Quad | Triple]) -> bool:
+    def has_target_in(self, triples: Iterable[Quad | Triple]) -> bool:
         """Return whether the suite looks at anything in `triples`."""
         return any(
             triple.predicate in self.target_predicates
@@ -80,20 +80,20 @@ class Shapes:
 
     def check(self, quads: Iterable[Quad | Triple]) -> list[Violation]:
         """Validate the quads, taken as one graph, and return the results in no particular order."""
-        return self.validate(Data.candidate(quads))
+        return self.validate(DataGraph.from_quads(quads))
 
-    def check_apart(self, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> list[Violation]:
-        """Validate graphs as `Data.apart` takes them, and return the results in no particular order."""
+    def check_disjoint(self, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> list[Violation]:
+        """Validate graphs as `DataGraph.from_disjoint` takes them, and return the results in no particular order."""
         if self._asks_for_shapes:  # which stand in a graph of their own beside the data
             return self.check(quad for quads, _ in graphs for quad in quads)
-        return self.validate(Data.apart(graphs))
+        return self.validate(DataGraph.from_disjoint(graphs))
 
-    def validate(self, data: Data) -> list[Violation]:
+    def validate(self, data: DataGraph) -> list[Violation]:
         """Validate `data` and return the results in no particular order."""
         return list(self.results(data))
 
     def results(
-        self, data: Data, focus: Collection[Term] | None = None, *, details: bool = True
+        self, data: DataGraph, focus: Collection[Term] | None = None, *, details: bool = True
     ) -> Iterator[Violation]:
         """Validate `data` and yield the results as they are found, in no particular order.
 
@@ -102,11 +102,11 @@ class Shapes:
         candidate in which one of them is a blank node, which no query can name. `details`: whether a result tells the
         results of the shape that it refers to by ``sh:node``; those have to be kept.
         """
-        for _, result in self.by_target(data, focus, details=details):
+        for _, result in self.results_by_target(data, focus, details=details):
             yield result
 
-    def by_target(
-        self, data: Data, focus: Collection[Term] | None = None, *, details: bool = True
+    def results_by_target(
+        self, data: DataGraph, focus: Collection[Term] | None = None, *, details: bool = True
     ) -> Iterator[tuple[Term, Violation]]:
         """Yield what `results` yields, each with the target that led to it.
 
@@ -114,36 +114,36 @@ class Shapes:
         pySHACL finds a result it is the focus node.
         """
         if focus is None:
-            yield from self._found(data, details=details)
+            yield from self._run(data, details=details)
         else:
             focus = frozenset(focus)
             named = [node for node in focus if isinstance(node, NamedNode | Literal)]
             if len(named) == len(focus):
                 rest = iter(named)
                 while portion := list(islice(rest, _AT_ONCE)):
-                    yield from self._found(data, portion, details=details)
+                    yield from self._run(data, portion, details=details)
             else:
-                yield from (found for found in self._found(data, details=details) if found[0] in focus)
-        yield from self._by_reference(data, self.uncompiled.keys(), focus)
+                yield from (found for found in self._run(data, details=details) if found[0] in focus)
+        yield from self._run_pyshacl(data, self.uncompiled.keys(), focus)
 
-    def _found(
-        self, data: Data, among: Collection[NamedNode | Literal] | None = None, *, details: bool
+    def _run(
+        self, data: DataGraph, among: Collection[NamedNode | Literal] | None = None, *, details: bool
     ) -> Iterator[tuple[Term, Violation]]:
         try:
             engine = Engine(self.shapes, data, self.triples, self._queries, among=among, details=details)
-            engine.ask_ahead(self._compiled)
-            absent = {node: self._absent(node, data) for node in self._from_absent}
+            engine.prefetch(self._compiled)
+            absent = {node: self._find_absent(node, data) for node in self._from_absent}
             for node in self._compiled:
                 left = absent.get(node, ())
                 yield from (found for found in engine.results(node) if found[0] not in left)
         except RecursionError:
-            raise too_deep() from None
+            raise nesting_error() from None
         for node in self._from_absent:
             left = absent[node] if among is None else absent[node].intersection(among)
-            yield from self._by_reference(data, [node], left)
+            yield from self._run_pyshacl(data, [node], left)
 
-    def _by_reference(
-        self, data: Data, nodes: Collection[ShapeNode], focus: Collection[Term] | None
+    def _run_pyshacl(
+        self, data: DataGraph, nodes: Collection[ShapeNode], focus: Collection[Term] | None
     ) -> Iterator[tuple[Term, Violation]]:
         """Yield what pySHACL finds with the targets of some shapes."""
         if nodes and (focus is None or focus):
@@ -153,16 +153,16 @@ class Shapes:
                 if result.focus is not None and (focus is None or result.focus in focus):
                     yield result.focus, result
 
-    def _absent(self, node: ShapeNode, data: Data) -> set[Term]:
+    def _find_absent(self, node: ShapeNode, data: DataGraph) -> set[Term]:
         """Return the targets that a shape lists and that stand nowhere in the data."""
         return {
             term
             for term in self.shapes[node].targets.nodes
-            if not any(True for _ in data.matching(term, None, None))
-            and not any(True for _ in data.matching(None, None, term))
+            if not any(True for _ in data.find_quads(term, None, None))
+            and not any(True for _ in data.find_quads(None, None, term))
         }
 
-    def by_pyshacl(self) -> dict[str, str]:
+    def describe_uncompiled(self) -> dict[str, str]:
         """Return `uncompiled` as text, for a report, with what pySHACL runs only for target nodes that are absent."""
         some = dict.fromkeys(self._from_absent, "a path of length zero, from a target node that the data do not hold")
         return {
@@ -170,11 +170,11 @@ class Shapes:
             for node, why in (self.uncompiled | some).items()
         }
 
-    def _why_uncompiled(self, node: ShapeNode) -> str:
+    def _explain_uncompiled(self, node: ShapeNode) -> str:
         """Return why the shape `node` cannot be compiled with all that it refers to; nothing, if it can."""
-        return "; ".join(dict.fromkeys(shape.uncompiled for shape in self._within(node) if shape.uncompiled))
+        return "; ".join(dict.fromkeys(shape.uncompiled for shape in self._get_referenced(node) if shape.uncompiled))
 
-    def _within(self, node: ShapeNode) -> Iterator[Shape]:
+    def _get_referenced(self, node: ShapeNode) -> Iterator[Shape]:
         """Yield the shape `node` and those that it refers to, but for deactivated ones."""
         todo, seen = [node], {node}
         while todo:
@@ -182,19 +182,19 @@ class Shapes:
             if shape.deactivated:
                 continue
             yield shape
-            referred = {each for constraint in shape.constraints for each in references(constraint)}
+            referred = {each for constraint in shape.constraints for each in get_references(constraint)}
             todo += referred - seen
             seen |= referred
 
-    def _from_nothing(self, node: ShapeNode) -> bool:
+    def _may_start_absent(self, node: ShapeNode) -> bool:
         """Return whether a query of `node` may follow a path of length zero from a target that is listed."""
-        return bool(self.shapes[node].targets.nodes) and any(map(_follows_nothing, self._within(node)))
+        return bool(self.shapes[node].targets.nodes) and any(map(_has_zero_length_path, self._get_referenced(node)))
 
 
-def _follows_nothing(shape: Shape) -> bool:
+def _has_zero_length_path(shape: Shape) -> bool:
     """Return whether a query of `shape` follows a path of length zero, which the engine does from no absent node."""
     return any(
-        isinstance(constraint, SparqlConstraint) and prebinding.leads_nowhere(constraint.query)
+        isinstance(constraint, SparqlConstraint) and prebinding.has_zero_length_path(constraint.query)
         for constraint in shape.constraints
     )
 
@@ -207,7 +207,7 @@ _TARGETS: Final = {
 _PROLOGUE: Final = f"PREFIX rdf: <{RDF.iri}> PREFIX rdfs: <{RDFS.iri}> "
 
 
-def looks_at(shapes: Shapes, data: Data) -> bool:
+def has_targets(shapes: Shapes, data: DataGraph) -> bool:
     """Return whether a target of `shapes` finds anything in `data`."""
     typed = {t.subject for t in shapes.triples if t.predicate == RDF.type and t.object in (RDFS.Class, OWL.Class)}
     shaped = {t.subject for t in shapes.triples if t.predicate.value.startswith(SH.iri)}
@@ -218,7 +218,7 @@ def looks_at(shapes: Shapes, data: Data) -> bool:
         if triple.predicate in _TARGETS and isinstance(triple.object, NamedNode):
             values.setdefault(triple.predicate, []).append(triple.object)
     return any(
-        next(iter(data.rows(_PROLOGUE + bind(_TARGETS[target], values=named))), None) is not None
+        next(iter(data.select(_PROLOGUE + bind(_TARGETS[target], values=named))), None) is not None
         for target, named in values.items()
         if named
     )

@@ -23,7 +23,7 @@ from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, load, wait_for_embeddings
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.retrieval.results import DatasetCheck, SearchFilters
-from kg.search.index_sync import Healed, Progress, heal, text_units
+from kg.search.index_sync import Healed, Progress, count_text_units, heal
 from kg.tools.catalog.overview import health
 from kg.tools.claims.review import Verdict, review_claim
 from kg.tools.entities.dereference import node_of
@@ -60,7 +60,7 @@ def status(kg: KnowledgeGraph, on_progress: Progress) -> dict[str, Any]:
         "quads": counted.quads,
         "graphs": counted.graphs,
         "bytes_on_disk": counted.bytes_on_disk,
-        "text_units": text_units(kg.store),
+        "text_units": count_text_units(kg.store),
         "indexed_text_units": indexed.units,
         "indexed_graphs": indexed.graphs,
         "pending_vectors": indexed.pending_vectors,

@@ -44,7 +44,7 @@ def run(arguments: Sequence[str] = ()) -> Iterable[Comparison]:
     """Measure, alternating the two so that a change in the machine's load meets both; the median round counts."""
     chosen: Settings = settings()
     models.pull(chosen)
-    reference = models.open_model(chosen)
+    reference = models.load_model(chosen)
     embedder = open_embedder(chosen)
     for name, longest in (("texts within the window", 200), ("texts of any length", 2_000)):
         texts = made_up_texts(TEXTS, longest)
@@ -71,7 +71,7 @@ def precision(chosen: Settings) -> Iterable[Comparison]:
     speed: dict[str, float] = {}
     for kind in ("fp32", "int8"):
         variant = chosen.model_copy(update={"model_precision": kind})
-        if not models.location(variant).is_dir():
+        if not models.get_folder(variant).is_dir():
             return
         embedder = open_embedder(variant)
         found: list[Vectors] = []

@@ -88,7 +88,7 @@ def ours(shapes: Path, data: Path) -> Callable[[], tuple[Times, int]]:
 def ours_stored(shapes: Path, data: Path) -> Callable[[], tuple[Times, int]]:
     import pyoxigraph
 
-    from kg.shacl.data_graph import Data
+    from kg.shacl.data_graph import DataGraph
     from kg.shacl.shapes import Shapes
 
     store = pyoxigraph.Store()
@@ -96,7 +96,7 @@ def ours_stored(shapes: Path, data: Path) -> Callable[[], tuple[Times, int]]:
 
     def work() -> tuple[Times, int]:
         clock = Clock()
-        found = Shapes.load(shapes).validate(Data.stored(store))
+        found = Shapes.load(shapes).validate(DataGraph.from_store(store))
         clock.lap("all")
         return clock.times, len(found)
 
@@ -158,19 +158,19 @@ def many_results(data: Path, report: Path) -> Callable[[], tuple[Times, int, flo
     """Make data in which everything is wrong, to write a report on it; the memory is what that takes beside them."""
     import pyoxigraph
 
-    from kg.shacl.data_graph import Data
-    from kg.shacl.report_writers import write
+    from kg.shacl.data_graph import DataGraph
+    from kg.shacl.report_writers import write_report
     from kg.shacl.shapes import Shapes
     from kg.vocabulary import KG, RDF
 
     passages = (pyoxigraph.NamedNode(f"https://example.org/{number}") for number in range(MANY_PASSAGES))
-    held = Data.candidate(pyoxigraph.Triple(passage, RDF.type, KG.Passage) for passage in passages)
+    held = DataGraph.from_quads(pyoxigraph.Triple(passage, RDF.type, KG.Passage) for passage in passages)
 
     def work() -> tuple[Times, int, float]:
         Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
         clock, before = Clock(), peak_mib()
         with report.open("wb") as output:
-            counts = write(Shapes.load().results(held), "ttl", output, checked=str(data))
+            counts = write_report(Shapes.load().results(held), "ttl", output, checked=str(data))
         clock.lap("all")
         return clock.times, sum(counts.values()), peak_mib() - before
 

@@ -23,9 +23,9 @@ import pyoxigraph as ox
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.shacl.data_graph import Data
-from kg.shacl.gate import RecordGate, record_graphs, record_results
-from kg.shacl.incremental import affected, changed_since
+from kg.shacl.data_graph import DataGraph
+from kg.shacl.gate import RecordGate, check_record_graphs, find_record_graphs
+from kg.shacl.incremental import find_affected, load_change
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, RDF, SCHEMA, XSD
 from loaders.sources import load
@@ -173,17 +173,17 @@ def changed(folder: Path) -> Iterator[Comparison]:
         statistics = kg.store.statistics()
         with kg.store.snapshot(statistics.generation) as snapshot:
             store = ox.Store.read_only(str(snapshot.path))
-            dataset, gate, data = Shapes.dataset(), RecordGate(), Data.stored(store)
+            dataset, gate, data = Shapes.load_dataset(), RecordGate(), DataGraph.from_store(store)
 
             def anew() -> None:
-                concerned = affected(dataset, data, changed_since(store, before))
+                concerned = find_affected(dataset, data, load_change(store, before))
                 assert concerned.nodes, concerned.why
                 assert [*dataset.results(data, focus=concerned.nodes)] == []
 
             def records() -> None:
-                graphs = record_graphs(store, since=before)
+                graphs = find_record_graphs(store, since=before)
                 assert len(graphs) == 1
-                assert not any(each.blocks for each in record_results(store, graphs, gate))
+                assert not any(each.blocks for each in check_record_graphs(store, graphs, gate))
 
             size = f"one changed document in a store of {statistics.quads:,} quads"
             whole = 1000 * seconds(lambda: dataset.validate(data))

@@ -29,9 +29,9 @@ from kg.search.embedding import (
     RemoteEmbedder,
     Vectors,
     Window,
-    bytes_of,
+    count_bytes,
     open_embedder,
-    windows,
+    split_windows,
 )
 from kg.settings import Settings, settings
 
@@ -48,7 +48,7 @@ def embedder() -> LocalEmbedder:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    found = Tokenizer.from_file(str(models.installed(settings()) / "tokenizer.json"))
+    found = Tokenizer.from_file(str(models.get_installed_folder(settings()) / "tokenizer.json"))
     found.no_padding()
     found.no_truncation()
     return found
@@ -105,7 +105,7 @@ def test_sorting_by_length_does_not_mix_up_the_texts(embedder: LocalEmbedder) ->
 
 
 def test_equal_texts_are_computed_once(embedder: LocalEmbedder) -> None:
-    counting = Counting(models.open_model(settings()))
+    counting = Counting(models.load_model(settings()))
     first, other, again = LocalEmbedder(counting, "counting").embed_documents([GEOTHERMAL, FISHING, GEOTHERMAL])
     assert sorted(counting.seen) == sorted([GEOTHERMAL, FISHING])
     np.testing.assert_array_equal(first, again)
@@ -149,7 +149,7 @@ def test_a_text_that_just_fits_is_one_window(embedder: LocalEmbedder, tokenizer:
 @example("\ufdfa" * 9)
 @example("İİ ﬃ ① ǆ 각 漢字")
 def test_a_text_has_no_more_tokens_than_bytes(tokenizer: Tokenizer, text: str) -> None:
-    assert len(tokenizer.encode(text, add_special_tokens=False).ids) <= bytes_of(text)
+    assert len(tokenizer.encode(text, add_special_tokens=False).ids) <= count_bytes(text)
 
 
 def test_a_short_query_loads_no_second_tokenizer(embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_a_query_longer_than_a_window_counts_whole(embedder: LocalEmbedder) -> N
 
 
 def test_every_window_fits_the_model_as_cut_out(embedder: LocalEmbedder, tokenizer: Tokenizer) -> None:
-    counting = Counting(models.open_model(settings()))
+    counting = Counting(models.load_model(settings()))
     text = "".join(f"Règlement-{number} «{'x' * (number % 130)}» 能源{number * 7}; " for number in range(200))
     (vectors,) = LocalEmbedder(counting, "counting").embed_documents([text])
     assert len(vectors) == len(counting.seen) > 20
@@ -193,12 +193,12 @@ def test_threads_share_an_embedder(embedder: LocalEmbedder) -> None:
 def test_windows_hold_every_character(tokenizer: Tokenizer, text: str, size: int, piece: int) -> None:
     with pytest.MonkeyPatch.context() as smaller:
         smaller.setattr(embedding, "PIECE", piece)
-        assert_covered(text, list(windows(text, tokenizer, size)), size)
+        assert_covered(text, list(split_windows(text, tokenizer, size)), size)
 
 
 def test_neighbouring_windows_share_a_sentence_and_cut_between_words(tokenizer: Tokenizer) -> None:
     text = " ".join(f"municipality{number}" for number in range(900))
-    found = list(windows(text, tokenizer, 254))
+    found = list(split_windows(text, tokenizer, 254))
     assert_covered(text, found, 254)
     for before, after in pairwise(found):
         shared = text[after.start : before.end]
@@ -211,7 +211,7 @@ def test_five_megabytes_are_windowed_whole_in_bounded_memory(tokenizer: Tokenize
     assert len(text) > 5_000_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     end, count = 0, 0
-    for window in windows(text, tokenizer, 254):
+    for window in split_windows(text, tokenizer, 254):
         assert window.start <= end <= window.end
         end, count = window.end, count + 1
     assert (end, count > 5_000) == (len(text), True)
@@ -220,7 +220,7 @@ def test_five_megabytes_are_windowed_whole_in_bounded_memory(tokenizer: Tokenize
 
 @pytest.mark.parametrize("long", ["x" * 200_000, " " * 200_000, "能" * 20_000, "word " * 200_000])
 def test_long_texts_of_one_kind_end(embedder: LocalEmbedder, tokenizer: Tokenizer, long: str) -> None:
-    assert_covered(long, list(windows(long, tokenizer, 254)), 254)
+    assert_covered(long, list(split_windows(long, tokenizer, 254)), 254)
     (vectors,) = embedder.embed_documents([long])
     assert np.isfinite(vectors).all()
 
@@ -252,7 +252,7 @@ def test_the_name_tells_the_arithmetic_and_threads_are_passed_on() -> None:
     chosen = settings().model_copy(update={"embedding_threads": 1})
     opened = open_embedder(chosen)
     assert opened.name == f"{chosen.model}/{chosen.model_precision}"
-    assert models.open_model(chosen).threads == 1
+    assert models.load_model(chosen).threads == 1
 
 
 # A remote endpoint

@@ -19,7 +19,7 @@ from kg.search import shard
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
 from kg.search.shard import Shard, VectorSpace, optimize_folder
-from kg.search.unit_index import Units, searchable
+from kg.search.unit_index import UnitIndex, to_searchable
 from kg.settings import Settings
 from tests.search.conftest import WordIndex, graph_units
 from tests.search.word_embedder import WordEmbedder
@@ -442,14 +442,14 @@ class TestProcess:
 class TestOptimizing:
     """The shard itself, in this process: what happens behind the index when it has grown."""
 
-    def make(self, folder: Path, count: int) -> tuple[Units, WordEmbedder]:
+    def make(self, folder: Path, count: int) -> tuple[UnitIndex, WordEmbedder]:
         embedder = WordEmbedder("words/16", 16)
-        units = Units(Shard(folder, exact_vectors=300), lambda text: embedder.embed_query(text).tolist())
+        units = UnitIndex(Shard(folder, exact_vectors=300), lambda text: embedder.embed_query(text).tolist())
         units.shard.use_space(VectorSpace(embedder.name, embedder.dimensions))
         self.put(units, embedder, "a", *(f"energy clause {i} of {i % 7}" for i in range(count)))
         return units, embedder
 
-    def put(self, units: Units, embedder: WordEmbedder, name: str, *texts: str) -> None:
+    def put(self, units: UnitIndex, embedder: WordEmbedder, name: str, *texts: str) -> None:
         for graph, content in graph_units(name, *texts).items():
             units.begin([graph])
             units.put(content.units)
@@ -479,7 +479,7 @@ class TestOptimizing:
         self.put(units, embedder, "late")
         assert units.rank("energy clause 12", None, None, 10) == before
         units.shard.close()
-        again = Units(Shard(tmp_path), lambda text: embedder.embed_query(text).tolist())
+        again = UnitIndex(Shard(tmp_path), lambda text: embedder.embed_query(text).tolist())
         assert again.state() == {"urn:g:a": "1", "urn:g:late": "1"}
         assert again.rank("energy clause 12", None, None, 10) == before
         assert [path.name for path in tmp_path.glob("shard-*")] == ["shard-2"]
@@ -504,8 +504,8 @@ class TestOptimizing:
 
 
 def test_only_unspaced_scripts_are_split() -> None:
-    assert searchable("Law 5: wind, pas de côté") == "Law 5: wind, pas de côté"
-    assert searchable("气候变化 law 法").split() == ["气候", "候变", "变化", "law", "法"]
+    assert to_searchable("Law 5: wind, pas de côté") == "Law 5: wind, pas de côté"
+    assert to_searchable("气候变化 law 法").split() == ["气候", "候变", "变化", "law", "法"]
 
 
 def test_neighbouring_batches_cover_all_units(index: WordIndex) -> None:

@@ -245,13 +245,13 @@ def test_a_pulled_model_is_whole_verified_and_listed(chosen: Settings, precision
     said: list[str] = []
     folder = models.pull(wanted, said.append)
     assert said
-    assert folder == models.location(wanted)
+    assert folder == models.get_folder(wanted)
     assert left_in(wanted.models_dir) == [folder.name]
     report = models.verify(wanted)
     assert (report.ok, report.files) == (True, 5), report.problems
-    first = models.known(wanted)[0]
+    first = models.list_models(wanted)[0]
     assert (first.name, first.selected, first.installed, first.verified) == (models.BUILT_IN, True, True, True)
-    assert not any(info.installed for info in models.known(wanted)[1:])
+    assert not any(info.installed for info in models.list_models(wanted)[1:])
 
 
 @pytest.mark.usefixtures("pinned")
@@ -422,9 +422,9 @@ def test_damage_is_reported_and_pull_repairs_it(chosen: Settings) -> None:
     report = models.verify(chosen)
     assert [problem.split(" ")[0] for problem in report.problems] == ["model.onnx", "tokenizer.json"]
     assert (report.ok, report.similarity) == (False, None)
-    assert models.known(chosen)[0].verified is False
+    assert models.list_models(chosen)[0].verified is False
     with pytest.raises(ModelError, match=r"cannot be loaded .* run `kg models pull`"):
-        models.open_model(chosen)
+        models.load_model(chosen)
     models.pull(chosen)
     assert models.verify(chosen).ok
     assert left_in(chosen.models_dir) == [folder.name]
@@ -454,8 +454,8 @@ def test_a_model_of_another_version_is_made_anew(chosen: Settings, monkeypatch: 
     models.pull(chosen)
     monkeypatch.setattr(models, "FORMAT", models.FORMAT + 1)
     with pytest.raises(ModelError, match="another version; run `kg models pull`"):
-        models.open_model(chosen)
-    assert models.known(chosen)[0].verified is False
+        models.load_model(chosen)
+    assert models.list_models(chosen)[0].verified is False
     models.pull(chosen)
     assert models.verify(chosen).ok
 
@@ -489,7 +489,7 @@ print(sum(line.startswith("writing") for line in said), models.verify(chosen).ok
         process.stdin.flush()
     answers = sorted(process.communicate(timeout=60)[0].split() for process in both)
     assert answers == [["0", "True"], ["1", "True"]]
-    assert left_in(chosen.models_dir) == [models.location(chosen).name]
+    assert left_in(chosen.models_dir) == [models.get_folder(chosen).name]
 
 
 @pytest.mark.parametrize("source", ["folder", "hub"])
@@ -510,18 +510,18 @@ def test_another_model_of_fastembed_is_pulled_and_opens_offline(
     files_there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert files_there == {"manifest.json", "onnx/model.onnx", *model_sources.READY_MADE}
     assert models.verify(wanted).ok
-    assert [info.name for info in models.known(wanted) if info.installed and info.selected] == [name]
+    assert [info.name for info in models.list_models(wanted) if info.installed and info.selected] == [name]
 
     def refuse(*args: object) -> None:
         raise AssertionError("opening a model must not use the network")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    assert len(next(iter(models.open_model(wanted).embed(["offline"])))) == HIDDEN
+    assert len(next(iter(models.load_model(wanted).embed(["offline"])))) == HIDDEN
     assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == files_there
 
 
 def test_an_absent_model_names_the_command(chosen: Settings) -> None:
-    for ask in (models.verify, models.installed, models.open_model):
+    for ask in (models.verify, models.get_installed_folder, models.load_model):
         with pytest.raises(ModelError, match="run `kg models pull`"):
             ask(chosen)
 

@@ -9,10 +9,10 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, QuerySolutions, RdfF
 
 from kg.errors import InvalidInputError
 from kg.shacl import engine
-from kg.shacl.data_graph import Data
-from kg.shacl.property_paths import sparql
+from kg.shacl.data_graph import DataGraph
+from kg.shacl.property_paths import to_sparql
 from kg.shacl.report import Violation
-from kg.shacl.report_writers import written
+from kg.shacl.report_writers import to_text
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import RDF, SH
 
@@ -53,7 +53,7 @@ def test_a_pattern_that_the_engine_refuses_is_checked_by_pyshacl_and_said_so(pat
     assert list(suite.uncompiled) == [NamedNode("https://example.org/S")]
     assert "cannot match the pattern" in str(suite.uncompiled)
     assert [local(each.focus) for each in suite.check([])] == ["xyz"]
-    text = written([], "text", checked="no data", by_pyshacl=suite.by_pyshacl())
+    text = to_text([], "text", checked="no data", by_pyshacl=suite.describe_uncompiled())
     assert "run by pySHACL: <https://example.org/S>, since the engine" in text
 
 
@@ -168,7 +168,7 @@ def test_a_query_of_a_shape_sees_values_and_its_results_are_as_written() -> None
 def test_in_a_store_an_integer_may_have_been_of_any_type_that_it_fits() -> None:
     store = Store()
     store.load(PREFIXES + ':x :p "12"^^xsd:byte, "300"^^xsd:short .', RdfFormat.TURTLE)
-    results = Shapes(read(":S sh:targetObjectsOf :p ; sh:datatype xsd:byte .")).validate(Data.stored(store))
+    results = Shapes(read(":S sh:targetObjectsOf :p ; sh:datatype xsd:byte .")).validate(DataGraph.from_store(store))
     assert [local(each.focus) for each in results] == ["300"]
 
 
@@ -308,7 +308,7 @@ def test_a_query_whose_path_may_be_of_length_zero_sees_a_target_that_the_data_do
     assert [value for _, value in found(shapes, ":a :p :b .")] == [target.strip(':"')]
     suite = Shapes(read(shapes))
     assert not suite.uncompiled
-    assert "of length zero" in suite.by_pyshacl()["https://example.org/S"]
+    assert "of length zero" in suite.describe_uncompiled()["https://example.org/S"]
     held = f":a :p {target} ." if target[0] == '"' else f"{target} :p :a ."
     assert sorted(value for _, value in found(shapes, held)) == sorted(
         [target.strip(':"')] if target[0] == '"' else ["a", "absent"]
@@ -333,7 +333,7 @@ def test_a_query_counts_a_triple_once_that_stands_in_several_graphs(counted: str
     store = Store()
     for graph in ("urn:one", "urn:two"):
         store.extend([Quad(*triple, NamedNode(graph)) for triple in read(":a :p :x . :b :p :x , :y .")])
-    assert [local(each.focus) for each in suite.validate(Data.stored(store))] == ["b"]
+    assert [local(each.focus) for each in suite.validate(DataGraph.from_store(store))] == ["b"]
 
 
 def test_a_query_that_counts_sees_the_graphs_by_name() -> None:
@@ -346,7 +346,7 @@ def test_a_query_that_counts_sees_the_graphs_by_name() -> None:
     store = Store()
     store.extend([Quad(*triple, NamedNode("urn:one")) for triple in read(":a :p :x . :b :p :x .")])
     store.extend([Quad(*triple, NamedNode("urn:two")) for triple in read(":a :p :x .")])
-    assert [local(each.focus) for each in suite.validate(Data.stored(store))] == ["a"]
+    assert [local(each.focus) for each in suite.validate(DataGraph.from_store(store))] == ["a"]
 
 
 def test_messages_have_their_languages() -> None:
@@ -367,9 +367,9 @@ def test_one_graph_of_a_store_is_checked_or_all_of_them_as_one() -> None:
         store.add(Quad(person, name, Literal("X"), graph))
     store.add(Quad(person, name, Literal("Y"), graphs[1]))
     suite = Shapes(read(":S sh:targetClass :C ; sh:property [ sh:path :name ; sh:maxCount 1 ] ."))
-    assert suite.validate(Data.stored(store, graphs[0])) == []
-    assert suite.validate(Data.stored(store, graphs[1])) == []
-    assert len(suite.validate(Data.stored(store))) == 1
+    assert suite.validate(DataGraph.from_store(store, graphs[0])) == []
+    assert suite.validate(DataGraph.from_store(store, graphs[1])) == []
+    assert len(suite.validate(DataGraph.from_store(store))) == 1
 
 
 def test_every_kind_of_path_is_followed() -> None:
@@ -379,7 +379,7 @@ def test_every_kind_of_path_is_followed() -> None:
     results = check(shapes, data)
     assert sorted(local(each.value) for each in results) == ["d", "e", "f"]
     assert results[0].path is not None
-    assert sparql(results[0].path) == (
+    assert to_sparql(results[0].path) == (
         "((<https://example.org/p>|^<https://example.org/q>)/(<https://example.org/r>)+)"
     )
 
@@ -460,15 +460,15 @@ def test_where_most_values_are_the_same_each_is_tested_once_and_every_node_that_
     for graph in ("g", "h"):
         home = NamedNode(f"https://example.org/{graph}")
         store.extend(Quad(each.subject, each.predicate, each.object, home) for each in read(" ".join(said)))
-    held = Data.stored(store)
+    held = DataGraph.from_store(store)
     asked: list[str] = []
-    rows = held.rows
+    rows = held.select
 
     def kept(query: str, **ways: bool) -> QuerySolutions:
         asked.append(query)
         return rows(query, **ways)
 
-    monkeypatch.setattr(held, "rows", kept)
+    monkeypatch.setattr(held, "select", kept)
     results = [(local(each.focus), local(each.value), local(each.component)) for each in suite.results(held)]
     assert sorted((focus, value, component.rpartition("#")[2]) for focus, value, component in results) == [
         ("n0", "c", "PatternConstraintComponent"),

@@ -18,7 +18,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store,
 
 from kg import bundle
 from kg.shacl import pyshacl_engine
-from kg.shacl.data_graph import Data
+from kg.shacl.data_graph import DataGraph
 from kg.shacl.property_paths import to_text
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
@@ -54,21 +54,21 @@ def assert_agreed(shapes: Sequence[Triple], data: Sequence[Triple]) -> None:
     kept = Store()
     kept.extend([Quad(*triple) for triple in data])
     if {quad.triple for quad in kept} == set(data):  # the store keeps every literal as it is written
-        assert compared(suite.validate(Data.stored(kept, DefaultGraph()))) == found
+        assert compared(suite.validate(DataGraph.from_store(kept, DefaultGraph()))) == found
         parted = Store()
         for at, triple in enumerate(data):
             graphs = GRAPHS if at % 5 == 0 else GRAPHS[at % 2 :][:1]
             parted.extend([Quad(*triple, graph) for graph in graphs])
-        assert compared(suite.validate(Data.stored(parted))) == found
+        assert compared(suite.validate(DataGraph.from_store(parted))) == found
 
 
 def assert_focused(suite: Shapes, data: Sequence[Triple]) -> None:
     """A run about some focus nodes finds what the run about all of them finds of these."""
     nodes = {term for triple in data for term in (triple.subject, triple.object)}
     chosen = sorted((node for node in nodes if not isinstance(node, BlankNode)), key=str)[::2]
-    found = suite.by_target(Data.candidate(data))
+    found = suite.results_by_target(DataGraph.from_quads(data))
     wanted = [result for target, result in found if target in chosen]
-    assert compared(list(suite.results(Data.candidate(data), chosen))) == compared(wanted)
+    assert compared(list(suite.results(DataGraph.from_quads(data), chosen))) == compared(wanted)
 
 
 OURS = {path.name: Shapes.load(path).triples for path in sorted(bundle.folder("shapes").glob("*.ttl"))}

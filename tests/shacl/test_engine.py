@@ -10,8 +10,8 @@ import pytest
 
 from kg.shacl import data_graph, engine
 from kg.shacl.compiler import Query
-from kg.shacl.data_graph import Data
-from kg.shacl.engine import KEPT_ROWS, Row, ask_ahead
+from kg.shacl.data_graph import DataGraph
+from kg.shacl.engine import KEPT_ROWS, Row, prefetch
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, RDF, XSD
 from tests.shacl.made_up import record, without
@@ -40,7 +40,7 @@ def rows() -> Callable[[str], Iterator[Row]]:
 def test_all_rows_of_a_query_are_kept_or_none(rows, many, kept, monkeypatch):
     monkeypatch.setattr(engine, "_THREADS", 2)
     query = Query(NUMBERS.format(many), ())
-    answers = ask_ahead([query], rows)
+    answers = prefetch([query], rows)
     assert (query.text in answers) is kept
     assert not kept or len(answers[query.text]) == many
 
@@ -48,13 +48,13 @@ def test_all_rows_of_a_query_are_kept_or_none(rows, many, kept, monkeypatch):
 def test_a_probe_without_a_row_stands_for_its_query(rows, monkeypatch):
     monkeypatch.setattr(engine, "_THREADS", 2)
     query = Query(NUMBERS.format(5), (), probe=NUMBERS.format(0))
-    assert ask_ahead([query], rows) == {query.text: ()}
+    assert prefetch([query], rows) == {query.text: ()}
 
 
 def test_a_fault_of_a_query_is_raised(rows, monkeypatch):
     monkeypatch.setattr(engine, "_THREADS", 2)
     with pytest.raises(SyntaxError):
-        ask_ahead([Query("SELECT nothing", ())], rows)
+        prefetch([Query("SELECT nothing", ())], rows)
 
 
 @pytest.mark.parametrize(("predicate", "many"), [(KG.textSha256, 9), (KG.slug, 4)])
@@ -68,7 +68,7 @@ def test_results_are_the_same_however_many_threads_look(threads, predicate, many
     found = Counter((str(each.focus), str(each.shape), each.message) for each in Shapes.load().check(quads))
     store = ox.Store()
     store.extend(quads)
-    stored = Shapes.load().validate(Data.stored(store))
+    stored = Shapes.load().validate(DataGraph.from_store(store))
     assert Counter((str(each.focus), str(each.shape), each.message) for each in stored) == found
     assert sum(found.values()) == many
 
@@ -77,4 +77,4 @@ def test_results_are_the_same_however_many_threads_look(threads, predicate, many
 def test_a_candidate_holds_all_of_its_quads_whatever_their_number(many, monkeypatch):
     monkeypatch.setattr(data_graph, "_PORTION", 20)
     quads = [ox.Quad(KG[f"s{n}"], RDF.value, ox.Literal(f"0{n}", datatype=XSD.integer)) for n in range(many)]
-    assert set(Data.candidate(quads).quads()) == set(quads)
+    assert set(DataGraph.from_quads(quads).quads()) == set(quads)

@@ -17,8 +17,8 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFor
 
 from kg.errors import InvalidInputError
 from kg.shacl import incremental
-from kg.shacl.data_graph import Data
-from kg.shacl.incremental import Change, affected, changed_since
+from kg.shacl.data_graph import DataGraph
+from kg.shacl.incremental import Change, find_affected, load_change
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.store.commits import MAX_NODES, Removal, removal_of
@@ -125,9 +125,9 @@ def told(found: Iterable[tuple[Term, Violation]]) -> Counter[Any]:
     )
 
 
-def replaced(old: Found, suite: Shapes, data: Data, nodes: frozenset[Term] | None) -> Found:
+def replaced(old: Found, suite: Shapes, data: DataGraph, nodes: frozenset[Term] | None) -> Found:
     kept = [] if nodes is None else [found for found in old if found[0] not in nodes]
-    return [*kept, *suite.by_target(data, nodes)]
+    return [*kept, *suite.results_by_target(data, nodes)]
 
 
 def edited(store: Store, add: Sequence[Quad], remove: Sequence[int]) -> Change:
@@ -139,7 +139,7 @@ def edited(store: Store, add: Sequence[Quad], remove: Sequence[int]) -> Change:
         store.remove(quad)
     store.extend(new)
     graphs = {quad.graph_name for quad in (*gone, *new)}
-    return Change.of(
+    return Change.from_commits(
         GraphChange(
             graph,
             frozenset(quad for quad in new if quad.graph_name == graph),
@@ -151,14 +151,14 @@ def edited(store: Store, add: Sequence[Quad], remove: Sequence[int]) -> Change:
 
 
 def assert_incremental(suite: Shapes, store: Store, changes: Iterable[tuple[Sequence[Quad], Sequence[int]]]) -> None:
-    old = list(suite.by_target(Data.stored(store)))
+    old = list(suite.results_by_target(DataGraph.from_store(store)))
     for add, remove in changes:
         change = edited(store, add, remove)
-        data = Data.stored(store)
-        found = affected(suite, data, change)
+        data = DataGraph.from_store(store)
+        found = find_affected(suite, data, change)
         assert found.nodes is not None
         old = replaced(old, suite, data, found.nodes)
-        assert told(old) == told(suite.by_target(data))
+        assert told(old) == told(suite.results_by_target(data))
 
 
 @CONFIG
@@ -176,7 +176,7 @@ def test_a_query_whose_patterns_are_not_joined_affects_all_targets(begun: list[Q
     store.extend(begun)
     assert_incremental(STRAYING, store, changes)
     change = Change(begun) if begun else Change(lost=frozenset(NODES))
-    [(shape, why)] = affected(STRAYING, Data.stored(store), change).whole.items()
+    [(shape, why)] = find_affected(STRAYING, DataGraph.from_store(store), change).whole.items()
     assert shape == NamedNode(EX + "Strayed")
     assert "no pattern leads from $this" in why
 
@@ -256,14 +256,14 @@ def test_a_node_is_affected_by_what_is_two_steps_away(path: str) -> None:
     p, typed = NamedNode(EX + "p"), [Quad(node, RDF.type, KINDS[1], GRAPHS[0]) for node in nodes]
     store = Store()
     store.extend([*typed, *(Quad(one, p, other, GRAPHS[0]) for one, other in pairwise(nodes))])
-    assert not suite.validate(Data.stored(store))
+    assert not suite.validate(DataGraph.from_store(store))
     store.remove(typed[2])
-    data = Data.stored(store)
-    found = affected(suite, data, Change(removed=[typed[2]]))
+    data = DataGraph.from_store(store)
+    found = find_affected(suite, data, Change(removed=[typed[2]]))
     assert list(found.nodes or ()) == [nodes[0]]
     assert len(list(suite.results(data, found.nodes))) == 1
     unrelated = Quad(nodes[2], NamedNode(EX + "s"), nodes[0], GRAPHS[0])
-    assert affected(suite, data, Change(added=[unrelated])).nodes == frozenset()
+    assert find_affected(suite, data, Change(added=[unrelated])).nodes == frozenset()
 
 
 # -- by what a store keeps of its commits
@@ -311,17 +311,17 @@ def test_commits_say_what_a_later_validation_needs(
         for number, (slug, added, removed, gone, said) in enumerate(commits):
             if number == since - 1:
                 before, _ = opened(store)
-                old, then = list(SUITE.by_target(Data.stored(before))), store.statistics().generation
+                old, then = list(SUITE.results_by_target(DataGraph.from_store(before))), store.statistics().generation
             graph, held = record(slug, 2)
             kept = [quad for at, quad in enumerate(held) if at not in removed]
             wanted = [] if gone else [*kept, *(Quad(q.subject, q.predicate, q.object, graph) for q in added)]
             patch = described(*(quad.triple for quad in said))
             store.commit({graph: wanted}, lambda changes, patch=patch: patch)  # type: ignore[misc]
         after, _ = opened(store)
-        found = affected(SUITE, Data.stored(after), changed_since(after, then))
+        found = find_affected(SUITE, DataGraph.from_store(after), load_change(after, then))
         assert found.nodes is not None
-        data = Data.stored(after)
-        assert told(replaced(old, SUITE, data, found.nodes)) == told(SUITE.by_target(data))
+        data = DataGraph.from_store(after)
+        assert told(replaced(old, SUITE, data, found.nodes)) == told(SUITE.results_by_target(data))
 
 
 def test_what_graph_prov_says_of_others_is_recorded(store: OxigraphStore) -> None:
@@ -341,10 +341,11 @@ def test_what_graph_prov_says_of_others_is_recorded(store: OxigraphStore) -> Non
     gone = Patch(remove=frozenset({Quad(agent, RDFS.label, Literal("A loader"), PROV_GRAPH)}))
     store.commit({other: quads_of_other}, lambda changes: gone)
     after, _ = opened(store)
-    found = affected(Shapes.dataset(), Data.stored(after), changed_since(after, 1))
+    found = find_affected(Shapes.load_dataset(), DataGraph.from_store(after), load_change(after, 1))
     assert found.nodes is not None
     assert graph in found.nodes
-    shown = [each.shape for each in Shapes.dataset().results(Data.stored(after), found.nodes) if each.focus == graph]
+    results = Shapes.load_dataset().results(DataGraph.from_store(after), found.nodes)
+    shown = [each.shape for each in results if each.focus == graph]
     assert NamedNode("https://w3id.org/quadcite/shapes#ContentGraph-agentName") in shown
 
 
@@ -354,13 +355,13 @@ def test_without_a_record_everything_is_validated_and_that_is_said(store: Oxigra
     store.commit({graph: [*held, *more]})
     store.commit({graph: held})
     after, _ = opened(store)
-    change = changed_since(after, 1)
+    change = load_change(after, 1)
     assert change.unknown == "commit 2 does not say what it removed"
-    assert affected(SUITE, Data.stored(after), change).why == change.unknown
-    assert affected(SUITE, Data.stored(after), change).nodes is None
-    assert changed_since(after, 2) == Change()
+    assert find_affected(SUITE, DataGraph.from_store(after), change).why == change.unknown
+    assert find_affected(SUITE, DataGraph.from_store(after), change).nodes is None
+    assert load_change(after, 2) == Change()
     with pytest.raises(InvalidInputError, match="no generation 3: the newest one is 2"):
-        changed_since(after, 3)
+        load_change(after, 3)
 
 
 def test_with_too_many_quads_everything_is_validated(store: OxigraphStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,7 +369,7 @@ def test_with_too_many_quads_everything_is_validated(store: OxigraphStore, monke
     graph, held = record("act")
     store.commit({graph: held})
     after, _ = opened(store)
-    assert changed_since(after, 0).unknown == "more than 3 quads may have changed"
+    assert load_change(after, 0).unknown == "more than 3 quads may have changed"
 
 
 def test_literals_that_are_gone_are_not_known(store: OxigraphStore) -> None:
@@ -382,10 +383,10 @@ def test_literals_that_are_gone_are_not_known(store: OxigraphStore) -> None:
     both = [Quad(NamedNode(EX + name), q, Literal("x"), other) for name in "ab"]
     store.commit({other: both})
     before, _ = opened(store)
-    assert len(suite.validate(Data.stored(before))) == 1
+    assert len(suite.validate(DataGraph.from_store(before))) == 1
     store.commit({other: both[:1]})
     after, _ = opened(store)
-    found = affected(suite, Data.stored(after), changed_since(after, 2))
+    found = find_affected(suite, DataGraph.from_store(after), load_change(after, 2))
     assert found.nodes is not None
     assert node in found.nodes
     assert "from a literal" in found.whole[NamedNode(EX + "S")]
@@ -396,24 +397,24 @@ def test_a_literal_that_is_gone_is_no_target_any_more(store: OxigraphStore) -> N
     graph, p = mint("graph", "user", "x"), NamedNode(EX + "p")
     store.commit({graph: [Quad(NODES[0], p, Literal("gone"), graph), Quad(NODES[0], p, Literal("kept"), graph)]})
     before, _ = opened(store)
-    old = list(suite.by_target(Data.stored(before)))
+    old = list(suite.results_by_target(DataGraph.from_store(before)))
     assert len(old) == 2
     store.commit({graph: [Quad(NODES[0], p, Literal("kept"), graph)]})
     after, _ = opened(store)
-    data = Data.stored(after)
-    found = affected(suite, data, changed_since(after, 1))
+    data = DataGraph.from_store(after)
+    found = find_affected(suite, data, load_change(after, 1))
     assert found.nodes is not None
-    outdated = found.outdated(target for target, _ in old)
+    outdated = found.find_outdated(target for target, _ in old)
     kept = [each for each in old if outdated is not None and each[0] not in outdated]
-    assert [str(target) for target, _ in (*kept, *suite.by_target(data, found.nodes))] == ['"kept"']
-    other = affected(suite, data, Change(lost=frozenset(NODES), by=frozenset({NamedNode(EX + "q")})))
-    assert other.outdated(target for target, _ in old) == frozenset()
+    assert [str(target) for target, _ in (*kept, *suite.results_by_target(data, found.nodes))] == ['"kept"']
+    other = find_affected(suite, data, Change(lost=frozenset(NODES), by=frozenset({NamedNode(EX + "q")})))
+    assert other.find_outdated(target for target, _ in old) == frozenset()
 
 
 def test_what_pyshacl_runs_is_validated_whole() -> None:
     suite = Shapes(turtle('ex:S sh:targetClass ex:C ; sh:property [ sh:path ex:p ; sh:pattern "(?=a)b" ] .'))
     assert suite.uncompiled
-    found = affected(suite, Data.candidate([]), Change())
+    found = find_affected(suite, DataGraph.from_quads([]), Change())
     assert (found.nodes, found.why) == (None, f"pySHACL runs {EX}S")
 
 
@@ -423,7 +424,7 @@ def test_focus_nodes_of_a_candidate_may_be_blank() -> None:
     data = [Quad(node, RDF.type, NamedNode(EX + "C"), DefaultGraph()) for node in nodes]
     absent: list[NamedNode | BlankNode] = [NamedNode(EX + "absent")]
     for chosen in ([nodes[0]], nodes[1:], nodes[2:], [], absent):
-        found = {each.focus for each in suite.results(Data.candidate(data), chosen)}
+        found = {each.focus for each in suite.results(DataGraph.from_quads(data), chosen)}
         assert found == {node for node in chosen if node in nodes}
 
 
@@ -439,7 +440,7 @@ def test_a_run_with_many_results_keeps_none_of_them() -> None:
     for graph in (GRAPHS[0], None):
         tracemalloc.start()
         try:
-            count = sum(1 for _ in suite.results(Data.stored(store, graph)))
+            count = sum(1 for _ in suite.results(DataGraph.from_store(store, graph)))
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -453,8 +454,8 @@ def test_focus_nodes_are_looked_up_and_not_looked_for() -> None:
         engine_queries: list[str] = []
         store = Store()
         store.extend(list(records()))
-        data = Data.stored(store)
-        asked = data.rows
+        data = DataGraph.from_store(store)
+        asked = data.select
 
         def rows(
             query: str, *, plain: bool = False, once: bool = False, asked: Any = asked, kept: list[str] = engine_queries
@@ -462,7 +463,7 @@ def test_focus_nodes_are_looked_up_and_not_looked_for() -> None:
             kept.append(query)
             return asked(query, plain=plain, once=once)
 
-        data.rows = rows  # type: ignore[method-assign]
+        data.select = rows  # type: ignore[method-assign]
         chosen = {quad.subject for quad in record("act")[1]}
         list(Shapes(said).results(data, chosen))
         assert engine_queries, name
@@ -476,8 +477,8 @@ def test_commits_of_an_older_version_say_nothing(store: OxigraphStore) -> None:
     after, _ = opened(store)
     bare = Store()
     bare.extend(quad for quad in after if quad.predicate != KG.removedCount)
-    assert changed_since(bare, 0).unknown == "commit 1 does not say what it removed"
-    assert changed_since(after, 0).unknown == ""
+    assert load_change(bare, 0).unknown == "commit 1 does not say what it removed"
+    assert load_change(after, 0).unknown == ""
 
 
 def test_a_commit_names_what_it_removed_and_links_to_nothing(store: OxigraphStore) -> None:

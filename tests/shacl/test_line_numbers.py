@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
-from kg.shacl.line_numbers import MAX_DEPTH, Lines, _lines, _Turtle
+from kg.shacl.line_numbers import MAX_DEPTH, LineLocator, _parse_lines, _TurtleParser
 from kg.shacl.report import Location, Violation
 from kg.store.protocol import Term
 from tests.examples import dear
@@ -20,7 +20,7 @@ X = "http://made.up/"
 
 
 def line(path: Path, focus: Term, predicate: NamedNode | None = None, value: Term | None = None) -> int | None:
-    found = Lines().locate(Violation(focus, "Odd.", path=predicate, value=value, source=str(path)))
+    found = LineLocator().locate(Violation(focus, "Odd.", path=predicate, value=value, source=str(path)))
     assert found is not None
     assert found.document == str(path)
     return found.line
@@ -120,8 +120,8 @@ def test_what_is_not_read_for_certain_has_no_line(name: str, text: str, written:
 def test_a_file_that_is_gone_a_literal_and_no_node_at_all_have_no_line(tmp_path: Path) -> None:
     assert line(tmp_path / "gone.ttl", NamedNode(X + "a")) is None
     assert line(tmp_path / "gone.ttl", Literal("a")) is None
-    assert Lines().locate(Violation(None, "Odd.", source="a.ttl")) == Location("a.ttl")
-    assert Lines().locate(Violation(NamedNode(X), "Odd.")) is None
+    assert LineLocator().locate(Violation(None, "Odd.", source="a.ttl")) == Location("a.ttl")
+    assert LineLocator().locate(Violation(NamedNode(X), "Odd.")) is None
 
 
 # Texts that the two readers must read alike: names with escapes and dots, relative IRIs, strings with anything in them,
@@ -191,7 +191,7 @@ def named(triple: Triple) -> list[str]:
 @given(DOCUMENT)
 def test_what_is_found_in_turtle_is_what_the_parser_finds_and_at_lines_in_order(text: str) -> None:
     parsed = {key for quad in parse(text, format=RdfFormat.TURTLE, base_iri=BASE) for key in named(quad.triple)}
-    found = list(_Turtle(text, BASE, graphs=False).placed())
+    found = list(_TurtleParser(text, BASE, graphs=False).parse())
     assert {key for key, _ in found} == parsed
     assert [at for _, at in found] == sorted(at for _, at in found)
     lines = text.split("\n")
@@ -207,7 +207,7 @@ def test_what_is_found_in_trig_is_what_the_parser_finds(outside: list[str], insi
     block = "{" + ".\n".join(inside) + ("." if closed and inside else "") + "}"
     text = "@prefix : <d#> . @prefix p: <p/>.\n" + "".join(outside) + f"\n:graph {block} GRAPH <g> {block}\n{block}"
     parsed = {key for quad in parse(text, format=RdfFormat.TRIG, base_iri=BASE) for key in named(quad.triple)}
-    assert {key for key, _ in _Turtle(text, BASE, graphs=True).placed()} == parsed
+    assert {key for key, _ in _TurtleParser(text, BASE, graphs=True).parse()} == parsed
 
 
 @settings(max_examples=60, deadline=None)
@@ -220,5 +220,5 @@ def test_each_statement_of_n_triples_is_found_at_its_first_line(said: list[tuple
         for name, text, tag in said
     ]
     written = [f"{triple} .".encode() for triple in triples]
-    found = list(_lines(written))
+    found = list(_parse_lines(written))
     assert found == [(key, at) for at, triple in enumerate(triples, 1) for key in named(triple)]

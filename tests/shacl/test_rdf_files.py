@@ -11,11 +11,11 @@ from pyoxigraph import NamedNode, RdfFormat, Store, parse, serialize
 
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError, SourceError
-from kg.shacl.data_graph import Data
-from kg.shacl.documents import DataGraph, ShapesGraph, has_shapes
-from kg.shacl.gate import RecordGate, record_graphs, record_results
-from kg.shacl.incremental import touched_since
-from kg.shacl.rdf_files import FORMATS, Document, MalformedError, document, expanded, read
+from kg.shacl.data_graph import DataGraph
+from kg.shacl.documents import DataDocuments, ShapesDocuments, has_shapes
+from kg.shacl.gate import RecordGate, check_record_graphs, find_record_graphs
+from kg.shacl.incremental import load_touched_graphs
+from kg.shacl.rdf_files import FORMATS, Document, MalformedError, expand_paths, open_document, parse_file
 from kg.shacl.report import Location, Violation
 from kg.shacl.shapes import Shapes
 from kg.store.oxigraph import OxigraphStore
@@ -36,13 +36,13 @@ def turtle(content: str, name: str = "data.ttl") -> Document:
 
 
 def shapes(content: str = SHAPES) -> Shapes:
-    return ShapesGraph.read([Document("shapes.ttl", RdfFormat.TURTLE, content.encode())]).shapes()
+    return ShapesDocuments.parse([Document("shapes.ttl", RdfFormat.TURTLE, content.encode())]).shapes()
 
 
 def found(documents: list[Document], ontology: str = "", graph: str | None = None) -> list[tuple[str | None, str]]:
     """The focus nodes of the results and the documents they are said to be about."""
-    beside = turtle(ontology).well_formed()
-    whole = DataGraph(documents, {}, beside, NamedNode(graph) if graph else None)
+    beside = turtle(ontology).parse_all()
+    whole = DataDocuments(documents, {}, beside, NamedNode(graph) if graph else None)
     return sorted((each.source, str(each.focus).removeprefix(f"<{EX}").rstrip(">")) for each in whole.results(shapes()))
 
 
@@ -51,7 +51,7 @@ def test_each_format_is_read(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"record{suffix}"
     triples = [quad.triple for quad in parse(path=BROKEN)]
     serialize(triples, str(path), FORMATS[suffix])
-    quads, fault = read(path)
+    quads, fault = parse_file(path)
     assert fault is None
     assert {(quad.predicate, str(quad.object)) for quad in quads} == {(t.predicate, str(t.object)) for t in triples}
 
@@ -67,7 +67,7 @@ def test_each_format_is_read(tmp_path: Path, suffix: str) -> None:
 )
 def test_a_syntax_error_names_the_file_the_line_and_the_column(content: bytes, place: str) -> None:
     with pytest.raises(MalformedError, match=rf"^x\.ttl, {place}: not Turtle: ") as raised:
-        list(Document("x.ttl", RdfFormat.TURTLE, content).quads())
+        list(Document("x.ttl", RdfFormat.TURTLE, content).parse())
     assert raised.value.place.document == "x.ttl"
     assert f"line {raised.value.place.line}," in place
     assert str(raised.value).count("line ") == 1
@@ -75,23 +75,23 @@ def test_a_syntax_error_names_the_file_the_line_and_the_column(content: bytes, p
 
 def test_a_syntax_error_in_xml_has_a_line_and_one_of_our_prefixes_is_told() -> None:
     with pytest.raises(MalformedError, match=r"^x\.rdf, line 2, column 27: not RDF/XML: ") as raised:
-        list(Document("x.rdf", RdfFormat.RDF_XML, b"<a xmlns='urn:a:'>\n  <b xmlns='urn:b:'>text</a>").quads())
+        list(Document("x.rdf", RdfFormat.RDF_XML, b"<a xmlns='urn:a:'>\n  <b xmlns='urn:b:'>text</a>").parse())
     assert raised.value.place == Location("x.rdf", 2)
     with pytest.raises(MalformedError, match=r"add @prefix kg: <https://w3id\.org/quadcite/ns#> \.$"):
-        list(Document("x.ttl", RdfFormat.TURTLE, b"kg:a <urn:b> 1 .").quads())
+        list(Document("x.ttl", RdfFormat.TURTLE, b"kg:a <urn:b> 1 .").parse())
 
 
 def test_the_mark_that_editors_begin_a_file_with_is_passed_over(tmp_path: Path) -> None:
     for name, content in (("a.ttl", "<urn:a> <urn:b> <urn:c> ."), ("b.jsonld", '{"@id": "urn:a", "urn:b": 1}')):
         (tmp_path / name).write_text(content, encoding="utf-8-sig")
-        assert len(document(str(tmp_path / name)).well_formed()) == 1
+        assert len(open_document(str(tmp_path / name)).parse_all()) == 1
 
 
 @pytest.mark.parametrize("ending", [".ttl", ".trig", ".nt", ".nq", ".n3", ".rdf"])
 def test_an_empty_file_says_nothing(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"empty{ending}"
     path.touch()
-    assert document(str(path)).well_formed() == []
+    assert open_document(str(path)).parse_all() == []
 
 
 @pytest.mark.parametrize(
@@ -99,24 +99,24 @@ def test_an_empty_file_says_nothing(tmp_path: Path, ending: str) -> None:
 )
 def test_a_fault_that_a_lenient_reader_passes_over_says_so(content: bytes, taken: bool) -> None:
     with pytest.raises(MalformedError) as raised:
-        list(Document("x.ttl", RdfFormat.TURTLE, content).quads())
+        list(Document("x.ttl", RdfFormat.TURTLE, content).parse())
     assert str(raised.value).endswith("; a lenient reader takes it") is taken
 
 
 def test_a_file_of_an_unknown_kind_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "data.csv").touch()
     with pytest.raises(InvalidInputError, match=r"\.jsonld.*\.ttl"):
-        document(str(tmp_path / "data.csv"))
+        open_document(str(tmp_path / "data.csv"))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"absent\.ttl"):
-        read(tmp_path / "absent.ttl")
+        parse_file(tmp_path / "absent.ttl")
 
 
 def test_a_folder_that_is_not_there_is_said_to_be_absent_and_not_of_an_unknown_kind() -> None:
     with pytest.raises(SourceError, match=r"^absent/: there is no such file or folder$"):
-        document("absent/")
+        open_document("absent/")
 
 
 def test_folders_and_patterns_stand_for_the_rdf_below_them(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_folders_and_patterns_stand_for_the_rdf_below_them(tmp_path: Path) -> No
         given = [str(tmp_path / place) for place in places]
         return [
             str(Path(name).relative_to(tmp_path))
-            for name in expanded(given, leave_out=[str(tmp_path / name) for name in leave_out])
+            for name in expand_paths(given, leave_out=[str(tmp_path / name) for name in leave_out])
         ]
 
     assert relative(".") == ["a.ttl", "b.nq", "deep/d.ttl", "deep/shapes.ttl"]
@@ -137,16 +137,16 @@ def test_folders_and_patterns_stand_for_the_rdf_below_them(tmp_path: Path) -> No
     assert relative("**/d.ttl", "deep", "a.ttl") == ["deep/d.ttl", "deep/shapes.ttl", "a.ttl"]
     assert relative("package.json", "absent.ttl") == ["package.json", "absent.ttl"]
     with pytest.raises(InvalidInputError, match="no file matches"):
-        expanded([str(tmp_path / "*.trig")])
+        expand_paths([str(tmp_path / "*.trig")])
     (tmp_path / "none").mkdir()
     with pytest.raises(InvalidInputError, match="no file in this folder"):
-        expanded([str(tmp_path / "none")])
+        expand_paths([str(tmp_path / "none")])
 
 
 def test_a_file_whose_name_is_a_pattern_is_that_file(tmp_path: Path) -> None:
     path = tmp_path / "a[1].ttl"
     path.touch()
-    assert expanded([str(path)]) == [str(path)]
+    assert expand_paths([str(path)]) == [str(path)]
 
 
 def test_documents_are_one_graph_and_each_result_names_the_one_that_it_is_about() -> None:
@@ -161,7 +161,7 @@ def test_a_focus_node_that_is_only_named_is_said_of_who_names_it() -> None:
         HEAD + "ex:S a sh:NodeShape ; sh:targetObjectsOf ex:knows ; sh:property [ sh:path ex:name ; sh:minCount 1 ] ."
     )
     documents = [turtle("ex:x ex:p ex:y .", "one.ttl"), turtle("ex:x ex:knows ex:z .", "two.ttl")]
-    [violation] = DataGraph(documents, {}).results(shapes(asked))
+    [violation] = DataDocuments(documents, {}).results(shapes(asked))
     assert (str(violation.focus), violation.source) == (f"<{EX}z>", "two.ttl")
 
 
@@ -173,7 +173,7 @@ def test_blank_nodes_of_two_documents_are_two() -> None:
 def test_what_is_not_well_formed_adds_nothing_and_hides_nothing() -> None:
     broken = turtle("ex:half a ex:Person . ex:a ex:knows", "broken.ttl")
     places: dict[Violation, Location] = {}
-    results = list(DataGraph([broken, turtle("ex:b a ex:Person .", "b.ttl")], places).results(shapes()))
+    results = list(DataDocuments([broken, turtle("ex:b a ex:Person .", "b.ttl")], places).results(shapes()))
     assert [(each.source, each.focus and str(each.focus)) for each in results] == [
         ("broken.ttl", None),
         ("b.ttl", f"<{EX}b>"),
@@ -226,7 +226,7 @@ def test_a_file_without_shapes_is_none_of_shapes(content: str) -> None:
 def test_of_several_files_of_shapes_the_ill_formed_one_is_named() -> None:
     documents = [turtle(SHAPES, "good.ttl"), turtle("ex:S a sh:NodeShape ; sh:minCuont 1 .", "bad.ttl")]
     with pytest.raises(InvalidInputError, match=r"^bad\.ttl: .*example\.org/S>, sh:minCuont: .*sh:minCount"):
-        ShapesGraph.read(documents).shapes()
+        ShapesDocuments.parse(documents).shapes()
 
 
 def test_a_shape_without_a_name_is_told_by_its_path_and_its_owner() -> None:
@@ -241,7 +241,7 @@ def test_documents_with_shapes_are_told() -> None:
 
 
 def test_imports_are_told_since_nothing_is_fetched() -> None:
-    graph = ShapesGraph.read([turtle(f"<> <http://www.w3.org/2002/07/owl#imports> <{EX}more> .", "shapes.ttl")])
+    graph = ShapesDocuments.parse([turtle(f"<> <http://www.w3.org/2002/07/owl#imports> <{EX}more> .", "shapes.ttl")])
     assert graph.imports == {f"<{EX}more>": "shapes.ttl"}
 
 
@@ -252,15 +252,15 @@ def test_the_store_is_checked_record_by_record(tmp_path: Path) -> None:
         store.commit({graph: without(quads, DCTERMS.title)})
         with store.snapshot(store.statistics().generation) as snapshot:
             held = Store.read_only(str(snapshot.path))
-            names = record_graphs(held)
-            results = list(record_results(held, names, RecordGate()))
-            touched = set(record_graphs(held, since=generation))
-            assert touched == touched_since(held, generation) & set(names)
-            assert Shapes.load().validate(Data.stored(held, graph))
+            names = find_record_graphs(held)
+            results = list(check_record_graphs(held, names, RecordGate()))
+            touched = set(find_record_graphs(held, since=generation))
+            assert touched == load_touched_graphs(held, generation) & set(names)
+            assert Shapes.load().validate(DataGraph.from_store(held, graph))
     assert len(names) == 2
     assert {violation.graph for violation in results} == {graph} == touched
 
 
 def test_a_term_that_is_longer_than_the_parser_holds_is_told() -> None:
     with pytest.raises(SourceError, match=r"^data\.ttl: one of its terms is too long"):
-        turtle(f'ex:a ex:b "{"a" * 17_000_000}" .').well_formed()
+        turtle(f'ex:a ex:b "{"a" * 17_000_000}" .').parse_all()

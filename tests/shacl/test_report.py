@@ -8,9 +8,9 @@ import pyoxigraph as ox
 import pytest
 from pyoxigraph import Literal, NamedNode, RdfFormat
 
-from kg.shacl.property_paths import AlternativePath, InversePath, RepeatedPath, SequencePath, read_path
-from kg.shacl.report import Report, Severity, Violation, report_triples
-from kg.shacl.report_writers import written
+from kg.shacl.property_paths import AlternativePath, InversePath, RepeatedPath, SequencePath, parse_path
+from kg.shacl.report import Report, Severity, Violation, build_report_triples
+from kg.shacl.report_writers import to_text
 from kg.vocabulary import KG, KGS, RDF, SCHEMA, SH, mint
 
 VIOLATION = Violation(
@@ -39,12 +39,12 @@ def test_the_dictionary_is_json_and_whole() -> None:
 def test_only_violations_make_data_unfit(severity: Severity, conforms: bool) -> None:
     report = Report("a file", [Violation(None, "It lacks something.", severity)])
     assert report.conforms == conforms
-    assert (": conforms" in written(report.violations, "text", checked="a file")) == conforms
+    assert (": conforms" in to_text(report.violations, "text", checked="a file")) == conforms
 
 
 def test_the_turtle_is_a_shacl_validation_report() -> None:
     store = ox.Store()
-    store.load(written([VIOLATION], "ttl", checked="a file"), RdfFormat.TURTLE)
+    store.load(to_text([VIOLATION], "ttl", checked="a file"), RdfFormat.TURTLE)
     [result] = [quad.object for quad in store.quads_for_pattern(None, SH.result, None)]
     assert not isinstance(result, Literal | ox.Triple)
     said = {quad.predicate: quad.object for quad in store.quads_for_pattern(result, None, None)}
@@ -65,20 +65,20 @@ def test_the_turtle_is_a_shacl_validation_report() -> None:
 
 def test_an_empty_report_conforms() -> None:
     assert Report("no file").conforms
-    assert written([], "text", checked="no file") == "no file: conforms (no results)\n"
-    assert "conforms true" in written([], "ttl", checked="no file")
+    assert to_text([], "text", checked="no file") == "no file: conforms (no results)\n"
+    assert "conforms true" in to_text([], "ttl", checked="no file")
 
 
 def test_a_path_is_described_as_a_shape_describes_it() -> None:
     path = SequencePath(
         (InversePath(SCHEMA.text), AlternativePath((KG.slug, RepeatedPath(KG.page, "*"))), RepeatedPath(KG.slug, "?"))
     )
-    triples = list(report_triples([Violation(KG.Passage, "Odd.", path=path)]))
+    triples = list(build_report_triples([Violation(KG.Passage, "Odd.", path=path)]))
     graph: dict[ox.NamedNode | ox.BlankNode, dict[NamedNode, list[NamedNode | ox.BlankNode | Literal]]] = {}
     for triple in triples:
         graph.setdefault(triple.subject, {}).setdefault(triple.predicate, []).append(triple.object)  # type: ignore
     [head] = [triple.object for triple in triples if triple.predicate == SH.resultPath]
-    assert read_path(head, graph) == path
+    assert parse_path(head, graph) == path
 
 
 def test_a_report_has_every_message_with_its_language_and_what_a_nested_shape_found() -> None:
@@ -92,7 +92,7 @@ def test_a_report_has_every_message_with_its_language_and_what_a_nested_shape_fo
         details=(inner,),
         source_constraint=KGS.constraint,
     )
-    triples = list(report_triples([outer]))
+    triples = list(build_report_triples([outer]))
     assert {triple.object for triple in triples if triple.predicate == SH.resultMessage} == {
         *messages,
         Literal("Inner."),
@@ -106,4 +106,4 @@ def test_a_report_has_every_message_with_its_language_and_what_a_nested_shape_fo
 
 
 def test_by_the_standard_data_with_a_warning_do_not_conform() -> None:
-    assert "conforms false" in written([Violation(KG.Passage, "Odd.", "Warning")], "ttl", checked="a file")
+    assert "conforms false" in to_text([Violation(KG.Passage, "Odd.", "Warning")], "ttl", checked="a file")

@@ -19,9 +19,9 @@ from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, N
 
 from kg.shacl.property_paths import AlternativePath, InversePath, RepeatedPath, SequencePath
 from kg.shacl.property_paths import Path as ShaclPath
-from kg.shacl.report import Location, Violation, report_triples
+from kg.shacl.report import Location, Violation, build_report_triples
 from kg.shacl.report_summary import CAUSES, EXAMPLES, KEPT, MESSAGES
-from kg.shacl.report_writers import SORTED, Form, write
+from kg.shacl.report_writers import SORTED, Form, write_report
 from kg.store.protocol import Term
 from kg.vocabulary import KG, KGS, SCHEMA, SH
 
@@ -32,7 +32,7 @@ WARNING = Violation(NamedNode("urn:n:2"), "It is rare.", "Warning", shape=KGS.ra
 
 def report(results: list[Violation] | Iterator[Violation], form: Form, **options: object) -> str:
     output = BytesIO()
-    write(results, form, output, checked="a file", **options)  # type: ignore[arg-type]
+    write_report(results, form, output, checked="a file", **options)  # type: ignore[arg-type]
     return output.getvalue().decode()
 
 
@@ -47,7 +47,7 @@ def many(number: int) -> Iterator[Violation]:
 def test_the_counts_are_by_severity(form: Form) -> None:
     output = BytesIO()
     own = Violation(KG.Place, "Grave.", "https://example.org/grave")
-    assert write([ODD, WARNING, ODD, own], form, output, checked="a file") == Counter(
+    assert write_report([ODD, WARNING, ODD, own], form, output, checked="a file") == Counter(
         {"Violation": 2, "Warning": 1, "https://example.org/grave": 1}
     )
 
@@ -78,7 +78,7 @@ def test_a_validation_that_fails_midway_leaves_no_report(form: Form, number: int
 
     output = BytesIO()
     with pytest.raises(ValueError, match="the shapes"):
-        write(results(), form, output, checked="a file")
+        write_report(results(), form, output, checked="a file")
     assert output.getvalue() == b""
 
 
@@ -180,7 +180,9 @@ def canonical(triples: Iterable[Triple]) -> set[str]:
 @given(st.lists(VIOLATIONS, max_size=3))
 def test_a_report_as_turtle_is_the_report_of_the_standard(results: list[Violation]) -> None:
     text = report(results, "ttl")
-    assert canonical([quad.triple for quad in parse(text, RdfFormat.TURTLE)]) == canonical(report_triples(results))
+    assert canonical([quad.triple for quad in parse(text, RdfFormat.TURTLE)]) == canonical(
+        build_report_triples(results)
+    )
 
 
 @settings(max_examples=60, deadline=None)

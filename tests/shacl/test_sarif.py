@@ -16,9 +16,9 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 
 from kg.shacl.property_paths import InversePath
 from kg.shacl.report import Location, Violation
-from kg.shacl.report_writers import Locate, write
+from kg.shacl.report_writers import Locate, write_report
 from kg.shacl.sarif import SCHEMA as SARIF_SCHEMA
-from kg.shacl.sarif import Rules, plain, uri
+from kg.shacl.sarif import Rules, escape_message, to_uri
 from kg.vocabulary import KG, KGS, SCHEMA, SH, mint
 
 TITLE = Violation(
@@ -39,7 +39,7 @@ VALIDATOR = jsonschema.Draft4Validator(schema())
 
 def log(*results: Violation, locate: Locate | None = None, by_pyshacl: dict[str, str] | None = None) -> Any:
     output = BytesIO()
-    write(results, "sarif", output, checked="a file", locate=locate, by_pyshacl=by_pyshacl)
+    write_report(results, "sarif", output, checked="a file", locate=locate, by_pyshacl=by_pyshacl)
     return json.loads(output.getvalue())
 
 
@@ -81,7 +81,7 @@ def test_a_rich_report_is_valid_by_the_schema_of_the_standard() -> None:
 def test_every_name_of_a_document_becomes_a_uri(document: str) -> None:
     if any("\ud800" <= each <= "\udc7f" or "\udd00" <= each <= "\udfff" for each in document):
         return  # no name of a file holds a lone surrogate that stands for no byte
-    assert URI_REFERENCE.fullmatch(uri(document))
+    assert URI_REFERENCE.fullmatch(to_uri(document))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_every_name_of_a_document_becomes_a_uri(document: str) -> None:
     ],
 )
 def test_a_path_is_quoted_and_a_url_stays_as_it_is(document: str, expected: str) -> None:
-    assert uri(document) == expected
+    assert to_uri(document) == expected
 
 
 def test_each_shape_is_a_rule_and_each_result_says_which_one_it_broke() -> None:
@@ -139,7 +139,7 @@ def test_there_are_not_as_many_rules_as_results(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_a_message_says_is_no_placeholder_and_no_link() -> None:
-    assert plain("{0} is [odd](1), {$this} is [not] (so)") == "{{0}} is \\[odd](1), {{$this}} is [not] (so)"
+    assert escape_message("{0} is [odd](1), {$this} is [not] (so)") == "{{0}} is \\[odd](1), {{$this}} is [not] (so)"
 
 
 def test_a_fingerprint_is_the_same_in_the_next_run() -> None:

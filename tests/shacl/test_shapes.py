@@ -16,7 +16,7 @@ from kg import bundle
 from kg.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.shacl.data_graph import Data
+from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, ELI, KG, KGS, OA, PROV, PROV_GRAPH, RDF, SCHEMA, SH, SKOS, mint, sha256
@@ -27,13 +27,13 @@ ADA = Actor("ada", frozenset({WRITE, ADMIN}))
 BOB = Actor("bob", frozenset({WRITE, ADMIN}))
 
 FIXTURES = bundle.folder("fixtures")
-SUITE = Shapes.dataset()
+SUITE = Shapes.load_dataset()
 LAWS = FIXTURES / "climate" / "laws.csv"
 
 
 def found(store: Store) -> set[tuple[str, str]]:
     """What the dataset shapes find in a store: the shape and the focus node."""
-    results = SUITE.validate(Data.stored(store))
+    results = SUITE.validate(DataGraph.from_store(store))
     return {(str(each.shape).strip("<>").removeprefix(KGS.iri), str(each.focus).strip("<>")) for each in results}
 
 
@@ -210,7 +210,7 @@ def test_shapes_of_named_graphs_find_what_pyshacl_finds_in_a_dataset(path: Path)
     graphs = {str(shape) for shape in shapes.subjects(rdflib.RDF.type, rdflib.URIRef(SH.NodeShape.value))}
     ours = {
         tuple(str(term).strip("<>") for term in (each.shape, each.focus, each.value))
-        for each in SUITE.validate(Data.stored(store))
+        for each in SUITE.validate(DataGraph.from_store(store))
     }
     assert {each for each in ours if each[0] in graphs} == theirs
     assert bool(theirs) == (path != GRAPHS)

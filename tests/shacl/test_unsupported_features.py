@@ -8,7 +8,7 @@ import pytest
 from pyoxigraph import Literal, RdfFormat, parse
 
 from kg.errors import InvalidInputError, QueryForbiddenError
-from kg.shacl.data_graph import Data
+from kg.shacl.data_graph import DataGraph
 from kg.shacl.literals import Lexicon
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
@@ -21,7 +21,7 @@ TARGET = "ex:S sh:nodeKind sh:IRI ; sh:target [ a sh:SPARQLTarget ; "
 
 def check(shapes: str, data: str = "ex:a a ex:Boat . ex:b a ex:Boat ; ex:mast 1 .") -> list[Violation]:
     triples = [quad.triple for quad in parse(HEAD + shapes, format=RdfFormat.TURTLE)]
-    return Shapes(triples).validate(Data.candidate(parse(HEAD + data, format=RdfFormat.TURTLE)))
+    return Shapes(triples).validate(DataGraph.from_quads(parse(HEAD + data, format=RdfFormat.TURTLE)))
 
 
 @pytest.mark.parametrize(

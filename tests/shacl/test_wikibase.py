@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kg.shacl import pyshacl_engine
-from kg.shacl.rdf_files import document, expanded
+from kg.shacl.rdf_files import expand_paths, open_document
 from kg.shacl.shapes import Shapes
 from tests.cli.test_main import run
 
@@ -30,8 +30,8 @@ def dumped(shared: Path) -> Path:
 
 def test_what_is_found_is_what_pyshacl_finds(dumped: Path) -> None:
     shapes = Shapes.load(SHAPES)
-    files = [document(name, lenient=True) for name in expanded([str(dumped)])]
-    theirs = pyshacl_engine.validate(shapes.triples, [quad for each in files for quad in each.quads()])
+    files = [open_document(name, lenient=True) for name in expand_paths([str(dumped)])]
+    theirs = pyshacl_engine.validate(shapes.triples, [quad for each in files for quad in each.parse()])
     ours = answer(dumped, "--lenient")["results"]
     assert not shapes.uncompiled
     assert len(ours) > 200

@@ -24,8 +24,8 @@ from pyoxigraph import NamedNode, Triple
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import DatasetCheck
-from kg.shacl.data_graph import Data
-from kg.shacl.incremental import Affected, Change, affected, changed_since, generation_of
+from kg.shacl.data_graph import DataGraph
+from kg.shacl.incremental import Affected, Change, find_affected, get_generation, load_change
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.store.ownership import CURATED, is_user_graph
@@ -158,13 +158,13 @@ class DatasetChecks:
             return self._on(pyoxigraph.Store.read_only(str(snapshot.path)), begun)
 
     def _on(self, store: pyoxigraph.Store, begun: float) -> DatasetCheck:
-        since, generation = self._checked, generation_of(store)
+        since, generation = self._checked, get_generation(store)
         self._checked = None  # until all is known
-        change = Change(unknown="nothing is known yet") if since is None else changed_since(store, since)
-        data, suite = Data.stored(store), load_dataset_shapes()
-        found = Affected(None) if since is None else affected(suite, data, change)
-        outdated = found.outdated(self._nodes.counts)
-        self._nodes.replace(outdated, suite.by_target(data, found.nodes, details=False))
+        change = Change(unknown="nothing is known yet") if since is None else load_change(store, since)
+        data, suite = DataGraph.from_store(store), load_dataset_shapes()
+        found = Affected(None) if since is None else find_affected(suite, data, change)
+        outdated = found.find_outdated(self._nodes.counts)
+        self._nodes.replace(outdated, suite.results_by_target(data, found.nodes, details=False))
         touched = list(store.named_graphs()) if change.unknown else change.graphs | change.lost
         graphs = [graph for graph in touched if isinstance(graph, NamedNode) and is_user_graph(graph)]
         self._graphs.replace(
@@ -192,7 +192,7 @@ def _check_user_graph(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Vio
     """Yield what breaks the record shapes in the graph of a person, and what it lacks where nothing says what it is."""
     if not store.contains_named_graph(graph):
         return
-    yield from record_shapes().results(Data.stored(store, graph), details=False)
+    yield from record_shapes().results(DataGraph.from_store(store, graph), details=False)
     if not any(store.quads_for_pattern(graph, RDF.type, None, PROV_GRAPH)):
         # The class that a graph has by its name is what the dataset shapes look for.
         kind = KG.CuratedGraph if graph.value.startswith(CURATED) else KG.UserGraph
@@ -217,4 +217,4 @@ _WHENCE: Final = frozenset({PROV.wasGeneratedBy, PROV.wasDerivedFrom, PROV.wasAs
 @cache
 def load_dataset_shapes() -> Shapes:
     """Return the dataset shapes that ship with Quadcite."""
-    return Shapes.dataset()
+    return Shapes.load_dataset()

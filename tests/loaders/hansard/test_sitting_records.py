@@ -323,12 +323,12 @@ def test_the_fixtures_load_whole_and_the_index_is_what_healing_would_make(kg: Kn
     assert (report.loaded, report.rejections) == (17, [])
     assert load(kg, "hansard", [str(HANSARD)]).skipped == 17
     assert isinstance(kg.search, MemoryIndex)
-    units = kg.search.unit_index()
+    units = kg.search.units()
     assert len(units) == report.text_units
     answer = next(unit for unit in units if "four thousand one hundred and six" in unit.text.casefold())
     assert answer.prelude == "QUESTIONS WITHOUT NOTICE: Housing"
     heal(kg.store, kg.search, full=True)
-    assert kg.search.unit_index() == units
+    assert kg.search.units() == units
 
 
 def test_a_speech_of_a_day_is_explained_by_its_lines(kg: KnowledgeGraph) -> None:

@@ -15,7 +15,7 @@ from pyoxigraph import Literal, NamedNode, Store
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings, Wikibase
-from kg.shacl.data_graph import Data
+from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, SKOS
 from loaders.pipeline import LoadReport
@@ -250,8 +250,8 @@ def test_what_is_loaded_and_found_in_text_conforms_as_a_whole(kg: KnowledgeGraph
     load(kg, "climate", [str(CONCEPTS.parent / "climate")])
     assert any(graph.value.startswith(BASE + "graph/ext/mentions/") for graph in kg.store.graphs())
     with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
-        data = Data.stored(Store.read_only(str(snapshot.path)))
-        assert [str(result.message) for result in Shapes.dataset().results(data)] == []
+        data = DataGraph.from_store(Store.read_only(str(snapshot.path)))
+        assert [str(result.message) for result in Shapes.load_dataset().results(data)] == []
 
 
 def test_odd_labels_are_labels_and_twenty_thousand_of_them_load(kg: KnowledgeGraph, tmp_path: Path) -> None:

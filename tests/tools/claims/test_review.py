@@ -20,7 +20,7 @@ from kg.provenance.explanation import explain_triple
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.provenance.promotion import PROMOTION, Verdicts, build_edges, build_load_patch
 from kg.settings import Settings
-from kg.shacl.data_graph import Data
+from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.store.difference import content_sha256
 from kg.store.protocol import Rows
@@ -213,7 +213,7 @@ def test_after_reviews_of_a_code_the_whole_conforms_and_no_run_is_left_over(code
     assert review_claim(code, other.value, "accept").asserted
     with code.store.snapshot(code.store.statistics().generation) as snapshot:
         store = Store.read_only(str(snapshot.path))
-        assert [each for each in Shapes.dataset().validate(Data.stored(store)) if each.blocks] == []
+        assert [each for each in Shapes.load_dataset().validate(DataGraph.from_store(store)) if each.blocks] == []
     prov = code.store.graph(PROV_GRAPH)
     activities = {q.subject for q in prov if q.predicate == RDF.type and q.object == PROV.Activity}
     explains = {q.object for q in prov if q.predicate == PROV.wasGeneratedBy} | {

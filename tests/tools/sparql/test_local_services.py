@@ -75,7 +75,7 @@ def test_a_clause_may_stand_wherever_a_pattern_may(kg: KnowledgeGraph, frame: st
 
 def test_a_hit_that_the_graph_no_longer_has_does_no_harm(kg: KnowledgeGraph) -> None:
     assert isinstance(kg.search, WordIndex)
-    kg.search.unit_index["cpr://doc/gone#p=0"] = ("cpr://doc/gone", "zeppelin zeppelin")
+    kg.search.units["cpr://doc/gone#p=0"] = ("cpr://doc/gone", "zeppelin zeppelin")
     query = 'SELECT ?unit { SERVICE kg:search { ?unit kg:matches "zeppelin" ; kg:limit 1 } %s }'
     assert len(rows(kg, query % "")) == 1
     assert rows(kg, query % "?unit dcterms:isPartOf ?d") == []

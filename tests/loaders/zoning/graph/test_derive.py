@@ -98,7 +98,7 @@ def test_no_triple_stands_in_two_graphs(kg: KnowledgeGraph) -> None:
 
 def test_what_is_loaded_passes_the_shapes_of_the_whole(kg: KnowledgeGraph) -> None:
     quads = loaded(kg)
-    found = Shapes.dataset().check_apart([(list(quads), range(len(quads)))])
+    found = Shapes.load_dataset().check_disjoint([(list(quads), range(len(quads)))])
     assert {violation.message for violation in found if violation.blocks} == set()
 
 
