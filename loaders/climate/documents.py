@@ -17,11 +17,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, mint, segment, sha256
-from loaders.climate.languages import language_code
 from loaders.climate.layouts import BODY, FLAT, HEAD, LAWS, detect
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
 from loaders.readers.cells import items, present, slug_from, truth, web_address, whole_number
 from loaders.readers.html import blocks
+from loaders.readers.languages import language_tag
 from loaders.readers.locations import File
 from loaders.readers.tables import BodyRow, Group, Tables
 
@@ -190,7 +190,7 @@ def _key(kind: str, version: str | None, head: Mapping[str, str | None]) -> tupl
 
 def _translated_into(head: Mapping[str, str | None], row: BodyRow) -> str:
     named = items(head["languages"]) or items(row.values[BODY.index("language")])
-    if not named or (code := language_code(named[0])) is None:
+    if not named or (code := language_tag(named[0])) is None:
         raise RecordError("a translated row does not say in which language it is (languages, language)")
     return code
 
@@ -279,11 +279,6 @@ def _code(scheme: str, code: str, known: Sequence[str]) -> tuple[NamedNode, Mapp
 @cache
 def _page(number: int) -> Property:
     return KG.pageNumber, Literal(number)
-
-
-@cache
-def _language(text: str) -> str | None:
-    return language_code(text)
 
 
 class _Draft:
@@ -446,7 +441,7 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
             continue
         code = None
         if (named := present(language)) is not None:
-            code = _language(named)
+            code = language_tag(named)
             if code is None:
                 unknown[named] += 1
             else:
@@ -474,9 +469,9 @@ def _document_languages(draft: _Draft, head: Mapping[str, str | None], spoken: C
     """The languages that the source states, else the one that most passages are in."""
     draft.digest(head["languages"])
     stated = items(head["languages"])
-    codes = [code for name in stated if (code := _language(name)) is not None]
+    codes = [code for name in stated if (code := language_tag(name)) is not None]
     for name in stated:
-        if _language(name) is None:
+        if language_tag(name) is None:
             draft.warn(f"{name!r} is neither a language code nor the name of a language")
     if codes or not spoken:
         return codes

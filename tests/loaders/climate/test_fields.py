@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from kg.errors import RecordError
 from loaders.climate.documents import iso_date, place_codes
-from loaders.climate.languages import language_code
 from loaders.readers.cells import items, present, slug_from, truth, web_address, whole_number
 from loaders.readers.html import Block, blocks
 
@@ -102,31 +101,6 @@ def test_addresses_become_iris() -> None:
 def test_a_slug_from_a_title_is_never_empty() -> None:
     assert slug_from("Climate Change Act (2008)") == "climate-change-act-2008"
     assert slug_from("!!!") == "untitled"
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("English", "en"),
-        ("chinese", "zh"),
-        ("Castilian", "es"),
-        ("Lao", "lo"),
-        ("zh-cn", "zh-CN"),
-        ("ZH_hant_tw", "zh-Hant-TW"),
-        ("iw", "he"),
-        ("haw", "haw"),
-        ("Klingonese of Qo", None),
-        ("english please", None),
-        ("x" * 9, None),
-    ],
-)
-def test_languages_become_bcp_47_codes(text: str, code: str | None) -> None:
-    assert language_code(text) == code
-
-
-@given(st.sampled_from(["en", "zh-CN", "sr-Latn", "pt-BR", "haw", "de-AT-1996", "es-419"]), st.booleans())
-def test_a_canonical_code_stays_as_it_is_in_any_case(code: str, upper: bool) -> None:
-    assert language_code(code.upper() if upper else code.lower()) == code
 
 
 def test_html_becomes_blocks_of_plain_text() -> None:
