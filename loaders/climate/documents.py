@@ -20,7 +20,7 @@ from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, 
 from loaders.climate.layouts import BODY, FLAT, HEAD, LAWS, detect
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
 from loaders.readers.cells import items, present, slug_from, truth, web_address, whole_number
-from loaders.readers.html import blocks
+from loaders.readers.html import parse_blocks
 from loaders.readers.languages import language_tag
 from loaders.readers.locations import File
 from loaders.readers.tables import BodyRow, Group, Tables
@@ -496,7 +496,7 @@ def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Fam
         draft.warn(f"its parent, law {parent}, is not in the source; it is a family of its own")
     draft.family(_law_slug(present(slug), root), present(root_title) or title)
     draft.digest(root, root_title, row.values[BODY.index("text")])
-    found = blocks(row.values[BODY.index("text")] or "")
+    found = parse_blocks(row.values[BODY.index("text")] or "")
     draft.languages(["en"])
     units = [draft.unit(index, block.text, block.kind, None, None) for index, block in enumerate(found)]
     return draft.document(title, units, [row] * len(units) or [row], families.above(law))

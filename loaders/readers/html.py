@@ -1,4 +1,8 @@
-"""The HTML of a description as a list of blocks of plain text, each to become a passage."""
+"""HTML as plain text: the elements that begin a line or are hidden, and the blocks of text of a short description.
+
+Whole codes are read by `loaders.zoning.readers.html_lines`, which needs the tree of lxml. Here the parser of the
+standard library is used: it keeps text such as ``<10MW``, which lxml drops as a tag.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,17 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Final
 
-_TITLES: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_BLOCKS: Final = _TITLES | frozenset(
-    {"address", "article", "blockquote", "dd", "div", "dl", "dt", "figcaption", "figure", "footer", "header", "hr"}
-    | {"li", "main", "ol", "p", "pre", "section", "table", "tbody", "td", "th", "thead", "tr", "ul"}
+HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+BLOCKS: Final = HEADINGS | frozenset(
+    {"address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset"}
+    | {"figcaption", "figure", "footer", "form", "header", "hr", "li", "main", "ol", "p", "pre", "section", "summary"}
+    | {"table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "body", "html"}
 )
-_UNSEEN: Final = frozenset({"script", "style", "template", "head"})
+"""Elements that begin a new line."""
+HIDDEN: Final = frozenset({"script", "style", "template", "head", "nav", "noscript", "title", "meta", "link"})
+"""Elements of which no text is shown, or none that belongs to the document."""
+_VOID: Final = frozenset({"hr", "meta", "link"})
+"""Those of them that have no end tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +33,7 @@ class Block:
     text: str
 
 
-class _Blocks(HTMLParser):
+class _BlockParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.blocks: list[Block] = []
@@ -36,28 +45,28 @@ class _Blocks(HTMLParser):
         if tag == "br":
             self.breaks += 1
             return
-        if tag in _BLOCKS:
+        if tag in BLOCKS:
             self.flush()
-        if tag in _BLOCKS | _UNSEEN and tag != "hr":
+        if tag in BLOCKS | HIDDEN and tag not in _VOID:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "br":
             self.breaks += 1
-        elif tag in _BLOCKS:
+        elif tag in BLOCKS:
             self.flush()
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in _BLOCKS:
+        if tag in BLOCKS:
             self.flush()
         if tag in self.open:
             del self.open[len(self.open) - 1 - self.open[::-1].index(tag) :]
 
     def handle_data(self, data: str) -> None:
-        if any(tag in _UNSEEN for tag in self.open):
+        if any(tag in HIDDEN for tag in self.open):
             return
         if self.breaks and data.strip():
-            # One line break is a new line of the same paragraph, several set a new paragraph.
+            # One line break begins a line of the same paragraph, several begin a paragraph.
             if self.breaks > 1:
                 self.flush()
             else:
@@ -74,7 +83,7 @@ class _Blocks(HTMLParser):
 
     def kind(self) -> str:
         for tag in reversed(self.open):
-            if tag in _TITLES:
+            if tag in HEADINGS:
                 return "Title"
             if tag in {"li", "dd", "dt"}:
                 return "List"
@@ -83,12 +92,12 @@ class _Blocks(HTMLParser):
         return "Text"
 
 
-def blocks(html: str) -> Sequence[Block]:
-    """Return the text of `html` block by block: entities decoded, white space as a browser would show it.
+def parse_blocks(html: str) -> Sequence[Block]:
+    """Parse HTML into its blocks of text, with entities decoded and white space collapsed as in a browser.
 
-    Broken markup never fails: what cannot be a tag (``<10MW``) is text.
+    Broken markup never fails: text that cannot be a tag (``<10MW``) is kept as text.
     """
-    parser = _Blocks()
+    parser = _BlockParser()
     parser.feed(html)
     parser.close()
     parser.flush()

@@ -15,6 +15,7 @@ from typing import Any, Final
 from lxml import etree
 
 from kg.errors import SourceError
+from loaders.readers.html import HEADINGS
 from loaders.zoning.readers import html_lines
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.contents_file import Entry, differences
@@ -147,7 +148,7 @@ class _Reading:
 
     def heading(self, element: etree._Element) -> tuple[Heading | None, etree._Element | None]:
         """The heading of a ``<section>``, and the element that it is."""
-        first = next((child for child in element.iter(*html_lines.HEADINGS)), None)
+        first = next((child for child in element.iter(*HEADINGS)), None)
         if first is not None and next(first.iterancestors("section"), None) is element:
             heading = _heading_in(first)
             if heading is not None:
@@ -192,7 +193,7 @@ class _Reading:
         """Return whether sections of their own, or headings that open one, are in a table."""
         if any(element in self.apart for element in table.iter("section")):
             return True
-        headings = (_heading_in(each) for each in table.iter(*html_lines.HEADINGS))
+        headings = (_heading_in(each) for each in table.iter(*HEADINGS))
         return not self.apart and any(each is not None and each.kind == SECTION for each in headings)
 
     def level(self, text: str, inner: etree._Element) -> bool:
@@ -247,7 +248,7 @@ class _Reading:
 
     def has_headings(self) -> bool:
         """Whether the elements for headings are what sections start with."""
-        headings = (_heading_in(each) for each in self.root.iter(*html_lines.HEADINGS))
+        headings = (_heading_in(each) for each in self.root.iter(*HEADINGS))
         return any(each is not None and each.kind == SECTION for each in headings)
 
     def by_lines(self) -> None:
@@ -334,7 +335,7 @@ def _called(element: etree._Element) -> str:
 def _heading_around(element: etree._Element) -> etree._Element | None:
     """The element for a heading that another is, or stands in."""
     around: etree._Element | None = element
-    while around is not None and around.tag not in html_lines.HEADINGS:
+    while around is not None and around.tag not in HEADINGS:
         around = around.getparent() if around.tag in _WITHIN_HEADINGS else None
     return around
 

@@ -11,16 +11,10 @@ from typing import Final, Protocol
 from lxml import etree
 
 from kg.errors import SourceError
+from loaders.readers.html import BLOCKS, HIDDEN
 from loaders.zoning.readers.outline import Item
 from loaders.zoning.readers.text_builder import Body, Written, WrittenTable
 
-HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_UNSEEN: Final = frozenset({"script", "style", "template", "head", "nav", "noscript", "title", "meta", "link"})
-_BLOCKS: Final = HEADINGS | frozenset(
-    {"address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset"}
-    | {"figcaption", "figure", "footer", "form", "header", "hr", "li", "main", "ol", "p", "pre", "section", "summary"}
-    | {"table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "body", "html"}
-)
 _BOXES: Final = frozenset({"div", "p", "center", "br"})
 _CELLS: Final = ("td", "th")
 _WIDEST: Final = 100
@@ -134,14 +128,14 @@ def first_line(element: etree._Element) -> str:
             waiting.pop()
             if waiting:
                 words.append(parent.tail or "")
-        elif child.tag in _BLOCKS or child.tag == "br":
+        elif child.tag in BLOCKS or child.tag == "br":
             begun = any(each and not each.isspace() for each in words)
             if begun or child.tag not in _BOXES:
                 break
             words.append(" ")
             words.append(child.text or "")
             waiting.append((child, iter(child)))
-        elif child.tag not in _UNSEEN:
+        elif child.tag not in HIDDEN:
             words.append(child.text or "")
             waiting.append((child, iter(child)))
         else:
@@ -163,11 +157,11 @@ def _pieces(element: etree._Element) -> Iterator[str]:
         tag = child.tag
         if tag == "br":
             yield "\n"
-        elif tag in _BLOCKS:
+        elif tag in BLOCKS:
             yield " "
             yield from _pieces(child)
             yield " "
-        elif tag not in _UNSEEN:
+        elif tag not in HIDDEN:
             yield from _pieces(child)
         if child.tail:
             yield child.tail
@@ -235,7 +229,7 @@ class _Writer:
             child = next(children, None)
             if child is None:
                 waiting.pop()
-                if run and parent.tag in _BLOCKS:
+                if run and parent.tag in BLOCKS:
                     self.lines(run, parent)
                 if parent.tag == "section" and self.sections is not None and waiting:
                     self.sections.leave(parent)
@@ -243,7 +237,7 @@ class _Writer:
                     _extend(run, parent.tail)
                 continue
             tag = child.tag
-            if tag in _BLOCKS:
+            if tag in BLOCKS:
                 if run:
                     self.lines(run, parent)
                 if tag == "section" and self.sections is not None:
@@ -264,7 +258,7 @@ class _Writer:
                     continue
             elif tag == "br":
                 run.append("\v")
-            elif tag not in _UNSEEN:
+            elif tag not in HIDDEN:
                 run.append(child.text or "")
                 if len(child):
                     waiting.append((child, iter(child)))
@@ -281,7 +275,7 @@ class _Writer:
             if child.tag != "li":
                 if child.tag == "ol":
                     self.numbered(child, path)
-                elif child.tag not in _UNSEEN:
+                elif child.tag not in HIDDEN:
                     self.wrapped(child, path)
                 self.line(shown(child.tail or ""), element)
                 continue
@@ -305,10 +299,10 @@ class _Writer:
             if child.tag == "ol":
                 self.lines(run, element)
                 self.numbered(child, path)
-            elif child.tag in _BLOCKS:
+            elif child.tag in BLOCKS:
                 self.lines(run, element)
                 self.inside(child)
-            elif child.tag not in _UNSEEN:
+            elif child.tag not in HIDDEN:
                 run += _pieces(child)
             run.append(child.tail or "")
         self.lines(run, element)
@@ -353,7 +347,7 @@ def _rows(table: etree._Element) -> Iterator[tuple[Sequence[etree._Element], boo
         element, in_head = waiting.pop()
         inner: list[tuple[etree._Element, bool]] = []
         if element.tag == "tr":
-            cells = [child if child.tag in _CELLS else _boxed(child) for child in element if child.tag not in _UNSEEN]
+            cells = [child if child.tag in _CELLS else _boxed(child) for child in element if child.tag not in HIDDEN]
             stray = [*_stray(element), *cells]
             if stray:
                 yield stray, in_head
@@ -369,7 +363,7 @@ def _rows(table: etree._Element) -> Iterator[tuple[Sequence[etree._Element], boo
         for child in element:
             if child.tag in ("thead", "tbody", "tfoot", "tr", *_CELLS):
                 inner.append((child, in_head or child.tag == "thead"))
-            elif child.tag not in _UNSEEN and child.tag not in ("caption", "colgroup", "col"):
+            elif child.tag not in HIDDEN and child.tag not in ("caption", "colgroup", "col"):
                 inner.append((_boxed(child), in_head))
         waiting += inner[::-1]
 
@@ -411,9 +405,9 @@ def _cell(element: etree._Element) -> Written:
                 gather(child)
                 if len(words) > first:
                     raised.append((first, len(words)))
-            elif child.tag not in _UNSEEN:
+            elif child.tag not in HIDDEN:
                 gather(child)
-                if child.tag in _BLOCKS or child.tag == "br":
+                if child.tag in BLOCKS or child.tag == "br":
                     words.append(" ")
             add(child.tail)
 

@@ -10,10 +10,11 @@ import pytest
 from pyoxigraph import Literal, NamedNode, parse
 
 from kg import bundle
-from kg.errors import SourceError
+from kg.errors import RecordError, SourceError
 from kg.settings import Settings
 from kg.vocabulary import BASE, ELI, FOAF, KG, RDF, SCHEMA, SKOS, mint
 from loaders.climate import documents
+from loaders.climate.documents import iso_date, place_codes
 from loaders.climate.layouts import LAYOUTS, detect
 from loaders.model import Notice, Rejection, SourceDocument, graph_of, quads
 from loaders.readers.locations import find
@@ -151,3 +152,28 @@ def test_what_is_unusual_about_a_file_is_told() -> None:
         f"'{layout.name}'" for layout in LAYOUTS
     )
     assert [notice.expected_rows for notice in notices if notice.expected_rows] == [96]
+
+
+def test_places_are_codes_or_the_iso_of_an_object() -> None:
+    assert place_codes("{'id': 1, 'iso': 'NZL', 'federal': False}") == ("NZL",)
+    assert place_codes('{"iso": "NZL"}') == ("NZL",)
+    assert place_codes("dji") == ("DJI",)
+    assert place_codes("XAA;XAA") == ("XAA",)
+    assert place_codes("nan") == ()
+    with pytest.raises(RecordError, match="neither a code"):
+        place_codes("{broken")
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2012-12-01 00:00:00+00", "2012-12-01"),
+        ("2019-11-18T00:00:00Z", "2019-11-18"),
+        ("18/11/2019", "2019-11-18"),
+        ("2019-02-30", None),
+        ("last year", None),
+        ("2019", None),
+    ],
+)
+def test_dates_are_days_or_nothing(text: str, day: str | None) -> None:
+    assert iso_date(text) == day

@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.errors import RecordError
-from loaders.climate.documents import iso_date, place_codes
 from loaders.readers.cells import items, present, slug_from, truth, web_address, whole_number
-from loaders.readers.html import Block, blocks
 
 
 @pytest.mark.parametrize("text", [None, "", " ", "nan", "NaN", "None", "null", "[]", "<NA>"])
@@ -41,16 +39,6 @@ def test_a_json_list_gives_its_items_stripped_and_without_marks_of_absence(liste
     assert items(json.dumps(listed)) == [item.strip() for item in listed if present(item)]
 
 
-def test_places_are_codes_or_the_iso_of_an_object() -> None:
-    assert place_codes("{'id': 1, 'iso': 'NZL', 'federal': False}") == ("NZL",)
-    assert place_codes('{"iso": "NZL"}') == ("NZL",)
-    assert place_codes("dji") == ("DJI",)
-    assert place_codes("XAA;XAA") == ("XAA",)
-    assert place_codes("nan") == ()
-    with pytest.raises(RecordError, match="neither a code"):
-        place_codes("{broken")
-
-
 @pytest.mark.parametrize(("text", "number"), [("3", 3), (" 3.0 ", 3), ("-1", -1), ("+7", 7)])
 def test_whole_numbers_may_be_written_as_floats(text: str, number: int) -> None:
     assert whole_number(text) == number
@@ -75,21 +63,6 @@ def test_truth_is_yes_no_or_refused() -> None:
         truth("perhaps")
 
 
-@pytest.mark.parametrize(
-    ("text", "day"),
-    [
-        ("2012-12-01 00:00:00+00", "2012-12-01"),
-        ("2019-11-18T00:00:00Z", "2019-11-18"),
-        ("18/11/2019", "2019-11-18"),
-        ("2019-02-30", None),
-        ("last year", None),
-        ("2019", None),
-    ],
-)
-def test_dates_are_days_or_nothing(text: str, day: str | None) -> None:
-    assert iso_date(text) == day
-
-
 def test_addresses_become_iris() -> None:
     site = "https://laws.example"
     assert web_address("https://e.org/a b|c", site) == "https://e.org/a%20b%7Cc"
@@ -101,24 +74,3 @@ def test_addresses_become_iris() -> None:
 def test_a_slug_from_a_title_is_never_empty() -> None:
     assert slug_from("Climate Change Act (2008)") == "climate-change-act-2008"
     assert slug_from("!!!") == "untitled"
-
-
-def test_html_becomes_blocks_of_plain_text() -> None:
-    html = "<div>A <strong>bold</strong>&nbsp;act.<br><br>Second &amp; last<br>line.</div><h3>Duties</h3>"
-    html += "<ul><li>One &#39;x&#39;</li><li></li></ul><table><tr><td>4 %</td></tr></table><script>no</script>"
-    assert blocks(html) == [
-        Block("Text", "A bold\xa0act."),
-        Block("Text", "Second & last\nline."),
-        Block("Title", "Duties"),
-        Block("List", "One 'x'"),
-        Block("TableCell", "4 %"),
-    ]
-
-
-@given(st.text())
-def test_no_markup_breaks_the_reader_and_no_block_is_empty(html: str) -> None:
-    assert all(block.text.strip() for block in blocks(html))
-
-
-def test_what_cannot_be_a_tag_is_text() -> None:
-    assert blocks("<p>below <10MW and <1 %</p>") == [Block("Text", "below <10MW and <1 %")]

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loaders.readers.html import Block, parse_blocks
+
+
+def test_html_becomes_blocks_of_plain_text() -> None:
+    html = "<div>A <strong>bold</strong>&nbsp;act.<br><br>Second &amp; last<br>line.</div><h3>Duties</h3>"
+    html += "<ul><li>One &#39;x&#39;</li><li></li></ul><table><tr><td>4 %</td></tr></table><script>no</script>"
+    assert parse_blocks(html) == [
+        Block("Text", "A bold\xa0act."),
+        Block("Text", "Second & last\nline."),
+        Block("Title", "Duties"),
+        Block("List", "One 'x'"),
+        Block("TableCell", "4 %"),
+    ]
+
+
+@given(st.text())
+def test_no_markup_breaks_the_reader_and_no_block_is_empty(html: str) -> None:
+    assert all(block.text.strip() for block in parse_blocks(html))
+
+
+def test_what_cannot_be_a_tag_is_text() -> None:
+    assert parse_blocks("<p>below <10MW and <1 %</p>") == [Block("Text", "below <10MW and <1 %")]
+
+
+def test_elements_without_an_end_tag_hide_nothing() -> None:
+    assert parse_blocks("<meta charset='utf-8'><link rel=x><hr>shown") == [Block("Text", "shown")]
