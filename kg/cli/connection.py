@@ -231,9 +231,9 @@ def opened(
 def server_of(data_dir: Path) -> Served | None:
     """Return the server on this machine that holds `data_dir`, or None."""
     from kg.server.auth import read_token
-    from kg.store.lock import holder
+    from kg.store.lock import find_holder
 
-    who: Holder | None = holder(data_dir)
+    who: Holder | None = find_holder(data_dir)
     if who is None or who.address is None or who.host != socket.gethostname():
         return None
     return Served(who.address, read_token(data_dir))

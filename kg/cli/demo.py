@@ -28,7 +28,7 @@ from fastmcp.exceptions import FastMCPError, McpError
 from kg import bundle, interruption
 from kg.cli.output import put
 from kg.errors import QuadciteError, UpstreamError
-from kg.store.lock import holder
+from kg.store.lock import find_holder
 from kg.vocabulary import slug_of
 
 START_TIMEOUT_S: Final = 120.0
@@ -214,7 +214,7 @@ def _address(process: subprocess.Popen[bytes], data_dir: Path) -> str:
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise QuadciteError(f"the server ended at its start, with exit code {process.returncode}")
-        who = holder(data_dir)
+        who = find_holder(data_dir)
         if who and who.address:
             address = who.address.rstrip("/")
             try:

@@ -9,7 +9,7 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.sparql.terms import bind
-from kg.store.commits import commit_of
+from kg.store.commits import commit_iri
 from kg.store.protocol import Query, Term, named_node, select, term_text
 from kg.vocabulary import BASE, PROV_GRAPH, SOURCED
 
@@ -44,7 +44,7 @@ def find_changed_graphs(query: Query, known: int, generation: int) -> frozenset[
     """Return the graphs that commits after `known` have changed, up to `generation`; None where that cannot be told."""
     if not 0 <= generation - known <= MOST:
         return None
-    commits = [commit_of(number) for number in range(known + 1, generation + 1)]
+    commits = [commit_iri(number) for number in range(known + 1, generation + 1)]
     rows = select(query, bind(TOUCHED, commits=commits, prov=PROV_GRAPH)).rows if commits else ()
     if len({commit for commit, _ in rows}) != len(commits):
         return None

@@ -45,7 +45,7 @@ from kg.server.mcp import ALL_INSTRUCTIONS, StopsWithClient, Threads, build_mcp
 from kg.server.problem_details import HANDLERS
 from kg.server.request_limits import ArrivalProtocol
 from kg.settings import Settings
-from kg.store.lock import holder
+from kg.store.lock import find_holder
 from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
@@ -217,7 +217,7 @@ def _receive(kg: KnowledgeGraph, **given: Any) -> dict[str, Any]:
 
 def _served_at(data_dir: Path) -> str | None:
     """Return the address of the server on this machine that holds `data_dir`, if one does."""
-    who = holder(data_dir)
+    who = find_holder(data_dir)
     return who.address if who is not None and who.host == socket.gethostname() else None
 
 

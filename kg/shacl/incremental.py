@@ -35,7 +35,7 @@ from kg.shacl.data_graph import DataGraph
 from kg.shacl.dependencies import Automaton, Direction, Step
 from kg.shacl.shape_model import ShapeNode
 from kg.shacl.shapes import Shapes
-from kg.store.commits import HEAD, HEAD_PROPERTIES, Removal, commit_of, removal_of
+from kg.store.commits import HEAD, HEAD_PROPERTIES, Removal, commit_iri, load_removal
 from kg.store.protocol import GraphChange, Term
 from kg.vocabulary import KG, PROV_GRAPH, RDFS
 
@@ -102,11 +102,11 @@ def load_change(store: Store, generation: int) -> Change:
         return Change()
     removal, described = Removal(), {HEAD}
     for number in commits:
-        found = removal_of(store, number)
+        found = load_removal(store, number)
         if found is None:
             return Change(unknown=f"commit {number} does not say what it removed")
         removal |= found
-        described |= {commit_of(number), *found.described}
+        described |= {commit_iri(number), *found.described}
     graphs = load_touched_graphs(store, generation)
     added = list(islice(_load_quads(store, graphs - {PROV_GRAPH}, described | graphs), MAX_QUADS + 1))
     if len(added) > MAX_QUADS:
@@ -127,7 +127,7 @@ def load_touched_graphs(store: Store, generation: int) -> set[NamedNode]:
     """
     touched: set[NamedNode] = set()
     for number in _commits_since(store, generation):
-        quads = store.quads_for_pattern(commit_of(number), KG.touched, None, PROV_GRAPH)
+        quads = store.quads_for_pattern(commit_iri(number), KG.touched, None, PROV_GRAPH)
         touched.update(quad.object for quad in quads if isinstance(quad.object, NamedNode))
     return touched
 

@@ -60,19 +60,19 @@ class Removal:
         return Removal(self.nodes | other.nodes, self.properties | other.properties, self.described | other.described)
 
 
-def commit_of(generation: int) -> NamedNode:
+def commit_iri(generation: int) -> NamedNode:
     """Return the node of commit `generation`."""
     return mint("commit", str(generation))
 
 
-def commit_record(
+def build_commit_record(
     generation: int, touched: Sequence[NamedNode], removed: Iterable[Quad] = (), patched: Patch | None = None
 ) -> list[Quad]:
     """Return what says that commit `generation` changed the graphs `touched`, now.
 
     `removed` is what it takes out of them, `patched` what it changes in ``graph/prov``.
     """
-    node, patched = commit_of(generation), patched or Patch()
+    node, patched = commit_iri(generation), patched or Patch()
     now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
     gone = [*removed, *patched.remove]
     nodes = {quad.subject for quad in gone} | {quad.object for quad in gone if isinstance(quad.object, NamedNode)}
@@ -91,10 +91,10 @@ def commit_record(
     ]
 
 
-def removal_of(store: Store, generation: int) -> Removal | None:
+def load_removal(store: Store, generation: int) -> Removal | None:
     """Return what commit `generation` removed; None where that is not recorded."""
     said: dict[NamedNode, set[str]] = {}
-    for quad in store.quads_for_pattern(commit_of(generation), None, None, PROV_GRAPH):
+    for quad in store.quads_for_pattern(commit_iri(generation), None, None, PROV_GRAPH):
         if isinstance(quad.object, Literal):
             said.setdefault(quad.predicate, set()).add(quad.object.value)
     counts = said.get(KG.removedCount)
@@ -112,7 +112,7 @@ def _plain(node: object) -> Literal:
     return Literal(str(node)[1:-1], datatype=XSD.anyURI)
 
 
-def effective(store: Store, patch: Patch) -> Patch:
+def reduce_patch(store: Store, patch: Patch) -> Patch:
     """Return what `patch` really changes in ``graph/prov``: what stands in both its halves is put in."""
     remove, add = frozenset(canonicalize(patch.remove)), frozenset(canonicalize(patch.add))
     for quad in remove | add:

@@ -47,7 +47,7 @@ def _sha256(lines: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def statements(graph: NamedNode, quads: Iterable[Quad]) -> Statements:
+def canonical_statements(graph: NamedNode, quads: Iterable[Quad]) -> Statements:
     """Return the canonical form of `quads`, all of which must stand in `graph` and hold no blank node."""
     tail = len(str(graph)) + 1
     found: Statements = {}
@@ -59,9 +59,9 @@ def statements(graph: NamedNode, quads: Iterable[Quad]) -> Statements:
     return found
 
 
-def all_statements(graphs: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNode, Statements]:
-    """Return the `statements` of each graph."""
-    return {graph: statements(graph, quads) for graph, quads in graphs.items()}
+def canonical_graphs(graphs: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNode, Statements]:
+    """Return the `canonical_statements` of each graph."""
+    return {graph: canonical_statements(graph, quads) for graph, quads in graphs.items()}
 
 
 def statements_sha256(graph: NamedNode, held: Statements) -> str:
@@ -100,13 +100,13 @@ def compare(graph: NamedNode, held: Statements, wanted: Statements) -> Delta | N
     return Delta(graph, removed, added, statements_sha256(graph, wanted) if wanted else None)
 
 
-def compared(store: Store, wanted: Mapping[NamedNode, Statements]) -> list[Delta]:
+def compare_all(store: Store, wanted: Mapping[NamedNode, Statements]) -> list[Delta]:
     """Return the differences of what `store` holds in each graph to what it shall hold there, where there is one."""
-    found = (compare(graph, stored_statements(store, graph), held) for graph, held in wanted.items())
+    found = (compare(graph, load_statements(store, graph), held) for graph, held in wanted.items())
     return [delta for delta in found if delta is not None]
 
 
-def stored_statements(store: Store, graph: NamedNode) -> Statements:
+def load_statements(store: Store, graph: NamedNode) -> Statements:
     """Return the quads that `store` holds in `graph`; none, at once, if there is no such graph."""
     if not store.contains_named_graph(graph):
         return {}
@@ -114,7 +114,7 @@ def stored_statements(store: Store, graph: NamedNode) -> Statements:
     return {str(quad)[:-tail]: quad for quad in store.quads_for_pattern(None, None, None, graph)}
 
 
-def update_text(
+def build_update(
     remove: Mapping[NamedNode, Iterable[str]], drop: Iterable[NamedNode], add: Mapping[NamedNode, Iterable[str]]
 ) -> str:
     """Return the SPARQL Update that takes out, drops and puts in, in that order; the store runs it as one transaction.

@@ -44,7 +44,7 @@ class Holder:
         return f"process {self.pid} on {self.host} ({self.command}) since {self.started}{serving}"
 
 
-def holder(data_dir: Path) -> Holder | None:
+def find_holder(data_dir: Path) -> Holder | None:
     """Return who holds `data_dir` now, as far as it says so; None when nobody does."""
     try:
         descriptor = os.open(data_dir / _LOCK, os.O_RDONLY | os.O_CLOEXEC)

@@ -26,12 +26,12 @@ from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, SCHEMA, mint, sha256
 _SHARED: Final = BASE + "graph/ref/"
 
 
-def is_shared(graph: object) -> bool:
+def is_shared_graph(graph: object) -> bool:
     """Say whether `graph` is one of those that live as long as something refers to them."""
     return isinstance(graph, NamedNode) and graph.value.startswith(_SHARED)
 
 
-def orphaned_graphs(store: Store, changes: Sequence[GraphChange], kept: Collection[NamedNode]) -> list[NamedNode]:
+def find_orphans(store: Store, changes: Sequence[GraphChange], kept: Collection[NamedNode]) -> list[NamedNode]:
     """Return the shared graphs that lose their last reference by `changes`, which are not written yet.
 
     Only graphs that a removed quad referred to, directly or through other such graphs, can be orphans. Those that
@@ -51,7 +51,7 @@ def orphaned_graphs(store: Store, changes: Sequence[GraphChange], kept: Collecti
             continue
         referrers: set[NamedNode] = set()
         for referrer in after.referrers(graph):
-            if not is_shared(referrer):
+            if not is_shared_graph(referrer):
                 alive.add(graph)
                 break
             referrers.add(referrer)
@@ -66,7 +66,7 @@ def orphaned_graphs(store: Store, changes: Sequence[GraphChange], kept: Collecti
     return sorted(suspects, key=lambda graph: graph.value)
 
 
-def provenance_of(store: Store, graphs: Iterable[NamedNode]) -> frozenset[Quad]:
+def load_provenance(store: Store, graphs: Iterable[NamedNode]) -> frozenset[Quad]:
     """Return what ``graph/prov`` says of `graphs`, with the derivation nodes that belong to them."""
     found: set[Quad] = set()
     for graph in graphs:
@@ -97,7 +97,7 @@ class _After:
         """Yield the shared graphs that have one of `terms` as a subject."""
         for term in {term for term in terms if isinstance(term, NamedNode)}:
             for quad in self._store.quads_for_pattern(term, None, None, None):
-                if is_shared(quad.graph_name) and isinstance(quad.graph_name, NamedNode):
+                if is_shared_graph(quad.graph_name) and isinstance(quad.graph_name, NamedNode):
                     yield quad.graph_name
 
     def referrers(self, graph: NamedNode) -> Iterator[NamedNode]:
@@ -134,7 +134,7 @@ def is_user_graph(graph: object) -> bool:
     return isinstance(graph, NamedNode) and graph.value.startswith((USER, CURATED))
 
 
-def refuse_copies(store: Store, deltas: Sequence[Delta]) -> None:
+def reject_copies(store: Store, deltas: Sequence[Delta]) -> None:
     """Raise ConflictError if a graph that yields would hold a triple of another content graph, or the text of a unit
     that has one already.
     """
@@ -172,7 +172,7 @@ class Cession:
     takers: Mapping[str, NamedNode]
 
 
-class Yielding:
+class UserSubjects:
     """What the graphs that yield speak of, kept beside the store: a commit that speaks of nothing of it costs nothing.
 
     It never forgets a subject, so it may hold more than there are.
@@ -209,14 +209,14 @@ class Yielding:
                         taken[graph][_statement(held)] = taker.graph
         found = []
         for graph, takers in taken.items():
-            held_there = difference.stored_statements(store, graph)
+            held_there = difference.load_statements(store, graph)
             wanted = {line: quad for line, quad in held_there.items() if line not in takers}
             if delta := difference.compare(graph, held_there, wanted):
                 found.append(Cession(delta, takers))
         return found
 
 
-def with_cessions(store: Store, described: Patch, ceded: Sequence[Cession], generation: int) -> Patch:
+def add_cessions(store: Store, described: Patch, ceded: Sequence[Cession], generation: int) -> Patch:
     """Return `described` with what ``graph/prov`` keeps of what was ceded in commit `generation`.
 
     The graph's content hash follows; a graph that has nothing left loses its description.
@@ -240,7 +240,7 @@ def with_cessions(store: Store, described: Patch, ceded: Sequence[Cession], gene
             add.update(Quad(node, predicate, value, PROV_GRAPH) for predicate, value in said)
     for graph, digest in hashes.items():
         if digest is None:
-            remove |= provenance_of(store, [graph])
+            remove |= load_provenance(store, [graph])
         elif old := set(store.quads_for_pattern(graph, KG.contentSha256, None, PROV_GRAPH)):
             remove |= old
             add.add(Quad(graph, KG.contentSha256, Literal(digest), PROV_GRAPH))

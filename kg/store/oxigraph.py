@@ -32,10 +32,10 @@ from kg.errors import ForbiddenError, InvalidInputError, QueryBusyError, QuerySy
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
-from kg.store.commits import HEAD, Head, commit_record, effective
+from kg.store.commits import HEAD, Head, build_commit_record, reduce_patch
 from kg.store.difference import Delta, canonicalize, content_sha256
 from kg.store.lock import DirectoryLock, sync_folder
-from kg.store.ownership import Yielding, orphaned_graphs, provenance_of
+from kg.store.ownership import UserSubjects, find_orphans, load_provenance
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update
@@ -84,7 +84,7 @@ class OxigraphStore:
         try:
             self._store = self._open()
             self._head = self._read_head()
-            self._yielding: Yielding | None = None  # read with the first commit
+            self._yielding: UserSubjects | None = None  # read with the first commit
             self._snapshots: Final = Snapshots(data_dir / "snapshots", self._checkpoint, lambda: self._head.generation)
         except BaseException:
             self._store = None
@@ -217,9 +217,9 @@ class OxigraphStore:
         """
         if PROV_GRAPH in replace:
             raise InvalidInputError(f"{PROV_GRAPH} is not replaced: `describe` says what to change in it")
-        candidates = difference.all_statements(replace)
+        candidates = difference.canonical_graphs(replace)
         with self._committing() as store:
-            if deltas := difference.compared(store, candidates):
+            if deltas := difference.compare_all(store, candidates):
                 return self._write(store, deltas, candidates.keys(), describe)
             return Commit(self._head.generation)
 
@@ -232,9 +232,9 @@ class OxigraphStore:
         """Add `quads` to what `graph` holds by then, in one atomic step. Everything else is as with `commit`."""
         if graph == PROV_GRAPH:
             raise InvalidInputError(f"{PROV_GRAPH} is not added to: `describe` says what to change in it")
-        added = difference.statements(graph, quads)
+        added = difference.canonical_statements(graph, quads)
         with self._committing() as store:
-            held = difference.stored_statements(store, graph)
+            held = difference.load_statements(store, graph)
             if delta := difference.compare(graph, held, held | added):
                 return self._write(store, [delta], [graph], describe)
             return Commit(self._head.generation)
@@ -309,26 +309,26 @@ class OxigraphStore:
     ) -> Commit:
         """Write the difference and all that follows from it as one transaction; return when it is on the disk."""
         changes = [delta.change() for delta in deltas]
-        orphans = orphaned_graphs(store, changes, kept)
+        orphans = find_orphans(store, changes, kept)
         for graph in orphans:
-            deltas.append(Delta(graph, difference.stored_statements(store, graph), {}, None))
+            deltas.append(Delta(graph, difference.load_statements(store, graph), {}, None))
             changes.append(deltas[-1].change())
         described = describe(tuple(changes)) if describe else Patch()
-        following = difference.compared(store, difference.all_statements(described.graphs))
+        following = difference.compare_all(store, difference.canonical_graphs(described.graphs))
         deltas += following
-        ownership.refuse_copies(store, deltas)
+        ownership.reject_copies(store, deltas)
         changes += [delta.change() for delta in following]
         old = self._head
-        yielding, self._yielding = self._yielding or Yielding(store), None
+        yielding, self._yielding = self._yielding or UserSubjects(store), None
         ceded = yielding.cessions(store, deltas)
-        patch = ownership.with_cessions(store, described, ceded, old.generation + 1)
-        patch = Patch(patch.remove | provenance_of(store, orphans), patch.add)
+        patch = ownership.add_cessions(store, described, ceded, old.generation + 1)
+        patch = Patch(patch.remove | load_provenance(store, orphans), patch.add)
         deltas += [cession.delta for cession in ceded]
         changes += [cession.delta.change() for cession in ceded]
-        patched = effective(store, patch)
+        patched = reduce_patch(store, patch)
         touched = [delta.graph for delta in deltas] or [PROV_GRAPH]
         gone = (quad for delta in deltas for quad in delta.removed.values())
-        record = commit_record(old.generation + 1, touched, gone, patched)
+        record = build_commit_record(old.generation + 1, touched, gone, patched)
         removed = sum(len(delta.removed) for delta in deltas) + len(patched.remove) + (3 if old.generation else 0)
         added = sum(len(delta.added) for delta in deltas) + len(patched.add) + len(record) + 3
         created = [delta.graph for delta in deltas if not store.contains_named_graph(delta.graph)]
@@ -340,12 +340,12 @@ class OxigraphStore:
         )
         out = {delta.graph: delta.removed.keys() for delta in deltas if delta.removed and delta.graph not in emptied}
         into = {delta.graph: delta.added.keys() for delta in deltas if delta.added}
-        out[PROV_GRAPH] = difference.statements(
+        out[PROV_GRAPH] = difference.canonical_statements(
             PROV_GRAPH, [*patched.remove, *(old.as_quads() if old.generation else ())]
         ).keys()
-        into[PROV_GRAPH] = difference.statements(PROV_GRAPH, [*patched.add, *record, *head.as_quads()]).keys()
+        into[PROV_GRAPH] = difference.canonical_statements(PROV_GRAPH, [*patched.add, *record, *head.as_quads()]).keys()
         try:
-            store.update(difference.update_text(out, emptied, into))
+            store.update(difference.build_update(out, emptied, into))
             self._sync_log()
             self._head = head
         except BaseException as error:  # an interrupt, too, may come when the engine has written already

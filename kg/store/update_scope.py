@@ -19,7 +19,7 @@ _WORDS: Final = frozenset({
 })  # fmt: skip
 
 
-def graphs_within_reach(update: str) -> frozenset[NamedNode]:
+def find_mentioned_graphs(update: str) -> frozenset[NamedNode]:
     """Return every IRI in `update`: the graphs that it writes are among them, if it is well formed.
 
     Raises InvalidInputError where that does not hold: for CLEAR and DROP of ALL, NAMED or DEFAULT, for operations on
@@ -68,7 +68,7 @@ def reads_any_graph(update: str) -> bool:
     return False
 
 
-def refuse_empty_default_graph(update: str) -> None:
+def reject_default_graph_patterns(update: str) -> None:
     """Raise InvalidInputError for a pattern that no data can match: one of the default graph, which is always empty.
 
     For queries the default graph is the union of all graphs. An update has none (the engine knows no union for it), so

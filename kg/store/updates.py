@@ -20,7 +20,7 @@ from kg.store import difference
 from kg.store.difference import Delta
 from kg.store.protocol import Snapshot
 from kg.store.skolem import skolemize
-from kg.store.update_scope import graphs_within_reach, reads_any_graph, refuse_empty_default_graph
+from kg.store.update_scope import find_mentioned_graphs, reads_any_graph, reject_default_graph_patterns
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, mint
 
 _WHAT: Final = "the update"
@@ -38,10 +38,10 @@ class Outcome:
         """Return the same as differences to what `store` holds."""
         found = []
         for graph in sorted({*self.removed, *self.added}, key=lambda graph: graph.value):
-            held = difference.stored_statements(store, graph)
-            gone = difference.statements(graph, self.removed.get(graph, ()))
+            held = difference.load_statements(store, graph)
+            gone = difference.canonical_statements(graph, self.removed.get(graph, ()))
             wanted = {line: quad for line, quad in held.items() if line not in gone}
-            wanted.update(difference.statements(graph, self.added.get(graph, ())))
+            wanted.update(difference.canonical_statements(graph, self.added.get(graph, ())))
             if delta := difference.compare(graph, held, wanted):
                 found.append(delta)
         return found
@@ -70,8 +70,8 @@ class Update:
         try:
             if self.default_graphs or self.named_graphs:
                 self.text = add_dataset(self.text, self.default_graphs, self.named_graphs)
-            self.reach = graphs_within_reach(self.text)
-            refuse_empty_default_graph(self.text)
+            self.reach = find_mentioned_graphs(self.text)
+            reject_default_graph_patterns(self.text)
         except InvalidInputError as error:
             self._fault = error
         self._reads_any = reads_any_graph(self.text)

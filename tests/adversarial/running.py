@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from kg.store.lock import holder
+from kg.store.lock import find_holder
 from kg.store.oxigraph import OxigraphStore
 from tests.adversarial.corpus import CUT, EXAMPLE, GRAPH, OK, Attack, ring
 
@@ -161,7 +161,7 @@ def _address(data: Path, process: subprocess.Popen[bytes]) -> str:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, "the server did not start"
-        held = holder(data)
+        held = find_holder(data)
         if held is not None and held.address:
             return held.address
         time.sleep(0.02)

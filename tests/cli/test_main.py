@@ -31,7 +31,7 @@ from typer.testing import CliRunner
 from kg import __version__, bundle
 from kg.cli.main import SOURCES, app
 from kg.cli.results import parse_term
-from kg.store.lock import holder
+from kg.store.lock import find_holder
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import SH, XSD
 
@@ -380,7 +380,7 @@ def test_a_load_that_is_told_to_stop_stops_and_cleans_up(number: signal.Signals,
     assert (process.returncode, out) == (128 + number, "")
     assert list(temporary.iterdir()) == []
     until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
-    assert holder(tmp_path / "data") is None
+    assert find_holder(tmp_path / "data") is None
 
 
 def processes_of(parent: int) -> list[int]:
@@ -532,7 +532,7 @@ def served(data_dir: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
         text=True,
     ) as process:
         try:
-            until(lambda: bool(holder(data_dir)) and bool(holder(data_dir).address), 60)  # type: ignore[union-attr]
+            until(lambda: bool(find_holder(data_dir)) and bool(find_holder(data_dir).address), 60)  # type: ignore[union-attr]
             yield process
         finally:
             process.send_signal(signal.SIGTERM)

@@ -20,7 +20,7 @@ from kg.cli.main import app
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
 from kg.settings import Settings
-from kg.store.lock import holder
+from kg.store.lock import find_holder
 from kg.vocabulary import KG, RDF, SKOS, mint
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, large_code, small_code
 from tests.zoning_summaries.stand_in import Said, StandIn, summarize
@@ -185,7 +185,7 @@ def test_a_build_goes_through_the_server_that_holds_the_data(data: Path) -> None
     serve = [*COMMAND, "serve", "--port", "0", "--data-dir", str(data)]
     with subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        while holder(data) is None or holder(data).address is None:  # type: ignore[union-attr]
+        while find_holder(data) is None or find_holder(data).address is None:  # type: ignore[union-attr]
             assert server.stderr.readline()
         try:
             built = answer("build", *HERE, "--data-dir", data)

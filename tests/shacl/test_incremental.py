@@ -21,7 +21,7 @@ from kg.shacl.data_graph import DataGraph
 from kg.shacl.incremental import Change, find_affected, load_change
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
-from kg.store.commits import MAX_NODES, Removal, removal_of
+from kg.store.commits import MAX_NODES, Removal, load_removal
 from kg.store.oxigraph import OxigraphStore, canonicalize
 from kg.store.protocol import GraphChange, Patch, Term
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SH, SKOS, mint
@@ -488,8 +488,8 @@ def test_a_commit_names_what_it_removed_and_links_to_nothing(store: OxigraphStor
     run = Triple(NamedNode("urn:run"), RDF.type, PROV.Activity)
     store.commit({graph: [quad for quad in held if quad != gone]}, lambda changes: described(run))
     after, _ = opened(store)
-    assert removal_of(after, 1) == Removal()
-    assert removal_of(after, 2) == Removal(
+    assert load_removal(after, 1) == Removal()
+    assert load_removal(after, 2) == Removal(
         frozenset({mint("document", "act"), mint("place", "NMK")}),
         frozenset({KG.jurisdiction}),
         frozenset({NamedNode("urn:run")}),

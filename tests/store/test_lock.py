@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kg.errors import StoreError, StoreLockedError, StoreReadOnlyError, StoreVersionError
-from kg.store.lock import FORMAT_VERSION, DirectoryLock, holder
+from kg.store.lock import FORMAT_VERSION, DirectoryLock, find_holder
 from kg.store.oxigraph import OxigraphStore
 
 HOLD = """
@@ -41,14 +41,14 @@ def test_a_second_opener_in_the_same_process_is_told_who_holds_it(tmp_path: Path
             StoreLockedError, match=rf"process {os.getpid()} on .+ since .+, serving http://127.0.0.1:8000"
         ):
             OxigraphStore(tmp_path)
-        assert holder(tmp_path) is not None
-    assert holder(tmp_path) is None
+        assert find_holder(tmp_path) is not None
+    assert find_holder(tmp_path) is None
     OxigraphStore(tmp_path).close()
 
 
 def test_a_second_process_is_told_who_holds_it_and_a_killed_holder_is_no_obstacle(tmp_path: Path) -> None:
     with hold_elsewhere(tmp_path) as process:
-        who = holder(tmp_path)
+        who = find_holder(tmp_path)
         assert who is not None
         assert (who.pid, who.address) == (process.pid, "http://127.0.0.1:8123")
         with pytest.raises(
@@ -58,9 +58,9 @@ def test_a_second_process_is_told_who_holds_it_and_a_killed_holder_is_no_obstacl
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert json.loads((tmp_path / "lock").read_text())["pid"] == process.pid, "the dead process left its name behind"
-    assert holder(tmp_path) is None
+    assert find_holder(tmp_path) is None
     lock = DirectoryLock(tmp_path)
-    who = holder(tmp_path)
+    who = find_holder(tmp_path)
     assert who is not None
     assert who.pid == os.getpid()
     lock.release()

@@ -18,7 +18,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
 from kg.errors import InvalidInputError, QueryForbiddenError, QuerySyntaxError, StoreError
 from kg.store import oxigraph
-from kg.store.lock import holder
+from kg.store.lock import find_holder
 from kg.store.oxigraph import OxigraphStore, canonicalize, content_sha256
 from kg.store.protocol import GraphChange, Patch, Rows, Snapshot
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, XSD, mint
@@ -825,7 +825,7 @@ def test_a_damaged_block_is_a_store_error_wherever_it_is_met(tmp_path: Path) -> 
         store.dump(io.BytesIO(), RdfFormat.N_QUADS)
     with suppress(StoreError):
         store.close()
-    assert holder(tmp_path) is None
+    assert find_holder(tmp_path) is None
 
 
 def test_a_store_folder_that_vanished_is_not_silently_empty(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError
-from kg.store.update_scope import graphs_within_reach, refuse_empty_default_graph
+from kg.store.update_scope import find_mentioned_graphs, reject_default_graph_patterns
 from kg.vocabulary import PREFIXES
 
 A, B, C = (NamedNode(f"urn:g/{name}") for name in "abc")
@@ -51,11 +51,11 @@ def test_every_graph_that_changes_is_within_reach(update: str) -> None:
         engine.update("INSERT DATA { GRAPH <urn:g/a> { <urn:s> <urn:p> 1 } GRAPH <urn:g/b> { <urn:s> <urn:p> 1, 2 } }")
     after.update(update, prefixes=PREFIXES)
     changed = {graph for graph in (A, B, C) if content(before, graph) != content(after, graph)}
-    assert changed <= graphs_within_reach(update)
+    assert changed <= find_mentioned_graphs(update)
 
 
 def test_what_an_update_does_not_mention_is_not_looked_at() -> None:
-    assert graphs_within_reach("INSERT DATA { GRAPH <urn:g/a> { <urn:s> <urn:p> 'urn:g/b' } }") == {
+    assert find_mentioned_graphs("INSERT DATA { GRAPH <urn:g/a> { <urn:s> <urn:p> 'urn:g/b' } }") == {
         A,
         S,
         NamedNode("urn:p"),
@@ -75,7 +75,7 @@ def test_what_an_update_does_not_mention_is_not_looked_at() -> None:
 )
 def test_an_update_whose_graphs_only_the_data_know_is_refused(update: str) -> None:
     with pytest.raises(InvalidInputError, match="name each graph"):
-        graphs_within_reach(update)
+        find_mentioned_graphs(update)
 
 
 USER = "<https://w3id.org/quadcite/graph/user/x>"
@@ -96,7 +96,7 @@ USER = "<https://w3id.org/quadcite/graph/user/x>"
 )  # fmt: skip
 def test_a_pattern_that_an_update_can_never_match_is_refused(update: str, where: str) -> None:
     with pytest.raises(InvalidInputError, match="stands outside GRAPH") as refused:
-        refuse_empty_default_graph(update)
+        reject_default_graph_patterns(update)
     assert where in str(refused.value)
 
 
@@ -114,4 +114,4 @@ def test_a_pattern_that_an_update_can_never_match_is_refused(update: str, where:
     ],
 )
 def test_a_pattern_that_an_update_may_match_is_not(update: str) -> None:
-    refuse_empty_default_graph(update)
+    reject_default_graph_patterns(update)

@@ -179,7 +179,7 @@ def test_a_write_that_fails_leaves_neither_the_review_nor_the_edge(kg: Knowledge
         raise OSError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr("kg.store.difference.update_text", full)
+        patch.setattr("kg.store.difference.build_update", full)
         with pytest.raises(StoreError):
             review_claim(kg, claim.value, "accept")
     assert set(kg.store.graphs()) == before
