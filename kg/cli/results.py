@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat
 from kg.cli import output
 from kg.cli.connection import Access
 from kg.errors import InvalidInputError
-from kg.queries.replies import result_of
+from kg.queries.replies import parse_result
 from kg.retrieval.results import SearchResult
 from kg.search.protocol import IndexStatus
 from kg.sparql.guard import check_query, query_form
@@ -114,7 +114,7 @@ def write(graph: Access, query: str, form: str | None) -> None:
     to_terminal = is_terminal()
     if form is None and (kind == "ASK" or (kind == "SELECT" and to_terminal)):
         pieces = list(graph.stream(query, ROW_FORMATS["tsv"]))
-        result = result_of("boolean" if kind == "ASK" else "solutions", pieces, truncated=False)
+        result = parse_result("boolean" if kind == "ASK" else "solutions", pieces, truncated=False)
         _show(result)
         if isinstance(result, Rows) and not result:
             _explain(graph, query)

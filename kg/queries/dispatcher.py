@@ -250,7 +250,7 @@ class Dispatcher:
             due = self._dispatch()
         _tell(due)
 
-    def lost(self, ticket: Ticket) -> Exception | None:
+    def recover(self, ticket: Ticket) -> Exception | None:
         """Bury the worker of a query that did not end by itself; return why, or None if it may be submitted again.
 
         Blocks for as long as a killed process takes to go.
@@ -275,7 +275,7 @@ class Dispatcher:
                 "the query ran for long and had to make room for shorter ones; as many long ones as may run and wait "
                 "already (settings QUADCITE_QUERY_LONG_WORKERS, QUADCITE_QUERY_QUEUE): try again in a few seconds"
             )
-        error = replies.stopped(reason, code, ticket.timeout_s, self.settings)
+        error = replies.build_stop_error(reason, code, ticket.timeout_s, self.settings)
         killed = isinstance(error, replies.KilledError)
         ticket.attempts += 1
         attempts = 0 if sent and not killed else 2 if sent and not at_once else _ATTEMPTS
@@ -298,10 +298,10 @@ class Dispatcher:
         _tell(due)
 
     def give_up(self, ticket: Ticket, reason: Reason = "cancelled") -> None:
-        """End a query that nobody waits for any more, in whatever state it is. Blocks as `lost` does."""
+        """End a query that nobody waits for any more, in whatever state it is. Blocks as `recover` does."""
         self.stop(ticket, reason)
         if ticket.running:
-            self.lost(ticket)
+            self.recover(ticket)
 
     def abandon(self, ticket: Ticket) -> None:
         """As `give_up`, soon and in another thread, without taking any lock."""
@@ -321,7 +321,7 @@ class Dispatcher:
 
     # What everybody may know
 
-    def running(self) -> list[RunningQuery]:
+    def list_queries(self) -> list[RunningQuery]:
         """Return the queries that run or wait, the oldest first."""
         now = time.monotonic()
         with self._lock:
@@ -359,7 +359,7 @@ class Dispatcher:
             self._alarm.wait_for(lambda: not self._tickets, timeout=_CLOSE_S)
             tickets = list(self._tickets.values())
         for ticket in tickets:
-            self.lost(ticket)
+            self.recover(ticket)
         self._chores.put(None)
         for thread in self._threads:
             if thread is not threading.current_thread():

@@ -1,44 +1,44 @@
 """Queries in processes that can be killed: a warm pool of workers over immutable snapshots of the store.
 
-pyoxigraph can neither stop a query nor bound its memory, so the server evaluates none itself. Each query has one worker
-to itself, under a deadline that this process enforces by killing, and under the memory limit that the worker has set
-itself (`kg.queries.worker`). A killed worker is replaced at once, and no other query was in it. Who runs when is
-decided by `kg.queries.admission`.
+pyoxigraph can neither stop a query nor bound its memory, so the server evaluates none itself. Each query has a worker
+of its own, with a deadline that this process enforces by killing, and a memory limit that the worker sets for itself
+(`kg.queries.worker`). A killed worker is replaced at once; no other query was in it. `kg.queries.admission` decides
+which query runs next.
 
-A result is cut after the rows (or triples) of its limit, and after the row with which it reaches the setting
-``max_result_mb``; it stays well-formed, and whoever reads it is told by `truncated`.
+A result is truncated after the rows (or triples) of its limit, and after the row with which it reaches the setting
+``max_result_mb``; it stays well-formed, and `truncated` reports it.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, QueryMemoryError
-from kg.processes.child import ChildGoneError
 from kg.queries import replies, text_check
+from kg.queries.conversation import Call, Conversation, Readable, Steps, Turn
 from kg.queries.dispatcher import Dispatcher, RunningQuery, Ticket
 from kg.settings import Settings
 from kg.store.protocol import Result, Snapshotted
 from kg.vocabulary import PREFIXES
 
 UNLIMITED: Final = math.inf
-"""As `limit` or `timeout_s`: no limit at all, for a person at a terminal; never for a server."""
+"""As `limit` or `timeout_s`: no limit, for a person at a terminal; never for a server."""
 
 _TSV: Final = "text/tab-separated-values"
 _N_TRIPLES: Final = "application/n-triples"
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A finished result, the generation of the store that it speaks of, and whether a limit cut it short."""
+    """A finished result, the generation of the store that it was computed on, and whether a limit truncated it."""
 
     result: Result
     generation: int
@@ -46,7 +46,7 @@ class Answer:
 
 
 class Cancellation:
-    """Stops the query that it was given to, from any thread, before it began or while it runs."""
+    """Stops one query, from any thread, before it starts or while it runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class Cancellation:
         self._stop: Callable[[], object] | None = None
 
     def cancel(self) -> None:
-        """Stop the query; the call that runs it raises QueryLimitError. Afterwards: does nothing."""
+        """Stop the query; the call that runs it raises QueryLimitError. Does nothing once the query has ended."""
         with self._lock:
             self._cancelled = True
             stop = self._stop
@@ -63,12 +63,12 @@ class Cancellation:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether it was cancelled."""
         with self._lock:
             return self._cancelled
 
     def on_cancel(self, stop: Callable[[], object] | None) -> None:
-        """Call `stop` when the query is to stop, at once if that is so already; None: it has ended."""
+        """Call `stop` on cancellation, at once if it was cancelled already; None: the query has ended."""
         with self._lock:
             self._stop = stop
             cancelled = self._cancelled
@@ -77,52 +77,45 @@ class Cancellation:
 
 
 class Streamed:
-    """A result on its way: iterate over its bytes, and close it (a `with` block does).
+    """A result that arrives in pieces: iterate over its bytes, and close it (a `with` block does).
 
-    Closing before the end stops the query. `truncated` is None until the last piece has come; an error after the first
-    piece is raised by the iteration.
+    Closing before the end stops the query. `truncated` is None until the last piece has arrived; an error after the
+    first piece is raised by the iteration.
     """
 
-    def __init__(self, pool: QueryPool, ticket: Ticket, kind: str, media_type: str) -> None:
-        assert ticket.snapshot is not None  # noqa: S101 -- a query runs on one
-        self.kind: Final = kind
+    def __init__(self, conversation: Conversation, held: list[bytes], generation: int, media_type: str) -> None:
+        self.kind: Final = conversation.kind
         self.media_type: Final = media_type
-        self.generation: Final = ticket.snapshot.generation
-        self.truncated: bool | None = None
-        self._pool = pool
-        self._ticket: Ticket | None = ticket
+        self.generation: Final = generation
+        self.conversation: Final = conversation
+        self._held = held
 
     @property
-    def chunks(self) -> Iterator[bytes]:
-        """The pieces of the serialized result."""
-        return self
+    def truncated(self) -> bool | None:
+        """Whether a limit cut the result short."""
+        return self.conversation.truncated
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        ticket = self._ticket
-        if ticket is None:
+        if self._held:
+            return self._held.pop(0)
+        if self.conversation.ticket is None:
             raise StopIteration
         try:
-            kind, payload = self._pool._receive(ticket)
-        except ChildGoneError:
-            self._ticket = None
-            raise self._pool.dispatcher.lost(ticket) or replies.KilledError("the query was stopped") from None
+            piece = _drive(self.conversation.next_piece())
         except BaseException:
-            self._ticket = None
+            self.conversation.close()
             raise
-        if kind == b"D":
-            return payload
-        self.truncated = json.loads(payload)["truncated"]
-        self._ticket = None
-        raise StopIteration
+        if piece is None:
+            raise StopIteration
+        return piece
 
     def close(self) -> None:
         """Stop the query if it still runs."""
-        ticket, self._ticket = self._ticket, None
-        if ticket is not None:
-            self._pool.dispatcher.give_up(ticket)
+        self._held.clear()
+        self.conversation.close()
 
     def __enter__(self) -> Self:
         return self
@@ -132,20 +125,32 @@ class Streamed:
 
     def __del__(self) -> None:
         # The collector may run anywhere, also where a lock of the pool is held: this takes none.
-        ticket = getattr(self, "_ticket", None)
-        if ticket is not None:
-            self._pool.dispatcher.abandon(ticket)
+        if (conversation := getattr(self, "conversation", None)) is not None:
+            conversation.abandon()
+
+
+class Options(TypedDict, total=False):
+    """What a query is run with; see `QueryPool`."""
+
+    limit: float | None
+    timeout_s: float | None
+    at_least: int
+    exactly: int | None
+    default_graphs: Sequence[NamedNode]
+    named_graphs: Sequence[NamedNode]
+    union: bool
+    client: str
 
 
 class QueryPool:
     """Worker processes for read-only queries. Every method may be called from any thread; `run` and `stream` block.
 
-    Of both: `limit` (rows or triples) and `timeout_s` (seconds) default to the settings; `UNLIMITED` lifts them. The
-    time is that of running; a query waits for as long at most. `at_least` is the oldest generation of the store that
-    will do, `exactly` the one that must answer, which has to be kept still. `default_graphs` and `named_graphs` are the
-    dataset that is asked, in place of what the query says with FROM; else its default graph is the union of all graphs,
-    unless it says FROM, or `union` is False. `client` is who asks, for a fair share and the record.
-    `prefixes` need no declaration in a query, and `base_iri` is what its relative IRIs are resolved against.
+    Options of both: `limit` (rows or triples) and `timeout_s` (seconds of running; a query waits for as long at most)
+    default to the settings; `UNLIMITED` removes them. `at_least` is the oldest generation of the store that may answer,
+    `exactly` the only one, which must still be kept. `default_graphs` and `named_graphs` are the dataset, in place of
+    the query's FROM clauses; without either the default graph is the union of all graphs, unless `union` is False.
+    `client` is the name of the caller, for a fair share and the log. `prefixes` need no declaration in a query, and
+    relative IRIs are resolved against `base_iri`.
     """
 
     def __init__(
@@ -159,97 +164,52 @@ class QueryPool:
         self._settings: Final = settings
         self.dispatcher: Final = Dispatcher(store, settings, {"prefixes": dict(prefixes), "base_iri": base_iri})
 
-    def run(
-        self,
-        query: str,
-        *,
-        limit: float | None = None,
-        timeout_s: float | None = None,
-        at_least: int = 0,
-        exactly: int | None = None,
-        default_graphs: Sequence[NamedNode] = (),
-        named_graphs: Sequence[NamedNode] = (),
-        union: bool = True,
-        client: str = "",
-        cancellation: Cancellation | None = None,
-    ) -> Answer:
+    def run(self, query: str, *, cancellation: Cancellation | None = None, **options: Unpack[Options]) -> Answer:
         """Run a query and return its finished result.
 
-        Raises QuerySyntaxError, QueryForbiddenError, InvalidInputError for what cannot be evaluated, GoneError for a
-        generation that is no longer kept, and when it was stopped QueryTimeoutError, QueryMemoryError, QueryBusyError,
-        ClientBusyError, or QueryLimitError (cancelled).
+        Raises QuerySyntaxError, QueryForbiddenError, InvalidInputError for a query that cannot be evaluated, GoneError
+        for a generation that is no longer kept, and when it was stopped QueryTimeoutError, QueryMemoryError,
+        QueryBusyError, ClientBusyError, or QueryLimitError (cancelled).
         """
-        ticket = self.ticket(
-            query,
-            media_type=None,
-            limit=limit,
-            timeout_s=timeout_s,
-            at_least=at_least,
-            exactly=exactly,
-            default_graphs=default_graphs,
-            named_graphs=named_graphs,
-            union=union,
-            client=client,
-        )
+        ticket = self.build_ticket(query, **options)
+        memory_mb = self._settings.query_memory_mb
+        limited = ticket.request["limit"] is not None
+        conversation = Conversation(self.dispatcher, ticket, memory_mb << 20 if limited else math.inf)
         try:
-            while True:
-                kind = self._begin(ticket, cancellation)
-                try:
-                    pieces, truncated = self._collect(ticket)
-                except ChildGoneError:
-                    if (error := self.dispatcher.lost(ticket)) is not None:
-                        raise error from None
-                    continue
-                assert ticket.snapshot is not None  # noqa: S101 -- a query runs on one
-                result = replies.result_of(kind, pieces, truncated=truncated)
-                return Answer(result, ticket.snapshot.generation, truncated)
+            pieces = self._begin(conversation, ticket, cancellation)
         finally:
+            conversation.close()
             if cancellation is not None:
                 cancellation.on_cancel(None)
+        if conversation.truncated is None:
+            raise QueryMemoryError(
+                f"The result is larger than {memory_mb} MiB (setting QUADCITE_QUERY_MEMORY_MB). Ask for fewer rows or "
+                "columns, or stream it from the endpoint."
+            )
+        result = replies.parse_result(conversation.kind, pieces, truncated=conversation.truncated)
+        return Answer(result, _generation(ticket), conversation.truncated)
 
     def stream(
-        self,
-        query: str,
-        *,
-        media_type: str,
-        limit: float | None = None,
-        timeout_s: float | None = None,
-        at_least: int = 0,
-        exactly: int | None = None,
-        default_graphs: Sequence[NamedNode] = (),
-        named_graphs: Sequence[NamedNode] = (),
-        union: bool = True,
-        client: str = "",
-        cancellation: Cancellation | None = None,
+        self, query: str, *, media_type: str, cancellation: Cancellation | None = None, **options: Unpack[Options]
     ) -> Streamed:
-        """Begin a query and return its result in `media_type` as it comes; same errors as `run`.
+        """Begin a query and return its result in `media_type` as it arrives; same errors as `run`.
 
         SELECT and ASK: SPARQL JSON, XML, CSV or TSV; CONSTRUCT and DESCRIBE: Turtle, N-Triples, N3, RDF/XML, and
-        JSON-LD, TriG and N-Quads, which hold the triples in their default graph. The deadline covers the whole
+        JSON-LD, TriG and N-Quads, which contain the triples in their default graph. The deadline covers the whole
         transfer; nothing is computed far ahead of the reader.
         """
-        ticket = self.ticket(
-            query,
-            media_type=media_type,
-            limit=limit,
-            timeout_s=timeout_s,
-            at_least=at_least,
-            exactly=exactly,
-            default_graphs=default_graphs,
-            named_graphs=named_graphs,
-            union=union,
-            client=client,
-        )
-        while True:
-            kind = self._begin(ticket, cancellation)
-            if self.dispatcher.commit(ticket):
-                return Streamed(self, ticket, kind, media_type)
-            if (error := self.dispatcher.lost(ticket)) is not None:
-                raise error
+        ticket = self.build_ticket(query, media_type=media_type, **options)
+        conversation = Conversation(self.dispatcher, ticket, 0)
+        try:
+            held = self._begin(conversation, ticket, cancellation)
+        except BaseException:
+            conversation.close()
+            raise
+        return Streamed(conversation, held, _generation(ticket), media_type)
 
-    def running(self) -> list[RunningQuery]:
-        """Return the queries that run or wait, the oldest first."""
-        return self.dispatcher.running()
+    def list_queries(self) -> list[RunningQuery]:
+        """List the queries that run or wait, the oldest first."""
+        return self.dispatcher.list_queries()
 
     def cancel(self, number: int) -> bool:
         """Stop the query with this id; return whether there was one."""
@@ -265,26 +225,26 @@ class QueryPool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def ticket(
+    def build_ticket(
         self,
         query: str,
         *,
-        media_type: str | None,
-        limit: float | None,
-        timeout_s: float | None,
-        at_least: int,
-        exactly: int | None,
-        default_graphs: Sequence[NamedNode],
-        named_graphs: Sequence[NamedNode],
-        union: bool,
-        client: str,
+        media_type: str | None = None,
+        limit: float | None = None,
+        timeout_s: float | None = None,
+        at_least: int = 0,
+        exactly: int | None = None,
+        default_graphs: Sequence[NamedNode] = (),
+        named_graphs: Sequence[NamedNode] = (),
+        union: bool = True,
+        client: str = "",
     ) -> Ticket:
-        """Return what `dispatcher` takes for a query, checked; `media_type` None asks for what `run` reads."""
+        """Check a query and build its ticket for `dispatcher`; without `media_type`, for a result that `run` parses."""
         checked = text_check.check(query)
-        rows = _rows(self._settings.max_rows if limit is None else limit)
+        rows = _parse_limit(self._settings.max_rows if limit is None else limit)
         timeout_s = self._settings.query_timeout_s if timeout_s is None else timeout_s
         if not timeout_s > 0:
-            raise InvalidInputError(f"timeout_s must be more than 0 seconds, not {timeout_s}")
+            raise InvalidInputError(f"Invalid timeout_s {timeout_s}. It must be more than 0 seconds.")
         dataset = None
         if default_graphs or named_graphs:
             dataset = [[graph.value for graph in graphs] for graphs in (default_graphs, named_graphs)]
@@ -299,73 +259,49 @@ class QueryPool:
         }
         return Ticket(client, query, request=request, timeout_s=timeout_s, at_least=at_least, exactly=exactly)
 
-    # From here on: one query's way, in the thread that waits for it.
-
-    def _begin(self, ticket: Ticket, cancellation: Cancellation | None) -> str:
-        """Send the query to a worker and wait for the kind of its result."""
-        dispatcher = self.dispatcher
+    def _begin(self, conversation: Conversation, ticket: Ticket, cancellation: Cancellation | None) -> list[bytes]:
         if cancellation is not None:
-            cancellation.on_cancel(partial(dispatcher.stop, ticket, "cancelled"))
-        while True:
+            cancellation.on_cancel(partial(self.dispatcher.stop, ticket, "cancelled"))
+
+        def wait_for_turn() -> None:
             turn = threading.Event()
-            if not dispatcher.submit(ticket, turn.set):
+            if not self.dispatcher.submit(ticket, turn.set):
                 turn.wait()
-            dispatcher.claim(ticket)
-            try:
-                dispatcher.prepare(ticket)
-                dispatcher.begin(ticket)
-                _, payload = self._receive(ticket)
-            except ChildGoneError:
-                if (error := dispatcher.lost(ticket)) is not None:
-                    raise error from None
-            except BaseException:
-                if ticket.running and not ticket.sent:
-                    dispatcher.hand_back(ticket)
-                raise
-            else:
-                kind: str = json.loads(payload)["kind"]
-                return kind
 
-    def _receive(self, ticket: Ticket) -> tuple[bytes, bytes]:
-        """Return the next frame; at its end, and on errors that it reports, the worker has been given back."""
-        worker = ticket.worker
-        if worker is None:
-            raise ChildGoneError
-        try:
-            kind, payload = worker.receive()
-        except ChildGoneError:
-            raise
-        except BaseException:
-            self.dispatcher.give_up(ticket)
-            raise
-        if kind == b"X":
-            self.dispatcher.finish(ticket, retire=False)
-            raise replies.reported(json.loads(payload), ticket.query, self._settings)
-        if kind == b"E":
-            self.dispatcher.finish(ticket, retire=json.loads(payload)["retire"])
-        return kind, payload
+        return _drive(conversation.begin(), wait_for_turn)
 
-    def _collect(self, ticket: Ticket) -> tuple[list[bytes], bool]:
-        """Return the pieces of a result, and whether it was cut."""
-        pieces: list[bytes] = []
-        size = 0
+
+def _drive(steps: Steps[_T], wait_for_turn: Callable[[], None] = lambda: None) -> _T:
+    """Perform the steps of a conversation in this thread."""
+    try:
+        step = next(steps)
         while True:
-            frame, payload = self._receive(ticket)
-            if frame == b"E":
-                return pieces, json.loads(payload)["truncated"]
-            pieces.append(payload)
-            size += len(payload)
-            if size > self._settings.query_memory_mb << 20 and ticket.request["limit"] is not None:
-                self.dispatcher.give_up(ticket)
-                raise QueryMemoryError(
-                    f"the result is larger than {self._settings.query_memory_mb} MiB (setting "
-                    "QUADCITE_QUERY_MEMORY_MB); ask for fewer rows or columns, or stream it from the endpoint"
-                )
+            result: object = None
+            try:
+                match step:
+                    case Turn():
+                        wait_for_turn()
+                    case Readable(worker):
+                        worker.wait_readable()
+                    case Call(work):
+                        result = work()
+            except BaseException as error:  # noqa: BLE001 -- the conversation handles or raises it
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as end:
+        found: _T = end.value
+        return found
 
 
-def _rows(limit: float) -> int | None:
+def _generation(ticket: Ticket) -> int:
+    assert ticket.snapshot is not None  # noqa: S101 -- a query runs on one
+    return ticket.snapshot.generation
+
+
+def _parse_limit(limit: float) -> int | None:
     if limit == math.inf:
         return None
     if limit < 1 or limit != int(limit):
-        raise InvalidInputError(f"limit must be a whole number of rows, at least 1, not {limit}")
+        raise InvalidInputError(f"Invalid limit {limit}. It must be a whole number of rows, at least 1.")
     return int(limit)

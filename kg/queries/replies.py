@@ -24,7 +24,7 @@ class KilledError(QueryMemoryError):
     """Something else than this process killed the worker: as a rule, the system for want of memory."""
 
 
-def result_of(kind: str, pieces: list[bytes], *, truncated: bool) -> Result:
+def parse_result(kind: str, pieces: list[bytes], *, truncated: bool) -> Result:
     """Return the finished result whose bytes a worker sent: SELECT as TSV, graphs as N-Triples."""
     data = b"".join(pieces)
     if kind == "solutions":
@@ -36,7 +36,7 @@ def result_of(kind: str, pieces: list[bytes], *, truncated: bool) -> Result:
     return [Triple(quad.subject, quad.predicate, quad.object) for quad in parse(data, format=RdfFormat.N_TRIPLES)]
 
 
-def reported(error: dict[str, Any], query: str, settings: Settings) -> Exception:
+def build_reported_error(error: dict[str, Any], query: str, settings: Settings) -> Exception:
     """Return the error that a worker reported, as ours."""
     kind, message = error["kind"], error["message"]
     if kind == "syntax":
@@ -53,7 +53,7 @@ def reported(error: dict[str, Any], query: str, settings: Settings) -> Exception
     return InvalidInputError(f"the query cannot be evaluated: {message}")
 
 
-def stopped(reason: str | None, code: int, timeout_s: float, settings: Settings) -> QueryLimitError:
+def build_stop_error(reason: str | None, code: int, timeout_s: float, settings: Settings) -> QueryLimitError:
     """Return why a query did not end by itself: the reason for which it was killed, or its worker's exit code."""
     memory_mb = settings.query_memory_mb
     if reason == "timeout":

@@ -20,11 +20,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Final, TypeVar
 
 import anyio.to_thread
@@ -36,11 +34,11 @@ from starlette.types import Receive, Scope, Send
 
 from kg.errors import QuadciteError
 from kg.processes.child import ChildGoneError
-from kg.queries import replies
+from kg.queries.conversation import Call, Conversation, Readable, Step, Steps, Turn, can_send_at_once
 from kg.queries.dispatcher import Dispatcher, Ticket
 from kg.queries.pool import UNLIMITED
 from kg.server.endpoint import Endpoint
-from kg.sparql.guard import CHEAP_CHARS, is_cheap_to_check
+from kg.sparql.guard import is_cheap_to_check
 from kg.vocabulary import BASE
 
 HELD_BYTES: Final = 262_144
@@ -51,7 +49,6 @@ TRUNCATED: Final = BASE + "truncated"
 
 _JSON: Final = "application/sparql-results+json"
 _HEAD: Final = b'{"head":{'
-_SHORT: Final = 10_000
 _WATCH_AFTER_S: Final = 0.02
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -83,7 +80,7 @@ async def execute(
     client = client_of(endpoint, request)
 
     def check() -> Ticket:
-        return endpoint.pool.ticket(
+        return endpoint.pool.build_ticket(
             query,
             media_type=media_type,
             limit=rows,
@@ -127,60 +124,32 @@ def client_of(endpoint: Endpoint, request: Request) -> str:
 
 
 class _Talk:
-    """One query's talk with its worker, in the event loop. `truncated` is None until the result is complete."""
+    """Drives one query's conversation in the event loop. `truncated` is None until the result is complete."""
 
     def __init__(self, dispatcher: Dispatcher, ticket: Ticket, receive: Receive) -> None:
-        self.truncated: bool | None = None
+        self._conversation = Conversation(dispatcher, ticket, HELD_BYTES)
         self._dispatcher = dispatcher
-        self._ticket: Ticket | None = ticket
         self._receive = receive
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._watcher: asyncio.Task[None] | None = None
-        # Most queries have ended before it is worth while to see whether anybody still waits for them.
+        # Most queries have ended before it is worth checking whether the client is still connected.
         self._timer = self._loop.call_later(_WATCH_AFTER_S, self._watch)
 
-    async def begin(self) -> list[bytes]:
-        """Return the first pieces of the result: all of them if they are few, and then `truncated` is set."""
-        dispatcher, ticket = self._dispatcher, self._current()
-        while True:
-            await self._turn(ticket)
-            try:
-                if not ticket.sent:
-                    if not dispatcher.is_ready(ticket):
-                        await self._prepare(ticket)
-                    if len(ticket.query) < _SHORT:
-                        dispatcher.begin(ticket)
-                    else:
-                        await _in_thread(lambda: dispatcher.begin(ticket))
-                held: list[bytes] = []
-                size = 0
-                while size <= HELD_BYTES:
-                    piece = await self._next(ticket)
-                    if piece is None:
-                        return held
-                    held.append(piece)
-                    size += len(piece)
-                if dispatcher.commit(ticket):
-                    return held
-            except ChildGoneError:
-                pass
-            if (error := await _in_thread(lambda: dispatcher.lost(ticket))) is not None:
-                self._ticket = None
-                raise error
+    @property
+    def truncated(self) -> bool | None:
+        return self._conversation.truncated
 
-    async def piece(self) -> bytes | None:
-        """Return the next piece, or None at the end."""
-        ticket = self._current()
-        try:
-            return await self._next(ticket)
-        except ChildGoneError:
-            self._ticket = None
-            error = await _in_thread(lambda: self._dispatcher.lost(ticket))
-            raise error or replies.KilledError("the query was stopped") from None
+    async def begin(self) -> list[bytes]:
+        """Receive the first pieces of the result: all of them if they are small, and then `truncated` is set."""
+        return await self._drive(self._conversation.begin())
+
+    async def next_piece(self) -> bytes | None:
+        """Receive the next piece; None at the end."""
+        return await self._drive(self._conversation.next_piece())
 
     def end(self) -> None:
-        """Stop the query if it still runs, and no longer look out for the client."""
+        """Stop the query if it still runs, and stop watching the client."""
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
@@ -188,72 +157,53 @@ class _Talk:
 
     def abandon(self) -> None:
         """Stop the query if it still runs; takes no lock, and may be called from anywhere."""
-        ticket, self._ticket = self._ticket, None
-        if ticket is not None:
-            self._dispatcher.abandon(ticket)
+        self._conversation.abandon()
 
-    def _current(self) -> Ticket:
-        assert self._ticket is not None  # noqa: S101 -- it has not ended
-        return self._ticket
+    async def _drive(self, steps: Steps[_T]) -> _T:
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = await self._perform(step)
+                except BaseException as error:  # noqa: BLE001 -- the conversation handles or raises it
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            found: _T = end.value
+            return found
 
-    async def _turn(self, ticket: Ticket) -> None:
-        """Wait for the query's turn."""
-        come, dispatcher = self._loop.create_future(), self._dispatcher
+    async def _perform(self, step: Step) -> object:
+        match step:
+            case Turn(ticket):
+                await self._wait_for_turn(ticket)
+            case Readable(worker):
+                readable = self._loop.create_future()
+                self._loop.add_reader(worker.answers, _set, readable)
+                try:
+                    await readable
+                finally:
+                    self._loop.remove_reader(worker.answers)
+            case Call(work):
+                return await _run_in_thread(work)
+        return None
+
+    async def _wait_for_turn(self, ticket: Ticket) -> None:
+        turn, dispatcher = self._loop.create_future(), self._dispatcher
 
         def notify() -> None:
             if threading.get_ident() == self._thread:
-                # The worker need not rest until the loop comes to this query.
-                if ticket.running and dispatcher.is_ready(ticket) and len(ticket.query) < _SHORT:
-                    with contextlib.suppress(ChildGoneError):  # it will be again, where that is dealt with
+                # The worker need not idle until the loop comes to this query.
+                if ticket.running and dispatcher.is_ready(ticket) and can_send_at_once(ticket):
+                    with contextlib.suppress(ChildGoneError):  # raised again, where it is handled
                         dispatcher.begin(ticket)
-                _set(come)
+                _set(turn)
             else:
-                with contextlib.suppress(RuntimeError):  # the loop has ended, and so has whoever waited
-                    self._loop.call_soon_threadsafe(_set, come)
+                with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whatever waited
+                    self._loop.call_soon_threadsafe(_set, turn)
 
         if not dispatcher.submit(ticket, notify):
-            await come
-        dispatcher.claim(ticket)
-
-    async def _prepare(self, ticket: Ticket) -> None:
-        try:
-            await _in_thread(lambda: self._dispatcher.prepare(ticket))
-        except ChildGoneError:
-            raise
-        except Exception:
-            self._ticket = None
-            self._dispatcher.hand_back(ticket)
-            raise
-
-    async def _next(self, ticket: Ticket) -> bytes | None:
-        """Return the next piece of the result, or None at its end."""
-        while True:
-            kind, payload = await self._frame(ticket)
-            if kind == b"D":
-                return payload
-            if kind == b"H":
-                continue
-            self._ticket = None
-            content = json.loads(payload)
-            self._dispatcher.finish(ticket, retire=content.get("retire", False))
-            if kind == b"X":
-                report = partial(replies.reported, content, ticket.query, self._dispatcher.settings)
-                raise report() if len(ticket.query) < CHEAP_CHARS else await _in_thread(report)
-            self.truncated = content["truncated"]
-            return None
-
-    async def _frame(self, ticket: Ticket) -> tuple[bytes, bytes]:
-        worker = ticket.worker
-        if worker is None:
-            raise ChildGoneError
-        while (frame := worker.poll_frame()) is None:
-            come = self._loop.create_future()
-            self._loop.add_reader(worker.answers, _set, come)
-            try:
-                await come
-            finally:
-                self._loop.remove_reader(worker.answers)
-        return frame
+            await turn
 
     def _watch(self) -> None:
         self._watcher = self._loop.create_task(self._stop_with_client())
@@ -261,8 +211,8 @@ class _Talk:
     async def _stop_with_client(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        if self._ticket is not None:
-            self._dispatcher.stop(self._ticket, "cancelled")
+        if (ticket := self._conversation.ticket) is not None:
+            self._dispatcher.stop(ticket, "cancelled")
 
 
 class _StreamedResponse(Response):
@@ -288,7 +238,7 @@ class _StreamedResponse(Response):
                 body = last + piece
                 last = body[-1:] if self._json else b""
                 await send({"type": "http.response.body", "body": body[: len(body) - len(last)], "more_body": True})
-                piece = await talk.piece()
+                piece = await talk.next_piece()
             if self._json and talk.truncated:
                 last = b',"meta":{"truncated":true}}'
             await send({"type": "http.response.body", "body": last})
@@ -308,6 +258,6 @@ def _set(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-async def _in_thread(work: Callable[[], _T]) -> _T:
+async def _run_in_thread(work: Callable[[], _T]) -> _T:
     # A limiter of its own: the queries that run are few, and must not wait for the threads of all else.
     return await anyio.to_thread.run_sync(work, limiter=CapacityLimiter(1))

@@ -75,7 +75,7 @@ def running_query_routes(endpoint: Endpoint) -> list[Route]:
                 "lane": query.lane,
                 "state": query.state,
             }
-            for query in endpoint.pool.running()
+            for query in endpoint.pool.list_queries()
         ]
         return JSONResponse({"queries": queries}, headers={"Cache-Control": "no-store"})
 

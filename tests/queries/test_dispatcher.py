@@ -60,9 +60,9 @@ def test_six_runaways_of_one_client_leave_room_for_its_short_queries(
         threads = [threading.Thread(target=runaway, args=(pool, number)) for number in range(6)]
         for thread in threads:
             thread.start()
-        until(lambda: any(query.lane == "long" for query in pool.running()))
+        until(lambda: any(query.lane == "long" for query in pool.list_queries()))
         waits = [seconds(pool, number) for number in range(15)]
-        busy = [query for query in pool.running() if query.client == "one"]
+        busy = [query for query in pool.list_queries() if query.client == "one"]
         for cancellation in cancellations:
             cancellation.cancel()
         for thread in threads:
@@ -81,7 +81,7 @@ def test_a_query_that_had_to_make_room_begins_anew_and_ends_well(snapshots: Snap
         endless = Cancellation()
         first = threading.Thread(target=stopped, args=(pool, CROSS_JOIN), kwargs={"cancellation": endless})
         first.start()
-        until(lambda: [query.lane for query in pool.running()] == ["long"])
+        until(lambda: [query.lane for query in pool.list_queries()] == ["long"])
         answers: list[object] = []
         second = threading.Thread(target=lambda: answers.append(pool.run(slow).result.rows))
         second.start()
@@ -102,14 +102,14 @@ def test_what_runs_is_listed_and_can_be_stopped_by_its_number(snapshots: Snapsho
         thread = threading.Thread(target=lambda: errors.append(str(stopped(small, CROSS_JOIN, client="somebody"))))
         thread.start()
         until(lambda: states(small) == ["running"])
-        [query] = small.running()
+        [query] = small.list_queries()
         assert (query.client, query.sha256) == ("somebody", hashlib.sha256(CROSS_JOIN.encode()).hexdigest())
         assert 0 <= query.age_s < 10
         assert small.cancel(query.id)
         thread.join()
         assert errors == ["the query was cancelled"]
         assert not small.cancel(query.id)
-        assert small.running() == []
+        assert small.list_queries() == []
 
 
 def test_a_query_whose_worker_the_system_kills_is_asked_once_more(snapshots: Snapshots) -> None:
@@ -148,4 +148,4 @@ def test_processes_stay_within_their_number_and_all_are_replaced(snapshots: Snap
         assert most <= 2 + 2 * 1
         until(lambda: len(small.dispatcher._idle) >= 1)
         assert small.run("ASK {}").result is True
-        assert small.running() == []
+        assert small.list_queries() == []

@@ -107,7 +107,7 @@ def until(condition: Callable[[], bool], seconds: float = 10) -> None:
 
 
 def states(pool: QueryPool) -> list[str]:
-    return sorted(query.state for query in pool.running())
+    return sorted(query.state for query in pool.list_queries())
 
 
 def processes() -> list[str]:
@@ -314,7 +314,7 @@ def test_a_limit_gives_that_many_rows_well_formed_and_says_what_it_cut(
 ) -> None:
     query = 'SELECT ?x ?y { VALUES ?x { "},{" "a\\r\\n\\"b\\"" "</result><result>" "\\\\" UNDEF 6 7 8 } }'
     with pool.stream(query, media_type=media_type, limit=limit) as stream:
-        data = b"".join(stream.chunks)
+        data = b"".join(stream)
     assert stream.truncated is (limit < 8)
     if media_type == CSV:
         whole = Store().query(query).serialize(format=QueryResultsFormat.CSV)
@@ -366,14 +366,14 @@ def test_triples_are_limited_in_every_format(pool: QueryPool) -> None:
 def test_first_rows_leave_before_the_last_are_computed_and_closing_stops_the_query(pool: QueryPool) -> None:
     endless = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
     stream = pool.stream(endless, media_type=JSON, limit=UNLIMITED)
-    assert len(next(stream.chunks)) >= PIECE_BYTES // 2
-    pid = stream._ticket.worker.process.pid
+    assert len(next(stream)) >= PIECE_BYTES // 2
+    pid = stream.conversation.ticket.worker.process.pid
     stream.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert list(stream) == []
     abandoned = pool.stream(endless, media_type=JSON, limit=UNLIMITED)
-    pid = abandoned._ticket.worker.process.pid
+    pid = abandoned.conversation.ticket.worker.process.pid
     del abandoned
     gc.collect()
     until(lambda: not alive(pid))
@@ -383,7 +383,7 @@ def test_first_rows_leave_before_the_last_are_computed_and_closing_stops_the_que
 def test_a_reader_who_stops_reading_holds_no_worker_past_the_deadline(pool: QueryPool) -> None:
     stream = pool.stream("SELECT * { ?a ?b ?c . ?d ?e ?f }", media_type=CSV, limit=UNLIMITED, timeout_s=0.2)
     next(stream)
-    assert stream._ticket.worker.process.wait(5) == -signal.SIGKILL
+    assert stream.conversation.ticket.worker.process.wait(5) == -signal.SIGKILL
     with pytest.raises(QueryTimeoutError):
         list(stream)
 

@@ -197,8 +197,8 @@ def test_a_client_that_hangs_up_ends_the_queries_of_its_call(kg, path):
         with listening_app(kg) as port:
             with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
                 client.sendall(head.encode() + body)
-                until(lambda: len(kg.pool.running()) > len(tickets))
-            until(lambda: len(kg.pool.running()) == len(tickets))
+                until(lambda: len(kg.pool.list_queries()) > len(tickets))
+            until(lambda: len(kg.pool.list_queries()) == len(tickets))
     finally:
         for ticket in tickets:
             dispatcher.hand_back(ticket)

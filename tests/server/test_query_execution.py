@@ -126,12 +126,12 @@ def test_a_cut_json_result_that_was_held_has_a_link_in_its_head_that_parsers_tak
 def test_first_rows_come_while_the_query_runs_and_leaving_stops_it(served: Served, client: httpx.Client) -> None:
     with client.stream("GET", "/sparql", params={"query": ENDLESS}, headers=PLAIN) as answer:
         assert len(next(answer.iter_raw())) > 0
-        until(lambda: len(served.pool.running()) == 1)
-    until(lambda: served.pool.running() == [])
+        until(lambda: len(served.pool.list_queries()) == 1)
+    until(lambda: served.pool.list_queries() == [])
     with socket.create_connection((client.base_url.host, client.base_url.port)) as gone:
         gone.sendall(f"GET /sparql?query={quote(CROSS_JOIN)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        until(lambda: len(served.pool.running()) == 1)
-    until(lambda: served.pool.running() == [])
+        until(lambda: len(served.pool.list_queries()) == 1)
+    until(lambda: served.pool.list_queries() == [])
     assert get(client, "ASK {}").json()["boolean"] is True
 
 
@@ -150,7 +150,7 @@ def test_queries_are_listed_and_stopped_over_http(served: Served, client: httpx.
     answers: list[httpx.Response] = []
     asking = threading.Thread(target=lambda: answers.append(get(client, CROSS_JOIN)))
     asking.start()
-    until(lambda: any(query.state == "running" for query in served.pool.running()))
+    until(lambda: any(query.state == "running" for query in served.pool.list_queries()))
     [query] = client.get("/sparql/queries").json()["queries"]
     assert set(query) == {"id", "client", "age_s", "sha256", "lane", "state"}
     assert query["client"].endswith("@127.0.0.1")
@@ -241,7 +241,7 @@ def test_many_bad_queries_at_once_do_not_hold_up_the_good_ones(served: Served, c
     started = time.monotonic()
     for thread in threads:
         thread.start()
-    until(lambda: len(served.pool.running()) > 10)
+    until(lambda: len(served.pool.list_queries()) > 10)
     waits = []
     for number in range(20):
         begun = time.monotonic()
@@ -251,4 +251,4 @@ def test_many_bad_queries_at_once_do_not_hold_up_the_good_ones(served: Served, c
         thread.join()
     assert sorted(waits)[10] < max(1.0, (time.monotonic() - started) / 20)  # a busy machine stretches both
     assert set(statuses) <= {429, 503, 504}
-    until(lambda: served.pool.running() == [])
+    until(lambda: served.pool.list_queries() == [])

@@ -83,11 +83,11 @@ def test_a_client_that_goes_away_stops_its_query(endpoint: Endpoint, query: str)
     unlimited = replace(endpoint, settings=endpoint.settings.model_copy(update={"max_rows": 10**12}))
     with served(unlimited) as port:
         client = connection(port, query, "text/csv")
-        until(endpoint.pool.running)
+        until(endpoint.pool.list_queries)
         if query == STEADY:
             assert client.recv(65_536).startswith(b"HTTP/1.1 200")
         client.close()
-        until(lambda: not endpoint.pool.running())
+        until(lambda: not endpoint.pool.list_queries())
 
 
 @pytest.mark.parametrize("accept", ["text/csv", "text/csv\r\nAccept-Encoding: gzip"])

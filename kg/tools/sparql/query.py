@@ -155,7 +155,7 @@ def _ask(
         if not whole or (not graph and b"\n" not in whole):
             raise
         pieces, why = [whole, b"\n"], "time"
-    return form, _Answered(replies.result_of(stream.kind, pieces, truncated=why is not None), stream.generation, why)
+    return form, _Answered(replies.parse_result(stream.kind, pieces, truncated=why is not None), stream.generation, why)
 
 
 def _with_hints(error: QuadciteError, hints: Sequence[HintLine]) -> QuadciteError:
