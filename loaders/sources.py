@@ -77,7 +77,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
     from loaders.zoning.readers import municode_service
     from loaders.zoning.readers.code_model import DOMAIN, VERSION
 
-    reading = zoning.Reading.of(options)
+    reading = zoning.Reading.from_options(options)
     return Loader(
         DOMAIN,
         VERSION,
@@ -86,7 +86,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
         config=options,
         derive=Findings(reading.codes).derive,
         fetches={municode_service.SCHEME: municode_service.fetch},
-        cut=zoning.cut,
+        cut=zoning.cut_rows,
         said=options,
         merge=merge,
     )

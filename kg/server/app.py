@@ -210,9 +210,9 @@ def serve(
 
 def _receive(kg: KnowledgeGraph, **given: Any) -> dict[str, Any]:
     """Take in what an agent sends of a code; what reads codes takes long to import, and most servers are sent none."""
-    from loaders.zoning.graph.ingest import receive
+    from loaders.zoning.graph.ingest import ingest
 
-    return receive(kg, **given)
+    return ingest(kg, **given)
 
 
 def _served_at(data_dir: Path) -> str | None:

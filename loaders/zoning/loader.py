@@ -1,4 +1,4 @@
-"""The loader ``zoning``: codes of municipalities, a record each section, and tables of their districts."""
+"""The ``zoning`` loader: municipal codes, one record per section, and tables of zoning districts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loaders.readers.locations import File
 from loaders.zoning.graph import table_mapping, table_records
 from loaders.zoning.graph.authorities import Authorities, municipality_key, state_code
 from loaders.zoning.graph.derive import CodesRead
-from loaders.zoning.graph.section_records import section_record, statements_record
+from loaders.zoning.graph.section_records import build_section_record, build_statements_record
 from loaders.zoning.readers import input_files
 from loaders.zoning.readers.code_model import DOMAIN, Code
 
@@ -28,29 +28,29 @@ Item = SourceGraph | Rejection | Notice
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A code that was read, with the file that it is in and what its sections share."""
+class _ParsedCode:
+    """A parsed code with its file and the graphs that its sections share."""
 
     code: Code
     file: File
     shared: Authorities
     files: Mapping[str, File]
-    """The files of single sections, by `Section.file`."""
+    """Files of single sections, by `Section.file`."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """Reads files, for which some things may be given that they do not say themselves."""
+    """Reads files with options for what the files do not contain."""
 
     municipality: str | None = None
     state: str | None = None
     mapping: table_mapping.TableMapping | None = None
     codes: CodesRead = field(default_factory=CodesRead)
-    """The codes read last."""
+    """The codes of the last `read`."""
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Reading:
-        """Return the reading with these options. Raises InvalidInputError for what none of them can be."""
+    def from_options(cls, options: Mapping[str, str]) -> Reading:
+        """Build a reading from loader options. Raises InvalidInputError for an invalid option."""
         state = options.get("state")
         if state is not None:
             try:
@@ -64,18 +64,18 @@ class Reading:
             except RecordError as error:
                 raise InvalidInputError(f"--municipality: {error}") from error
         given = options.get("mapping")
-        return cls(name, state, table_mapping.read(Path(given)) if given is not None else None)
+        return cls(name, state, table_mapping.load(Path(given)) if given is not None else None)
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
-        """Yield the records of `files`, and what is to be said of them.
+        """Yield the records of `files`, with rejections and notices.
 
-        All codes are read before the first record is yielded, so that whatever cites another section finds it.
+        All codes are parsed before the first record is yielded, so that a citation of any other section resolves.
         """
         by_path = {file.path: file for file in files}
         found = input_files.find(list(by_path))
         for warning in found.warnings:
             yield Notice(warning, warning=True)
-        codes: list[Read] = []
+        codes: list[_ParsedCode] = []
         for each in found.inputs:
             file = by_path[each.path]
             try:
@@ -96,87 +96,88 @@ class Reading:
             if path not in parts:
                 yield from self._table(by_path[path])
 
-    def _code(self, given: input_files.Input, file: File, by_path: Mapping[Path, File]) -> Read:
-        code, beside = given.read(), _beside(file)
+    def _code(self, given: input_files.Input, file: File, by_path: Mapping[Path, File]) -> _ParsedCode:
+        code, beside = given.read(), _load_settings(file)
         name = code.municipality or self.municipality or beside.municipality
         state = code.state or self.state or beside.state
         if name is None or state is None:
             lacking = [what for what, value in (("municipality", name), ("state", state)) if value is None]
             raise RecordError(
-                f"the file does not say of which {' and '.join(lacking)} it is: give "
-                f"{' and '.join(f'--{what}' for what in lacking)}, or write it into {file.path.stem}.toml beside it: "
+                f"The file does not name its {' and '.join(lacking)}. Pass "
+                f"{' and '.join(f'--{what}' for what in lacking)}, or add {file.path.stem}.toml next to it: "
                 '[jurisdiction] name = "...", state = "..."'
             )
         folder = given.path.parent
         files = {path.relative_to(folder).as_posix(): by_path[path] for path in given.parts if path in by_path}
-        return Read(code, file, Authorities(name, state), files)
+        return _ParsedCode(code, file, Authorities(name, state), files)
 
-    def _records(self, one: Read, yielded: dict[NamedNode, SourceGraph]) -> Iterator[Item]:
+    def _records(self, one: _ParsedCode, yielded: dict[NamedNode, SourceGraph]) -> Iterator[Item]:
         code, source = one.code, one.file.snapshot.source
         yield Notice(f"{source}: a code of {one.shared.name}, {len(code.sections):,} sections")
-        if (contradicted := self._contradicted(code, one.shared)) is not None:
+        if (contradicted := self._describe_conflicts(code, one.shared)) is not None:
             yield Notice(f"{source}: {contradicted}", warning=True)
         for warning in code.warnings:
             yield Notice(warning, warning=True)
         if not code.sections and not (code.permissions or code.standards or code.definitions):
-            yield Notice(f"{source}: the code has no section", warning=True)
+            yield Notice(f"{source}: The code has no sections.", warning=True)
         for section in code.sections:
             file = one.files.get(section.file or "", one.file)
-            record = section_record(DOMAIN, section, one.shared.fresh(), Origin(file.snapshot))
+            record = build_section_record(DOMAIN, section, one.shared.copy(), Origin(file.snapshot))
             graph = mint("graph", "src", DOMAIN, *record.key)
-            # Several files of a code may have the levels above in common.
+            # Several files of a code may repeat the levels above their sections.
             if yielded.setdefault(graph, record) is not record and yielded[graph].quads == record.quads:
                 continue
             yield record
-        stated = statements_record(
+        stated = build_statements_record(
             DOMAIN,
             one.file.path.stem,
             code,
-            one.shared.fresh(),
+            one.shared.copy(),
             Origin(one.file.snapshot),
             list(self.codes.sections[one.shared.key]),
         )
         if stated is not None:
             yield stated
 
-    def _contradicted(self, code: Code, taken: Authorities) -> str | None:
-        """Return what to tell of options whose place the file itself has taken; None where it agrees with them."""
+    def _describe_conflicts(self, code: Code, taken: Authorities) -> str | None:
+        """Compare the options with the file, which takes precedence. None where they agree."""
         key, told = taken.key, list[str]()
         if code.municipality and self.municipality and municipality_key(self.municipality, taken.state) != key:
-            told.append(f"municipality is {code.municipality!r}, not --municipality {self.municipality!r}")
+            told.append(f"municipality {code.municipality!r} instead of --municipality {self.municipality!r}")
         if code.state and self.state and state_code(code.state) != self.state:
-            told.append(f"state is {taken.state}, not --state {self.state}")
-        return f"says itself that its {' and its '.join(told)}; it is loaded as of {key}" if told else None
+            told.append(f"state {taken.state} instead of --state {self.state}")
+        return f"The file names {' and '.join(told)}. It is loaded as {key}." if told else None
 
     def _table(self, file: File) -> Iterator[Item]:
         if file.path.suffix.lower() not in table_records.FORMATS:
-            yield Rejection(file.path.name, f"{file.path}: is neither a code nor a table", (Origin(file.snapshot),))
+            yield Rejection(file.path.name, f"{file.path}: Not a code or a table.", (Origin(file.snapshot),))
             return
         try:
-            beside = _beside(file)
+            beside = _load_settings(file)
             chosen = self.mapping or beside.mapping
             where = self.municipality or beside.municipality, self.state or beside.state
-            yield from table_records.read(DOMAIN, file, chosen, *where)
+            yield from table_records.read_records(DOMAIN, file, chosen, *where)
         except (SourceError, RecordError) as error:
             yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
 
 
-def _beside(file: File) -> table_mapping.Beside:
-    """Return what lies beside a file, or beside that of which it is an excerpt. Raises RecordError if it is wrong."""
+def _load_settings(file: File) -> table_mapping.FileSettings:
+    """Load the settings next to a file, or next to the file that it is an excerpt of. Raises RecordError."""
     try:
         places = dict.fromkeys((file.path, Path(file.snapshot.source)))
         return next(
-            (found for place in places if (found := table_mapping.beside(place)).places), table_mapping.Beside()
+            (found for place in places if (found := table_mapping.load_settings(place)).places),
+            table_mapping.FileSettings(),
         )
     except InvalidInputError as error:
         raise RecordError(str(error)) from error
 
 
-def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
-    """Write, for each target, the rows of the table `path` with these numbers.
+def cut_rows(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
+    """Write the rows with the given numbers of the table `path` to each target.
 
-    Raises SourceError for a file that has no rows which stand alone, such as a code, or that cannot be read.
+    Raises SourceError for an unreadable file, and for a code, whose records cannot be cut out.
     """
     if path.suffix.lower() in input_files.FORMATS:
-        raise SourceError(f"{path}: of such a file no single records are kept; load the file again")
+        raise SourceError(f"{path}: Records of this file type are not kept separately. Load the file again.")
     excerpts.cut(path, wanted)

@@ -22,7 +22,7 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from kg.zoning_summaries.build import build
 from loaders.sources import load
-from loaders.zoning.graph.ingest import receive
+from loaders.zoning.graph.ingest import ingest
 from tests.loaders.conftest import MemoryIndex
 from tests.tools.made_up import Made, Passages, make_passages, open_graph
 
@@ -71,7 +71,7 @@ def receiving(tmp_path: Path) -> Iterator[KnowledgeGraph]:
         data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None
     )
     with OxigraphStore(tmp_path) as store, QueryPool(store, settings) as pool:
-        yield KnowledgeGraph(settings, store, cast(Any, MemoryIndex()), pool, receive=receive)
+        yield KnowledgeGraph(settings, store, cast(Any, MemoryIndex()), pool, receive=ingest)
 
 
 def found(kg: KnowledgeGraph, query: str) -> NamedNode:
@@ -89,7 +89,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder: Path = tmp_path_factory.mktemp("codes")
     settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)
     with KnowledgeGraph.open(folder / "data", settings) as opened:
-        opened.receive = receive
+        opened.receive = ingest
         load(opened, "zoning", [str(bundle.folder("fixtures") / "zoning")])
 
         def call(name: str, **arguments: Any) -> Any:

@@ -15,7 +15,7 @@ from kg.settings import Settings
 from kg.tools.registry import CLIMATE, CORE, RESEARCH, TOOLS, ZONING, Tool, content_of
 from kg.tools.zoning.citations import kg_find_related
 from loaders.sources import load
-from loaders.zoning.graph.ingest import receive
+from loaders.zoning.graph.ingest import ingest
 
 LISTS = (
     "results",
@@ -61,7 +61,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     settings = Settings(data_dir=data, models_dir=data / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(data, settings) as opened:
         load(opened, "zoning", [str(folder)], state="UT", mapping=str(folder / "towns.toml"))
-        opened.receive = receive
+        opened.receive = ingest
         yield opened
 
 

@@ -15,7 +15,7 @@ from kg.settings import Settings
 from kg.vocabulary import BASE, KG, RDF, mint
 from kg.zoning_summaries import code_tree, stored_summaries
 from loaders.sources import load
-from loaders.zoning.graph.ingest import receive
+from loaders.zoning.graph.ingest import ingest
 
 TITLE = Path(__file__).parent.parent.parent / "fixtures" / "zoning" / "title_17_zoning.html"
 TOWN = mint("municipality", "us-ut-quarry-bend").value
@@ -33,7 +33,7 @@ def kg(tmp_path: Path) -> Any:
 
 def send(kg: KnowledgeGraph, key: str, text: str, parent: str = "17.04") -> None:
     entry = {"section_id": key, "title": "Rule", "level": "section", "raw_content": text, "parent_id": parent}
-    receive(kg, tool="test", municipality="Quarry Bend", state="UT", kind="section", entries=[entry], sent_by="test")
+    ingest(kg, tool="test", municipality="Quarry Bend", state="UT", kind="section", entries=[entry], sent_by="test")
 
 
 def summarize(kg: KnowledgeGraph, key: str, text: str, model: str = "agent/test") -> None:

@@ -1,7 +1,7 @@
-"""What the sections and tables of municipalities share: municipalities, districts, land uses, laws, codes of lists.
+"""Graphs shared by sections and tables: municipalities, districts, land uses, laws, codes of code lists.
 
-Each has a graph of its own. A municipality is known by its state and name, a district by the code that its
-municipality gives it, exactly as recorded: R1-H and R1 H are two. A land use is known by its name in lower case.
+Each has its own graph. A municipality is identified by state and name. A district is identified by its code in the
+municipality, exactly as recorded: R1-H and R1 H are different. A land use is identified by its name in lower case.
 """
 
 from __future__ import annotations
@@ -32,32 +32,34 @@ _CODES: Final = BASE + "vocab/"
 
 
 def state_code(state: str) -> str:
-    """Return the two letters of a state that is given by them or by its name. Raises RecordError for no state."""
+    """Parse the two letters or the name of a state into its two letters. Raises RecordError for an unknown state."""
     given = " ".join(state.split())
     code = given.upper() if given.upper() in STATES else _BY_NAME.get(given.casefold())
     if code is None:
-        raise RecordError(f"{state!r} is no state of the United States: give two letters, as in UT, or the name")
+        raise RecordError(
+            f"Unknown state {state!r}. Use the two letters, as in UT, or the name of a state of the United States."
+        )
     return code
 
 
 def municipality_key(name: str, state: str) -> str:
-    """Return what a municipality is called in identifiers: ``us-ut-example-city``, ``us-dc``.
+    """Build the identifier of a municipality: ``us-ut-example-city``, ``us-dc``.
 
-    Raises RecordError for a name without a letter, or no state.
+    Raises RecordError for a name without a letter or an unknown state.
     """
     code = state_code(state)
     if code == "DC":
         return "us-dc"
     if not re.search(r"\w", name):
-        raise RecordError("the municipality has no name")
+        raise RecordError("The municipality has no name.")
     return f"us-{code.lower()}-{slug_from(name)}"
 
 
 def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
-    """Return what a shared graph says once `said` is added: everything, but one name of each thing.
+    """Merge `said` into a shared graph: everything, but one label per node.
 
-    A name other than the code itself comes first, then the one that is said last; of names that differ in capitals
-    alone, as those of a land use, the first in the order of characters.
+    A label other than the code itself takes precedence, then the latest. Of labels that differ only in capitals, as
+    with land uses, the first in code point order is used.
     """
     quads = dict.fromkeys([*said, *stored])
     named: dict[tuple[object, NamedNode], list[Quad]] = defaultdict(list)
@@ -66,7 +68,7 @@ def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
             named[quad.subject, quad.predicate].append(quad)
     notations = {quad.subject: _text(quad) for quad in quads if quad.predicate == SKOS.notation}
     for several in named.values():
-        # What is said last comes first; the code itself is a name only where there is no other.
+        # The latest label comes first. The code itself is used only where there is no other label.
         for quad in sorted(several, key=lambda quad: _preference(_text(quad), notations.get(quad.subject, "")))[1:]:
             del quads[quad]
     return list(quads)
@@ -99,10 +101,10 @@ def _place(state: str) -> tuple[NamedNode, tuple[tuple[NamedNode, Sequence[Quad]
 
 
 class Authorities:
-    """The shared graphs of one municipality's records. `graphs` are those of the things asked for so far."""
+    """Builds the shared graphs for records of one municipality. `graphs` are those of the nodes requested so far."""
 
     def __init__(self, name: str, state: str) -> None:
-        """Raises RecordError for a name or state that there is not."""
+        """Raises RecordError for an invalid name or state."""
         self.key: Final = municipality_key(name, state)
         self.name: Final = " ".join(name.split())
         self.state: Final = state_code(state)
@@ -121,36 +123,37 @@ class Authorities:
         }
         self.graphs.update(self.own)
 
-    def fresh(self) -> Authorities:
-        """Return the same for another record, without what was asked for."""
+    def copy(self) -> Authorities:
+        """Copy for another record, without the graphs requested so far."""
         other = object.__new__(Authorities)
         other.__dict__.update(self.__dict__, graphs=dict(self.own), _said=set())
         return other
 
     def section(self, key: str) -> NamedNode:
-        """Return the section with this key."""
+        """Get the IRI of a section."""
         return mint("section", self.key, key)
 
     def district(self, code: str, name: str | None = None, category: str | None = None) -> NamedNode:
-        """Return the district with this code; without a name it is called by it. Raises RecordError for none."""
+        """Add a district and get its IRI; its label is the code if it has no name. Raises RecordError for an empty
+        code."""
         if not code.strip():
-            raise RecordError("the district has no code")
+            raise RecordError("The district has no code.")
         iri = mint("district", self.key, code)
         self._add(iri, mint("graph", "ref", "district", self.key, code), KG.ZoningDistrict, code, name, category)
         return iri
 
     def land_use(self, name: str, category: str | None = None) -> NamedNode:
-        """Return the land use with this name. Raises RecordError for none."""
+        """Add a land use and get its IRI. Raises RecordError for an empty name."""
         label = " ".join(name.split())
         if not label:
-            raise RecordError("the land use has no name")
+            raise RecordError("The land use has no name.")
         key = label.casefold()
         iri = mint("landuse", self.key, key)
         self._add(iri, mint("graph", "ref", "landuse", self.key, key), KG.LandUse, key, label, category)
         return iri
 
     def law(self, jurisdiction: str, scheme: str, citation: str, kind: str) -> NamedNode:
-        """Return a law beside the code: of ``us`` or a state (``us-ut``), by its normalised citation."""
+        """Add a law outside the code, of ``us`` or a state (``us-ut``), by its normalized citation, and get its IRI."""
         iri = mint("law", jurisdiction, scheme, citation)
         graph = mint("graph", "ref", "law", jurisdiction, scheme, citation)
         self.graphs[graph] = (
@@ -161,7 +164,7 @@ class Authorities:
         return iri
 
     def code(self, scheme: str, code: str, known: frozenset[str]) -> NamedNode:
-        """Return a code of a list; what the ontology does not describe gets a graph of its own."""
+        """Get the IRI of a code in a code list. A code that the ontology does not describe gets a graph of its own."""
         iri = mint("code", scheme, code)
         if code not in known:
             graph = mint("graph", "ref", "code", scheme, code)

@@ -1,9 +1,9 @@
-"""What is found in the texts of codes, in the commit of the texts.
+"""Derived graphs of codes: what is found in their texts, committed together with the texts.
 
-The findings in a section stand in ``graph/ext/zoning/{municipality}/{section}`` and go with the section, as do the
-edges that are promoted from its claims (`kg.provenance.promotion`). A citation is resolved among all sections of the
-municipality, stored or about to be, and its districts are those that its sections name or its tables state. When
-sections or districts come or go, the sections that cite or name what came or went are read anew, and nothing else.
+The findings of a section are in ``graph/ext/zoning/{municipality}/{section}`` and are removed with the section, as are
+the edges promoted from its claims (`kg.provenance.promotion`). A citation is resolved among all sections of the
+municipality, stored or in the current load. Its districts are those named by its sections or stated by its tables. When
+sections or districts are added or removed, only the sections that cite or name them are extracted again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EXTRACTED: Final = f"{EXTRACTED}{DOMAIN}/"
 
 @dataclass(slots=True)
 class CodesRead:
-    """The codes that the current load has read, by key of the municipality."""
+    """The codes of the current load, by key of the municipality."""
 
     sections: dict[str, dict[str, Section]] = field(default_factory=dict)
     """Sections by key."""
@@ -47,42 +47,42 @@ class CodesRead:
 
 @dataclass(slots=True)
 class _Work:
-    """One municipality's code: as it was before this load, and as the load leaves it."""
+    """The code of one municipality, before and after this load."""
 
     shared: Authorities
     stored: Code
     own: Mapping[str, Section]
-    """The sections of this load."""
+    """Sections of this load."""
     code: Code
     stated: Stated
     districts: Mapping[str, District]
-    """Those that the text was read with last."""
+    """The districts used in the last extraction."""
     unstated: Set[str] = frozenset()
-    """Codes of those that tables have stated until the last change."""
+    """Codes of districts that tables stated before the last change and no longer state."""
     done: set[str] = field(default_factory=set)
-    """Keys of the sections that this load has come to."""
+    """Keys of the sections that this load has processed."""
 
     def known(self) -> Mapping[str, District]:
-        """The districts that there are, by what sections name and tables state."""
+        """Merge the districts named by sections with those stated by tables."""
         found = self.code.districts
         return {
             **self.stated.districts,
             **{code: self.stated.with_name(district) for code, district in found.items()},
         }
 
-    def standing(self, key: str) -> Section | None:
-        """The section with this key as it stands before what this load has not come to yet."""
+    def get_section(self, key: str) -> Section | None:
+        """Get a section as of now: a section that this load has not processed yet is still as stored."""
         return self.own.get(key) if key in self.done else self.stored.sections.get(key)
 
-    def touched(self, before: Mapping[str, District], headed: Iterable[str] = ()) -> set[str]:
-        """Return the keys of the sections that may say more, or less, with other districts than these.
+    def find_affected(self, before: Mapping[str, District], headed: Iterable[str] = ()) -> set[str]:
+        """Find the sections whose findings may differ with the current districts.
 
-        What a section says depends, beside its own words, on the codes and names of districts that stand in them and
-        on the headings above it, of which those of the sections `headed` have changed.
+        The findings of a section depend on its text, on the codes and names of districts in it, and on the headings
+        above it. `headed` are the sections whose headings have changed.
         """
         found = {below for key in headed for below in self.code.index.below(key)}
-        if several := districts_changed(before, self.districts):
-            said = naming(several)
+        if several := find_changed_districts(before, self.districts):
+            said = build_name_test(several)
             for key, section in self.code.sections.items():
                 if said(section.title):
                     found.update(self.code.index.below(key))
@@ -92,20 +92,20 @@ class _Work:
 
 
 class Findings:
-    """Makes the graphs that go with those of sections that are about to be committed, for one load."""
+    """Builds the derived graphs of the sections in each commit of one load."""
 
     def __init__(self, reading: CodesRead, codes: Codes | None = None) -> None:
         self.reading: Final = reading
         self.codes: Final = codes or Codes()
         self._works: dict[str, _Work] = {}
         self._named: dict[NamedNode, str] = {}
-        """What shared graphs that were written, or found in the store, call the thing that they are about."""
+        """Labels in the shared graphs written or read so far."""
 
         self._outdated: set[tuple[NamedNode, str]] = set()
-        """The graphs of districts, with the names that the sections that are stored give them."""
+        """Graphs of districts, each with the label that the stored sections give it."""
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-        """Build the findings in the sections of these graphs, and in those that cite or name what comes or goes.
+        """Build the findings in the sections of these graphs, and in those that cite or name what is added or removed.
 
         Summaries of removed sections are removed in the same commit.
         """
@@ -122,35 +122,35 @@ class Findings:
         for name in {**graphs, **tables}:
             if name not in graphs and not self.reading.sections.get(name) and not has_sections(store, name):
                 continue
-            for found in self._found(store, name, graphs[name], tables[name], replace):
+            for found in self._derive_sections(store, name, graphs[name], tables[name], replace):
                 made[found.graph] = found.quads, RecordOrigin("", (), (found.source,))
                 for graph, quads in found.shared.items():
                     if graph in replace:
-                        # What a source says of a thing comes before what text calls it.
+                        # A source's own label takes precedence over one found in text.
                         quads = merge(quads, made[graph][0] if graph in made else replace[graph])
-                    if graph in replace or self._says_more(store, graph, quads):
+                    if graph in replace or self._must_write(store, graph, quads):
                         made[graph] = quads, RecordOrigin("", (), (found.source,))
-            for graph, quads, source in self._unstated(name):
+            for graph, quads, source in self._find_unstated(name):
                 if graph not in replace:
-                    self._named[graph] = _name(quads)
+                    self._named[graph] = _label_in(quads)
                     made[graph] = quads, RecordOrigin("", (), (source,))
         return {**made, **find_withdrawn(store, replace)}
 
-    def settled(self, commit: Commit) -> None:
-        """Keep the codes as they stand after `commit`, the one of what was derived last."""
+    def cache_codes(self, commit: Commit) -> None:
+        """Cache the codes as of `commit`, the commit of the last `derive`."""
         for work in self._works.values():
             if work.own.keys() <= work.done:
-                self.codes.committed(work.code, work.own.keys(), commit)
+                self.codes.keep(work.code, work.own.keys(), commit)
 
-    def _says_more(self, store: Store, graph: NamedNode, quads: Sequence[Quad]) -> bool:
-        """Whether what a shared graph is to say is written: if it is new, or has the name that is to stand.
+    def _must_write(self, store: Store, graph: NamedNode, quads: Sequence[Quad]) -> bool:
+        """Whether a shared graph must be written: it is new, or its label is to change.
 
-        The name of a district is the one that its code says most with. Of several spellings of a land use the first in
-        the order of characters stands, so that it is the same whatever is read first.
+        The label of a district comes from the best place that names it. Of several spellings of a land use the first in
+        code point order is used, so that the result does not depend on the order of loading.
         """
-        name, known = _name(quads), self._named.get(graph)
+        name, known = _label_in(quads), self._named.get(graph)
         if known is None and (stored := store.graph(graph)):
-            known = self._named[graph] = _name(stored)
+            known = self._named[graph] = _label_in(stored)
         if known is not None and known != name:
             district = any(quad.object == KG.ZoningDistrict for quad in quads)
             codes = {term_text(quad.object) for quad in quads if quad.predicate == SKOS.notation}
@@ -162,7 +162,7 @@ class Findings:
         self._named[graph] = name
         return True
 
-    def _found(
+    def _derive_sections(
         self,
         store: Store,
         name: str,
@@ -172,14 +172,14 @@ class Findings:
     ) -> Iterator[_Found]:
         gone = {key for key, graph in graphs.items() if not replace[graph]}
         first = name not in self._works
-        work = self._works.get(name) or self._works.setdefault(name, self._work(store, name))
+        work = self._works.get(name) or self._works.setdefault(name, self._load_work(store, name))
         before, districts, stated = work.code, work.districts, work.stated
         if gone:
             work.code = before.copy()
             for key in gone:
                 work.code.drop(key)
         if tables:
-            work.stated = stated.replaced(tables, replace)
+            work.stated = stated.replace_codes(tables, replace)
             work.unstated = stated.districts.keys() - work.stated.districts.keys()
         if first or gone or tables:
             work.districts = work.known()
@@ -188,8 +188,10 @@ class Findings:
             if key in gone or section is None:
                 yield _Found(_extracted(graph), graph)
                 continue
-            found = self._read(section, graph, work, name)
-            work.code.cites(key, {term_text(quad.object) for quad in found.quads if quad.predicate == KG.rawCitation})
+            found = self._extract(section, graph, work, name)
+            work.code.set_citations(
+                key, {term_text(quad.object) for quad in found.quads if quad.predicate == KG.rawCitation}
+            )
             work.done.add(key)
             yield found
         again: set[str] = set()
@@ -202,58 +204,58 @@ class Findings:
             headed = [
                 key for key, each in work.own.items() if _heading(each) != _heading(work.stored.sections.get(key))
             ]
-            again |= work.stored.citing_any(work.code, moved) | work.touched(districts, headed)
+            again |= work.stored.find_citing(work.code, moved) | work.find_affected(districts, headed)
         elif not first and (gone or tables):
-            again |= work.touched(districts)
+            again |= work.find_affected(districts)
         if gone:
-            again |= before.citing_any(work.code, gone)
+            again |= before.find_citing(work.code, gone)
             again |= {below for key in gone for below in work.code.index.below(key)}
         for key in sorted(again - graphs.keys()):
-            if (section := work.standing(key)) is not None:
-                yield self._read(section, mint("graph", "src", DOMAIN, name, key), work, name)
+            if (section := work.get_section(key)) is not None:
+                yield self._extract(section, mint("graph", "src", DOMAIN, name, key), work, name)
 
-    def _unstated(self, name: str) -> Iterator[tuple[NamedNode, Sequence[Quad], NamedNode]]:
-        """Yield what the graphs of districts that no table states any more, and sections name, are to say."""
+    def _find_unstated(self, name: str) -> Iterator[tuple[NamedNode, Sequence[Quad], NamedNode]]:
+        """Yield the graphs of districts that sections name and that no table states any more."""
         work = self._works[name]
         for code in sorted(work.unstated):
             if (district := work.code.districts.get(code)) is not None:
-                shared, graph = work.shared.fresh(), mint("graph", "ref", "district", name, code)
+                shared, graph = work.shared.copy(), mint("graph", "ref", "district", name, code)
                 shared.district(code, district.name or None)
                 yield graph, shared.graphs[graph], mint("graph", "src", DOMAIN, name, district.section)
 
-    def _read(self, section: Section, graph: NamedNode, work: _Work, name: str) -> _Found:
-        """What is found in a section of a code."""
-        shared, own, code, state = work.shared.fresh(), _extracted(graph), work.code, state_of(name)
+    def _extract(self, section: Section, graph: NamedNode, work: _Work, name: str) -> _Found:
+        """Extract the findings of one section."""
+        shared, own, code, state = work.shared.copy(), _extracted(graph), work.code, state_of(name)
         quads = build_rules(section, shared, own, work.districts, code.index, code.above(section.key), state)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
         return _Found(own, graph, quads, shared.graphs)
 
-    def _work(self, store: Store, name: str) -> _Work:
+    def _load_work(self, store: Store, name: str) -> _Work:
         own = self.reading.sections.get(name, {})
         municipality = mint("municipality", name)
         shared = self.reading.municipalities.get(name)
         if shared is None:
             said = [term_text(row["name"]) for row in select(store.query, bind(NAME, municipality=municipality))]
             shared = Authorities(said[0] if said else name, state_of(name))
-        stored = self.codes.stored(store, name)
+        stored = self.codes.load(store, name)
         if stored.sections:
             code = stored.copy()
             for section in own.values():
                 code.put(section)
         else:
-            code = Code.of(name)
+            code = Code.empty(name)
             code.fill(own.values())
         work = _Work(shared, stored, own, stored, load_stated(store, name), {})
         work.districts, work.code = work.known(), code
         return work
 
 
-def _name(quads: Iterable[Quad]) -> str:
+def _label_in(quads: Iterable[Quad]) -> str:
     return next((term_text(quad.object) for quad in quads if quad.predicate == SKOS.prefLabel), "")
 
 
-def districts_changed(before: Mapping[str, District], after: Mapping[str, District]) -> Sequence[District]:
-    """Return the districts, as they were and as they are, that came, went or have another name."""
+def find_changed_districts(before: Mapping[str, District], after: Mapping[str, District]) -> Sequence[District]:
+    """Find the districts that were added, removed or renamed, in their old and new versions."""
     codes = [
         code
         for code in {**before, **after}
@@ -262,8 +264,8 @@ def districts_changed(before: Mapping[str, District], after: Mapping[str, Distri
     return [each for code in codes for known in (before, after) if (each := known.get(code)) is not None]
 
 
-def naming(several: Sequence[District]) -> Callable[[str], bool]:
-    """Return what tells whether words have the code of one of the districts in them, or its name."""
+def build_name_test(several: Sequence[District]) -> Callable[[str], bool]:
+    """Build a predicate: whether a text contains the code or the name of one of the districts."""
     words = {district.code for district in several} | {plain for each in several if (plain := plain_name(each.name))}
     if not words:
         return lambda _: False
@@ -272,18 +274,18 @@ def naming(several: Sequence[District]) -> Callable[[str], bool]:
 
 
 def _heading(section: Section | None) -> object:
-    """What a section says of those below it."""
+    """The properties of a section that the findings below it depend on."""
     return section and (section.title, section.parent, section.kind, section.number)
 
 
 def _place(section: Section | None) -> object:
-    """What citations find a section by."""
+    """The properties of a section that citations resolve by."""
     return section and (section.parent, section.kind, section.number, section.order)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is found in one section."""
+    """The findings of one section."""
 
     graph: NamedNode
     source: NamedNode

@@ -1,14 +1,20 @@
-"""Entries that an agent sends, taken in like the records of a file: checked, committed with their provenance, indexed.
+"""Ingestion of entries that an agent sends: they are validated, committed with provenance and indexed like file
+records.
 
-The payload counts as the source: its hash is recorded with who sent it and when. What breaks the shapes is kept out and
-told to whoever sent it, who has it and can send it again; so it does not go to the quarantine.
+The payload counts as the source: its hash is recorded with sender and time. An invalid entry is reported to the sender,
+who can correct it, so it does not go to the quarantine.
+
+A section is one record. Everything in one request about a use in a district, a type of standard in a district, or a
+term, per section that it refers to, is another. A later request about the same subject replaces that record only.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, Final
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
 from pyoxigraph import NamedNode, Quad
 
@@ -18,26 +24,149 @@ from kg.provenance.load_records import RecordOrigin
 from kg.shacl.report import Violation
 from kg.store.protocol import Commit
 from kg.vocabulary import mint, sha256
-from loaders.model import Origin, Rejection, Snapshot, graph_of
+from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_of
 from loaders.pipeline import Loader, Loading, LoadReport
 from loaders.readers.locations import Located
 from loaders.zoning.graph.authorities import Authorities, merge
 from loaders.zoning.graph.derive import CodesRead, Findings
-from loaders.zoning.graph.entry_records import Kind, Received, received
+from loaders.zoning.graph.section_records import build_section_record, build_statements_record
 from loaders.zoning.graph.stored_codes import Codes
-from loaders.zoning.readers.code_model import DOMAIN, VERSION
+from loaders.zoning.readers.code_model import (
+    DOMAIN,
+    VERSION,
+    Code,
+    Definition,
+    DimensionalStandard,
+    Section,
+    UsePermission,
+)
+from loaders.zoning.readers.json_entries import definition_of, permission_of, section_beside, standard_of
+
+Kind = Literal["section", "permission", "standard", "definition"]
+
+FIELDS: Final[Mapping[Kind, Sequence[str]]] = {
+    "section": ("section_id", "title", "level", "raw_content", "parent_id", "order"),
+    "permission": ("district", "use", "permission", "conditions", "review_section", "section_ref"),
+    "standard": ("district", "standard_type", "value", "unit", "section_ref"),
+    "definition": ("term", "definition_text", "section_ref"),
+}
+
+_Said = UsePermission | DimensionalStandard | Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Parsed entries: the records, each with its entry numbers (from 1), and the reasons of the rejected ones."""
+
+    records: Sequence[tuple[SourceGraph, Sequence[int]]]
+    sections: Mapping[str, Section]
+    """The sections among the entries, by key."""
+    refused: Mapping[int, str]
+    warnings: Sequence[str]
+
+
+@dataclass(slots=True)
+class _EntryReader:
+    shared: Authorities
+    origin: Origin
+    stored: Mapping[str, Section]
+    refused: dict[int, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    sections: dict[str, Section] = field(default_factory=dict)
+
+    def section(self, entry: Mapping[str, Any]) -> SourceGraph:
+        section = section_beside(entry, {**self.stored, **self.sections}, self.warnings)
+        shallow = sorted(
+            key for key, each in self.stored.items() if each.parent == section.key and each.level <= section.level
+        )
+        if shallow:
+            self.warnings.append(
+                f"Section {section.key} has level {section.level}, but parts of it are at the same or a higher level: "
+                f"{', '.join(shallow[:5])}. Send those again."
+            )
+        self.sections[section.key] = section
+        return build_section_record(DOMAIN, section, self.shared.copy(), self.origin)
+
+    def statements(self, kind: Kind, said: Sequence[_Said]) -> SourceGraph:
+        code = Code(
+            self.shared.name,
+            None,
+            (),
+            permissions=tuple(each for each in said if isinstance(each, UsePermission)),
+            standards=tuple(each for each in said if isinstance(each, DimensionalStandard)),
+            definitions=tuple(each for each in said if isinstance(each, Definition)),
+        )
+        name = "|".join((kind, *_subject(said[0])))
+        record = build_statements_record(DOMAIN, name, code, self.shared.copy(), self.origin, list(self.stored))
+        if record is None or not record.quads:
+            raise RecordError("; ".join(record.warnings) if record is not None else "The entry states nothing.")
+        return record
+
+
+def build_records(
+    kind: Kind, entries: Sequence[Any], shared: Authorities, origin: Origin, stored: Mapping[str, Section]
+) -> Received:
+    """Build the records of entries of one kind, in a code with the sections `stored`.
+
+    A bad entry does not affect the others.
+    """
+    work = _EntryReader(shared, origin, stored)
+    records: list[tuple[SourceGraph, Sequence[int]]] = []
+    groups: dict[tuple[str, ...], list[tuple[int, _Said]]] = defaultdict(list)
+    for number, entry in enumerate(entries, 1):
+        try:
+            if not isinstance(entry, dict):
+                raise RecordError(f"Not an object with {', '.join(FIELDS[kind])}.")
+            if unknown := sorted(map(str, entry.keys() - set(FIELDS[kind]))):
+                known = ", ".join(FIELDS[kind])
+                work.warnings.append(f"Entry {number}: Unknown field {', '.join(unknown)[:200]}. Available: {known}.")
+            if kind == "section":
+                records.append((work.section(entry), (number,)))
+            else:
+                said = _READ[kind](entry)
+                groups[_subject(said)].append((number, said))
+        except (RecordError, InvalidInputError) as error:
+            work.refused[number] = str(error)
+    for group in groups.values():
+        numbers = [number for number, _ in group]
+        try:
+            records.append((work.statements(kind, [said for _, said in group]), numbers))
+        except (RecordError, InvalidInputError) as error:
+            work.refused.update(dict.fromkeys(numbers, str(error)))
+    return Received(records, work.sections, work.refused, work.warnings)
+
+
+_READ: Final[Mapping[Kind, Callable[[Mapping[str, Any]], _Said]]] = {
+    "permission": permission_of,
+    "standard": standard_of,
+    "definition": definition_of,
+}
+
+
+def _subject(said: _Said) -> tuple[str, ...]:
+    """The subject of a statement. A later statement with the same subject replaces it."""
+    where: tuple[str, ...]
+    match said:
+        case UsePermission():
+            where, about = (said.district,), said.use
+        case DimensionalStandard():
+            where, about = (said.district,), said.standard_type
+        case Definition():
+            where, about = (), said.term
+    return *where, " ".join(about.split()).casefold(), (said.section_ref or "").strip()
+
 
 STORED: Final = "stored"
 UNCHANGED: Final = "unchanged"
 REJECTED: Final = "rejected"
 
 
-def receive(
+def ingest(
     kg: KnowledgeGraph, *, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any], sent_by: str
 ) -> dict[str, Any]:
-    """Take `entries` of one kind into the code of a municipality, and say of each, by number, what became of it.
+    """Ingest `entries` of one kind into the code of a municipality and report the outcome of each, by number.
 
-    Raises InvalidInputError for a municipality or state that there cannot be.
+    Raises InvalidInputError for an invalid municipality or state.
     """
     try:
         shared = Authorities(municipality, state)
@@ -45,12 +174,12 @@ def receive(
         raise InvalidInputError(str(error)) from error
     payload = {"municipality": municipality, "state": state, kind: list(entries)}
     digest = sha256(json.dumps(payload, ensure_ascii=True, sort_keys=True, default=str))
-    # One place for each section, so that what was sent of it before is known to be replaced.
+    # One location per section, so that a section sent again replaces its earlier version.
     first = entries[0] if kind == "section" and entries and isinstance(entries[0], dict) else {}
     place = str(first.get("section_id") or digest[:24])
     origin = Origin(Snapshot(digest, f"{tool} {shared.key} {place}", sent_by=sent_by))
     codes = Codes(kg.memory)
-    found = received(kind, entries, shared, origin, codes.stored(kg.store, shared.key).sections)
+    found = build_records(kind, entries, shared, origin, codes.load(kg.store, shared.key).sections)
     work = _Receiving(kg, tool, shared, found, codes)
     report = work.run()
     outcomes = {number: {"outcome": REJECTED, "reason": reason} for number, reason in found.refused.items()}
@@ -69,7 +198,7 @@ def receive(
 
 
 class _Receiving(Loading):
-    """A load of what was sent."""
+    """A load of entries sent by an agent."""
 
     def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: Received, codes: Codes) -> None:
         read = CodesRead({shared.key: dict(found.sections)}, {shared.key: shared})
@@ -89,7 +218,7 @@ class _Receiving(Loading):
         self.reasons: dict[NamedNode, str] = {}
 
     def run(self, prune: bool = False) -> LoadReport:
-        """Take all records; one that is kept out stops none."""
+        """Load all records; a rejected record does not stop the others."""
         with self.indexer:
             for record, _ in self.found.records:
                 graph = graph_of(record)
@@ -101,29 +230,29 @@ class _Receiving(Loading):
         return self.finish()
 
     def change(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
-        """Commit, and keep the code as it is then."""
+        """Commit, and cache the resulting code."""
         commit = super().change(replace, records)
-        self.findings.settled(commit)
+        self.findings.cache_codes(commit)
         own = {graph_of(record) for record, _ in self.found.records}
         self.emptied += [change.graph.value for change in commit.changes if change.graph in own - self.texts]
         return commit
 
     def align(self) -> None:
-        """Take out of the index what has no text any more; all else that was sent is in it.
+        """Remove sections without text from the index. The other entries are indexed already.
 
-        Whatever else the index lacks is for whoever serves it, and takes as long as there is much of it.
+        Other gaps of the index are left to the server's own repair, which can take long.
         """
         if self.emptied:
             self.kg.search.remove(self.emptied)
 
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
-        """Keep it out, and remember why."""
+        """Record the reason of a rejection."""
         self.report.rejections.append(rejection)
         if rejection.key is not None:
             self.reasons[mint("graph", "src", self.loader.domain, *rejection.key)] = rejection.reason
 
     def outcome(self, graph: NamedNode) -> dict[str, str]:
-        """Return what became of a record."""
+        """Get the outcome of a record."""
         if (reason := self.reasons.get(graph)) is not None:
             return {"outcome": REJECTED, "reason": reason}
         return {"outcome": UNCHANGED if graph in self.unchanged else STORED}

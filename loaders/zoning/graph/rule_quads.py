@@ -1,7 +1,7 @@
-"""Rules of a code as quads: which use a district permits, which dimensions it prescribes, what a term means.
+"""Rules of a code as quads: uses that a district permits, dimensions that it prescribes, meanings of terms.
 
-Whether a source states a rule or a program found it in text, it has the same form; what was found has its evidence,
-its method and its confidence besides. A rule is known by the graph that it stands in and by what it says.
+Rules stated by a source and rules found in text have the same form. Those found in text also have evidence, method and
+confidence. The IRI of a rule is a hash of its graph and content.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEVELS: Final = {
         "-", "\u2013", "\u2014",
     ),
 }  # fmt: skip
-"""The words and letters by which sources name the levels of permission."""
+"""Words and letters that sources use for the levels of permission."""
 
 _OF_LEVELS: Final = frozenset(
     re.findall(
@@ -47,7 +47,7 @@ _OF_LEVELS: Final = frozenset(
         "only permit permits permitted prohibited required right special standards subject to upon use uses with",
     )
 )
-"""Words that say nothing but a level."""
+"""Words that state a level and nothing else."""
 
 UNITS: Final = {
     "FT": ("ft", "ft.", "feet", "foot", "'"),
@@ -67,7 +67,7 @@ UNITS: Final = {
     "square-foot-per-dwelling": ("square feet per unit", "sf/unit"),
     "UNITLESS": ("ratio", "far"),
 }
-"""By local name in QUDT, or in our own list of units, the words that sources have for it alone."""
+"""The words that sources use for a unit, by its local name in QUDT or in our own list of units."""
 
 STANDARD_TYPES: Final = frozenset(
     (
@@ -78,7 +78,7 @@ STANDARD_TYPES: Final = frozenset(
         "density", "dwelling-units", "bedrooms", "parking", "project-area", "width", "length",
     )
 )  # fmt: skip
-"""The codes that the ontology describes."""
+"""The types that the ontology describes."""
 
 _LEVEL_OF: Final = {word: level for level, words in LEVELS.items() for word in words}
 _UNIT_OF: Final = {word: unit for unit, words in UNITS.items() for word in (unit.casefold(), *words)}
@@ -89,9 +89,9 @@ _DIGITS: Final = 30
 
 
 def level_of(raw: str) -> str | None:
-    """Return which level of permission the words of a source mean: as listed, or as in text where all are of levels.
+    """Parse the words of a source into a level of permission: as listed, or as in text if all words are of levels.
 
-    None for other words, which stay as recorded: what else they say may be a condition.
+    None for other words, which are stored as recorded: they may contain a condition.
     """
     words = " ".join(raw.split()).casefold()
     if (known := _LEVEL_OF.get(words)) is not None:
@@ -100,7 +100,7 @@ def level_of(raw: str) -> str | None:
 
 
 def unit_of(words: str) -> NamedNode | None:
-    """Return the unit that the words of a source mean, alone or as behind a number in text; None for no unit."""
+    """Parse the words of a source into a unit, alone or as after a number in text. None for an unknown unit."""
     plain = " ".join(words.split()).casefold()
     code = _UNIT_OF.get(plain)
     if code is None and plain and (given := measures.parse_measure(f"1 {plain}")) is not None:
@@ -109,12 +109,12 @@ def unit_of(words: str) -> NamedNode | None:
 
 
 def unit(code: str) -> NamedNode:
-    """Return the unit with this local name: QUDT's where it has capitals alone, else ours."""
+    """Get the unit with this local name: QUDT's if it is in capitals, else ours."""
     return UNIT[code] if code == code.upper() else NamedNode(_OWN_UNITS + code)
 
 
 def number_in(raw: str) -> Decimal | None:
-    """Return the number that a value is, and is no more than that: not that of ``35, or 40 on corners``."""
+    """Parse a value that is a number and nothing else. None for ``35, or 40 on corners``."""
     text = raw.strip()
     if not text or len(text) > _DIGITS or _NUMBER.fullmatch(text) is None:
         return None
@@ -125,7 +125,7 @@ def number_in(raw: str) -> Decimal | None:
 
 
 def quantity_of(raw: str, words: str) -> tuple[Decimal | None, NamedNode | None]:
-    """Return the number that a value is, and the unit that `words` mean or that it has itself: ``35 feet``."""
+    """Parse a value into its number and its unit, which is given by `words` or by the value itself: ``35 feet``."""
     number, measure = number_in(raw), unit_of(words)
     given = measures.parse_measure(raw) if number is None else None
     if given is None or given.value is None or (words.strip() and unit(given.unit) != measure):
@@ -134,9 +134,9 @@ def quantity_of(raw: str, words: str) -> tuple[Decimal | None, NamedNode | None]
 
 
 def type_and_bound(words: str) -> tuple[str, str | None]:
-    """Return the code of what a standard measures, and ``min`` or ``max``: ``Minimum lot area`` is lot-area, min.
+    """Parse the name of a standard into type and bound: ``Minimum lot area`` is lot-area, min.
 
-    It is that of the dimension that the words name in text, where they say no more: ``Max. height`` is building-height.
+    A name that is only a dimension as in text has the type of that: ``Max. height`` is building-height.
     """
     words = re.sub(r"([a-z])([A-Z])", r"\1 \2", words)
     match = _BOUND.search(words)
@@ -150,7 +150,7 @@ def type_and_bound(words: str) -> tuple[str, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a rule that was found in text rests on: the code points [start, end) of a section."""
+    """The evidence of a rule found in text: the code points [start, end) of a section."""
 
     section: NamedNode
     start: int
@@ -182,7 +182,7 @@ class Rules:
         column: str | None = None,
         evidence: Evidence | None = None,
     ) -> NamedNode:
-        """Take down whether a district permits a use."""
+        """Add the level at which a district permits a use."""
         conditions = tuple(conditions)
         node = self._node("permission", district, use, raw, level, conditions, review, section, column)
         said: list[tuple[NamedNode, NamedNode | str | None]] = [
@@ -214,7 +214,7 @@ class Rules:
         column: str | None = None,
         evidence: Evidence | None = None,
     ) -> NamedNode:
-        """Take down a measure that a district prescribes. Only a number with its unit is a quantity."""
+        """Add a dimension that a district prescribes. Only a number with its unit becomes a quantity."""
         conditions = tuple(conditions)
         node = self._node("standard", district, kind, raw, bound, raw_unit, applies_to, conditions, section, column)
         first = node not in self.known
@@ -243,7 +243,7 @@ class Rules:
     def definition(
         self, term: str, text: str, *, section: NamedNode | None = None, evidence: Evidence | None = None
     ) -> NamedNode:
-        """Take down what a term means."""
+        """Add the meaning of a term."""
         node = self._node("definition", term, text, section)
         said: list[tuple[NamedNode, NamedNode | str | None]] = [
             (RDF.type, KG.Definition),
@@ -268,9 +268,9 @@ class Rules:
                 if value is not None
             ]
             if evidence is not None:
-                self.quads += found(node, evidence, self.graph)
+                self.quads += method_quads(node, evidence, self.graph)
         if evidence is not None:
-            self.quads += rests_on(node, evidence, self.graph, self.known)
+            self.quads += evidence_quads(node, evidence, self.graph, self.known)
         return node
 
 
@@ -278,8 +278,8 @@ def _plain(value: object) -> object:
     return value.value if isinstance(value, NamedNode) else value
 
 
-def found(node: NamedNode, evidence: Evidence, graph: NamedNode) -> list[Quad]:
-    """Return how something was found in text, and how sure that is."""
+def method_quads(node: NamedNode, evidence: Evidence, graph: NamedNode) -> list[Quad]:
+    """Build the quads for the method and confidence of something found in text."""
     confidence = Literal(f"{evidence.confidence:.4f}".rstrip("0").rstrip(".") or "0", datatype=XSD.decimal)
     return [
         Quad(node, KG.confidence, confidence, graph),
@@ -287,8 +287,11 @@ def found(node: NamedNode, evidence: Evidence, graph: NamedNode) -> list[Quad]:
     ]
 
 
-def rests_on(node: NamedNode, evidence: Evidence, graph: NamedNode, known: set[NamedNode]) -> list[Quad]:
-    """Return the span that something rests on, described where it is not among `known`, to which it is added."""
+def evidence_quads(node: NamedNode, evidence: Evidence, graph: NamedNode, known: set[NamedNode]) -> list[Quad]:
+    """Build the quads for the evidence of a node.
+
+    The span is described unless it is in `known`, to which it is added.
+    """
     span = mint_span(evidence.section, evidence.start, evidence.end)
     said = [Quad(node, KG.evidence, span, graph)]
     if span not in known:

@@ -1,4 +1,4 @@
-"""A section of a code as one graph, and what a source states beside the text as another."""
+"""A section of a code as one record, and what a source states in lists next to its sections as another."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from loaders.zoning.readers.headings import KINDS
 _KINDS: Final = frozenset(KINDS)
 
 
-def section_record(domain: str, section: Section, shared: Authorities, origin: Origin) -> SourceGraph:
-    """Return the record of a section; `shared` is for it alone."""
+def build_section_record(domain: str, section: Section, shared: Authorities, origin: Origin) -> SourceGraph:
+    """Build the record of a section. `shared` must not be shared with other records."""
     writer = _Writer(domain, section, shared)
     writer.write()
     return SourceGraph(
@@ -31,7 +31,7 @@ def section_record(domain: str, section: Section, shared: Authorities, origin: O
         writer.iri,
         writer.quads,
         (Origin(origin.snapshot),),
-        # Where it stands in the file is of the file that provenance names: a line more above is no change of it.
+        # Without line numbers: a line added above the section in the file does not change the section.
         sha256(repr((shared.name, replace(section, lines=None)))),
         shared.graphs,
         context=(origin,),
@@ -40,7 +40,7 @@ def section_record(domain: str, section: Section, shared: Authorities, origin: O
 
 
 def title_of(section: Section) -> str:
-    """Return what a section is called, where it has no heading of its own too: ``Chapter 15.1.04``."""
+    """The heading of a section, or kind and number if it has no heading: ``Chapter 15.1.04``."""
     return section.title or " ".join(part for part in (section.kind.capitalize(), section.number) if part)
 
 
@@ -96,7 +96,7 @@ class _Writer:
         return said + [(ELI.cites, each) for each in cited]
 
     def _cited(self, path: str | None) -> NamedNode | None:
-        """The section that an address of the source's markup leads to: ``§8-231.01|(a)``, ``8|2A|I``."""
+        """The section at an address in the source's markup: ``§8-231.01|(a)``, ``8|2A|I``."""
         if path is None:
             return None
         key = path[1:].partition("|")[0] if path.startswith("§") else path
@@ -146,12 +146,12 @@ def _cell(cell: Cell) -> str | dict[str, Any]:
     return {"text": cell.text, **more} if more else cell.text
 
 
-def statements_record(
+def build_statements_record(
     domain: str, name: str, code: Code, shared: Authorities, origin: Origin, keys: Sequence[str] = ()
 ) -> SourceGraph | None:
-    """Return the record of what `code` states beside its sections, if it does: permissions, standards, definitions.
+    """Build the record of the permissions, standards and definitions that `code` lists. None if it lists none.
 
-    `keys` are those of the sections that there are; what refers to another is told of.
+    `keys` are those of all sections. A reference to any other section gives a warning.
     """
     if not (code.permissions or code.standards or code.definitions):
         return None
@@ -164,7 +164,7 @@ def statements_record(
             return None
         number = reference.strip().removeprefix("§").strip()
         if known and number not in known:
-            warnings.append(f"{name}: there is no section {number!r}, which an entry refers to")
+            warnings.append(f"{name}: An entry refers to section {number!r}, which does not exist.")
         return shared.section(number) if number else None
 
     for permission in code.permissions:
@@ -179,7 +179,7 @@ def statements_record(
                 section=section(permission.section_ref),
             )
         except RecordError as error:
-            warnings.append(f"{name}: {permission!r} is left out: {error}")
+            warnings.append(f"{name}: {permission!r} is skipped: {error}")
     for standard in code.standards:
         try:
             kind, bound = type_and_bound(standard.standard_type)
@@ -197,7 +197,7 @@ def statements_record(
                 column=standard.standard_type,
             )
         except RecordError as error:
-            warnings.append(f"{name}: {standard!r} is left out: {error}")
+            warnings.append(f"{name}: {standard!r} is skipped: {error}")
     for definition in code.definitions:
         rules.definition(definition.term, definition.definition_text, section=section(definition.section_ref))
     digest = sha256(repr((shared.name, code.permissions, code.standards, code.definitions)))

@@ -1,4 +1,4 @@
-"""The districts that tables and statements of a municipality state, beside those that its code names."""
+"""Districts that tables and statements of a municipality state, in addition to those named in its code."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ _KNOWN_BY_TABLES: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Which graphs of sources state which districts of a municipality, and how these are called."""
+    """The graphs of sources that state districts of a municipality, with codes and names."""
 
     name: str
     """Key of the municipality."""
     codes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By graph."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """By code; the code itself where there is no name."""
+    """By code; equal to the code where there is no name."""
 
     @property
     def districts(self) -> Mapping[str, District]:
-        """The districts by code."""
+        """Districts by code."""
         codes = sorted({code for several in self.codes.values() for code in several})
         return {
             code: District(code, self.names.get(code, code), "", None, None, _KNOWN_BY_TABLES, "stated")
             for code in codes
         }
 
-    def replaced(self, codes: Mapping[str, frozenset[str]], graphs: Mapping[NamedNode, Sequence[Quad]]) -> Stated:
-        """Return the same once graphs state these codes instead of what they did; `graphs` are about to be written."""
+    def replace_codes(self, codes: Mapping[str, frozenset[str]], graphs: Mapping[NamedNode, Sequence[Quad]]) -> Stated:
+        """Replace the codes of some graphs. `graphs` are the graphs about to be written."""
         left = {graph: several for graph, several in {**self.codes, **codes}.items() if several}
         names = dict(self.names)
         for code in {code for several in codes.values() for code in several}:
@@ -59,13 +59,13 @@ class Stated:
         return replace(self, codes=left, names=names)
 
     def with_name(self, district: District) -> District:
-        """Return a district that a section names, called as tables call it where the section gives it no name."""
+        """Fill in the name that tables give a district where its section gives none."""
         name = self.names.get(district.code, "")
         return district if district.name or name in ("", district.code) else replace(district, name=name)
 
 
 def load_stated(store: Store, name: str) -> Stated:
-    """Return what is stated of the districts of a municipality in the store."""
+    """Load the districts that the store states for a municipality."""
     codes: dict[str, set[str]] = defaultdict(set)
     names: dict[str, str] = {}
     municipality = mint("municipality", name)
@@ -76,9 +76,9 @@ def load_stated(store: Store, name: str) -> Stated:
 
 
 def find_stated(quads: Iterable[Quad], before: Iterable[Quad]) -> Mapping[str, frozenset[str]]:
-    """Return the codes of the districts that the graph of a source states, by municipality.
+    """Find the codes of the districts that a source graph states, by municipality.
 
-    A municipality of which it stated some `before`, and does not any more, has none.
+    A municipality with districts in `before` only has an empty set.
     """
     found: dict[str, set[str]] = defaultdict(set)
     for graph, counts in ((quads, True), (before, False)):

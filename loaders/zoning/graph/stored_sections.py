@@ -1,4 +1,4 @@
-"""The sections of a code as they stand in the store: as they were read, but for notes and what the markup cites."""
+"""Sections read back from the store. Notes and citations in the markup are not read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SELECT ?section ?part ?start ?end ?rows ?cells ?title WHERE {
 
 
 def load_sections(store: Store, name: str, keys: Sequence[str] | None = None) -> dict[str, Section]:
-    """Return the sections of the municipality with this key that are stored, by key; with `keys`, these alone."""
+    """Load the stored sections of a municipality by key, or only those in `keys`."""
     municipality = mint("municipality", name)
     few = None if keys is None else [mint("section", name, key) for key in keys]
 
@@ -82,7 +82,7 @@ def load_sections(store: Store, name: str, keys: Sequence[str] | None = None) ->
 
 
 def key_of(section: Term, name: str) -> str:
-    """Return the key of a section of the municipality `name`, by its IRI."""
+    """Get the key of a section of the municipality `name` from its IRI."""
     return unquote(section.value.removeprefix(_sections(name))) if isinstance(section, NamedNode) else ""
 
 
@@ -117,7 +117,7 @@ def _table(text: str, row: Mapping[str, Term]) -> Table:
 
 
 def _cells(text: str, given: Sequence[str | dict[str, Any]], at: int) -> tuple[Sequence[Cell], int]:
-    """The cells of a row, whose line is the first one like it from `at`, and where that ends."""
+    """Parse the cells of a row, which is the first matching line from `at`; also return the offset where it ends."""
     told: list[dict[str, Any]] = [each if isinstance(each, dict) else {"text": each} for each in given]
     line = " | ".join(each["text"] for each in told)
     filled = any(each["text"] for each in told)

@@ -1,8 +1,8 @@
-"""How the columns of a table of districts are to be read: a declarative TOML file, which anybody can write for a table.
+"""Mappings of the columns of a table of districts, as declarative TOML files that a user can write.
 
-``loaders/zoning/mappings`` holds those that ship; one whose columns a table has is taken without being asked for::
+``loaders/zoning/mappings`` contains the bundled ones. A bundled mapping whose columns a table has is used by default::
 
-    name = "example"                     # of the graphs that the table becomes, one for each municipality
+    name = "example"                     # part of the names of the graphs, one per municipality
 
     [jurisdiction]                       # either columns of the table ...
     column = "Town"
@@ -12,15 +12,15 @@
     code = "District"                    # columns
     name = "District Name"               # optional
     category = "Type"                    # optional
-    facts = ["Acres", "Notes"]           # optional: kept as they are, each with its column
+    facts = ["Acres", "Notes"]           # optional: stored unchanged, each with its column
 
-    [levels]                             # what cells of use columns mean; what is not here stays as recorded
+    [levels]                             # meaning of the cells of use columns; other cells are stored as recorded
     "Allowed" = "byRight"                # byRight, conditional, byRightWithConditions, byRightOrConditional (the source
-                                         # does not tell which), notPermitted
+                                         # does not state which), notPermitted
 
     [[use]]
     column = "Duplex"
-    name = "Two-family dwelling"         # optional: else the name of the column
+    name = "Two-family dwelling"         # optional: default is the name of the column
     category = "Residential"             # optional
     conditions = ["Duplex Owner Lives There"]
 
@@ -31,12 +31,11 @@
     unit = "AC"                          # optional: local name in QUDT, or in the code list unit
     applies_to = "Two-family dwelling"   # optional
 
-A JSON file that is an object of objects has its keys in the column that ``key_column`` names, which is ``key`` where
-the mapping does not say.
+A JSON file that is an object of objects has its keys in the column ``key_column``, by default ``key``.
 
-A mapping that lies beside its table under the same name, ``towns.toml`` beside ``towns.csv``, is taken without being
-asked for, too. Beside a code, such as ``title_17.html``, such a file has just the ``[jurisdiction]`` with ``name`` and
-``state``, as far as the code does not say them itself; ``jurisdiction.toml`` says them of all files in its folder.
+A mapping next to its table under the same name, ``towns.toml`` next to ``towns.csv``, is also used by default. Next to
+a code, such as ``title_17.html``, the file contains only ``[jurisdiction]`` with ``name`` and ``state``, for a code
+that does not contain them; ``jurisdiction.toml`` contains them for all files in its folder.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from loaders.zoning.graph.authorities import state_code
 from loaders.zoning.graph.rule_quads import LEVELS, UNITS
 
 OF_FOLDER: Final = "jurisdiction.toml"
-"""Beside sources, what all of them are of."""
+"""In the folder of sources, the municipality of all of them."""
 
 FOLDER: Final = Path(__file__).parent.parent / "mappings"
 
@@ -62,19 +61,19 @@ _CODE: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME: Final = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
 _BOUNDS: Final = ("min", "max")
 _TABLE_KEYS: Final = frozenset(("column", "state_column", "name", "levels", "use", "standard", "key_column"))
-"""Keys by which a file beside a source that it is meant to say how to read a table."""
-_NO_DISTRICT: Final = 'there is no [district], which a table needs: code = "..." is its column of districts'
+"""Keys which show that a file next to a source is meant as a mapping for a table."""
+_NO_DISTRICT: Final = 'Missing [district]. A mapping needs code = "...", the column of districts.'
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A column that says how each district permits a use."""
+    """A column that states how each district permits a use."""
 
     column: str
     name: str
     category: str | None = None
     conditions: Sequence[str] = ()
-    """Columns with conditions of it."""
+    """Columns with conditions of the use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +89,13 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class TableMapping:
-    """How to read a table."""
+    """How to parse a table."""
 
     name: str
     district: str
     """Column with the code of the district."""
     jurisdiction: str | None = None
-    """Column with the municipality; `municipality` where all rows are of one."""
+    """Column with the municipality; `municipality` if all rows have the same."""
     municipality: str | None = None
     state_column: str | None = None
     state: str | None = None
@@ -110,7 +109,7 @@ class TableMapping:
 
     @property
     def columns(self) -> Sequence[str]:
-        """All columns that it names, each once."""
+        """All columns that the mapping names, each once."""
         conditions = (condition for use in self.uses for condition in use.conditions)
         standards = (each.column for each in self.standards)
         named: Iterable[str | None] = (
@@ -120,7 +119,7 @@ class TableMapping:
         return list(dict.fromkeys(name for name in named if name is not None))
 
     def lacking(self, columns: Collection[str], keyed: bool = False) -> Sequence[str]:
-        """Return what a table with these columns lacks to be read: where a row belongs, and anything said there."""
+        """Find the missing columns of a table: those that place a row, and at least one column with a rule."""
         there = {*columns, self.key_column} if keyed else set(columns)
         needed = (self.jurisdiction, self.state_column, self.district)
         absent = [name for name in needed if name is not None and name not in there]
@@ -130,45 +129,45 @@ class TableMapping:
 
 @dataclass(slots=True)
 class _Table:
-    """A table of a TOML file; what is read of it is ticked off, and what is left is an error."""
+    """A TOML table. Each key read is removed; a key that is left is an error."""
 
     place: str
     entries: dict[str, Any]
     known: dict[str, None] = field(default_factory=dict)
-    """What was looked for, so what can be here."""
+    """Keys that were looked up, which are the valid ones."""
 
     def text(self, name: str) -> str | None:
         value = self._take(name, None)
         if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise InvalidInputError(f"{self.place}: {name} is {value!r}; it is text")
+            raise InvalidInputError(f"{self.place}: {name} is {value!r}, not a string.")
         return value
 
     def column(self, name: str) -> str | None:
-        """The name of a column, without white space around it, as tables are read."""
+        """Get the name of a column, stripped of white space as in tables."""
         value = self.text(name)
         return value.strip() if value is not None else None
 
     def needed(self, name: str) -> str:
         if (value := self.text(name)) is None:
-            raise InvalidInputError(f"{self.place}: there is no {name}")
+            raise InvalidInputError(f"{self.place}: Missing {name}.")
         return value
 
     def columns(self, name: str) -> Sequence[str]:
         value = self._take(name, [])
         if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
-            raise InvalidInputError(f"{self.place}: {name} is {value!r}; it is a list of texts")
+            raise InvalidInputError(f"{self.place}: {name} is {value!r}, not a list of strings.")
         return [each.strip() for each in value]
 
     def table(self, name: str) -> _Table:
         value = self._take(name, {})
         if not isinstance(value, dict):
-            raise InvalidInputError(f"{self.place}: {name} is {value!r}; it is a table: [{name}]")
+            raise InvalidInputError(f"{self.place}: {name} is {value!r}, not a table [{name}].")
         return _Table(f"{self.place}, [{name}]", value)
 
     def tables(self, name: str) -> Iterator[_Table]:
         value = self._take(name, [])
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise InvalidInputError(f"{self.place}: {name} is no list of tables: [[{name}]]")
+            raise InvalidInputError(f"{self.place}: {name} is not a list of tables [[{name}]].")
         for number, each in enumerate(value, 1):
             with_rest = _Table(f"{self.place}, [[{name}]] number {number}", each)
             yield with_rest
@@ -179,16 +178,15 @@ class _Table:
         return self.entries.pop(name, default)
 
     def end(self, hint: str = "") -> None:
-        """Raise InvalidInputError for what is left; `hint` is added to what it says."""
+        """Raise InvalidInputError if keys are left; `hint` is appended to the message."""
         if self.entries:
             left = ", ".join(map(repr, self.entries))
-            verb = "means" if len(self.entries) == 1 else "mean"
             valid = ", ".join(self.known)
-            raise InvalidInputError(f"{self.place}: {left} {verb} nothing here; there can be {valid}{hint}")
+            raise InvalidInputError(f"{self.place}: Unknown {left}. Available: {valid}.{hint}")
 
 
-def read(path: Path) -> TableMapping:
-    """Return the mapping of a TOML file. Raises InvalidInputError for one that cannot be read or says too little."""
+def load(path: Path) -> TableMapping:
+    """Parse a TOML file into a mapping. Raises InvalidInputError for an unreadable or incomplete one."""
     return _mapping(_Table(str(path), _toml(path)))
 
 
@@ -196,15 +194,17 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidInputError(f"{path}: the mapping cannot be read ({error.strerror})") from error
+        raise InvalidInputError(f"{path}: Cannot read the mapping ({error.strerror}).") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{path}: the mapping is not TOML ({error})") from error
+        raise InvalidInputError(f"{path}: The mapping is not TOML ({error}).") from error
 
 
 def _mapping(top: _Table) -> TableMapping:
     name = top.text("name") or Path(top.place).stem
     if _NAME.fullmatch(name) is None:
-        raise InvalidInputError(f"{top.place}: name is {name!r}; it is of letters and digits, and - or _ between them")
+        raise InvalidInputError(
+            f"{top.place}: Invalid name {name!r}. Use letters and digits, with - or _ between them."
+        )
     if "district" not in top.entries:
         raise InvalidInputError(f"{top.place}: {_NO_DISTRICT}")
     where, district, levels = top.table("jurisdiction"), top.table("district"), top.table("levels")
@@ -227,10 +227,14 @@ def _mapping(top: _Table) -> TableMapping:
         each.end()
     for cell, level in found.levels.items():
         if level not in LEVELS:
-            raise InvalidInputError(f"{levels.place}: {cell!r} is {level!r}; a level is one of {', '.join(LEVELS)}")
+            raise InvalidInputError(
+                f"{levels.place}: {cell!r} has the invalid level {level!r}. Available: {', '.join(LEVELS)}."
+            )
     _valid_state(found.state, where.place)
     if not found.uses and not found.standards:
-        raise InvalidInputError(f"{top.place}: it names no column of a use, [[use]], nor of a standard, [[standard]]")
+        raise InvalidInputError(
+            f"{top.place}: The mapping has no column for a use, [[use]], or a standard, [[standard]]."
+        )
     return found
 
 
@@ -248,32 +252,34 @@ def _measure(given: _Table) -> Measure:
         given.text("applies_to"),
     )
     if _CODE.fullmatch(found.type) is None:
-        raise InvalidInputError(f"{given.place}: type is {found.type!r}; it is in lower case with hyphens: lot-area")
+        raise InvalidInputError(
+            f"{given.place}: Invalid type {found.type!r}. Use lower case with hyphens, as in lot-area."
+        )
     if found.bound is not None and found.bound not in _BOUNDS:
-        raise InvalidInputError(f"{given.place}: bound is {found.bound!r}; a bound is min or max")
+        raise InvalidInputError(f"{given.place}: Invalid bound {found.bound!r}. Available: min, max.")
     if found.unit is not None and found.unit not in UNITS:
-        raise InvalidInputError(f"{given.place}: unit is {found.unit!r}; a unit is one of {', '.join(UNITS)}")
+        raise InvalidInputError(f"{given.place}: Invalid unit {found.unit!r}. Available: {', '.join(UNITS)}.")
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What a TOML file beside a source says of it."""
+class FileSettings:
+    """The settings in TOML files next to a source."""
 
     municipality: str | None = None
     state: str | None = None
     mapping: TableMapping | None = None
-    """Where it says how to read a table."""
+    """The mapping, if the file has one."""
     places: Sequence[Path] = ()
-    """The files that say it."""
+    """The files that the settings come from."""
 
 
-def beside(path: Path) -> Beside:
-    """Return what the files beside a source say: that of its name, and for what that lacks that of its folder.
+def load_settings(path: Path) -> FileSettings:
+    """Load the settings next to a file: those in the file of its name, else those of its folder.
 
-    Raises InvalidInputError for one that cannot be read.
+    Raises InvalidInputError for an unreadable file.
     """
-    found = Beside()
+    found = FileSettings()
     for place in (path.with_suffix(".toml"), path.with_name(OF_FOLDER)):
         if place == path or not place.is_file():
             continue
@@ -288,10 +294,12 @@ def beside(path: Path) -> Beside:
             name, state = where.text("name"), where.text("state")
             _valid_state(state, where.place)
             table_key = not _TABLE_KEYS.isdisjoint((*where.entries, *top.entries))
-            hint = f"; {_NO_DISTRICT}" if table_key else ""
+            hint = f" {_NO_DISTRICT}" if table_key else ""
             where.end(hint)
             top.end(hint)
-        found = Beside(found.municipality or name, found.state or state, found.mapping or table, (*found.places, place))
+        found = FileSettings(
+            found.municipality or name, found.state or state, found.mapping or table, (*found.places, place)
+        )
     return found
 
 
@@ -304,17 +312,17 @@ def _valid_state(state: str | None, place: str) -> None:
 
 
 @cache
-def shipped() -> Sequence[TableMapping]:
-    """Return the mappings that ship with Quadcite."""
-    return [read(path) for path in sorted(FOLDER.glob("*.toml"))]
+def load_bundled() -> Sequence[TableMapping]:
+    """Load the bundled mappings."""
+    return [load(path) for path in sorted(FOLDER.glob("*.toml"))]
 
 
-def fitting(columns: Iterable[str], keyed: bool = False) -> TableMapping | None:
-    """Return the mapping that ships and fits a table with these columns best; None if none fits.
+def find_bundled(columns: Iterable[str], keyed: bool = False) -> TableMapping | None:
+    """Find the bundled mapping that fits a table with these columns best. None if none fits.
 
-    A table has to have the columns that say where a row belongs, and one of a use or standard. `keyed`: its rows have
-    keys, so there is a key column whatever it is called.
+    The table must have the columns that place a row, and at least one with a use or standard. `keyed`: its rows have
+    keys, so the key column exists under any name.
     """
     there = set(columns)
-    found = [each for each in shipped() if not each.lacking(there, keyed)]
+    found = [each for each in load_bundled() if not each.lacking(there, keyed)]
     return max(found, key=lambda each: len(there & set(each.columns)), default=None)

@@ -1,7 +1,7 @@
-"""Tables of districts, with the uses and dimensions of each, as records: one for each municipality and table.
+"""Tables of districts, with the uses and dimensions of each, as records: one per municipality and table.
 
-The rows of a municipality may stand anywhere in a table. They are brought together on disk before they are read, so
-that a load needs as much memory as the largest municipality takes, however long the table is.
+The rows of a municipality may be anywhere in a table. They are grouped on disk before they are parsed, so memory is
+bounded by the largest municipality, not by the table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loaders.readers.formats import Row, Sheet, open_sheet, surrogate_in, text_o
 from loaders.readers.locations import File
 from loaders.zoning.graph.authorities import Authorities, municipality_key
 from loaders.zoning.graph.rule_quads import Rules, number_in, unit
-from loaders.zoning.graph.table_mapping import TableMapping, fitting, shipped
+from loaders.zoning.graph.table_mapping import TableMapping, find_bundled, load_bundled
 from loaders.zoning.readers.html_lines import decoded
 
 FORMATS: Final = (".csv", ".xlsx", ".jsonl", ".ndjson", ".json")
@@ -33,16 +33,16 @@ _SHOWN: Final = 8
 Item = SourceGraph | Rejection | Notice
 Cells = Mapping[str, str | None]
 Numbered = tuple[int, Cells, str | None]
-"""Number of a row, its cells, and why it cannot be trusted."""
+"""Row number, cells, and the reason why the row cannot be trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A table: its columns, and its rows with their numbers, by column. `keyed`: its rows have keys."""
+    """A table: its columns, and its numbered rows. `keyed`: each row has a key."""
 
     columns: Sequence[str]
     rows: Iterable[Numbered]
-    """Each time anew from the file where that is read as a stream."""
+    """Streamed from the file on each iteration where the format allows."""
     keyed: bool = False
     warnings: Sequence[str] = ()
 
@@ -54,42 +54,42 @@ class _Municipality:
     rows: list[int] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
     digest: Any = field(default_factory=hashlib.sha256)
-    """Of all that was read."""
+    """Hash of everything read."""
 
 
-def read(
+def read_records(
     domain: str, file: File, mapping: TableMapping | None, municipality: str | None, state: str | None
 ) -> Iterator[Item]:
-    """Yield the records of a table, with `mapping` or the shipped one that fits.
+    """Yield the records of a table, parsed by `mapping` or by the bundled mapping that fits.
 
-    What is given as its municipality and state goes where the table has no column for them. Raises SourceError for a
-    file that is no table, or fits no mapping.
+    `municipality` and `state` apply where the table has no column for them. Raises SourceError for a file that is not a
+    table or that fits no mapping.
     """
-    table = rows_of(file.path, mapping.key_column if mapping else None)
-    chosen = mapping or fitting(table.columns, table.keyed)
+    table = open_table(file.path, mapping.key_column if mapping else None)
+    chosen = mapping or find_bundled(table.columns, table.keyed)
     if chosen is None:
-        names = ", ".join(each.name for each in shipped())
+        names = ", ".join(each.name for each in load_bundled())
         raise SourceError(
-            f"{file.path}: no mapping fits its columns {_some(table.columns)}; there are {names}; "
-            f"{file.path.stem}.toml beside it, or --mapping FILE, gives another"
+            f"{file.path}: No mapping fits the columns {_some(table.columns)}. Available: {names}. "
+            f"Write {file.path.stem}.toml next to the file, or pass --mapping FILE."
         )
     if table.keyed and mapping is None:
-        table = rows_of(file.path, chosen.key_column)
+        table = open_table(file.path, chosen.key_column)
     if lacking := chosen.lacking(table.columns):
         raise SourceError(
-            f"{file.path}: mapping {chosen.name!r} does not fit, for there is no column {_some(lacking)}; "
-            f"there are {_some(table.columns)}"
+            f"{file.path}: Mapping {chosen.name!r} does not fit. Missing column: {_some(lacking)}. "
+            f"Available: {_some(table.columns)}."
         )
-    yield Notice(f"{file.snapshot.source}: a table, read by mapping {chosen.name!r}")
+    yield Notice(f"{file.snapshot.source}: Table parsed by mapping {chosen.name!r}.")
     for warning in table.warnings:
         yield Notice(warning, warning=True)
     if absent := [name for name in chosen.columns if name not in table.columns]:
-        yield Notice(f"{file.snapshot.source}: there is no column {_some(absent)}", warning=True)
-    yield from _records(file, table.rows, _Taking(domain, chosen, municipality, state))
+        yield Notice(f"{file.snapshot.source}: Missing column {_some(absent)}.", warning=True)
+    yield from _records(file, table.rows, _TableReader(domain, chosen, municipality, state))
 
 
-def _records(file: File, rows: Iterable[Numbered], taking: _Taking) -> Iterator[Item]:
-    from loaders.readers.tables import Columns, Tables  # and DuckDB, which takes long
+def _records(file: File, rows: Iterable[Numbered], taking: _TableReader) -> Iterator[Item]:
+    from loaders.readers.tables import Columns, Tables  # imports DuckDB, which is slow
 
     columns, refused = taking.mapping.columns, list[Rejection]()
 
@@ -112,7 +112,7 @@ def _records(file: File, rows: Iterable[Numbered], taking: _Taking) -> Iterator[
         layout = Columns("key", "", "cells", {"key": ["key"]}, {"cells": ["cells"]})
         staged.add(replace(file, rows=None), taking.mapping.name, layout, Sheet(["key", "cells"], keyed))
         if not staged.rows and not refused:
-            yield Notice(f"{file.snapshot.source}: the table has no rows", warning=True)
+            yield Notice(f"{file.snapshot.source}: The table has no rows.", warning=True)
         yield from refused
         for group in staged.groups():
             one: _Municipality | None = None
@@ -135,8 +135,8 @@ def _records(file: File, rows: Iterable[Numbered], taking: _Taking) -> Iterator[
                 )
 
 
-class _Taking:
-    """Takes rows, each into what is known of its municipality."""
+class _TableReader:
+    """Adds rows to the graphs of their municipalities."""
 
     def __init__(self, domain: str, mapping: TableMapping, municipality: str | None, state: str | None) -> None:
         self.domain: Final = domain
@@ -146,21 +146,21 @@ class _Taking:
         self._read_by: Final = repr(mapping).encode()
 
     def key(self, cells: Cells) -> str:
-        """Return the key of a row's municipality. Raises RecordError for one that does not say where it belongs."""
+        """Get the key of a row's municipality. Raises RecordError for a row without municipality, state or district."""
         if any(surrogate_in(cell) for cell in cells.values() if cell):
-            raise RecordError("it holds a lone surrogate, which is not a character")
+            raise RecordError("A cell contains a lone surrogate, which is not a character.")
         name, state = where = self._where(cells)
         if name is None or state is None:
             what = "municipality" if name is None else "state"
-            raise RecordError(f"no {what} is given, by a column, by the mapping or by --{what}")
+            raise RecordError(f"No {what} in a column, in the mapping or in --{what}.")
         if _cell(cells, self.mapping.district) is None:
-            raise RecordError(f"the column {self.mapping.district!r} is empty, so no district is named")
+            raise RecordError(f"Column {self.mapping.district!r} is empty, so the row has no district.")
         if where not in self._keys:
             self._keys[name, state] = municipality_key(name, state)
         return self._keys[name, state]
 
     def municipality(self, cells: Cells) -> _Municipality:
-        """Return what is known of the municipality whose first row this is: what it is called."""
+        """Start the graph of the municipality whose first row this is."""
         name, state = self._where(cells)
         shared = Authorities(name or "", state or "")
         graph = mint("graph", "src", self.domain, shared.key, "table", self.mapping.name)
@@ -169,27 +169,27 @@ class _Taking:
         return one
 
     def take(self, one: _Municipality, row: int, cells: Cells) -> None:
-        """Take one row. Raises RecordError for a district that another has said all of."""
+        """Add one row. Raises RecordError for a district that an earlier row describes."""
         mapping = self.mapping
         code = _cell(cells, mapping.district) or ""
         if code in one.seen:
             raise RecordError(
-                f"district {code!r} of {self._where(cells)[0]} stands in row {one.seen[code]} already, and that one "
-                "holds"
+                f"District {code!r} of {self._where(cells)[0]} is already described in row {one.seen[code]}, "
+                "which is kept."
             )
         one.seen[code] = row
         one.rows.append(row)
         one.digest.update(repr([cells.get(column) for column in mapping.columns]).encode())
         district = one.shared.district(code, _cell(cells, mapping.district_name), _cell(cells, mapping.category))
-        _say(one, district, cells, mapping)
+        _add_rules(one, district, cells, mapping)
 
     def _where(self, cells: Cells) -> tuple[str | None, str | None]:
-        """The municipality and the state, by the row's own columns first."""
+        """The municipality and the state; the row's own columns take precedence."""
         name, state = self._given
         return _cell(cells, self.mapping.jurisdiction) or name, _cell(cells, self.mapping.state_column) or state
 
 
-def _say(one: _Municipality, district: NamedNode, cells: Cells, mapping: TableMapping) -> None:
+def _add_rules(one: _Municipality, district: NamedNode, cells: Cells, mapping: TableMapping) -> None:
     rules, shared = one.rules, one.shared
     for column in mapping.facts:
         if (fact := _cell(cells, column)) is not None:
@@ -226,7 +226,7 @@ def _labelled(column: str, cell: str) -> str:
 
 
 def _cell(cells: Cells, column: str | None) -> str | None:
-    """Return a cell as it is, None where it is empty or the table has no such column."""
+    """Get a cell unchanged. None if it is empty or the table has no such column."""
     text = None if column is None else cells.get(column)
     return text if text is not None and text.strip() else None
 
@@ -236,30 +236,30 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
 
 
-def rows_of(path: Path, key_column: str | None = None) -> Rows:
-    """Return the rows of a table: CSV, xlsx, JSON lines, a JSON list of objects, or a JSON object of objects.
+def open_table(path: Path, key_column: str | None = None) -> Rows:
+    """Open a table: CSV, xlsx, JSON lines, a JSON list of objects, or a JSON object of objects.
 
-    Raises SourceError for another file.
+    Raises SourceError for any other file.
     """
     if path.suffix.lower() == ".json":
-        return _json(path, key_column)
+        return _open_json(path, key_column)
     sheet = open_sheet(path)
     columns = list(sheet.columns)
     twice = [name for name, count in Counter(columns).items() if count > 1]
-    told = [f"{path.name}: the column {_some(twice)} stands there more than once; the first is read"] if twice else []
+    told = [f"{path.name}: Duplicate column {_some(twice)}. The first one is used."] if twice else []
     return Rows(list(dict.fromkeys(columns)), _Streamed(sheet), warnings=[*sheet.warnings, *told])
 
 
 @dataclass(frozen=True, slots=True)
 class _Streamed:
-    """The rows of a sheet, each time anew from its file."""
+    """The rows of a sheet, streamed from its file on each iteration."""
 
     sheet: Sheet
 
     def __iter__(self) -> Iterator[Numbered]:
         columns = list(self.sheet.columns)
         for row in self.sheet.rows(columns, columns[0] if columns else ""):
-            # Of columns of one name the first holds, as dict has the last.
+            # Reversed, so that the first of several columns with one name is the one that dict keeps.
             cells = dict(zip(columns[::-1], _filled(row.cells, len(columns))[::-1], strict=True))
             yield row.number, cells, row.problem
 
@@ -268,17 +268,17 @@ def _filled(cells: Sequence[str | None], count: int) -> Sequence[str | None]:
     return [*cells[:count], *[None] * (count - len(cells))]
 
 
-def _json(path: Path, key_column: str | None) -> Rows:
+def _open_json(path: Path, key_column: str | None) -> Rows:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
+        raise SourceError(f"{path}: Cannot read the file ({error.strerror}).") from error
     text, warnings = decoded(data, path.name)
     try:
-        # NaN is how programs write that there is nothing, and no JSON.
+        # NaN is not JSON, but programs write it for a missing value.
         given = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{path}: is not JSON ({error!r:.120})") from None
+        raise SourceError(f"{path}: Not valid JSON ({error!r:.120}).") from None
     keyed = isinstance(given, dict) and bool(given) and all(isinstance(each, dict) for each in given.values())
     if keyed:
         name = key_column or "key"
@@ -286,13 +286,13 @@ def _json(path: Path, key_column: str | None) -> Rows:
     elif isinstance(given, list):
         entries = given
     else:
-        raise SourceError(f"{path}: is no table: a list of objects, or an object of objects")
+        raise SourceError(f"{path}: Not a table. Supported: a list of objects, or an object of objects.")
     rows: list[tuple[int, Cells, str | None]] = []
     for number, entry in enumerate(entries, 1):
         if isinstance(entry, dict):
             rows.append((number, {str(key): _text(value) for key, value in entry.items()}, None))
         else:
-            rows.append((number, {}, "is not a JSON object"))
+            rows.append((number, {}, "Not a JSON object."))
     return Rows(list(dict.fromkeys(key for _, cells, _ in rows for key in cells)), rows, keyed, warnings)
 
 

@@ -1,6 +1,6 @@
-"""What a program finds in the text of a section, as quads: rules, terms, and claims of what the text cites.
+"""Findings in the text of a section as quads: rules, terms, and claims about what the text cites.
 
-A claim's subject is the citing section. One whose object is not known is kept with the words of the citation.
+The subject of a claim is the citing section. A claim whose target is unknown is stored with the words of the citation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.graph.authorities import Authorities
-from loaders.zoning.graph.rule_quads import Evidence, Rules, found, rests_on, unit
+from loaders.zoning.graph.rule_quads import Evidence, Rules, evidence_quads, method_quads, unit
 
 LAW_TYPES: Final = {
     "usc": "federalCode",
@@ -32,7 +32,7 @@ LAW_TYPES: Final = {
     "regulations": "regulation",
     "ordinance": "ordinance",
 }
-"""By what the numbers of a law count in, the kind of law that it is; others are the law of a state."""
+"""The kind of a law by its numbering scheme. All others are laws of a state."""
 
 
 def build_rules(
@@ -44,9 +44,9 @@ def build_rules(
     above: Sequence[Section] = (),
     state: str | None = None,
 ) -> list[Quad]:
-    """Return the definitions, permissions and standards that are found in a section of a code with these districts.
+    """Build the definitions, permissions and standards found in a section of a code with these districts.
 
-    `index` is of the sections of the code, and `above` are those that this one is part of, from the inside.
+    `index` contains the sections of the code. `above` are the ancestors of the section, innermost first.
     """
     rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
     for district in find_in_section(section):
@@ -96,7 +96,7 @@ def _district(code: str, shared: Authorities, known: Mapping[str, District]) -> 
 
 
 def build_claims(text: str, key: str, shared: Authorities, graph: NamedNode, index: Index, state: str) -> list[Quad]:
-    """Return the claims of what the text of the section `key` cites, in a code with the sections of `index`."""
+    """Build the claims about what the text of the section `key` cites, in a code with the sections of `index`."""
     found_in = find_citations(text, state)
     claims = _Claims(text, shared.section(key), graph)
     for relationship in find_relationships(text, found_in) if found_in else ():
@@ -116,7 +116,7 @@ def _targets(citation: Citation, key: str, shared: Authorities, index: Index) ->
 
 
 class _Claims:
-    """The claims of one section: one for each triple, however often the text says it."""
+    """The claims of one section: one per triple, however often the text repeats it."""
 
     def __init__(self, text: str, section: NamedNode, graph: NamedNode) -> None:
         self.text: Final = text
@@ -126,7 +126,7 @@ class _Claims:
         self.known: set[NamedNode] = set()
 
     def take(self, relationship: Relationship, target: NamedNode | None) -> None:
-        """Take down that the section relates to `target`, or to what its words name where that is not known."""
+        """Add a claim that the section relates to `target`, or to the words of the citation if that is unknown."""
         citation, graph = relationship.citation, self.graph
         plain = relationship.property == "cites"
         predicate = ELI.cites if plain else KG[relationship.property]
@@ -152,5 +152,5 @@ class _Claims:
                 (KG.relationshipType, mint("code", "relationshipType", relationship.type)),
             ]
             self.quads += [Quad(node, said_of, value, graph) for said_of, value in said]
-            self.quads += found(node, evidence, graph)
-        self.quads += rests_on(node, evidence, graph, self.known)
+            self.quads += method_quads(node, evidence, graph)
+        self.quads += evidence_quads(node, evidence, graph, self.known)

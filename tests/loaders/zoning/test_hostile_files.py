@@ -221,12 +221,12 @@ def test_what_a_file_includes_is_looked_for_beside_it(tmp_path: Path) -> None:
 def test_columns_of_one_name_and_tables_without_rows_are_told(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("Town,State,District,House,House\nElm,UT,R-1,P,N\n")
-    table = table_records.rows_of(path)
+    table = table_records.open_table(path)
     assert [cells["House"] for _, cells, _ in table.rows] == ["P"]
     assert "'House' stands there more than once" in table.warnings[0]
     path = tmp_path / "t.json"
     path.write_text('[{"Town": "Elm", "District": NaN}]')
-    assert table_records.rows_of(path).rows == [(1, {"Town": "Elm", "District": None}, None)]
+    assert table_records.open_table(path).rows == [(1, {"Town": "Elm", "District": None}, None)]
 
 
 @pytest.mark.parametrize(

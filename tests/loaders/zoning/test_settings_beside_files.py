@@ -17,7 +17,7 @@ from kg.vocabulary import KG, RDF
 from loaders import quarantine_retry
 from loaders.sources import load
 from loaders.zoning.graph import table_mapping
-from loaders.zoning.graph.table_mapping import Beside
+from loaders.zoning.graph.table_mapping import FileSettings
 
 FIXTURES = bundle.folder("fixtures") / "zoning"
 PLAIN = "<html><body><h1>Title 1</h1><section id='1_1'><h3>1.1 Name</h3><p>It is the code.</p></section></body></html>"
@@ -69,7 +69,7 @@ def test_what_is_given_goes_before_what_lies_beside_and_not_before_the_source(
     assert municipalities(kg) == {"us-vt-lathe", "us-ct-upper-feign"}
     [warning] = report.warnings
     assert warning.endswith(
-        "upper_feign.json: says itself that its state is CT, not --state VT; it is loaded as of us-ct-upper-feign"
+        "upper_feign.json: The file names state CT instead of --state VT. It is loaded as us-ct-upper-feign."
     )
 
 
@@ -77,10 +77,8 @@ def test_a_flag_is_contradicted_only_by_what_the_file_says_of_the_same(kg: Knowl
     code = {"municipality": "Lathe City", "sections": [{"section_id": "1", "title": "Name", "text": "It is the code."}]}
     (tmp_path / "one.json").write_text(json.dumps(code))
     [warning] = load(kg, "zoning", [str(tmp_path)], municipality="Lathe", state="OH").warnings
-    assert warning.endswith(
-        "says itself that its municipality is 'Lathe City', not --municipality 'Lathe'; "
-        "it is loaded as of us-oh-lathe-city"
-    )
+    assert "municipality 'Lathe City' instead of --municipality 'Lathe'." in warning
+    assert "us-oh-lathe-city" in warning
     assert load(kg, "zoning", [str(tmp_path)], municipality="lathe  city", state="OH").warnings == []
 
 
@@ -89,7 +87,7 @@ def test_a_mapping_that_is_given_goes_before_the_one_beside(kg: KnowledgeGraph, 
     (tmp_path / "towns.toml").write_text('name = "beside"\n[district]\ncode = "Nothing"\n[[use]]\ncolumn = "House"\n')
     report = load(kg, "zoning", [str(tmp_path / "towns.csv")])
     [rejection] = report.rejections
-    assert "mapping 'beside' does not fit" in rejection.reason
+    assert "'beside' does not fit" in rejection.reason
     report = load(kg, "zoning", [str(tmp_path / "towns.csv")], mapping=str(FIXTURES / "towns.toml"))
     assert (report.loaded, report.rejections) == (2, [])
 
@@ -102,22 +100,22 @@ def test_a_row_that_was_kept_out_is_tried_again_by_what_lies_beside_its_table(
     broken = lines[1].replace(",CT,", ",Nowhere,")
     (tmp_path / "towns.csv").write_text("\n".join([lines[0], broken, lines[2]]) + "\n", encoding="utf-8")
     report = load(kg, "zoning", [str(tmp_path / "towns.csv")])
-    assert "no state of the United States" in report.rejections[0].reason
+    assert "'Nowhere'" in report.rejections[0].reason
     done = quarantine_retry.retry(kg, None, correction=None, by="ada", on_progress=None)
     assert done["quarantined"] == 1
-    assert "no state of the United States" in str(done), "it was read by the same mapping"
+    assert "'Nowhere'" in str(done), "it was read by the same mapping"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("[jurisdiction", "not TOML"),
-        ('[jurisdiction]\nstate = "Nowhere"\n', "no state of the United States"),
-        ('[jurisdiction]\nplace = "X"\n', "'place' means nothing here; there can be name, state"),
-        ('[jurisdiction]\ncolumn = "Town"\n', "there can be name, state; there is no [district], which a table needs"),
-        ('[[use]]\ncolumn = "Kiln"\n', "'use' means nothing here; there can be jurisdiction; there is no [district]"),
-        ("[jurisdiction]\nname = 3\n", "it is text"),
-        ('other = "X"\n', "means nothing here"),
+        ('[jurisdiction]\nstate = "Nowhere"\n', "'Nowhere'"),
+        ('[jurisdiction]\nplace = "X"\n', "'place'. Available: name, state"),
+        ('[jurisdiction]\ncolumn = "Town"\n', "Available: name, state. Missing [district]"),
+        ('[[use]]\ncolumn = "Kiln"\n', "'use'. Available: jurisdiction. Missing [district]"),
+        ("[jurisdiction]\nname = 3\n", "name is 3"),
+        ('other = "X"\n', "'other'"),
     ],
 )
 def test_a_file_beside_that_is_wrong_keeps_out_its_source_and_no_other(
@@ -134,13 +132,13 @@ def test_a_file_beside_that_is_wrong_keeps_out_its_source_and_no_other(
 
 
 def test_nothing_beside_says_nothing(tmp_path: Path) -> None:
-    assert table_mapping.beside(tmp_path / "one.html") == Beside()
+    assert table_mapping.load_settings(tmp_path / "one.html") == FileSettings()
 
 
 def test_a_source_that_nobody_places_is_kept_out_and_says_what_to_write(kg: KnowledgeGraph, tmp_path: Path) -> None:
     (tmp_path / "one.html").write_text(PLAIN)
     [rejection] = load(kg, "zoning", [str(tmp_path)]).rejections
-    assert 'one.toml beside it: [jurisdiction] name = "...", state = "..."' in rejection.reason
+    assert 'one.toml next to it: [jurisdiction] name = "...", state = "..."' in rejection.reason
 
 
 def test_a_municipality_without_a_letter_is_refused(kg: KnowledgeGraph, tmp_path: Path) -> None:

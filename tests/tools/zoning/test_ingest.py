@@ -187,7 +187,7 @@ def test_a_bad_entry_is_told_and_loses_no_other(kg):
 def test_a_field_that_means_nothing_is_told(kg):
     entry = {"district": "R-9", "use": "Kiln", "permission": "P", "condition": "small"}
     done = kg_ingest_use_permissions(kg, **FEIGN, permissions=[entry])
-    assert any("condition means nothing here" in note for note in done.notes)
+    assert any("condition" in note for note in done.notes)
 
 
 def test_what_is_sent_later_of_the_same_takes_its_place_alone(kg):
@@ -208,7 +208,7 @@ def test_a_known_municipality_keeps_its_name_and_an_unknown_one_is_begun_with_a_
     assert (again.municipality, again.state) == (first.municipality, first.state) == ("Upper Feign", "CT")
     assert again.municipality_iri == first.municipality_iri
     assert kg_query_definition(kg, **FEIGN, term="barn").municipality == "Upper Feign"
-    with pytest.raises(InvalidInputError, match="no state of the United States"):
+    with pytest.raises(InvalidInputError, match="'Atlantis'"):
         kg_ingest_definitions(kg, "Upper Feign", "Atlantis", definitions=[{"term": "a", "definition_text": "b"}])
 
 

@@ -29,7 +29,7 @@ from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from kg.tools.zoning.term_lookup import find_standard_types, no_match_message, parse_use_kinds
 from loaders.sources import load
-from loaders.zoning.graph.ingest import receive
+from loaders.zoning.graph.ingest import ingest
 from loaders.zoning.graph.rule_quads import UNITS
 
 FIXTURES = bundle.folder("fixtures") / "zoning"
@@ -45,7 +45,7 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder, settings) as opened:
         load(opened, "zoning", [str(FIXTURES)], state="UT", mapping=str(FIXTURES / "towns.toml"))
-        opened.receive = receive
+        opened.receive = ingest
         yield opened
 
 

@@ -20,7 +20,7 @@ from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
 from loaders.sources import load
 from loaders.zoning.graph import derive
-from loaders.zoning.graph.ingest import receive
+from loaders.zoning.graph.ingest import ingest
 from loaders.zoning.graph.stored_sections import load_sections
 from loaders.zoning.readers import code_model, input_files
 from loaders.zoning.readers.code_model import Cell
@@ -373,7 +373,7 @@ def test_text_that_an_earlier_version_has_read_is_read_once_more(
 
 
 def send(kg: KnowledgeGraph, kind: Any, entries: list[dict[str, Any]]) -> None:
-    receive(kg, tool="test", municipality="Lower Quill", state="CT", kind=kind, entries=entries, sent_by="test")
+    ingest(kg, tool="test", municipality="Lower Quill", state="CT", kind=kind, entries=entries, sent_by="test")
 
 
 def test_what_is_sent_in_any_order_says_the_same(kg: KnowledgeGraph, open_graph: Any) -> None:

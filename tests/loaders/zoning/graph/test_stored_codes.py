@@ -12,7 +12,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import Rows
 from loaders.sources import load
 from loaders.zoning.extraction.citation_resolution import numbers_in
-from loaders.zoning.graph.ingest import receive
+from loaders.zoning.graph.ingest import ingest
 from loaders.zoning.graph.stored_codes import Code, Codes
 
 NAME = "us-ut-marl"
@@ -21,7 +21,7 @@ TEXT = "Kilns are subject to section 3.2 and to sections 3.1 through 3.9. In the
 
 def send(kg: KnowledgeGraph, key: str, text: str = TEXT, **more: Any) -> dict[str, Any]:
     entry = {"section_id": key, "title": f"Rule {key}", "raw_content": text, **more}
-    return receive(kg, tool="test", municipality="Marl", state="UT", kind="section", entries=[entry], sent_by="test")
+    return ingest(kg, tool="test", municipality="Marl", state="UT", kind="section", entries=[entry], sent_by="test")
 
 
 def loaded(kg: KnowledgeGraph, folder: Path, keys: list[str], **more: Any) -> None:
@@ -44,8 +44,8 @@ def test_a_code_that_is_kept_is_the_one_that_is_stored(kg: KnowledgeGraph, tmp_p
     kept = Codes(kg.memory)
 
     def agree() -> Code:
-        code = kept.stored(kg.store, NAME)
-        assert said(code) == said(Codes().stored(kg.store, NAME))
+        code = kept.load(kg.store, NAME)
+        assert said(code) == said(Codes().load(kg.store, NAME))
         return code
 
     assert not agree().sections
