@@ -13,6 +13,7 @@ from typing import Any, Final, Self, TypeVar
 from kg.actors import EVERYONE, Actor
 from kg.queries.pool import Answer, Cancellation, QueryPool
 from kg.search.index_client import EdgeIndex
+from kg.search.index_sync import Progress
 from kg.search.protocol import SearchIndex
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
@@ -29,6 +30,9 @@ CALLER: Final[ContextVar[str]] = ContextVar("caller", default="")
 
 SENDER: Final[ContextVar[Actor]] = ContextVar("sender", default=EVERYONE)
 """The actor of the call in progress, recorded with what it writes; set by the server and the command line."""
+
+PROGRESS: Final[ContextVar[Progress]] = ContextVar("progress", default=lambda done, total, doing: None)
+"""Reports the progress of the call in progress; set by the server and the command line."""
 
 
 class Memory:

@@ -1,7 +1,7 @@
-"""How a command reaches a graph: it opens the data directory, or asks the server that holds it. Same answers.
+"""Access to a graph for commands: the data directory opened in this process, or the server that holds it.
 
-A server holds its data directory for as long as it runs. The lock file says where it is reached, and the token beside
-it, which only its own user can read, opens its commands.
+Both give the same answers. A server holds its data directory while it runs. The lock file contains its address, and the
+token file next to it, readable by its own user only, authorizes commands.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kg.knowledge_graph import KnowledgeGraph
     from kg.settings import Settings
     from kg.store.lock import Holder
-    from kg.tools.operations import Operation
+    from kg.tools.calls import Command
 
 Advance = Callable[[int, int | None, str], None]
 
@@ -33,46 +33,50 @@ _CONNECT_S: Final = 5.0
 _POLL_S: Final = 0.1
 
 STARTING_S: Final = 3.0
-"""Seconds that a process which holds the data directory has to say where it serves, before it counts as none."""
+"""Seconds to wait for a process that holds the data directory to write its address into the lock file."""
 
 
-class Access(Protocol):
-    """A graph within reach."""
+class Connection(Protocol):
+    """A graph that commands can use."""
 
-    here: bool
-    """Whether this process has the data directory open itself."""
+    local: bool
+    """Whether this process has opened the data directory itself."""
 
-    def run(self, operation: str, arguments: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
-        """Run one of `kg.tools.operations` and return its document."""
+    def call(self, name: str, arguments: Mapping[str, Any], advance: Advance = lambda *_: None) -> dict[str, Any]:
+        """Call a tool or command by name and return its document. `advance` receives its progress."""
         ...
 
     def stream(self, query: str, media_type: str) -> Generator[bytes]:
-        """Yield the result of a query as it comes, without a cap on rows or time."""
+        """Yield the result of a query in pieces, without a limit on rows or time."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Path]:
-        """Give the folder of a checkpoint of the store as it is; it stays until the block ends."""
+        """Make a checkpoint of the store and yield its folder, which exists until the block ends."""
         ...
 
 
-class Opened:
-    """A data directory that this process has open."""
+class LocalConnection:
+    """A data directory that this process has opened."""
 
-    here = True
+    local = True
 
     def __init__(
-        self, kg: KnowledgeGraph, operations: Mapping[str, Operation], expand: Callable[[KnowledgeGraph, str], str]
+        self, kg: KnowledgeGraph, get: Callable[[str], Command], expand: Callable[[KnowledgeGraph, str], str]
     ) -> None:
         self._kg: Final = kg
-        self._operations: Final = operations
+        self._get: Final = get
         self._expand: Final = expand
 
-    def run(self, operation: str, arguments: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
-        """Run it in this process."""
-        if operation == "search":
-            # After a crash, or in a restored backup, the index lacks what the store has. A server heals by itself.
-            self._operations["reindex"](self._kg, advance, full=False, wait=False)
-        return self._operations[operation](self._kg, advance, **arguments)
+    def call(self, name: str, arguments: Mapping[str, Any], advance: Advance = lambda *_: None) -> dict[str, Any]:
+        """Call it in this process."""
+        from kg.knowledge_graph import PROGRESS
+        from kg.tools.calls import content_of
+
+        token = PROGRESS.set(advance)
+        try:
+            return content_of(self._get(name).call(self._kg, arguments))
+        finally:
+            PROGRESS.reset(token)
 
     def stream(self, query: str, media_type: str) -> Generator[bytes]:
         """Run it in a worker of this process."""
@@ -82,16 +86,16 @@ class Opened:
 
     @contextmanager
     def snapshot(self) -> Iterator[Path]:
-        """Have the open store make it."""
+        """Make it with the open store."""
         store = self._kg.store
         with store.snapshot(store.statistics().generation) as snapshot:
             yield snapshot.path
 
 
-class Served:
+class ServerConnection:
     """A graph that a server on this machine holds."""
 
-    here = False
+    local = False
 
     def __init__(self, address: str, token: str | None) -> None:
         import httpx
@@ -110,102 +114,98 @@ class Served:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def run(self, operation: str, arguments: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
-        """Have the server run it."""
-        with self._post(operation, arguments) as answer:
-            for line in answer.iter_lines():
-                said = json.loads(line)
-                if "progress" in said:
-                    advance(*said["progress"])
-                elif "error" in said:
-                    raise _error(said["error"])
+    def call(self, name: str, arguments: Mapping[str, Any], advance: Advance = lambda *_: None) -> dict[str, Any]:
+        """Call it in the server."""
+        with self._post(f"/tools/{name}", arguments) as response:
+            for text in response.iter_lines():
+                line = json.loads(text)
+                if "progress" in line:
+                    advance(*line["progress"])
+                elif "error" in line:
+                    raise _parse_error(line["error"])
                 else:
-                    result: dict[str, Any] = said["result"]
+                    result: dict[str, Any] = line["result"]
                     return result
-        raise UpstreamError(f"the server at {self.address} ended {operation} without a result")
+        raise UpstreamError(f"The server at {self.address} ended {name!r} without a result.")
 
     def stream(self, query: str, media_type: str) -> Generator[bytes]:
-        """Have the server run it."""
-        with self._post("query", {"query": query, "media_type": media_type}) as answer:
-            yield from answer.iter_bytes()
+        """Run it in the server."""
+        with self._post("/admin/query", {"query": query, "media_type": media_type}) as response:
+            yield from response.iter_bytes()
 
     @contextmanager
     def snapshot(self) -> Iterator[Path]:
-        """Have the server make it, and keep it for as long as the connection lives."""
-        with self._post("snapshot", {}) as answer:
-            lines = answer.iter_lines()  # an iterator that is let go closes the connection
-            said = json.loads(next(lines, "{}"))
-            if "error" in said:
-                raise _error(said["error"])
-            if "result" not in said:
-                raise UpstreamError(f"the server at {self.address} gave no snapshot")
-            yield Path(said["result"]["path"])
+        """Make it in the server, which keeps it while the connection is open."""
+        with self._post("/admin/snapshot", {}) as response:
+            lines = response.iter_lines()  # kept in a variable, since a deleted iterator closes the connection
+            line = json.loads(next(lines, "{}"))
+            if "result" not in line:
+                raise UpstreamError(f"The server at {self.address} returned no snapshot.")
+            yield Path(line["result"]["path"])
 
     @contextmanager
-    def _post(self, name: str, arguments: Mapping[str, Any]) -> Iterator[httpx.Response]:
+    def _post(self, path: str, arguments: Mapping[str, Any]) -> Iterator[httpx.Response]:
         import httpx
 
+        headers = {"Accept": "application/x-ndjson, application/problem+json;q=0.5"}
         try:
-            with self._client.stream("POST", f"/commands/{name}", json=dict(arguments)) as answer:
-                if answer.is_error:
-                    answer.read()
-                    raise _refusal(answer)
-                yield answer
+            with self._client.stream("POST", path, json=dict(arguments), headers=headers) as response:
+                if response.is_error:
+                    response.read()
+                    raise _parse_refusal(response)
+                yield response
         except httpx.ConnectError as error:
             raise StoreLockedError(
-                f"the data directory is held by a server at {self.address}, which does not answer: {error}"
+                f"The server at {self.address} holds the data directory and does not respond: {error}."
             ) from None
         except httpx.HTTPError as error:
-            raise UpstreamError(f"the server at {self.address} broke off: {error}") from None
+            raise UpstreamError(f"The connection to the server at {self.address} failed: {error}.") from None
 
 
-def _refusal(answer: httpx.Response) -> QuadciteError:
+def _parse_refusal(response: httpx.Response) -> QuadciteError:
     try:
-        said = answer.json()
-        return _error(said.get("error", said))
-    except (ValueError, KeyError, AttributeError):
-        return UpstreamError(f"the server answered with {answer.status_code}: {answer.text[:200]}")
+        return _parse_error(response.json())
+    except (ValueError, KeyError, TypeError):
+        return UpstreamError(f"The server responded with {response.status_code}: {response.text[:200]}")
 
 
-def _error(said: Mapping[str, Any]) -> QuadciteError:
-    """Return the error that the server reported, as it was raised there."""
+def _parse_error(fields: Mapping[str, Any]) -> QuadciteError:
+    """Build the exception that the server raised, from its code and message."""
 
-    def kinds(kind: type[QuadciteError]) -> Iterator[type[QuadciteError]]:
+    def subclasses(kind: type[QuadciteError]) -> Iterator[type[QuadciteError]]:
         yield kind
         for narrower in kind.__subclasses__():
-            yield from kinds(narrower)
+            yield from subclasses(narrower)
 
-    kind = next((kind for kind in kinds(QuadciteError) if kind.code == said["code"]), QuadciteError)
-    return kind(said["message"])
+    kind = next((kind for kind in subclasses(QuadciteError) if kind.code == fields["code"]), QuadciteError)
+    return kind(fields["message"])
 
 
 @contextmanager
-def opened(
+def connect(
     settings: Settings,
     *,
     create: bool = False,
     load: Callable[..., Any] | None = None,
     mention: Callable[..., Any] | None = None,
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] | None = None,
-) -> Iterator[Access]:
-    """Yield the graph in the data directory of `settings`: through the server that holds it, else opened here.
+) -> Iterator[Connection]:
+    """Connect to the graph in the data directory of `settings`: through the server that holds it, else by opening it.
 
-    Without `create` a directory that holds no graph is an error: a mistyped name must not make an empty one. `load`
-    is what loads sources where it is opened here, `mention` what finds mentions in them, and `quarantine` what is done
-    with the records that were kept out.
-    Raises StoreLockedError for a directory that a process which serves nothing holds.
+    Without `create`, a directory without a graph is an error, so that a mistyped name makes no empty one. `load`,
+    `mention` and `quarantine` are the loaders' functions, used if this process opens the directory.
+    Raises StoreLockedError if a process that is not a server holds the directory.
     """
-    # All that will be needed, before anything is opened: an interrupt that comes within an import can get lost.
+    # Imported before the directory is opened: an interrupt during an import can get lost.
     from kg.knowledge_graph import KnowledgeGraph
-    from kg.tools.operations import OPERATIONS
     from kg.tools.sparql.local_services import expand_services
 
     data_dir = settings.data_dir
     if not create and not (data_dir / "format.json").is_file():
-        raise StoreError(f"there is no knowledge graph in {data_dir}; `kg load climate PATH` makes one there")
+        raise no_graph(data_dir)
     end = time.monotonic() + STARTING_S
     while True:
-        served = server_of(data_dir)
+        served = find_server(data_dir)
         if served is not None:
             with served:
                 yield served
@@ -222,25 +222,40 @@ def opened(
             kg.mention = mention
             kg.quarantine = quarantine or {}
             try:
-                yield Opened(kg, OPERATIONS, expand_services)
+                yield LocalConnection(kg, _get_command, expand_services)
             finally:
                 interruption.disarm()
         return
 
 
-def server_of(data_dir: Path) -> Served | None:
-    """Return the server on this machine that holds `data_dir`, or None."""
+def no_graph(data_dir: Path) -> StoreError:
+    """Build the error for a data directory without a graph."""
+    return StoreError(f"No knowledge graph in {data_dir}. Create one with `kg load climate PATH`.")
+
+
+def _get_command(name: str) -> Command:
+    from kg.tools.commands import COMMANDS
+
+    if found := [command for command in COMMANDS if command.name == name]:
+        return found[0]
+    from kg.tools import registry  # only where a tool is called: importing all tools takes as long as all else
+
+    return registry.get(name)
+
+
+def find_server(data_dir: Path) -> ServerConnection | None:
+    """Connect to the server on this machine that holds `data_dir`; None if there is none."""
     from kg.server.auth import read_token
     from kg.store.lock import find_holder
 
     who: Holder | None = find_holder(data_dir)
     if who is None or who.address is None or who.host != socket.gethostname():
         return None
-    return Served(who.address, read_token(data_dir))
+    return ServerConnection(who.address, read_token(data_dir))
 
 
-def as_seen_by_a_server(path: str) -> str:
-    """Return a location as a process with another working folder finds it; `hub` locations stay."""
+def resolve_for_server(path: str) -> str:
+    """Make a location absolute, for a server with another working directory. `hub` locations are unchanged."""
     endpoint, at, query = path.partition("@")
     if at and (endpoint == "sparql" or endpoint.startswith("sparql:")):
         return f"{endpoint}@{os.path.abspath(query)}"

@@ -23,7 +23,7 @@ from kg.settings import settings_for
 from kg.text import line
 
 if TYPE_CHECKING:
-    from kg.cli.connection import Access
+    from kg.cli.connection import Connection
 
 SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
 """Every source there is or will be; which of them this version can load, `loaders.sources.LOADERS` says."""
@@ -74,17 +74,17 @@ def _root(
     logging.getLogger("loaders").setLevel(logging.INFO)
 
 
-def _opened(
+def _connect(
     data_dir: Path | None,
     *,
     create: bool = False,
     load: Callable[..., Any] | None = None,
     mention: Callable[..., Any] | None = None,
-) -> AbstractContextManager[Access]:
+) -> AbstractContextManager[Connection]:
     """Reach the graph in a data directory: through the server that holds it, else opened here."""
     from kg.cli import connection
 
-    return connection.opened(settings_for(data_dir), create=create, load=load, mention=mention)
+    return connection.connect(settings_for(data_dir), create=create, load=load, mention=mention)
 
 
 @app.command()
@@ -129,7 +129,7 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Load a source: read, check against the shapes, commit, index. What has not changed is skipped."""
-    from kg.cli.connection import as_seen_by_a_server
+    from kg.cli.connection import resolve_for_server
     from loaders import pipeline, sources
 
     available = ", ".join(sources.LOADERS)
@@ -140,14 +140,14 @@ def load(
         )
     if source not in sources.LOADERS:
         raise typer.BadParameter(f"{source} cannot be loaded yet; so far only {available} can", param_hint="SOURCE")
-    with _opened(data_dir, create=True, load=sources.load) as graph, output.progress(f"loading {source}") as advance:
-        places = paths if graph.here else [as_seen_by_a_server(path) for path in paths]
+    with _connect(data_dir, create=True, load=sources.load) as graph, output.progress(f"loading {source}") as advance:
+        places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait}
         options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
         if mapping is not None:
-            options["mapping"] = mapping if graph.here else as_seen_by_a_server(mapping)
-        done = graph.run("load", asked | options, advance)
-        if not graph.here:  # what the load logged, it logged in the server
+            options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
+        done = graph.call("load", asked | options, advance)
+        if not graph.local:  # what the load logged, it logged in the server
             for said in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
                 output.say(f"kg: {line(said)}")
     report, failure = done["report"], done["failure"]
@@ -160,7 +160,7 @@ def load(
         if report["pending_vectors"] and not failure:
             output.say(
                 "kg: passages are found by their words already, and by meaning once they have their vectors; "
-                + ("kg serve or kg reindex makes those" if graph.here else "the server is making those")
+                + ("kg serve or kg reindex makes those" if graph.local else "the server is making those")
             )
     if failure:
         output.say(f"kg: {failure}")
@@ -194,13 +194,17 @@ def search(
     from kg.search.protocol import IndexStatus
 
     filters = {"iso3": iso3 or [], "language": language or [], "corpus_type": corpus_type or []}
-    with _opened(data_dir) as graph, output.progress("indexing") as advance:
-        wanted = {"text": text, "filters": filters, "limit": limit, "offset": offset}
-        answer = graph.run("search", wanted, advance)
+    with _connect(data_dir) as graph, output.progress("indexing") as advance:
+        if graph.local:
+            # After a crash, or in a restored backup, the index differs from the store. A server heals it by itself.
+            graph.call("reindex", {"wait": False}, advance)
+        arguments = {"query": text, "filters": filters, "limit": limit, "offset": offset}
+        found = SearchResult.model_validate(graph.call("search", arguments, advance))
+        index = IndexStatus(**graph.call("index_status", {}))
     if as_json:
-        output.put_json(answer["found"])
-        return
-    results.show_found(SearchResult.model_validate(answer["found"]), IndexStatus(**answer["index"]), first=offset + 1)
+        output.put_json(found)
+    else:
+        results.show_found(found, index, first=offset + 1)
 
 
 @app.command()
@@ -227,7 +231,7 @@ def query(
     from kg.cli import results
 
     text = _query_text(sparql, file)
-    with _opened(data_dir) as graph:
+    with _connect(data_dir) as graph:
         results.write(graph, text, form.value if form else None)
 
 
@@ -248,8 +252,8 @@ def _query_text(sparql: str | None, file: str | None) -> str:
 @output.reported
 def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Count what is in the data directory, and what its index lacks."""
-    with _opened(data_dir) as graph, output.progress("counting") as advance:
-        document = graph.run("status", {}, advance)
+    with _connect(data_dir) as graph, output.progress("counting") as advance:
+        document = graph.call("status", {}, advance)
     output.answer(document, as_json)
 
 
@@ -279,8 +283,8 @@ def why(
         asked: dict[str, object] = {"triple": [str(term) for term in terms]}
     else:
         asked = {"iri": parse_node(iri or "").value}
-    with _opened(data_dir) as graph, output.progress("asking") as advance:
-        found = graph.run("why", asked, advance)
+    with _connect(data_dir) as graph, output.progress("asking") as advance:
+        found = graph.call("why", asked, advance)
     if as_json:
         output.put_json({"explanations": found["explanations"]})
     else:
@@ -300,8 +304,8 @@ def review(
     A rejection is final: no later accept undoes it. What is accepted may still be rejected.
     """
     asked = {"claim": claim, "verdict": verdict, "by": output.user()}
-    with _opened(data_dir) as graph, output.progress("reviewing") as advance:
-        done = graph.run("review", asked, advance)
+    with _connect(data_dir) as graph, output.progress("reviewing") as advance:
+        done = graph.call("review", asked, advance)
     if as_json:
         output.put_json(done)
         return
@@ -319,8 +323,8 @@ def reindex(
     as_json: AsJson = False,
 ) -> None:
     """Bring the search index in line with the store. Then make the vectors that are missing."""
-    with _opened(data_dir) as graph, output.progress("indexing") as advance:
-        document = graph.run("reindex", {"full": full}, advance)
+    with _connect(data_dir) as graph, output.progress("indexing") as advance:
+        document = graph.call("reindex", {"full": full}, advance)
     output.answer(document, as_json)
 
 
@@ -334,8 +338,8 @@ def find_mentions(
     """Find where text names concepts. After a load this is done already; a search that was stopped goes on here."""
     from loaders.mentions.graph.refresh import refresh
 
-    with _opened(data_dir, mention=refresh) as graph, output.progress("finding mentions") as advance:
-        document = graph.run("mentions", {"full": full}, advance)
+    with _connect(data_dir, mention=refresh) as graph, output.progress("finding mentions") as advance:
+        document = graph.call("mentions", {"full": full}, advance)
     if as_json:
         output.put_json(document)
         return
@@ -353,8 +357,8 @@ def backup(
     data_dir: DataDir = None,
 ) -> None:
     """Copy the store as it is now into a new data directory. The index is rebuilt from it when it is opened."""
-    with _opened(data_dir) as graph, output.progress("copying") as advance:
-        done = graph.run("backup", {"target": str(target.absolute())}, advance)
+    with _connect(data_dir) as graph, output.progress("copying") as advance:
+        done = graph.call("backup", {"target": str(target.absolute())}, advance)
     output.put(f"generation {done['generation']} is in {target}")
 
 

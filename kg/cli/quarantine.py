@@ -252,18 +252,18 @@ def retry(
 ) -> None:
     """Map and check records again. Those that pass are committed as by a load; the others stay, with what is wrong."""
     from kg.cli import connection
-    from kg.cli.connection import as_seen_by_a_server
+    from kg.cli.connection import resolve_for_server
     from loaders.quarantine_retry import QUARANTINE, QUARANTINED
     from loaders.sources import load
 
     _chosen(ids, every)
     with (
-        connection.opened(settings_for(data_dir), load=load, quarantine=QUARANTINE) as graph,
+        connection.connect(settings_for(data_dir), load=load, quarantine=QUARANTINE) as graph,
         output.progress("retrying") as advance,
     ):
-        place = file if file is None or graph.here else as_seen_by_a_server(file)
+        place = file if file is None or graph.local else resolve_for_server(file)
         wanted = {"ids": None if every else ids, "file": place, "by": output.user()}
-        done = graph.run("quarantine_retry", wanted, advance)
+        done = graph.call("quarantine_retry", wanted, advance)
     if as_json:
         output.put_json(done)
     else:
@@ -307,10 +307,10 @@ def drop(
             output.say("kg: nothing was dropped")
             return
     with (
-        connection.opened(settings_for(data_dir), quarantine=QUARANTINE) as graph,
+        connection.connect(settings_for(data_dir), quarantine=QUARANTINE) as graph,
         output.progress("dropping") as advance,
     ):
-        done = graph.run("quarantine_drop", {"ids": None if every else ids}, advance)
+        done = graph.call("quarantine_drop", {"ids": None if every else ids}, advance)
     if as_json:
         output.put_json(done)
         return

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 import pyoxigraph
 from pyoxigraph import Literal, NamedNode, RdfFormat
 
 from kg.cli import output
-from kg.cli.connection import Access
-from kg.errors import InvalidInputError
+from kg.cli.connection import Connection
+from kg.errors import InvalidInputError, QuadciteError
 from kg.queries.replies import parse_result
 from kg.retrieval.results import SearchResult
 from kg.search.protocol import IndexStatus
@@ -96,7 +96,7 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def write(graph: Access, query: str, form: str | None) -> None:
+def write(graph: Connection, query: str, form: str | None) -> None:
     """Run `query` without a cap on rows or time, and write its result to standard output.
 
     `form` is one of ``json xml csv tsv ttl nt``. Without it: a table on a terminal; in a pipe tab-separated values, of
@@ -134,9 +134,11 @@ def write(graph: Access, query: str, form: str | None) -> None:
         _explain(graph, query)
 
 
-def _explain(graph: Access, query: str) -> None:
-    for line in graph.run("explain", {"query": query}, lambda *_: None)["said"]:
-        output.say(f"kg: {line}")
+def _explain(graph: Connection, query: str) -> None:
+    with suppress(QuadciteError):  # the result is complete without its explanation
+        result = graph.call("sparql", {"query": query, "max_rows": 1})
+        for line in (*result.get("notes", ()), *(hint["message"] for hint in result.get("hints") or ())):
+            output.say(f"kg: {line}")
 
 
 def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> None:

@@ -45,9 +45,9 @@ def build(
     """Build the summaries of a code that are missing or stale. One that was stopped goes on where it was."""
     from kg.cli import connection
 
-    with connection.opened(settings_for(data_dir)) as graph, output.progress("summarizing") as advance:
+    with connection.connect(settings_for(data_dir)) as graph, output.progress("summarizing") as advance:
         wanted = {"municipality": municipality, "state": state, "root": root, "mode": mode, "anew": anew}
-        done = graph.run("summaries_build", wanted, advance)
+        done = graph.call("summaries_build", wanted, advance)
     if as_json:
         output.put_json(done)
     else:
@@ -78,8 +78,8 @@ def status(
 
     if (municipality is None) != (state is None):
         raise typer.BadParameter("give a municipality with its state, or neither", param_hint="STATE")
-    with connection.opened(settings_for(data_dir)) as graph, output.progress("counting") as advance:
-        done = graph.run("summaries_status", {"municipality": municipality, "state": state}, advance)
+    with connection.connect(settings_for(data_dir)) as graph, output.progress("counting") as advance:
+        done = graph.call("summaries_status", {"municipality": municipality, "state": state}, advance)
     if as_json:
         output.put_json(done)
         return

@@ -337,7 +337,7 @@ def _open_store(
     from kg.tools.shacl.source_locations import Locator
 
     own = _own_shapes([open_document(name) for name in expand_paths(shapes)]) if shapes else None
-    with connection.opened(settings_for(data_dir)) as reached, reached.snapshot() as folder:
+    with connection.connect(settings_for(data_dir)) as reached, reached.snapshot() as folder:
         store = Store.read_only(str(folder))
         name = _named_graph(store, graph) if graph is not None else None
         if own is None and suite != "dataset":

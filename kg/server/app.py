@@ -26,10 +26,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
 from kg.search import index_sync
 from kg.server import (
-    commands,
+    admin_routes,
     docs,
     graph_store,
-    health,
     pages,
     service_description,
     shacl_endpoint,
@@ -118,8 +117,8 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     endpoint = endpoint_of(kg, pool, token, checks)
     routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: what is asked most first
     routes += [Route(path, StopsWithClient(app, endpoint.actor)) for path, app in apps.items()]
-    routes += [health.route(kg, threads), *queries.running_query_routes(endpoint)]
-    routes += [*graph_store.routes(endpoint), *commands.routes(kg, endpoint)]
+    routes += [tool_routes.health_route(kg, threads), *queries.running_query_routes(endpoint)]
+    routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
     routes += shacl_endpoint.routes(kg, endpoint, threads)
     routes += [*service_description.routes(kg, endpoint), *pages.routes(kg), *docs.routes()]

@@ -33,8 +33,9 @@ from kg.retrieval.reader import Reader
 from kg.server.auth import ACTOR
 from kg.server.fair_limiter import FairLimiter
 from kg.server.problem_details import fault
+from kg.tools.calls import Command, Kind, Tool, content_of
 from kg.tools.catalog import overview
-from kg.tools.registry import PARLIAMENT, RESEARCH, TOOLS, ZONING, Kind, Tool, content_of
+from kg.tools.registry import PARLIAMENT, RESEARCH, TOOLS, ZONING
 
 T = TypeVar("T")
 
@@ -76,8 +77,9 @@ _INSTRUCTIONS: Final[dict[frozenset[str] | None, str]] = {
 BUSY_THREADS: Final = 32
 """Tool calls that run at the same time; more wait for their turn."""
 LIGHT_THREADS: Final = 8
-"""Calls at the same time of tools that wait for no query, kept apart so that they answer at once."""
-
+"""Concurrent calls of tools that wait for no query; kept apart so that they answer at once."""
+LONG_THREADS: Final = 8
+"""Concurrent commands that can take minutes."""
 
 RAW_THREADS: Final = (48, 16, 32)
 """Calls at the same time of tools that run what the caller writes, those of one caller, and those of one that wait."""
@@ -89,6 +91,7 @@ class Threads:
     def __init__(self) -> None:
         self._busy = anyio.CapacityLimiter(BUSY_THREADS)
         self._light = anyio.CapacityLimiter(LIGHT_THREADS)
+        self._long = anyio.CapacityLimiter(LONG_THREADS)
         self._raw = FairLimiter(*RAW_THREADS)
 
     async def run(self, work: Callable[[], T], *, kind: Kind = "own") -> T:
@@ -100,7 +103,7 @@ class Threads:
         try:
             if kind == "raw":
                 return await self._raw.run(CALLER.get(), work, abandon=True)
-            limiter = self._light if kind == "light" else self._busy
+            limiter = {"light": self._light, "long": self._long}.get(kind, self._busy)
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
         except anyio.get_cancelled_exc_class():
             cancellation.cancel()
@@ -187,12 +190,17 @@ class GraphTool(McpTool):
         )
 
 
-def permit(tool: Tool) -> None:
+def permit(tool: Command) -> None:
     """Raise ForbiddenError unless whoever makes the call in progress may call `tool`; what it writes has their name."""
     if tool.scope != READ:
         actor = ACTOR.get()()
         actor.require(tool.scope, f"the tool {tool.name!r}")
         SENDER.set(actor)
+
+
+def error_data(error: QuadciteError) -> dict[str, Any]:
+    """Build the JSON object of an error: code, message, retryable."""
+    return {"code": error.code, "message": str(error), "retryable": error.retryable}
 
 
 def failure(code: str, message: str, retryable: bool) -> ToolResult:

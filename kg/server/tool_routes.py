@@ -1,59 +1,77 @@
-"""The tools over plain HTTP: ``GET /tools`` lists them, ``POST /tools/{name}`` calls one with a JSON object.
+"""Tools over plain HTTP: ``GET /tools`` lists them, ``POST /tools/{name}`` calls one with a JSON object of arguments.
 
-The answer is the structured content that MCP has, with what MCP puts into ``_meta`` as ``meta``. Of tools that share a
-name (the deep-research pair), ``?tag=research`` means the one with that tag; without it the first one is meant.
+The response is the structured content that MCP returns, with MCP's ``_meta`` as ``meta``. ``?tag=`` selects among
+tools that share a name (``?tag=research`` for the deep-research pair); without it the first one is called. The commands
+of the command line (`kg.tools.commands`) are called the same way, with the local token; they are not listed.
+
+With ``Accept: application/x-ndjson`` the response is a stream of JSON lines: ``{"progress": [done, total, doing]}``
+while the call runs, then ``{"result": ...}`` or ``{"error": {"code", "message", "retryable"}}``. A client that
+disconnects stops the call.
+
+``GET /health`` is the tool `health` for machines: 200 when the server can answer, 503 with the reason when it cannot.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+import json
+import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+import anyio
+import anyio.from_thread
+from anyio.streams.memory import MemoryObjectSendStream
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
+from starlette.types import Receive, Scope, Send
 
-from kg.actors import EVERYONE, Actor
-from kg.errors import NotFoundError, QuadciteError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.actors import ADMIN, EVERYONE, Actor
+from kg.errors import QuadciteError, QueryLimitError
+from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.server import request_bodies
-from kg.server.mcp import StopsWithClient, Threads, output_schema, permit, schema_of
+from kg.server.mcp import StopsWithClient, Threads, error_data, output_schema, permit, schema_of
+from kg.server.negotiation import negotiate
 from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
-from kg.tools.registry import TOOLS, Tool, content_of
+from kg.tools import registry
+from kg.tools.calls import Command, Tool, content_of
+from kg.tools.catalog.overview import health
 
-log = logging.getLogger(__name__)
-
+NDJSON: Final = "application/x-ndjson"
+PROGRESS_INTERVAL_S: Final = 0.1
 _NO_STORE: Final = {"Cache-Control": "no-store"}
+
+Line = Mapping[str, Any]
 
 
 def routes(
     kg: KnowledgeGraph, threads: Threads, actor: Callable[[Request], Actor] = lambda request: EVERYONE
 ) -> list[Route]:
-    """Return the routes of all tools over `kg`; calls run in `threads`, and stop when the client hangs up.
-
-    `actor` says who sent a request.
-    """
+    """Build the routes of all tools and commands over `kg`. `actor` identifies who sent a request."""
 
     async def listing(request: Request) -> Response:
-        tools = _with_tag(request)
+        tools = registry.tagged(request.query_params.get("tag"))
         return JSONResponse({"tools": [_described(tool) for tool in tools]}, headers=_NO_STORE)
 
     async def call(request: Request) -> Response:
         if request.method != "POST":
             raise method_not_allowed(request, "POST")
-        tool = _named(request)
+        tool = registry.get(request.path_params["name"], request.query_params.get("tag"))
         permit(tool)
-        arguments = request_bodies.arguments_in(await request_bodies.read(request, kg.settings.max_body_bytes))
+        settings = kg.settings
+        # A load may name thousands of files.
+        max_bytes = settings.max_graph_bytes if tool.scope == ADMIN else settings.max_body_bytes
+        arguments = request_bodies.arguments_in(await request_bodies.read(request, max_bytes))
+        running = partial(threads.run, partial(_content, tool, kg, arguments), kind=tool.kind)
+        if negotiate(request.headers.getlist("accept"), ("application/json", NDJSON)) == NDJSON:
+            return _ProgressResponse(tool.name, running)
         try:
-            result = await threads.run(partial(tool.call, kg, arguments), kind=tool.kind)
+            return JSONResponse(await running(), headers=_NO_STORE)
         except QuadciteError:
             raise
         except Exception as error:
             raise HttpError(500, "internal", fault(f"tool {tool.name}")) from error
-        content = {**content_of(result), "meta": result.meta.model_dump(mode="json")}
-        return JSONResponse(content, headers=_NO_STORE)
 
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     return [
@@ -62,28 +80,23 @@ def routes(
     ]
 
 
-def _with_tag(request: Request) -> list[Tool]:
-    """Return the tools that ``?tag=`` asks for, or the first of each name."""
-    tag = request.query_params.get("tag")
-    if tag is None:
-        first: dict[str, Tool] = {}
-        for tool in TOOLS:
-            first.setdefault(tool.name, tool)
-        return list(first.values())
-    found = [tool for tool in TOOLS if tag in tool.tags]
-    if not found:
-        tags = ", ".join(sorted({name for tool in TOOLS for name in tool.tags}))
-        raise NotFoundError(f"no tool has the tag {tag[:100]!r}; the tags are {tags}")
-    return found
+def health_route(kg: KnowledgeGraph, threads: Threads) -> Route:
+    """Build the route ``/health``. Pending embeddings are counted, and do not make the server unavailable."""
+
+    async def answer(request: Request) -> JSONResponse:
+        try:
+            state = await threads.run(partial(health, kg), kind="light")
+        except QuadciteError as error:
+            return JSONResponse({"status": "unavailable", **error_data(error)}, status_code=503, headers=_NO_STORE)
+        return JSONResponse(content_of(state), headers=_NO_STORE)
+
+    return Route("/health", answer, methods=["GET"])
 
 
-def _named(request: Request) -> Tool:
-    name = request.path_params["name"]
-    tools = _with_tag(request)
-    for tool in tools:
-        if tool.name == name:
-            return tool
-    raise NotFoundError(f"there is no tool {name[:100]!r}; there are {', '.join(tool.name for tool in tools)}")
+def _content(tool: Command, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    result = tool.call(kg, arguments)
+    content = content_of(result)
+    return {**content, "meta": result.meta.model_dump(mode="json")} if isinstance(tool, Tool) else content
 
 
 def _described(tool: Tool) -> dict[str, Any]:
@@ -95,3 +108,48 @@ def _described(tool: Tool) -> dict[str, Any]:
         "input_schema": schema_of(tool.arguments),
         "output_schema": output_schema(tool),
     }
+
+
+class _ProgressResponse(Response):
+    """Runs a call and sends its progress, then its result or error, as JSON lines."""
+
+    def __init__(self, name: str, running: Callable[[], Any]) -> None:
+        super().__init__(media_type=NDJSON, headers=_NO_STORE)
+        del self.headers["content-length"]
+        self._name, self._running = name, running
+        self._reported = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the lines until the call has ended."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        writer, lines = anyio.create_memory_object_stream[Line](1_000)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._run, writer)
+            async with lines:
+                async for line in lines:
+                    piece = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _run(self, writer: MemoryObjectSendStream[Line]) -> None:
+        def report(done: int, total: int | None, doing: str) -> None:
+            cancellation = CANCELLATION.get()
+            if cancellation is not None and cancellation.cancelled:
+                raise QueryLimitError(f"{self._name} was stopped because its client disconnected.")
+            now = time.monotonic()
+            if now - self._reported >= PROGRESS_INTERVAL_S:
+                self._reported = now
+                anyio.from_thread.run(writer.send, {"progress": [done, total, doing]})
+
+        outcome: Line
+        token = PROGRESS.set(report)
+        async with writer:
+            try:
+                outcome = {"result": await self._running()}
+            except QuadciteError as error:
+                outcome = {"error": error_data(error)}
+            except Exception:  # noqa: BLE001 -- `fault` logs it
+                outcome = {"error": {"code": "internal", "message": fault(f"tool {self._name}"), "retryable": False}}
+            finally:
+                PROGRESS.reset(token)
+            await writer.send(outcome)

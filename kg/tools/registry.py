@@ -1,22 +1,15 @@
-"""The one list of tools, and how a tool is called with arguments from outside."""
+"""The list of tools that agents may call, with their tags, and the lookup of tools and commands by name."""
 
 from __future__ import annotations
 
-import inspect
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final, Literal, get_type_hints
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
-
-from kg.errors import InvalidInputError
-from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.results import Result, SearchFilters
+from kg.errors import NotFoundError
+from kg.tools.calls import Command, Tool
 from kg.tools.catalog import overview
 from kg.tools.claims import review
 from kg.tools.climate import jurisdictions, lineage
+from kg.tools.commands import COMMANDS
 from kg.tools.concepts import find as concepts
 from kg.tools.concepts import mentions, neighbors
 from kg.tools.parliament import ingest, speakers, speeches
@@ -38,98 +31,6 @@ CLIMATE: Final = "climate"
 PARLIAMENT: Final = "parliament"
 ZONING: Final = "zoning"
 RESEARCH: Final = "research"
-
-Kind = Literal["own", "light", "raw"]
-Scope = Literal["read", "write"]
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A function with what clients are told of it. `kind`: it runs queries of its own, is
-    light (answers from memory and waits for no query), or raw (runs a query that the caller writes)."""
-
-    function: Callable[..., Result]
-    title: str
-    tags: frozenset[str]
-    kind: Kind = "own"
-    scope: Scope = "read"
-    """What whoever calls it must be allowed to do."""
-
-    @property
-    def annotations(self) -> Mapping[str, bool]:
-        """What clients are told of its effects: one that writes may replace what is there."""
-        reads = self.scope == "read"
-        return {"readOnlyHint": reads, "idempotentHint": True, "destructiveHint": not reads, "openWorldHint": False}
-
-    @property
-    def name(self) -> str:
-        """The name that clients call it by."""
-        return self.function.__name__
-
-    @property
-    def description(self) -> str:
-        """Its docstring."""
-        return inspect.getdoc(self.function) or ""
-
-    @cached_property
-    def arguments(self) -> type[BaseModel]:
-        """The model of its arguments; unknown ones are refused."""
-        hints = get_type_hints(self.function, include_extras=True)
-        fields: dict[str, Any] = {
-            name: (hints[name], ... if parameter.default is inspect.Parameter.empty else parameter.default)
-            for name, parameter in list(inspect.signature(self.function).parameters.items())[1:]
-        }
-        return create_model(f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-
-    @cached_property
-    def result(self) -> type[Result]:
-        """The model of its result."""
-        returned: type[Result] = get_type_hints(self.function)["return"]
-        return returned
-
-    def call(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> Result:
-        """Check `arguments` and call the function. Raises InvalidInputError naming each argument that is wrong."""
-        try:
-            checked = self.arguments.model_validate(dict(arguments))
-        except ValidationError as error:
-            raise InvalidInputError(f"{self.name}: {_explain(error, self.arguments)}") from None
-        return self.function(kg, **{name: getattr(checked, name) for name in type(checked).model_fields})
-
-
-def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
-    """Return one sentence that names each wrong argument, what is wrong with it, and what would be valid."""
-    parts = []
-    names = ", ".join(arguments.model_fields) or "none"
-    valid = f"arguments: {names}"
-    for problem in error.errors(include_url=False)[:5]:
-        where = ".".join(str(step) for step in problem["loc"])[:100]
-        said = problem["msg"]
-        if problem["type"] == "list_type" and _lists_objects(arguments, str(problem["loc"][0])):
-            said += ' of objects, as in [{"...": "..."}]'
-        elif problem["type"] == "list_type" and isinstance(problem["input"], str):
-            said += f", as in [{json.dumps(problem['input'][:40], ensure_ascii=False)}]"
-        if problem["type"] == "extra_forbidden" and problem["loc"][0] == "filters":
-            valid = f"filters: {', '.join(SearchFilters.model_fields)}"
-        parts.append(f"{where}: {said}")
-    return f"{'; '.join(parts)} ({valid})".encode(errors="replace").decode()  # a lone surrogate has no UTF-8
-
-
-def _lists_objects(arguments: type[BaseModel], name: str) -> bool:
-    schema = arguments.model_json_schema()["properties"].get(name, {})
-    return any(kind.get("items", {}).get("type") == "object" for kind in (schema, *schema.get("anyOf", ())))
-
-
-def content_of(result: Result) -> dict[str, Any]:
-    """Return `result` as JSON types, without what is absent: optional fields of the whole, and empty notes.
-
-    Those that a result always shows stay, as null.
-    """
-    content: dict[str, Any] = result.model_dump(mode="json")
-    return {
-        name: value
-        for name, value in content.items()
-        if (value is not None or name in result.shown) and not (name in ("notes", "explain") and not value)
-    }
 
 
 TOOLS: Final[tuple[Tool, ...]] = (
@@ -178,3 +79,25 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(research.search, "Search", frozenset({RESEARCH})),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH})),
 )
+
+
+def tagged(tag: str | None) -> list[Tool]:
+    """Get the tools that have `tag`, or without it the first of each name. Raises NotFoundError for an unknown tag."""
+    if tag is None:
+        first: dict[str, Tool] = {}
+        for tool in TOOLS:
+            first.setdefault(tool.name, tool)
+        return list(first.values())
+    if found := [tool for tool in TOOLS if tag in tool.tags]:
+        return found
+    tags = ", ".join(sorted({name for tool in TOOLS for name in tool.tags}))
+    raise NotFoundError(f"Unknown tag {tag[:100]!r}. Available: {tags}.")
+
+
+def get(name: str, tag: str | None = None) -> Command:
+    """Get the tool or command `name`. Raises NotFoundError if there is none, which names the tools only."""
+    tools = tagged(tag)
+    for tool in (*tools, *COMMANDS):
+        if tool.name == name:
+            return tool
+    raise NotFoundError(f"Unknown tool {name[:100]!r}. Available: {', '.join(tool.name for tool in tools)}.")

@@ -248,7 +248,7 @@ def test_bad_shapes_are_refused_with_file_shape_term_and_rule(write: Write, cont
         (["data.ttl", "--changed-since", "3"], "--changed-since cannot be used with FILE"),
         (["--data-dir", "x", "--each"], "--each cannot be used with a data directory"),
         (["--self", "data.ttl", "--data-dir", "x"], "FILE and --data-dir cannot be used with --self"),
-        (["--data-dir", "x"], "there is no knowledge graph in x"),
+        (["--data-dir", "x"], "No knowledge graph in x"),
         (["data.ttl", "--shapes", "shapes.ttl", "--graph", "http://example.org/g"], "there is no graph"),
         (["data.ttl", "--shapes", "shapes.ttl", "--graph", "no iri"], "is not an IRI"),
         (["data.ttl", "--shapes", "shapes.ttl", "--output", "absent/report"], "no report can be written"),
@@ -385,7 +385,7 @@ import sys
 from pathlib import Path
 from kg.cli import connection
 from kg.settings import settings_for
-with connection.opened(settings_for(Path(sys.argv[1]))) as reached, reached.snapshot() as folder:
+with connection.connect(settings_for(Path(sys.argv[1]))) as reached, reached.snapshot() as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """
@@ -401,11 +401,11 @@ def test_a_server_keeps_a_snapshot_for_as_long_as_its_client_lives(
     with (
         served(held),
         subprocess.Popen(client, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
-        connection.opened(settings_for(held)) as reached,
+        connection.connect(settings_for(held)) as reached,
     ):
         assert [_found(answer("--data-dir", held, *way, exit_code=1)) for way in ways] == here
         assert process.stdout is not None
-        assert isinstance(reached, connection.Served)
+        assert isinstance(reached, connection.ServerConnection)
         folder = Path(process.stdout.readline().strip())
         for number in range(3):
             content = f"<http://example.org/s> <http://example.org/p> {number} ."

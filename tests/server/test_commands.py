@@ -1,4 +1,4 @@
-"""The commands of a server: who may give them, what they answer line by line, and how they end."""
+"""Commands over HTTP: who may call them, their lines of progress and result, and how they end."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import httpx
 import pytest
 import uvicorn
 
-from kg.errors import QuadciteError
-from kg.knowledge_graph import KnowledgeGraph
-from kg.search.index_sync import Progress
+from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
 from kg.server.http_server import address_of, listen
-from kg.tools import operations
+from kg.tools import registry
+from kg.tools.calls import Command
+from kg.tools.commands import COMMANDS
 
 
 @pytest.fixture
 def client(kg: KnowledgeGraph, tmp_path: Path) -> Iterator[httpx.Client]:
     """An admin of the served graph."""
     with served(kg, LocalToken(tmp_path)) as address:
-        headers = {"Authorization": f"Bearer {read_token(tmp_path)}"}
+        headers = {"Authorization": f"Bearer {read_token(tmp_path)}", "Accept": "application/x-ndjson"}
         with httpx.Client(base_url=address, headers=headers, timeout=30, trust_env=False) as http:
             yield http
 
@@ -48,40 +48,55 @@ def lines(answer: httpx.Response) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
+@pytest.mark.parametrize("path", ["/tools/status", "/tools/load", "/admin/query", "/admin/snapshot"])
 @pytest.mark.parametrize(
     ("credentials", "status", "code"),
     [(None, 403, "forbidden"), ("Bearer a-guess", 401, "unauthorized"), ("Basic dTpw", 401, "unauthorized")],
 )
 def test_a_command_is_for_the_holder_of_the_token(
-    client: httpx.Client, credentials: str | None, status: int, code: str
+    client: httpx.Client, path: str, credentials: str | None, status: int, code: str
 ) -> None:
     del client.headers["Authorization"]
-    answer = client.post("/commands/status", headers={"Authorization": credentials} if credentials else {})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    answer = client.post(path, headers={"Authorization": credentials} if credentials else {})
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+def test_no_listing_names_a_command(client: httpx.Client) -> None:
+    names = {command.name for command in COMMANDS}
+    assert names.isdisjoint(tool["name"] for tool in client.get("/tools").json()["tools"])
+    unknown = client.post("/tools/forget").json()
+    assert unknown["code"] == "not_found"
+    assert names.isdisjoint(unknown["message"].replace(",", " ").replace(".", " ").split())
 
 
 def test_the_last_line_is_the_result(client: httpx.Client, kg: KnowledgeGraph) -> None:
-    answer = client.post("/commands/status")
+    answer = client.post("/tools/status")
     assert answer.headers["content-type"].startswith("application/x-ndjson")
     assert lines(answer)[-1]["result"]["quads"] == kg.store.statistics().quads
+    assert client.post("/tools/status", headers={"Accept": "*/*"}).json()["quads"] == kg.store.statistics().quads
+
+
+def test_a_tool_streams_too_when_asked_to(client: httpx.Client, kg: KnowledgeGraph) -> None:
+    del client.headers["Authorization"]
+    result = lines(client.post("/tools/health"))[-1]["result"]
+    assert (result["quads"], result["meta"]["snapshot"]) == (kg.store.statistics().quads, result["generation"])
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "said"),
+    ("path", "body", "datum"),
     [
-        ("drop", b"{}", 404, f"there are {', '.join(sorted([*operations.OPERATIONS, 'query', 'snapshot']))}"),
-        ("why", b"{", 400, "not JSON"),
-        ("why", b"[]", 400, "object of arguments"),
-        ("why", b"[" * 100_000, 400, "nested too deeply"),
-        ("query", b"{}", 400, "'query' is missing"),
+        ("/tools/why", b"{", "JSON"),
+        ("/tools/why", b"[]", "object"),
+        ("/tools/why", b"[" * 100_000, "nested"),
+        ("/admin/query", b"{}", "'query'"),
     ],
 )
-def test_what_cannot_be_asked_says_what_can(
-    client: httpx.Client, path: str, body: bytes, status: int, said: str
+def test_a_body_that_is_no_object_of_arguments_is_invalid(
+    client: httpx.Client, path: str, body: bytes, datum: str
 ) -> None:
-    answer = client.post(f"/commands/{path}", content=body)
-    assert answer.status_code == status
-    assert said in answer.json()["error"]["message"]
+    answer = client.post(path, content=body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+    assert datum in answer.json()["message"]
 
 
 @pytest.mark.parametrize(
@@ -98,26 +113,25 @@ def test_what_cannot_be_asked_says_what_can(
 def test_an_operation_that_fails_ends_with_its_error(
     client: httpx.Client, name: str, arguments: dict[str, Any], code: str
 ) -> None:
-    assert lines(client.post(f"/commands/{name}", json=arguments))[-1]["error"]["code"] == code
+    assert lines(client.post(f"/tools/{name}", json=arguments))[-1]["error"]["code"] == code
 
 
 def test_a_fault_of_our_own_is_named_by_a_number_and_not_shown(
-    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(kg: KnowledgeGraph, on_progress: object) -> dict[str, Any]:
+    def broken(kg: KnowledgeGraph) -> dict[str, Any]:
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr(operations, "OPERATIONS", operations.OPERATIONS)
-    monkeypatch.setitem(operations.OPERATIONS, "status", broken)
-    error = lines(client.post("/commands/status"))[-1]["error"]
-    assert error["code"] == QuadciteError.code
-    assert "log names it" in error["message"]
+    monkeypatch.setattr(registry, "COMMANDS", (Command(broken),))
+    error = lines(client.post("/tools/broken"))[-1]["error"]
+    assert error["code"] == "internal"
+    assert error["message"].rsplit(" ", 1)[-1].rstrip(".") in caplog.text
     assert "secret" not in error["message"]
 
 
 def test_a_query_streams_without_a_cap_on_rows(client: httpx.Client, kg: KnowledgeGraph) -> None:
     query = "SELECT ?x { VALUES ?a { " + "0 " * 1_000 + "} VALUES ?x { " + "1 " * 101 + "} }"
-    answer = client.post("/commands/query", json={"query": query, "media_type": "text/csv"})
+    answer = client.post("/admin/query", json={"query": query, "media_type": "text/csv"})
     assert answer.status_code == 200
     assert len(answer.text.splitlines()) == 1 + 101_000 > kg.settings.max_rows
 
@@ -125,16 +139,16 @@ def test_a_query_streams_without_a_cap_on_rows(client: httpx.Client, kg: Knowled
 def test_who_hangs_up_stops_the_operation(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = threading.Event()
 
-    def endless(kg: KnowledgeGraph, on_progress: Progress) -> dict[str, Any]:
+    def endless(kg: KnowledgeGraph) -> dict[str, Any]:
         try:
             while True:
-                on_progress(1, None, "turning")
+                PROGRESS.get()(1, None, "turning")
                 threading.Event().wait(0.01)
         finally:
             stopped.set()
 
-    monkeypatch.setitem(operations.OPERATIONS, "status", endless)
-    with client.stream("POST", "/commands/status") as answer:
+    monkeypatch.setattr(registry, "COMMANDS", (Command(endless),))
+    with client.stream("POST", "/tools/endless") as answer:
         assert json.loads(next(answer.iter_lines())) == {"progress": [1, None, "turning"]}
         assert not stopped.is_set()
     assert stopped.wait(10)

@@ -23,7 +23,7 @@ def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
         ("GET", "/nowhere", 404, "not_found"),
         ("PUT", "/graphs/user/a%0Ab", 404, "not_found"),
         ("PUT", "/health", 405, "method_not_allowed"),
-        ("GET", "/commands/load", 405, "method_not_allowed"),
+        ("GET", "/tools/load", 405, "method_not_allowed"),
         ("PATCH", "/tools", 405, "method_not_allowed"),
         ("GET", "/sparql/queries/1", 405, "method_not_allowed"),
     ],

@@ -12,7 +12,8 @@ import pytest
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.registry import CLIMATE, CORE, RESEARCH, TOOLS, ZONING, Tool, content_of
+from kg.tools.calls import Tool, content_of
+from kg.tools.registry import CLIMATE, CORE, RESEARCH, TOOLS, ZONING
 from kg.tools.zoning.citations import kg_find_related
 from loaders.sources import load
 from loaders.zoning.graph.ingest import ingest

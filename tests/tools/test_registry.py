@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kg.errors import InvalidInputError
-from kg.tools.registry import CORE, RESEARCH, TOOLS, content_of
+from kg.tools.calls import content_of
+from kg.tools.registry import CORE, RESEARCH, TOOLS
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}")

@@ -1,19 +1,14 @@
-"""What ``kg summaries`` asks of an open graph: to build the summaries of a code, and how those of all codes stand."""
+"""The commands of ``kg summaries``: build the summaries of a zoning code, and count those of all codes by state."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Literal
 
-from kg.errors import InvalidInputError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of, text_of
-from kg.search.index_sync import Progress
 from kg.tools.zoning.municipalities import find_place, find_section, get_section_key
 from kg.zoning_summaries import code_tree
-
-if TYPE_CHECKING:  # what writes summaries takes long to import, and every command knows this module
-    from kg.zoning_summaries.writers import Mode
 
 CODES: Final = """
 SELECT DISTINCT ?municipality ?name WHERE {
@@ -25,25 +20,24 @@ STATES: Final = ("current", "stale", "missing", "empty", "circular")
 
 def summaries_build(
     kg: KnowledgeGraph,
-    on_progress: Progress,
-    *,
     municipality: str,
     state: str,
     root: str | None = None,
-    mode: Mode = "extractive",
+    mode: Literal["extractive", "chat"] = "extractive",
     anew: bool = False,
 ) -> dict[str, Any]:
-    """Build the summaries of a code as ``kg summaries build`` does: those at and below the section `root`, or all."""
+    """Build missing and stale summaries of a code: at and below the section `root`, or all. `anew`: current ones too.
+
+    With the mode "chat" the configured chat endpoint writes them; else they are sentences of the law.
+    """
+    # Imported here because it takes long, and every start of the command line imports this module.
     from kg.zoning_summaries.build import build
 
-    if mode not in ("extractive", "chat"):
-        raise InvalidInputError(f"mode: {mode!r:.40} is none; the modes are extractive and chat")
     place = find_place(Reader(kg), municipality, state)
     start = None if root is None else find_section(code_tree.cached_tree(kg, place.iri), root)
-    report = build(kg, place.iri, start, mode=mode, anew=anew, on_progress=on_progress)
-    told = report.to_dict()
+    report = build(kg, place.iri, start, mode=mode, anew=anew, on_progress=PROGRESS.get())
     return {
-        **told,
+        **report.to_dict(),
         "municipality": place.shown,
         "mode": mode,
         "failed": [
@@ -53,10 +47,8 @@ def summaries_build(
     }
 
 
-def summaries_status(
-    kg: KnowledgeGraph, on_progress: Progress, *, municipality: str | None = None, state: str | None = None
-) -> dict[str, Any]:
-    """Count the summaries of one code, or of all, by how they stand and by what wrote them; orphans are of no code."""
+def summaries_status(kg: KnowledgeGraph, municipality: str | None = None, state: str | None = None) -> dict[str, Any]:
+    """Count the summaries of one code, or of all, by state and by model. Orphans belong to sections that are gone."""
     from kg.zoning_summaries.build import ORPHANS
 
     reader = Reader(kg)
@@ -67,12 +59,12 @@ def summaries_status(
         rows = reader.rows("municipalities with a code", CODES)
         names = {iri_of(row["municipality"]): text_of(row["name"]) if "name" in row else "" for row in rows}
         named = [(iri, name or iri.rpartition("/")[2]) for iri, name in names.items()]
-    codes = [_standing(kg, iri, name) for iri, name in named]
-    orphans = sorted({iri_of(row["section"]) for row in reader.rows("summaries of what is gone", ORPHANS)})
+    codes = [_count_states(kg, iri, name) for iri, name in named]
+    orphans = sorted({iri_of(row["section"]) for row in reader.rows("summaries of removed sections", ORPHANS)})
     return {"codes": codes, "orphans": [get_section_key(each) for each in orphans]}
 
 
-def _standing(kg: KnowledgeGraph, iri: str, name: str) -> dict[str, Any]:
+def _count_states(kg: KnowledgeGraph, iri: str, name: str) -> dict[str, Any]:
     tree = code_tree.load_tree(kg, iri)
     counted = Counter(tree.states.values())
     written = Counter(summary.model for summary in tree.summaries.values())

@@ -24,8 +24,8 @@ from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.store.difference import content_sha256
 from kg.store.protocol import Rows
+from kg.tools import commands
 from kg.tools.claims.review import REVIEWS, review_claim
-from kg.tools.operations import OPERATIONS
 from kg.tools.zoning.citations import kg_find_related
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import ELI, KG, PROV, PROV_GRAPH, RDF, XSD, mint, sha256
@@ -95,7 +95,7 @@ def by_update(kg: KnowledgeGraph, claim: NamedNode, verdict: str) -> None:
 
 
 def by_command(kg: KnowledgeGraph, claim: NamedNode, verdict: Any) -> None:
-    OPERATIONS["review"](kg, lambda *_: None, claim=claim.value, verdict=verdict, by="ada")
+    commands.review(kg, claim.value, verdict, by="ada")
 
 
 WAYS = pytest.mark.parametrize("decide", [by_tool, by_post, by_update, by_command])

@@ -21,10 +21,11 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
 from kg.search.index_client import EdgeIndex
 from kg.settings import Settings
+from kg.tools.calls import content_of
 from kg.tools.parliament.ingest import MOST_BYTES, allowed, ingest_speech
 from kg.tools.parliament.search import search_speeches
 from kg.tools.parliament.speeches import get_speech
-from kg.tools.registry import TOOLS, content_of
+from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, mint_part, mint_span, sha256

@@ -10,11 +10,12 @@ from pyoxigraph import Literal, Quad
 from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
 from kg.retrieval.attribution import REMARK, UNNAMED, other_voice
 from kg.retrieval.speech_records import Speech, laid
+from kg.tools.calls import content_of
 from kg.tools.catalog.overview import list_resources
 from kg.tools.concepts.mentions import concept_mentions
 from kg.tools.parliament.search import search_speeches
 from kg.tools.parliament.speeches import CONTEXT_CHARACTERS, get_speech
-from kg.tools.registry import TOOLS, content_of
+from kg.tools.registry import TOOLS
 from kg.tools.search import research
 from kg.tools.search.passages import fetch, search
 from kg.vocabulary import KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention, mint_span, sha256

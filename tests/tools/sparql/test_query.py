@@ -10,7 +10,7 @@ import pytest
 
 from kg.errors import GoneError, NotFoundError, QueryForbiddenError, QuerySyntaxError, QueryTimeoutError
 from kg.retrieval.token_budget import tokens_of
-from kg.tools.registry import content_of
+from kg.tools.calls import content_of
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql import query as querying
 from kg.tools.sparql.query import sparql

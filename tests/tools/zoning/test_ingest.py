@@ -14,7 +14,8 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.store.protocol import Rows
-from kg.tools.registry import TOOLS, content_of
+from kg.tools.calls import content_of
+from kg.tools.registry import TOOLS
 from kg.tools.zoning.citations import kg_find_related
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,

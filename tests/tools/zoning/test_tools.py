@@ -18,8 +18,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.settings import Settings
 from kg.store.protocol import Rows
+from kg.tools.calls import content_of
 from kg.tools.catalog.overview import list_resources
-from kg.tools.registry import TOOLS, ZONING, content_of
+from kg.tools.registry import TOOLS, ZONING
 from kg.tools.zoning.citations import TYPES, kg_find_related
 from kg.tools.zoning.compare import compare_zoning
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards

@@ -1,0 +1,124 @@
+"""Functions that are called by name with JSON arguments: tools, which agents may call, and commands, which only the
+holder of the local token may call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.results import Result, SearchFilters
+
+Kind = Literal["own", "light", "raw", "long"]
+Scope = Literal["read", "write", "admin"]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A function of the command line. Agents neither see it nor may call it.
+
+    Its first parameter is the graph, the others are the arguments. It returns a document of JSON types, and reports
+    its progress to `kg.knowledge_graph.PROGRESS`.
+    """
+
+    function: Callable[..., Any]
+    kind: Kind = field(default="long", kw_only=True)
+    """Which threads run it: "own" runs queries of its own, "light" answers from memory and waits for no query, "raw"
+    runs a query that the caller wrote, and "long" can take minutes."""
+    scope: Scope = field(default="admin", kw_only=True)
+    """The scope that the caller needs."""
+
+    @property
+    def name(self) -> str:
+        """The name that clients call it by."""
+        return self.function.__name__
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """The model of its arguments. Unknown arguments are invalid."""
+        hints = get_type_hints(self.function, include_extras=True)
+        fields: dict[str, Any] = {
+            name: (hints[name], ... if parameter.default is inspect.Parameter.empty else parameter.default)
+            for name, parameter in list(inspect.signature(self.function).parameters.items())[1:]
+        }
+        return create_model(f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+    def call(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> Any:
+        """Validate `arguments` and call the function. Raises InvalidInputError that names each invalid argument."""
+        try:
+            checked = self.arguments.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise InvalidInputError(f"{self.name}: {_explain(error, self.arguments)}") from None
+        return self.function(kg, **{name: getattr(checked, name) for name in type(checked).model_fields})
+
+
+@dataclass(frozen=True)
+class Tool(Command):
+    """A function that agents may call, with its title and tags. Its docstring is the description that they read."""
+
+    title: str
+    tags: frozenset[str]
+    kind: Kind = field(default="own", kw_only=True)
+    scope: Scope = field(default="read", kw_only=True)
+
+    @property
+    def annotations(self) -> Mapping[str, bool]:
+        """Hints about its effects, as MCP defines them. A tool that writes may replace existing data."""
+        reads = self.scope == "read"
+        return {"readOnlyHint": reads, "idempotentHint": True, "destructiveHint": not reads, "openWorldHint": False}
+
+    @property
+    def description(self) -> str:
+        """The docstring of the function."""
+        return inspect.getdoc(self.function) or ""
+
+    @cached_property
+    def result(self) -> type[Result]:
+        """The model of its result."""
+        returned: type[Result] = get_type_hints(self.function)["return"]
+        return returned
+
+
+def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
+    """Build one sentence that names each invalid argument, the problem, and the valid arguments."""
+    parts = []
+    names = ", ".join(arguments.model_fields) or "none"
+    valid = f"arguments: {names}"
+    for problem in error.errors(include_url=False)[:5]:
+        where = ".".join(str(step) for step in problem["loc"])[:100]
+        message = problem["msg"]
+        if problem["type"] == "list_type" and _is_list_of_objects(arguments, str(problem["loc"][0])):
+            message += ' of objects, as in [{"...": "..."}]'
+        elif problem["type"] == "list_type" and isinstance(problem["input"], str):
+            message += f", as in [{json.dumps(problem['input'][:40], ensure_ascii=False)}]"
+        if problem["type"] == "extra_forbidden" and problem["loc"][0] == "filters":
+            valid = f"filters: {', '.join(SearchFilters.model_fields)}"
+        parts.append(f"{where}: {message}")
+    return f"{'; '.join(parts)} ({valid})".encode(errors="replace").decode()  # a lone surrogate has no UTF-8
+
+
+def _is_list_of_objects(arguments: type[BaseModel], name: str) -> bool:
+    schema = arguments.model_json_schema()["properties"].get(name, {})
+    return any(kind.get("items", {}).get("type") == "object" for kind in (schema, *schema.get("anyOf", ())))
+
+
+def content_of(result: Result | dict[str, Any]) -> dict[str, Any]:
+    """Convert a result to JSON types, without absent optional fields of the whole and without empty notes.
+
+    Fields in `Result.shown` stay, as null. The document of a command is returned unchanged.
+    """
+    if isinstance(result, dict):
+        return result
+    content: dict[str, Any] = result.model_dump(mode="json")
+    return {
+        name: value
+        for name, value in content.items()
+        if (value is not None or name in result.shown) and not (name in ("notes", "explain") and not value)
+    }

@@ -1,0 +1,207 @@
+"""The commands of `kg` on an open graph, in this process or in the server that holds it.
+
+Each takes typed arguments and returns a document of JSON types, so that the answer is the same either way.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import pyoxigraph
+from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
+
+from kg import __version__, loading
+from kg.actors import WRITE, Actor
+from kg.errors import InvalidInputError, QuadciteError
+from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
+from kg.loading import exclusive_load, wait_for_embeddings
+from kg.provenance.explanation import explain_iri, explain_triple
+from kg.retrieval.results import DatasetCheck
+from kg.search.index_sync import count_text_units, heal
+from kg.tools.calls import Command
+from kg.tools.catalog.overview import health
+from kg.tools.claims.review import Verdict, review_claim
+from kg.tools.entities.dereference import node_of
+from kg.tools.zoning.summary_commands import summaries_build, summaries_status
+
+Document = dict[str, Any]
+
+
+def status(kg: KnowledgeGraph) -> Document:
+    """Count the contents of the data directory and of its search index."""
+    counted, indexed = kg.store.statistics(), kg.search.status()
+    quarantine = kg.settings.data_dir / "quarantine"
+    state = health(kg)
+    return {
+        "version": __version__,
+        "data_dir": str(kg.settings.data_dir.resolve()),
+        "generation": counted.generation,
+        "quads": counted.quads,
+        "graphs": counted.graphs,
+        "bytes_on_disk": counted.bytes_on_disk,
+        "text_units": count_text_units(kg.store),
+        "indexed_text_units": indexed.units,
+        "indexed_graphs": indexed.graphs,
+        "pending_vectors": indexed.pending_vectors,
+        "model": indexed.model,
+        "model_problem": indexed.embedder_error,
+        "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
+        "dataset_shapes": None if state.dataset_shapes is None else _checked(state.dataset_shapes),
+        "problems": [problem for problem in state.problems if problem != indexed.embedder_error],
+    }
+
+
+def _checked(last: DatasetCheck) -> str:
+    """Summarize the last check of the dataset shapes in a line."""
+    if last.problem is not None:
+        return f"not checked: {last.problem}"
+    found = "conforms" if last.conforms else f"{last.violations} violation{'s' * (last.violations != 1)}"
+    newer = "; checking a newer generation" if last.pending else ""
+    first = "" if last.conforms else f"; first: {last.messages[0]}" if last.messages else ""
+    return f"generation {last.generation}: {found}{newer}{first}"
+
+
+def why(kg: KnowledgeGraph, iri: str | None = None, triple: list[str] | None = None) -> Document:
+    """Explain the provenance of an IRI, or of a triple given as three N-Triples terms, as data and as ``text``."""
+
+    def ask(query: str) -> Any:
+        return kg.query(query).result
+
+    if triple is not None:
+        subject, predicate, value = _parse_triple(triple)
+        found = explain_triple(ask, subject, predicate, value)
+    elif iri is not None:
+        found = explain_iri(ask, node_of(iri))
+    else:
+        raise InvalidInputError("why: missing argument. Give `iri` or `triple`.")
+    return {"explanations": [each.to_dict() for each in found], "text": "\n\n".join(map(str, found))}
+
+
+def load(
+    kg: KnowledgeGraph,
+    source: str,
+    paths: list[str],
+    prune: bool = False,
+    wait: bool = False,
+    base: str | None = None,
+    chamber: str | None = None,
+    date: str | None = None,
+    municipality: str | None = None,
+    state: str | None = None,
+    mapping: str | None = None,
+) -> Document:
+    """Load a source (`kg.loading.load`). The arguments from `base` on are options of single sources."""
+    options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
+    return loading.load(
+        kg, PROGRESS.get(), source=source, paths=paths, prune=prune, wait=wait, mapping=mapping, **options
+    )
+
+
+def mentions(kg: KnowledgeGraph, full: bool = False) -> Document:
+    """Find mentions of concepts in texts that have changed; with `full`, in every text."""
+    if kg.mention is None:
+        raise InvalidInputError("This process cannot find mentions: it was started without loaders.")
+    with exclusive_load(PROGRESS.get()):
+        report = kg.mention(kg, full=full, on_progress=PROGRESS.get())
+    document: Document = report.to_dict()
+    return document
+
+
+def review(kg: KnowledgeGraph, claim: str, verdict: Verdict, by: str) -> Document:
+    """Accept or reject a claim with the tool `review_claim`, recorded under the name `by`."""
+    sender = SENDER.set(Actor(by, frozenset({WRITE})))
+    try:
+        return review_claim(kg, claim, verdict).model_dump(mode="json", exclude_none=True)
+    finally:
+        SENDER.reset(sender)
+
+
+def quarantine_retry(kg: KnowledgeGraph, ids: list[str] | None, file: str | None, by: str) -> Document:
+    """Map and validate records in quarantine again; None: all of them."""
+    retry = _quarantine_action(kg, "retry")
+    with exclusive_load(PROGRESS.get()):
+        return retry(kg, ids, correction=file, by=by, on_progress=PROGRESS.get())
+
+
+def quarantine_drop(kg: KnowledgeGraph, ids: list[str] | None) -> Document:
+    """Delete records from quarantine; None: all of them."""
+    drop = _quarantine_action(kg, "drop")
+    with exclusive_load(PROGRESS.get()):
+        return drop(kg, ids)
+
+
+def _quarantine_action(kg: KnowledgeGraph, action: str) -> Callable[..., Document]:
+    if action not in kg.quarantine:
+        raise InvalidInputError(f"This process cannot {action} records: it was started without loaders.")
+    return kg.quarantine[action]
+
+
+def reindex(kg: KnowledgeGraph, full: bool = False, wait: bool = True) -> Document:
+    """Update the search index from the store and, with `wait`, wait for the missing embeddings."""
+    healed = heal(kg.store, kg.search, full=full, on_progress=PROGRESS.get())
+    if wait:
+        wait_for_embeddings(kg, PROGRESS.get())
+    now = kg.search.status()
+    return {
+        "reindexed_graphs": healed.replaced,
+        "removed_graphs": healed.removed,
+        "text_units": now.units,
+        "pending_vectors": now.pending_vectors,
+    }
+
+
+def index_status(kg: KnowledgeGraph) -> Document:
+    """Get the state of the search index (`kg.search.protocol.IndexStatus`)."""
+    return asdict(kg.search.status())
+
+
+def backup(kg: KnowledgeGraph, target: str) -> Document:
+    """Copy the store into a new data directory, atomically."""
+    folder = Path(target)
+    if folder.exists():
+        raise InvalidInputError(f"{folder} already exists. Name a new folder.")
+    partial = folder.with_name(folder.name + ".partial")
+    try:
+        with kg.store.snapshot() as snapshot:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            shutil.copytree(snapshot.path, partial / "store")
+            shutil.copy2(kg.settings.data_dir / "format.json", partial)
+            os.sync()
+            partial.rename(folder)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise QuadciteError(f"Cannot write a backup to {folder}: {error.strerror or error}.") from error
+    return {"generation": snapshot.generation, "target": str(folder)}
+
+
+def _parse_triple(texts: Sequence[str]) -> tuple[NamedNode, NamedNode, NamedNode | Literal]:
+    try:
+        (quad,) = pyoxigraph.parse(" ".join(texts) + " .", RdfFormat.N_TRIPLES)
+    except (SyntaxError, ValueError) as error:
+        raise InvalidInputError(f"{' '.join(texts)[:200]!r} is not one triple in N-Triples: {error}.") from None
+    subject, predicate, value = quad.subject, quad.predicate, quad.object
+    if isinstance(subject, (BlankNode, Triple)) or isinstance(value, (BlankNode, Triple)):
+        raise InvalidInputError("A triple to explain must not contain blank nodes or triple terms.")
+    return subject, predicate, value
+
+
+COMMANDS: Final = (
+    Command(status),
+    Command(why),
+    Command(load),
+    Command(mentions),
+    Command(review),
+    Command(quarantine_retry),
+    Command(quarantine_drop),
+    Command(summaries_build),
+    Command(summaries_status),
+    Command(reindex),
+    Command(index_status, kind="light"),
+    Command(backup),
+)
