@@ -12,9 +12,9 @@ from pyoxigraph import NamedNode
 
 from kg.provenance.load_records import find_row, parse_rows
 from kg.retrieval.attribution import Chunk, Voice, voices_of
-from kg.retrieval.concept_mentions import matches_of
+from kg.retrieval.concept_index import concepts_of
 from kg.retrieval.reader import Reader, iri_of, of_sources, text_of
-from kg.retrieval.results import Document, Evidence, Passage, Provenance
+from kg.retrieval.results import ConceptMatch, Document, Evidence, Passage, Provenance
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term
@@ -61,6 +61,12 @@ POSITIONS: Final = """
 SELECT ?graph (GROUP_CONCAT(STR(?position); separator=" ") AS ?positions) WHERE {
   VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:position ?position }
 } GROUP BY ?graph"""
+
+MATCHES: Final = """
+SELECT DISTINCT ?unit ?concept ?type ?start ?end WHERE {
+  VALUES ?unit { $units }
+  ?mention oa:hasSource ?unit ; kg:object ?concept ; kg:matchType ?type ; kg:start ?start ; kg:end ?end
+}"""
 
 Properties = Mapping[NamedNode, Sequence[Term]]
 _NOTHING: Final[Properties] = {}
@@ -318,6 +324,36 @@ def _positions(reader: Reader, descriptions: Descriptions, graph: str) -> Mappin
         _read_positions(reader, descriptions, [graph])
         known = reader.kg.memory.get(key)
     return known or {}
+
+
+def matches_of(
+    reader: Reader, texts: Mapping[str, str], only: Collection[str] | None = None
+) -> dict[str, list[ConceptMatch]]:
+    """Return the mentions of concepts in passages, given with their words, in the order of the text.
+
+    Those of one concept by one kind of name are one match. `only`: of these concepts alone.
+    """
+    concepts = concepts_of(reader.kg)
+    if not texts or not len(concepts):
+        return {}
+    places: dict[tuple[str, str, str], set[tuple[int, int]]] = defaultdict(set)
+    rows = reader.rows("concepts that passages mention", bind(MATCHES, units=[NamedNode(iri) for iri in sorted(texts)]))
+    for row in rows:
+        concept = iri_of(row["concept"])
+        if only is None or concept in only:
+            place = (int(text_of(row["start"])), int(text_of(row["end"])))
+            places[iri_of(row["unit"]), concept, text_of(row["type"])].add(place)
+    found: dict[str, list[ConceptMatch]] = defaultdict(list)
+    for (unit, concept, kind), spans in sorted(places.items(), key=lambda item: (min(item[1]), item[0])):
+        known = concepts.at(concept)
+        if known is None:
+            continue
+        offsets = sorted(spans)
+        words = [texts[unit][start:end] for start, end in offsets]
+        found[unit].append(
+            ConceptMatch(qid=known.qid, label=known.label, match_type=kind, offsets=offsets, words=words)
+        )
+    return found
 
 
 def evidence_of(

@@ -34,7 +34,9 @@ from kg.server.auth import ACTOR
 from kg.server.fair_limiter import FairLimiter
 from kg.server.problem_details import fault
 from kg.tools.calls import Command, Kind, Tool, content_of
-from kg.tools.catalog import overview
+from kg.tools.catalog.health import health
+from kg.tools.catalog.resources import sources
+from kg.tools.entities.entity_quads import load_entity
 from kg.tools.registry import PARLIAMENT, RESEARCH, TOOLS, ZONING
 
 T = TypeVar("T")
@@ -310,12 +312,12 @@ def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: Threads) -> Non
     @server.resource("cpr://status", mime_type="application/json", title="State of the server")
     async def status() -> str:
         """Counts, generation of the store, pending embeddings, problems."""
-        return json.dumps(content_of(await told(partial(overview.health, kg), kind="light")), ensure_ascii=False)
+        return json.dumps(content_of(await told(partial(health, kg), kind="light")), ensure_ascii=False)
 
     @server.resource("cpr://dataset/revision", mime_type="application/json", title="Source files with their hashes")
     async def revision() -> str:
         """The dataset and the files that the graph was read from, each with its SHA-256."""
-        files = await told(lambda: overview.sources(Reader(kg)))
+        files = await told(lambda: sources(Reader(kg)))
         return json.dumps(
             {
                 "dataset": kg.settings.dataset_repo,
@@ -338,7 +340,7 @@ def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: Threads) -> Non
         """Everything said of one IRI (percent-encoded), by graph: format=turtle (default) or json."""
         if format not in ("turtle", "json"):
             raise ResourceError(f"invalid_input: format is {format[:50]!r}; valid are turtle and json")
-        shown, turtle = await told(partial(overview.entity, kg, iri))
+        shown, turtle = await told(partial(load_entity, kg, iri))
         if format == "json":
             return ResourceResult([ResourceContent(shown.model_dump_json(), mime_type="application/json")])
         return ResourceResult([ResourceContent(turtle, mime_type="text/turtle")])

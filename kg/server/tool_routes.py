@@ -36,7 +36,7 @@ from kg.server.negotiation import negotiate
 from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
 from kg.tools import registry
 from kg.tools.calls import Command, Tool, content_of
-from kg.tools.catalog.overview import health
+from kg.tools.catalog.health import health
 
 NDJSON: Final = "application/x-ndjson"
 PROGRESS_INTERVAL_S: Final = 0.1

@@ -24,7 +24,7 @@ from kg.provenance.explanation import explain_iri, explain_triple
 from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import count_text_units, heal
 from kg.tools.calls import Command
-from kg.tools.catalog.overview import health
+from kg.tools.catalog.health import health
 from kg.tools.claims.review import Verdict, review_claim
 from kg.tools.entities.dereference import node_of
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status

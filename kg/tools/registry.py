@@ -6,9 +6,10 @@ from typing import Final
 
 from kg.errors import NotFoundError
 from kg.tools.calls import Command, Tool
-from kg.tools.catalog import overview
+from kg.tools.catalog.health import health
+from kg.tools.catalog.resources import list_resources
 from kg.tools.claims import review
-from kg.tools.climate import jurisdictions, lineage
+from kg.tools.climate import families, jurisdictions
 from kg.tools.commands import COMMANDS
 from kg.tools.concepts import find as concepts
 from kg.tools.concepts import mentions, neighbors
@@ -40,10 +41,10 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(neighbors.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
     Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),
     Tool(mentions.concept_mentions, "Mentions of concepts", frozenset({CORE, CLIMATE})),
-    Tool(overview.family_overview, "Policy families", frozenset({CORE, CLIMATE})),
+    Tool(families.family_overview, "Policy families", frozenset({CORE, CLIMATE})),
     Tool(jurisdictions.jurisdiction_overview, "One country", frozenset({CLIMATE})),
     Tool(jurisdictions.compare_jurisdictions, "Two countries", frozenset({CLIMATE})),
-    Tool(lineage.policy_lineage, "History of a family", frozenset({CLIMATE})),
+    Tool(families.policy_lineage, "History of a family", frozenset({CLIMATE})),
     Tool(speech_search.search_speeches, "Search speeches", frozenset({PARLIAMENT, "search", "rag", "stable"})),
     Tool(speeches.get_speech, "Read a speech", frozenset({PARLIAMENT, "retrieve", "rag", "stable"})),
     Tool(speakers.list_speakers, "Speakers", frozenset({PARLIAMENT})),
@@ -69,13 +70,13 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(review.review_claim, "Review a claim", frozenset({ZONING}), scope="write"),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
-    Tool(overview.list_resources, "What is here", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
+    Tool(list_resources, "What is here", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE})),
     Tool(find_terms.find_terms, "Find terms", frozenset({CORE})),
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE})),
     Tool(query.sparql, "SPARQL", frozenset({CORE}), kind="raw"),
     Tool(validate.validate, "Validate with SHACL", frozenset({CORE}), kind="raw"),
-    Tool(overview.health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT}), kind="light"),
+    Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH})),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH})),
 )

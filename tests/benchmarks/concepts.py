@@ -26,7 +26,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import concepts_of
 from kg.settings import Settings
 from kg.sparql.terms import bind
-from kg.tools.catalog.overview import family_overview
+from kg.tools.climate.families import family_overview
 from kg.tools.climate.jurisdictions import compare_jurisdictions, jurisdiction_overview
 from kg.tools.concepts.find import concept_find, concept_properties
 from kg.tools.concepts.mentions import concept_mentions

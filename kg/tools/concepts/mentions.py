@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -14,7 +14,6 @@ from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import chosen
-from kg.retrieval.concept_mentions import NARROWER_READ, narrower_of
 from kg.retrieval.evidence import evidence_of, read_units
 from kg.retrieval.filters import Scope, scope_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
@@ -65,6 +64,14 @@ SELECT DISTINCT ?document ?key ?value WHERE {
     BIND("family" AS ?key)
   }
 }"""
+
+NARROWER: Final = """
+SELECT DISTINCT ?root ?concept WHERE {
+  VALUES ?root { $roots } ?concept (skos:broader|^skos:narrower)* ?root
+} LIMIT $most"""
+
+NARROWER_READ: Final = 500
+"""Concepts that are taken for narrower ones at most; the cut is announced."""
 
 Qids = Annotated[
     list[Identifier], Field(min_length=1, max_length=50, description="QIDs, as concept_find gives them; or IRIs")
@@ -148,6 +155,19 @@ def concept_mentions(
         completeness="truncated" if cut or wide else "complete",
         explain=explain,
     )
+
+
+def narrower_of(reader: Reader, roots: Collection[str]) -> tuple[dict[str, set[str]], bool]:
+    """Return, of each concept, itself and all that are narrower, however deep, and whether there are even more.
+
+    Circles end where they began.
+    """
+    query = bind(NARROWER, roots=[NamedNode(iri) for iri in sorted(roots)], most=NARROWER_READ + 1)
+    rows = reader.rows("narrower concepts", query)
+    found = {root: {root} for root in roots}
+    for row in rows[:NARROWER_READ]:
+        found[iri_of(row["root"])].add(iri_of(row["concept"]))
+    return found, len(rows) > NARROWER_READ
 
 
 def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scope) -> Counted:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Annotated, Final
 from urllib.parse import unquote
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
@@ -34,13 +34,13 @@ from kg.retrieval.hybrid_search import retrieve
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, text_of
 from kg.retrieval.results import (
     QUERY_CHARACTERS,
+    Evidence,
     Explain,
-    FetchResult,
     Identifier,
     Limit,
-    Missing,
     Offset,
     Query,
+    Result,
     SearchFilters,
     SearchHit,
     SearchResult,
@@ -82,6 +82,25 @@ SLUGS_LIKE: Final = """
 SELECT DISTINCT ?document WHERE {
   ?document a kg:PolicyDocument FILTER(CONTAINS(STR(?document), $fragment))
 } LIMIT 200"""
+
+
+class Missing(BaseModel):
+    """An identifier that names nothing here, with what comes close."""
+
+    id: str
+    hint: str
+
+
+class FetchResult(Result):
+    """Evidence in the order asked for. Asked for one id, the other fields describe that one thing as a whole."""
+
+    evidence: list[Evidence]
+    not_found: list[Missing] = Field(default_factory=list)
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
+    url: str | None = None
+    metadata: dict[str, str] | None = None
 
 
 def search(

@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.results import Identifier, Query, ResearchDocument, ResearchHit, ResearchHits
+from kg.retrieval.results import Identifier, Query, Result
 from kg.tools.search import passages
+
+
+class ResearchHit(BaseModel):
+    """A result as the deep-research contract has it."""
+
+    id: str
+    title: str
+    url: str
+
+
+class ResearchHits(Result):
+    """Results as the deep-research contract has them."""
+
+    results: list[ResearchHit]
+
+
+class ResearchDocument(Result):
+    """A text as the deep-research contract has it."""
+
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: dict[str, str] | None = None
 
 
 def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from kg.errors import NotFoundError
-from kg.tools.catalog.overview import family_overview
+from kg.tools.climate.families import family_overview
 from kg.tools.climate.jurisdictions import compare_jurisdictions, jurisdiction_overview
 from tests.tools.made_up import TOPICS, open_graph
 

@@ -11,7 +11,8 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import concepts_of, plain_id
-from kg.tools.catalog.overview import health, list_resources
+from kg.tools.catalog.health import health
+from kg.tools.catalog.resources import list_resources
 from kg.tools.concepts.find import concept_find, concept_properties
 from kg.tools.concepts.neighbors import EDGES_READ, concept_neighbors
 from kg.vocabulary import KG, OWL, RDF, RDFS, SKOS, WIKIBASE, mint

@@ -98,7 +98,7 @@ def test_narrower_concepts_count_as_the_one_they_are_under_even_in_a_circle(topi
 
 
 def test_a_hierarchy_that_is_too_wide_is_cut_and_said_to_be(topical, monkeypatch):
-    monkeypatch.setattr("kg.retrieval.concept_mentions.NARROWER_READ", 2)
+    monkeypatch.setattr("kg.tools.concepts.mentions.NARROWER_READ", 2)
     found = concept_mentions(topical, ["Q1012"], narrower=True)
     assert "name one of them" in found.notes[0]
     assert (found.meta.completeness, found.meta.total) == ("truncated", None)

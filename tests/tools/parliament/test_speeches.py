@@ -11,7 +11,7 @@ from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
 from kg.retrieval.attribution import REMARK, UNNAMED, other_voice
 from kg.retrieval.speech_records import Speech, laid
 from kg.tools.calls import content_of
-from kg.tools.catalog.overview import list_resources
+from kg.tools.catalog.resources import list_resources
 from kg.tools.concepts.mentions import concept_mentions
 from kg.tools.parliament.search import search_speeches
 from kg.tools.parliament.speeches import CONTEXT_CHARACTERS, get_speech

@@ -16,7 +16,7 @@ from kg.retrieval import filters, hybrid_search
 from kg.retrieval.results import SearchFilters
 from kg.search.protocol import Ranking
 from kg.store.protocol import Rows
-from kg.tools.catalog.overview import family_overview
+from kg.tools.climate.families import family_overview
 from kg.tools.search.passages import search, snippet_of
 from tests.examples import dear
 

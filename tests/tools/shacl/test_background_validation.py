@@ -18,7 +18,7 @@ from kg.settings import Settings
 from kg.shacl.shapes import Shapes
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
-from kg.tools.catalog.overview import health
+from kg.tools.catalog.health import health
 from kg.tools.commands import status
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.user_graphs import UserGraphs

@@ -19,7 +19,7 @@ from kg.provenance.explanation import explain_iri
 from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.tools.calls import content_of
-from kg.tools.catalog.overview import list_resources
+from kg.tools.catalog.resources import list_resources
 from kg.tools.registry import TOOLS, ZONING
 from kg.tools.zoning.citations import TYPES, kg_find_related
 from kg.tools.zoning.compare import compare_zoning

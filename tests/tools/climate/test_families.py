@@ -1,13 +1,58 @@
-"""What `policy_lineage` promises: the documents of a family oldest first, and what amends or repeals what."""
+"""Families are counted as the filters say; the history of one has its documents oldest first, and its relations."""
 
 from __future__ import annotations
+
+from collections import defaultdict
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import NotFoundError
-from kg.tools.climate.lineage import policy_lineage
+from kg.tools.catalog.resources import list_resources
+from kg.tools.climate.families import family_overview, policy_lineage
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, mint
+
+
+@pytest.mark.parametrize(
+    ("iso3", "language"), [(None, None), (["BRA"], None), (["dji", "ZAF"], ["en"]), (None, ["fr"])]
+)
+def test_families_are_counted_over_the_documents_that_the_filters_leave(kg, made, iso3, language):
+    documents = defaultdict(set)
+    for passage in made:
+        if (iso3 is None or {code.upper() for code in iso3} & set(passage.places)) and (
+            language is None or any(tag.partition("-")[0] in language for tag in passage.languages)
+        ):
+            documents[passage.family].add(passage.document)
+    found = family_overview(kg, iso3=iso3, language=language, limit=200)
+    assert {family.id: family.doc_count for family in found.families} == {
+        f"cpr://family/{slug}": len(members) for slug, members in documents.items()
+    }
+    assert all(family.sample_doc.id in documents[family.id.removeprefix("cpr://family/")] for family in found.families)
+    assert found.meta.total == len(documents)
+
+
+def test_a_translation_is_no_further_document(pair):
+    [family] = family_overview(pair).families
+    assert (family.doc_count, family.sample_doc.id) == (1, "cpr://doc/two-faced")
+    [english] = family_overview(pair, language=["en"]).families
+    assert (english.doc_count, english.sample_doc.id) == (1, "cpr://doc/two-faced#lang=en")
+    counts = {resource.title: resource.count for resource in list_resources(pair).resources}
+    assert counts["Policy documents, a translation not counted apart"] == 1
+
+
+def test_pages_of_families_are_the_whole_by_title(kg):
+    whole = family_overview(kg, limit=200).families
+    pages = [family for offset in range(0, 5, 2) for family in family_overview(kg, limit=2, offset=offset).families]
+    assert pages == whole
+    assert [family.family_title for family in whole] == sorted(family.family_title for family in whole)
+    assert all(family.provenance.sha256 for family in whole)
+
+
+@pytest.mark.parametrize("name", ["Japan", "japan", "Japn"])
+def test_a_place_given_by_its_name_is_answered_with_its_code(fixtures, name):
+    found = family_overview(fixtures, iso3=[name])
+    assert found.families == []
+    assert found.notes == [f"iso3: no document has {name!r}; did you mean JPN?"]
 
 
 def test_documents_come_oldest_first_and_the_undated_last(kg, made):

@@ -1,21 +1,54 @@
-"""The history of a policy family: its documents in order of date, and which of them amend or repeal what."""
+"""Policy families (a law with its amendments, a plan with its annexes): overview, and the history of one."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.evidence import code_of, describe, origin_of
-from kg.retrieval.filters import family_of
-from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
-from kg.retrieval.results import Explain, Limit, Name, Offset, Provenance, Result
+from kg.retrieval.concept_index import concepts_of
+from kg.retrieval.evidence import code_of, describe, origin_of, title_of
+from kg.retrieval.filters import DOCUMENT_LANGUAGE, Scope, family_of, scope_of
+from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.results import (
+    Explain,
+    Iso3,
+    Language,
+    Limit,
+    Name,
+    Offset,
+    Provenance,
+    Result,
+    SearchFilters,
+    TopConcept,
+)
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.vocabulary import DCTERMS, ELI, slug_of
+
+# A document and its translation have one slug: they count once.
+FAMILIES: Final = """
+SELECT ?family ?title (COUNT(DISTINCT ?slug) AS ?documents) (MIN(STR(?document)) AS ?sample) WHERE {
+  #DOCUMENT
+  ?document a kg:PolicyDocument ; kg:slug ?slug ; eli:is_member_of ?family .
+  ?family dcterms:title ?title .
+} GROUP BY ?family ?title"""
+
+CONCEPTS_OF: Final = """
+SELECT ?family ?concept (COUNT(DISTINCT ?unit) AS ?passages) (COUNT(DISTINCT ?slug) AS ?documents) WHERE {
+  VALUES ?family { $shown } ?document eli:is_member_of ?family ; kg:slug ?slug .
+  #DOCUMENT
+  ?unit dcterms:isPartOf ?document . ?unit kg:mentions ?concept
+} GROUP BY ?family ?concept"""
+
+GRAPHS_OF: Final = """
+SELECT DISTINCT ?document ?graph WHERE {
+  VALUES ?document { $documents } GRAPH ?graph { ?document a kg:PolicyDocument }
+}"""
 
 DOCUMENTS: Final = """
 SELECT DISTINCT ?document ?graph ?property ?value WHERE {
@@ -43,6 +76,31 @@ _RELATIONS: Final[dict[NamedNode, tuple[Relation, bool]]] = {
     ELI.repeals: ("repeals", False),
     ELI.repealed_by: ("repeals", True),
 }
+
+
+class SampleDocument(BaseModel):
+    """One document of a family."""
+
+    id: str
+    slug: str
+    title: str
+
+
+class Family(BaseModel):
+    """A policy family and how many of its documents the filters leave."""
+
+    id: str
+    family_title: str
+    doc_count: int
+    sample_doc: SampleDocument
+    top_concepts: list[TopConcept] = Field(default_factory=list, description="With top_concepts: mentioned most")
+    provenance: Provenance
+
+
+class FamilyResult(Result):
+    """Families by title."""
+
+    families: list[Family]
 
 
 class LineageDocument(Lean):
@@ -75,6 +133,88 @@ class LineageResult(Result):
     doc_count: int
     documents: list[LineageDocument]
     edges: list[LineageEdge]
+
+
+def family_overview(
+    kg: KnowledgeGraph,
+    iso3: Annotated[list[Iso3] | None, Field(max_length=300)] = None,
+    language: Annotated[list[Language] | None, Field(max_length=100)] = None,
+    corpus_type: Annotated[list[Name] | None, Field(max_length=100)] = None,
+    top_concepts: Annotated[int, Field(ge=0, le=20, description="Concepts to show of each family")] = 0,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    explain: Explain = False,
+) -> FamilyResult:
+    """List policy families (a law with its amendments, a plan with its annexes) by title, with their document counts.
+
+    Use to see what a country has before searching. Returns families: id, family_title, doc_count,
+    sample_doc{id, slug, title}, top_concepts{qid, label, passages, documents}, provenance. Only documents that pass
+    the filters count.
+    Example: family_overview(iso3=["BRA"], language=["en"]).
+    Next: `fetch` a family or sample_doc id, or `search` with filters.family_slug.
+    """
+    bounded_page(limit, offset)
+    bounded("top_concepts", top_concepts, 0, 20)
+    reader = Reader(kg)
+    scope, notes = scope_of(
+        reader, SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
+    )
+    if language:
+        scope = Scope((*scope.on_document, DOCUMENT_LANGUAGE), terms=scope.terms)
+    reader.ran.clear()
+    rows = [
+        (text_of(row["title"]), iri_of(row["family"]), int(text_of(row["documents"])), text_of(row["sample"]))
+        for row in reader.rows("families that the filters leave", scope.compile(FAMILIES))
+    ]
+    rows.sort()
+    page = rows[offset : offset + limit]
+    families = _families(reader, page)
+    if top_concepts:
+        _add_concepts(reader, scope, families, top_concepts)
+    following = offset + limit if len(rows) > offset + limit else None
+    return reader.finish(
+        FamilyResult(families=families, notes=notes), total=len(rows), next_offset=following, explain=explain
+    )
+
+
+def _families(reader: Reader, page: Sequence[tuple[str, str, int, str]]) -> list[Family]:
+    samples = [NamedNode(sample) for _, _, _, sample in page]
+    if not samples:
+        return []
+    graphs = {
+        iri_of(row["document"]): iri_of(row["graph"])
+        for row in reader.rows("graphs of documents", bind(GRAPHS_OF, documents=samples))
+    }
+    descriptions = describe(reader, [sample.value for sample in samples], graphs.values(), rows=False)
+    return [
+        Family(
+            id=family,
+            family_title=title,
+            doc_count=count,
+            sample_doc=SampleDocument(id=sample, slug=slug_of(sample), title=title_of(descriptions, sample)),
+            provenance=origin_of(reader, descriptions, graphs[sample]),
+        )
+        for title, family, count, sample in page
+        if sample in graphs
+    ]
+
+
+def _add_concepts(reader: Reader, scope: Scope, families: Sequence[Family], most: int) -> None:
+    """Name the concepts that the documents of each family mention in most passages."""
+    concepts = concepts_of(reader.kg)
+    if not families or not len(concepts):
+        return
+    found: dict[str, list[TopConcept]] = defaultdict(list)
+    nodes = [NamedNode(family.id) for family in families]
+    for row in reader.rows("concepts of families", scope.compile(CONCEPTS_OF, shown=nodes)):
+        concept = concepts.at(iri_of(row["concept"])) if "concept" in row else None
+        if concept is not None:
+            passages, documents = int(text_of(row["passages"])), int(text_of(row["documents"]))
+            top = TopConcept(qid=concept.qid, label=concept.label, passages=passages, documents=documents)
+            found[iri_of(row["family"])].append(top)
+    for family in families:
+        ranked = sorted(found[family.id], key=lambda top: (-top.passages, -top.documents, top.label, top.qid))
+        family.top_concepts = ranked[:most]
 
 
 def policy_lineage(

@@ -1,0 +1,158 @@
+"""Contents of the graph: valid filter values, counts by class, source files, and resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from pydantic import BaseModel, Field
+from pyoxigraph import NamedNode
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.concept_index import concepts_of
+from kg.retrieval.evidence import code_of
+from kg.retrieval.filters import in_use
+from kg.retrieval.reader import Reader, bounded_page, iri_of, text_of
+from kg.retrieval.results import Explain, Limit, Offset, Result
+from kg.sparql.terms import bind
+from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
+from kg.tools.zoning.municipalities import load_places
+from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SKOS
+
+COUNTS: Final = """
+SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {
+  { VALUES ?class { kg:PolicyFamily kg:Place kg:Speech kg:Debate kg:Division } ?thing a ?class }
+  UNION { BIND(kg:PolicyDocument AS ?class) ?document a kg:PolicyDocument ; kg:slug ?thing }
+} GROUP BY ?class"""
+
+SOURCES: Final = """
+SELECT DISTINCT ?snapshot ?sha256 ?location ?revision WHERE {
+  GRAPH $prov {
+    ?snapshot kg:sha256 ?sha256 .
+    OPTIONAL { ?snapshot kg:location ?location }
+    OPTIONAL { ?snapshot kg:datasetRevision ?revision }
+  }
+} LIMIT 10000"""
+
+
+class Resource(BaseModel):
+    """Something that can be read or filtered by."""
+
+    uri: str
+    title: str
+    kind: Literal["resource", "endpoint", "filter", "class", "source"]
+    count: int | None = None
+    values: list[str] = Field(default_factory=list)
+
+
+class ResourceResult(Result):
+    """What this server holds."""
+
+    resources: list[Resource]
+
+
+def list_resources(
+    kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0, explain: Explain = False
+) -> ResourceResult:
+    """List what this server holds: what can be filtered by (with all valid values), counts, source files, resources.
+
+    Use to learn which values of filters are valid. Returns resources: uri, title, kind
+    (filter | class | source | resource | endpoint), count, values.
+    Example: list_resources(limit=10).
+    Next: `search` or `family_overview` with these values.
+    """
+    bounded_page(limit, offset)
+    reader = Reader(kg)
+    counts = {
+        iri_of(row["class"]): int(text_of(row["count"])) for row in reader.rows("counts", COUNTS) if "class" in row
+    }
+    resources = [
+        *(_filter(reader, name, term) for name, term in FILTERS),
+        *_speech_filters(reader),
+        *_municipalities(reader),
+        *(
+            Resource(uri=term.value, title=title, kind="class", count=counts.get(term.value, 0))
+            for term, title in (
+                (KG.PolicyDocument, "Policy documents, a translation not counted apart"),
+                (KG.PolicyFamily, "Policy families"),
+                (KG.Place, "Places"),
+                *((KG[name], title) for name, title in PARLIAMENT if counts.get(KG[name].value)),
+            )
+        ),
+        Resource(
+            uri=KG.Passage.value, title="Passages and chunks of speeches", kind="class", count=kg.search.status().units
+        ),
+        *_concepts(reader),
+        Resource(uri="/sparql", title="SPARQL 1.1 query endpoint", kind="endpoint", count=kg.store.statistics().quads),
+        Resource(uri="cpr://status", title="State of the server", kind="resource"),
+        Resource(uri="cpr://dataset/revision", title="Source files with their hashes", kind="resource"),
+        Resource(uri="kg://entity/{iri}", title="All that the graph says of one IRI", kind="resource"),
+        *sources(reader),
+    ]
+    following = offset + limit if len(resources) > offset + limit else None
+    return reader.finish(
+        ResourceResult(resources=resources[offset : offset + limit]),
+        total=len(resources),
+        next_offset=following,
+        explain=explain,
+    )
+
+
+PARLIAMENT: Final = (("Speech", "Speeches"), ("Debate", "Debates"), ("Division", "Divisions by names"))
+FILTERS: Final = (("iso3", KG.jurisdiction), ("language", SCHEMA.inLanguage), ("corpus_type", KG.corpusType))
+
+
+def _filter(reader: Reader, name: str, term: NamedNode) -> Resource:
+    values = [
+        code_of(value.value) if isinstance(value, NamedNode) else value.value for value in in_use(reader, term).values()
+    ]
+    return Resource(
+        uri=term.value, title=f"Filter {name}: values in use", kind="filter", count=len(values), values=sorted(values)
+    )
+
+
+def _speech_filters(reader: Reader) -> Iterator[Resource]:
+    """Yield what speeches can be filtered by, where there are any."""
+    values = {
+        KG.party: [choice.label for choice in parties(reader)],
+        KG.chamber: [CHAMBERS.get(code_of(iri), code_of(iri)) for iri in _codes(reader, KG.chamber)],
+        KG.state: [code_of(iri).rpartition("-")[2] for iri in _codes(reader, KG.state)],
+        DCTERMS.subject: tags(reader),
+    }
+    for name, term in (("party", KG.party), ("chamber", KG.chamber), ("state", KG.state), ("topics", DCTERMS.subject)):
+        if found := sorted(set(values[term])):
+            title = f"Filter {name} of speeches: values in use"
+            yield Resource(uri=term.value, title=title, kind="filter", count=len(found), values=found)
+
+
+def _municipalities(reader: Reader) -> Iterator[Resource]:
+    """Yield the municipalities whose codes or tables are here, where there are any."""
+    if found := [place.shown for place in load_places(reader)]:
+        title = "Municipalities with a code, or a table of districts"
+        yield Resource(uri=KG.Municipality.value, title=title, kind="filter", count=len(found), values=found)
+
+
+def _codes(reader: Reader, term: NamedNode) -> list[str]:
+    return [value.value for value in in_use(reader, term).values() if isinstance(value, NamedNode)]
+
+
+def _concepts(reader: Reader) -> list[Resource]:
+    count = len(concepts_of(reader.kg))
+    return [Resource(uri=SKOS.Concept.value, title="Concepts to find mentions of", kind="class", count=count)]
+
+
+def sources(reader: Reader) -> list[Resource]:
+    """Return the files that the graph was read from, as they were then."""
+    rows = {
+        (text_of(row["location"]) if "location" in row else "", text_of(row["sha256"])): row
+        for row in reader.rows("source files", bind(SOURCES, prov=PROV_GRAPH))
+    }
+    return [
+        Resource(
+            uri=text_of(row["snapshot"]),
+            title=location,
+            kind="source",
+            values=[sha256, *([text_of(row["revision"])] if "revision" in row else [])],
+        )
+        for (location, sha256), row in sorted(rows.items())
+    ]

@@ -1,0 +1,70 @@
+"""The quads of one entity, for the MCP resource ``kg://entity/{iri}``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import BaseModel, Field
+from pyoxigraph import NamedNode, Quad, RdfFormat, serialize
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader, iri_of
+from kg.sparql.terms import bind
+from kg.vocabulary import PREFIXES
+
+ENTITY_TRIPLES: Final = 2_000
+"""Triples of one entity that are shown; the cut is announced."""
+
+ABOUT: Final = """
+SELECT DISTINCT ?graph ?property ?value WHERE { GRAPH ?graph { $iri ?property ?value } }"""
+
+
+class Said(BaseModel):
+    """One quad about an entity."""
+
+    graph: str
+    property: str
+    value: str = Field(description="The value as an N-Triples term")
+
+
+class Entity(BaseModel):
+    """All that the graph says of one IRI."""
+
+    iri: str
+    quads: list[Said]
+    truncated: bool = False
+    generation: int
+
+
+def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
+    """Return what the graph says of `iri`, and the same as Turtle with one block for each graph.
+
+    Raises InvalidInputError for what is no IRI and NotFoundError for one that no graph has as subject.
+    """
+    try:
+        node = NamedNode(iri)
+    except ValueError as error:
+        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}") from None
+    reader = Reader(kg)
+    rows = reader.rows("entity", bind(ABOUT, iri=node))
+    if not rows:
+        raise NotFoundError(
+            f"no graph says anything of <{iri}>; search and family_overview give the IRIs that there are"
+        )
+    rows.sort(key=lambda row: (str(row["graph"]), str(row["property"]), str(row["value"])))
+    cut = rows[:ENTITY_TRIPLES]
+    said = [Said(graph=iri_of(row["graph"]), property=iri_of(row["property"]), value=str(row["value"])) for row in cut]
+    shown = Entity(
+        iri=iri, quads=said, truncated=len(cut) < len(rows) or reader.truncated, generation=reader.generation
+    )
+    used = [iri, *(text for quad in said for text in (quad.property, quad.value))]
+    prefixes = {name: start for name, start in PREFIXES.items() if any(start in text for text in used)}
+    blocks = [f"# generation {shown.generation}{', cut off' if shown.truncated else ''}"]
+    for graph in dict.fromkeys(quad.graph for quad in said):
+        quads = [
+            Quad(node, NamedNode(iri_of(row["property"])), row["value"]) for row in cut if iri_of(row["graph"]) == graph
+        ]
+        turtle = serialize((quad.triple for quad in quads), format=RdfFormat.TURTLE, prefixes=prefixes)
+        blocks.append(f"# graph <{graph}>\n{(turtle or b'').decode()}")
+    return shown, "\n".join(blocks)
