@@ -144,14 +144,14 @@ class Notice:
     """How many data rows are to be read, once that is known."""
 
 
-def graph_of(document: SourceDocument | SourceGraph) -> NamedNode:
+def graph_name(document: SourceDocument | SourceGraph) -> NamedNode:
     """Return the name of the graph that holds the record: ``graph/src/{domain}/{key}``."""
     return mint("graph", "src", document.domain, *document.key)
 
 
-def quads(document: SourceDocument | SourceGraph) -> list[Quad]:
+def to_quads(document: SourceDocument | SourceGraph) -> list[Quad]:
     """Return the quads of the record, without those of the graphs that it shares with others."""
-    graph = graph_of(document)
+    graph = graph_name(document)
     if isinstance(document, SourceGraph):
         return [*document.quads, *_units(document.units, graph)] if document.units else list(document.quads)
     iri = document.iri

@@ -1,4 +1,7 @@
-"""The life of a record: read, skipped if unchanged, checked, committed with its provenance, indexed, reported."""
+"""Loading: read records, skip the unchanged, validate, commit with provenance, index, report.
+
+A `Loader` holds all that depends on the source; this module knows no domain (`loaders.sources` does).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from kg.store.protocol import Commit, GraphChange, Store, select
 from kg.text import line
 from kg.vocabulary import BASE, DCTERMS, KG, mint
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
-from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_of, quads
+from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_name, to_quads
 from loaders.quarantine import CORRECTION, Quarantine
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File, Located, find
@@ -43,9 +46,8 @@ _KEPT_WARNINGS: Final = 1_000
 
 Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Options = Mapping[str, str]
-"""What whoever loads says of the files: ``base``, the Wikibase that they are of, by name or address; ``chamber`` and
-``date``, of speeches that do not say them; ``municipality`` and ``state`` of a code, and ``mapping``, the file by which
-tables of districts are read.
+"""Options of a load: ``base``, the name or URL of the Wikibase of the entities; ``chamber`` and ``date`` of speeches
+whose files lack them; ``municipality`` and ``state`` of a code; ``mapping``, the TOML file for tables of districts.
 """
 
 Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
@@ -53,41 +55,41 @@ Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """What loads a source. A new `version` makes every record be read anew."""
+    """How to load a source. A new `version` reads every record again."""
 
     domain: str
     version: str
     read: Callable[[Sequence[File]], Iterator[Item]]
     formats: Sequence[str] = FORMATS
-    """Endings of the files that it reads."""
+    """Extensions of the files that it reads."""
     config: Mapping[str, str] = field(default_factory=dict)
-    """What a run says of how it was configured."""
+    """Configuration that the provenance of a run records."""
     derive: Derive | None = None
-    """Of graphs that are about to be replaced, the derived ones that go with them in the same commit."""
-    afterwards: Callable[[Store], Sequence[str]] | None = None
-    """What is unusual in the store after a load, in words."""
-    fetches: Mapping[str, Fetch] = field(default_factory=dict)
-    """What fetches its locations that are no files, by how they start: ``sparql`` for ``sparql:URL@FILE``."""
+    """Computes the derived graphs to commit together with graphs that are replaced."""
+    find_warnings: Callable[[Store], Sequence[str]] | None = None
+    """Finds unusual data in the store after a load."""
+    fetchers: Mapping[str, Fetch] = field(default_factory=dict)
+    """Functions that fetch locations which are not files, by scheme: ``sparql`` for ``sparql:URL@FILE``."""
     cut: excerpts.Cut = excerpts.cut
-    """What keeps the rows of rejected records."""
-    said: Options = field(default_factory=dict)
-    """The options that whoever loads gave, where a record in quarantine takes them for another try."""
+    """Copies the rows of rejected records to the quarantine."""
+    options: Options = field(default_factory=dict)
+    """Options to store with quarantined records, for a retry."""
     exclusive: bool = False
-    """Whether a record that is read from two sources which differ stays as the first has it, and of the other is
-    rejected; what says the same again is passed over.
+    """Whether a record keeps its first source: the same record from another source is rejected if it differs, and
+    skipped if it is equal.
     """
     merge: Callable[[Sequence[Quad], Sequence[Quad]], Sequence[Quad]] | None = None
-    """What a graph that records share says once more is said of it; without it the last that is said holds."""
+    """Merges new quads into a shared graph. Without it they replace the graph."""
 
     @property
     def agent(self) -> Agent:
-        """How provenance names it."""
+        """The agent in provenance."""
         return Agent(f"loaders.{self.domain}", self.version)
 
 
 @dataclass(slots=True)
 class LoadReport:
-    """What a load did. `run` is the IRI of its run in ``graph/prov``, None when nothing had to be committed."""
+    """The outcome of a load. `run` is the IRI of the run in ``graph/prov``, None if nothing was committed."""
 
     source: str
     run: str | None = None
@@ -95,26 +97,26 @@ class LoadReport:
     skipped: int = 0
     removed: int = 0
     text_units: int = 0
-    """Text units of the records loaded."""
+    """Text units of the loaded records."""
     mentions: int = 0
-    """Mentions of concepts in the texts that were searched: those that are new, or hold a new name."""
+    """Mentions of concepts in the texts that were searched: new texts, and texts with a new name."""
     quads_added: int = 0
     quads_removed: int = 0
     pending_vectors: int = 0
     seconds: float = 0.0
     rejections: list[Rejection] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """What was unusual, in words; of very many the first."""
+    """Warnings, at most 1,000 of them from records."""
     layouts: list[str] = field(default_factory=list)
-    """Of each file read, its layout, in words."""
+    """Descriptions of the layouts of the files."""
 
     @property
     def rejected(self) -> int:
-        """Records (and files) that could not be loaded."""
+        """Number of rejected records and unreadable files."""
         return len(self.rejections)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``kg load --json`` prints."""
+        """Build the object that ``kg load --json`` prints."""
         return {
             "source": self.source,
             "run": self.run,
@@ -137,28 +139,28 @@ SELECT DISTINCT ?thing ?graph WHERE { VALUES ?thing { $things } GRAPH ?graph { ?
 
 
 class Identities:
-    """Knows where the things are described that a load would describe: in the store, or in a record of this load."""
+    """Finds the records, of the store or of this load, that already describe the resources of a record."""
 
     def __init__(self, store: Store, known: Mapping[NamedNode, tuple[str, str]]) -> None:
         self.store: Final = store
         self.known: Final = known
         self.described: dict[NamedNode, tuple[NamedNode, str]] = {}
-        """Of the documents of this load, the graph of each and where it was read."""
+        """For each resource of this load, the graph of its record and the location of that record."""
 
-    def refusal(self, document: SourceDocument | SourceGraph) -> str | None:
-        """Return why a record that says something new is kept out, None where it is not."""
-        graph = graph_of(document)
+    def find_conflict(self, document: SourceDocument | SourceGraph) -> str | None:
+        """Find the reason to reject a new or changed record: another record or source has its identifiers."""
+        graph = graph_name(document)
         if (other := self._other_source(graph, document)) is not None:
             return (
-                f"{other} has a record with the same identifier {document.iri.value} that says something else, and it "
-                f"stays; to have this one instead, remove that from there and load it with --prune"
+                f"Identifier {document.iri.value} belongs to a different record, from {other}. "
+                f"To replace it, remove that record from its source, load that source with --prune, and load this one."
             )
         parents = [unit.parent for unit in document.units if unit.parent is not None]
         things = dict.fromkeys([document.iri, *parents])
         for thing, home, place in self._homes([*things]):
             if home != graph:
-                return f"{thing.value} is part of another record already, {home.value}, read from {place}"
-        where = standing(document)
+                return f"{thing.value} already belongs to another record, {home.value}, from {place}."
+        where = location_text(document)
         self.described |= dict.fromkeys(things, (graph, where))
         return None
 
@@ -167,9 +169,9 @@ class Identities:
             return None
         ours = {origin.snapshot.source for origin in document.origins}
         theirs = load_records.load_locations(self.store, [graph]).get(graph, set())
-        # A person's correction of a record gives way to the source, once that has it right.
+        # The source replaces a person's correction once the source is correct.
         corrected = any(f"{CORRECTION}{place} rows" in each for each in theirs for place in ours)
-        return None if ours & theirs or corrected else ", ".join(sorted(theirs)) or "what was loaded before"
+        return None if ours & theirs or corrected else ", ".join(sorted(theirs)) or "an earlier load"
 
     def _homes(self, things: list[NamedNode]) -> list[tuple[NamedNode, NamedNode, str]]:
         found = [(thing, *self.described[thing]) for thing in things if thing in self.described]
@@ -178,17 +180,17 @@ class Identities:
                 places = (
                     load_records.load_locations(self.store, [graph]).get(graph, set()) if graph in self.known else set()
                 )
-                found.append((thing, graph, ", ".join(sorted(places)) or "elsewhere"))
+                found.append((thing, graph, ", ".join(sorted(places)) or "an unknown location"))
         return found
 
 
-def named(document: SourceDocument | SourceGraph) -> str:
-    """Return what a record is called where it is spoken of."""
+def display_name(document: SourceDocument | SourceGraph) -> str:
+    """Return the short name of a record for messages."""
     return document.iri.value.removeprefix("cpr://doc/").removeprefix(BASE + "id/")
 
 
-def standing(document: SourceDocument | SourceGraph) -> str:
-    """Return where a record stands, in words."""
+def location_text(document: SourceDocument | SourceGraph) -> str:
+    """Return the files and rows of a record for messages."""
     places = [
         (f"row {format_rows(sorted(set(origin.rows)))} of " if origin.rows else "") + origin.snapshot.source
         for origin in document.origins
@@ -214,7 +216,7 @@ def load(
 
     Raises SourceError if a named file cannot be read.
     """
-    located = find(locations, kg.settings, loader.formats, loader.fetches)
+    located = find(locations, kg.settings, loader.formats, loader.fetchers)
     return Loading(kg, loader, located, on_progress, gate, index).run(prune)
 
 
@@ -231,7 +233,7 @@ class _Batch:
 
 
 class Loading:
-    """One invocation: what it knows at the start, the batch being filled, and the report being written."""
+    """One load: the state of the store at its start, the current batch, and the report."""
 
     def __init__(
         self,
@@ -249,7 +251,7 @@ class Loading:
         self.loader = loader
         self.located = located
         self.on_progress = on_progress
-        self.gate = _gate() if gate else None
+        self.gate = _bundled_gate() if gate else None
         self.index = index
         self.report = LoadReport(loader.domain, warnings=list(located.warnings))
         sources = [_source_file(file.snapshot) for file in located.files]
@@ -262,7 +264,7 @@ class Loading:
         )
         self.identities: Final = Identities(kg.store, self.known)
         self.seen: dict[NamedNode, tuple[str, str]] = {}
-        """The graphs of this load, each with the hash of its record and where that stands."""
+        """The graphs of this load, with the hash and the location of the record of each."""
         self.batch = _Batch()
         self.started = time.perf_counter()
         self.shape_warnings: Counter[str] = Counter()
@@ -272,48 +274,48 @@ class Loading:
         self.indexing: Future[None] | None = None
 
     def run(self, prune: bool) -> LoadReport:
-        """Take all that there is in the files."""
+        """Load all records of the files."""
         with self.indexer, closing(self.loader.read(self.located.files)) as items:  # type: ignore[type-var]
             for item in items:
                 if isinstance(item, SourceDocument | SourceGraph):
-                    self.take(item)
+                    self.add(item)
                 elif isinstance(item, Rejection):
                     self.reject(item)
                 elif isinstance(item, Withdrawal):
                     self.withdraw(item)
                 else:
-                    self.note(item)
+                    self.add_notice(item)
             self.commit()
-            self.await_indexing()
+            self.wait_for_indexing()
         if prune:
             self.prune()
         self.report.warnings += self.quarantine.keep_rows({file.snapshot: file.path for file in self.located.files})
-        unread = self.unread()
+        unread = self.unread_sources()
         self.quarantine.settle({file.snapshot.source for file in self.located.files} - unread)
         return self.finish()
 
     def finish(self) -> LoadReport:
-        """Bring the index in line and complete the report."""
+        """Update the index and the mentions, and complete the report."""
         report = self.report
         if self.index:
-            self.align()
+            self.heal_index()
             report.pending_vectors = self.kg.search.status().pending_vectors
             report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
-        if self.loader.afterwards is not None and report.run is not None:
-            report.warnings += self.loader.afterwards(self.kg.store)
+        if self.loader.find_warnings is not None and report.run is not None:
+            report.warnings += self.loader.find_warnings(self.kg.store)
         report.seconds = time.perf_counter() - self.started
         report.warnings += [
             message + (f" ({count} times)" if count > 1 else "") for message, count in self.shape_warnings.items()
         ]
-        self.tell()
+        self.log_warnings()
         return report
 
-    def align(self) -> None:
-        """Bring the index in line with the store."""
+    def heal_index(self) -> None:
+        """Update the index to the state of the store."""
         index_sync.heal(self.kg.store, self.kg.search)
 
-    def note(self, notice: Notice) -> None:
-        """Take down what the loader has to say."""
+    def add_notice(self, notice: Notice) -> None:
+        """Add a notice of the loader to the report."""
         if notice.warning:
             self.report.warnings.append(notice.text)
         elif notice.expected_rows is not None:
@@ -323,79 +325,77 @@ class Loading:
             log.info("%s", line(notice.text))
 
     def withdraw(self, withdrawal: Withdrawal) -> None:
-        """Remove a record of which the source says that it is no more."""
+        """Remove a record that its source marks as deleted."""
         graph = mint("graph", "src", self.loader.domain, *withdrawal.key)
         self.commit()
-        self.report.layouts.append(f"{withdrawal.record} is no more")
-        # What comes after this is compared with what is left, also where it is the same record again.
+        self.report.layouts.append(f"{withdrawal.record} was deleted in its source")
+        # The source may contain the record again later, which then counts as new.
         if self.known.pop(graph, None) is not None or graph in self.seen:
-            gone = self.change({graph: ()}, {}).removed > 0
+            gone = self.commit_graphs({graph: ()}, {}).removed > 0
             if self.index:
-                self.await_indexing()
+                self.wait_for_indexing()
                 self.kg.search.remove([graph.value])
             self.report.removed += gone
         self.quarantine.clear(graph)
 
-    def take(self, document: SourceDocument | SourceGraph) -> None:
-        """Put a document into the batch, unless it is there already or has not changed."""
-        graph = graph_of(document)
+    def add(self, document: SourceDocument | SourceGraph) -> None:
+        """Add a record to the batch, unless it is a duplicate, unchanged or in conflict with another."""
+        graph = graph_name(document)
         self.rows += len({row for origin in document.origins for row in origin.rows}) or 1
         if graph in self.seen:
-            self.again(document, *self.seen[graph])
+            self.handle_duplicate(document, *self.seen[graph])
             return
-        self.seen[graph] = document.source_sha256, standing(document)
+        self.seen[graph] = document.source_sha256, location_text(document)
         if self.known.get(graph) == (document.source_sha256, self.loader.version):
             self.report.skipped += 1
-            self.is_in(graph)
-            self.progress()
+            self.mark_stored(graph)
+            self.report_progress()
             return
-        if self.loader.exclusive and (reason := self.identities.refusal(document)) is not None:
-            self.reject(Rejection(named(document), reason, document.origins, document.key, document.context))
+        if self.loader.exclusive and (reason := self.identities.find_conflict(document)) is not None:
+            self.reject(Rejection(display_name(document), reason, document.origins, document.key, document.context))
             return
         if len(self.report.warnings) < _KEPT_WARNINGS:
             self.report.warnings += document.warnings
-        candidate = quads(document)
+        candidate = to_quads(document)
         if self.batch.size + len(candidate) > BATCH_QUADS:
             self.commit()
         self.batch.add(graph, document, candidate)
 
-    def again(self, document: SourceDocument | SourceGraph, digest: str, place: str) -> None:
-        """Pass over or reject a record whose identifier this load has met before."""
+    def handle_duplicate(self, document: SourceDocument | SourceGraph, digest: str, place: str) -> None:
+        """Skip or reject a record whose identifier occurred before in this load, at `place` with the hash `digest`."""
         if self.loader.exclusive and digest == document.source_sha256:
             self.report.skipped += 1
-            self.progress()
+            self.report_progress()
             return
-        reason = f"{standing} has the same identifier {document.iri.value}, and stays; records are never merged"
-        if self.loader.exclusive:
-            reason = (
-                f"{standing(document)}: the same identifier {document.iri.value} has another record, in {place}, "
-                f"and they differ; they are never merged"
-            )
+        reason = (
+            f"Identifier {document.iri.value} at {location_text(document)} belongs to another record, at {place}. "
+            f"That record is kept; records are never merged."
+        )
         self.reject(Rejection(" ".join(document.key), reason, document.origins, context=document.context))
 
-    def is_in(self, graph: NamedNode) -> None:
-        """Note that a record is in the store as its source has it."""
+    def mark_stored(self, graph: NamedNode) -> None:
+        """Remove a record from the quarantine: the store contains it as its source does."""
         self.quarantine.clear(graph)
 
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
-        """Keep a record out, and describe it in the quarantine."""
+        """Report a record as rejected, and quarantine it."""
         self.report.rejections.append(rejection)
         graph = mint("graph", "src", self.loader.domain, *rejection.key) if rejection.key else None
         if graph is not None:
             self.seen.setdefault(graph, ("", rejection.source or ""))
-        self.quarantine.put(graph, rejection, self.prov_run, violations, self.loader.said)
+        self.quarantine.put(graph, rejection, self.prov_run, violations, self.loader.options)
 
     def commit(self) -> None:
-        """Check, commit and index the batch."""
+        """Validate, commit and index the batch."""
         batch, self.batch = self.batch, _Batch()
         if not batch.documents:
             return
-        shared = self.shared(batch)
-        for graph, violations in self.violations(batch, shared).items():
+        shared = self.changed_shared_graphs(batch)
+        for graph, violations in self.blocking_violations(batch, shared).items():
             document = batch.documents.pop(graph)
             del batch.candidates[graph]
             rejection = Rejection(
-                named(document),
+                display_name(document),
                 "; ".join(dict.fromkeys(violation.message for violation in violations if violation.blocks)),
                 document.origins,
                 document.key,
@@ -404,43 +404,43 @@ class Loading:
             self.reject(rejection, violations)
         used = {graph for document in batch.documents.values() for graph in document.shared}
         shared = {graph: candidate for graph, candidate in shared.items() if graph in used}
-        commit = self.write(batch, shared)
+        commit = self.commit_batch(batch, shared)
         hashes = {change.graph: change.content_sha256 for change in commit.changes}
         for graph, document in batch.documents.items():
-            self.is_in(graph)
+            self.mark_stored(graph)
             if graph in hashes:
                 self.report.loaded += 1
                 self.report.text_units += len(document.units)
             else:
                 self.report.skipped += 1
         if self.index:
-            self.await_indexing()
+            self.wait_for_indexing()
             committed = {
                 graph: (digest, document)
                 for graph, document in batch.documents.items()
                 if (digest := hashes.get(graph)) is not None
                 and (isinstance(document, SourceDocument) or document.units)
             }
-            self.indexing = self.indexer.submit(self.put_in_index, committed)
-        self.progress()
+            self.indexing = self.indexer.submit(self.index_records, committed)
+        self.report_progress()
 
-    def put_in_index(self, committed: Mapping[NamedNode, tuple[str, SourceDocument | SourceGraph]]) -> None:
-        """Index one batch: in a thread of its own, since the index process works while the next one is committed."""
+    def index_records(self, committed: Mapping[NamedNode, tuple[str, SourceDocument | SourceGraph]]) -> None:
+        """Index one batch. Runs in its own thread, so that the next batch is committed meanwhile."""
         self.kg.search.replace(
             {
-                graph.value: GraphUnits(digest, _indexed(graph, document))
+                graph.value: GraphUnits(digest, _index_units(graph, document))
                 for graph, (digest, document) in committed.items()
             }
         )
 
-    def await_indexing(self) -> None:
-        """Wait until the batch before is indexed, or raise what went wrong with it; healing would make up for it."""
+    def wait_for_indexing(self) -> None:
+        """Wait until the previous batch is indexed. Raises what its indexing raised; healing the index repairs it."""
         indexing, self.indexing = self.indexing, None
         if indexing is not None:
             indexing.result()
 
-    def shared(self, batch: _Batch) -> dict[NamedNode, Sequence[Quad]]:
-        """The shared graphs to write: those that say more than what is stored, or something else."""
+    def changed_shared_graphs(self, batch: _Batch) -> dict[NamedNode, Sequence[Quad]]:
+        """Compute the shared graphs that contain more than the store, or something else."""
         wanted: dict[NamedNode, Sequence[Quad]] = {}
         merge = self.loader.merge
         for document in batch.documents.values():
@@ -455,10 +455,10 @@ class Loading:
             if not set(candidate) <= set(self.kg.store.graph(graph))
         }
 
-    def violations(
+    def blocking_violations(
         self, batch: _Batch, shared: dict[NamedNode, Sequence[Quad]]
     ) -> dict[NamedNode, Sequence[Violation]]:
-        """What keeps records out, by graph: their own faults, and those of the shared graphs that they bring."""
+        """Find the violations that reject records, by graph: their own, and those of their shared graphs."""
         if self.gate is None:
             return {}
         found = self.gate.check({**batch.candidates, **shared})
@@ -474,32 +474,35 @@ class Loading:
                 blocking[graph] = violations
         return blocking
 
-    def write(self, batch: _Batch, shared: dict[NamedNode, Sequence[Quad]]) -> Commit:
-        """Commit the records of a batch and the graphs that they share."""
-        records = {graph: _origin(document) for graph, document in batch.documents.items()}
+    def commit_batch(self, batch: _Batch, shared: dict[NamedNode, Sequence[Quad]]) -> Commit:
+        """Commit the records of a batch and their shared graphs."""
+        records = {graph: _record_origin(document) for graph, document in batch.documents.items()}
         for document in batch.documents.values():
             for graph in document.shared.keys() & shared.keys():
-                records.setdefault(graph, _origin(document, rows=False))
-        return self.change({**shared, **batch.candidates}, records)
+                records.setdefault(graph, _record_origin(document, rows=False))
+        return self.commit_graphs({**shared, **batch.candidates}, records)
 
-    def change(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
-        """Commit graphs with their provenance, and what is derived from them."""
+    def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
+        """Commit graphs with their provenance and their derived graphs."""
         if self.loader.derive is not None:
             for graph, (derived, origin) in self.loader.derive(self.kg.store, replace).items():
                 replace[graph] = derived
                 records[graph] = origin
         described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records)
-        commit = self.kg.store.commit(replace, lambda changes: described([*changes, *self.restated(replace, changes)]))
+        commit = self.kg.store.commit(replace, lambda changes: described([*changes, *self.confirmed(replace, changes)]))
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
         self.report.quads_added += commit.added
         self.report.quads_removed += commit.removed
         return commit
 
-    def restated(
+    def confirmed(
         self, replace: Mapping[NamedNode, Sequence[Quad]], changes: Sequence[GraphChange]
     ) -> list[GraphChange]:
-        """The graphs that say what they did when an earlier version made them, so that they are not made again."""
+        """Return the graphs that an earlier version of the loader made, and this one makes equal, as empty changes.
+
+        They record the new version in provenance, so that the next load skips these records.
+        """
         earlier = {graph for graph, (_, version) in self.known.items() if version != self.loader.version}
         same = (earlier & replace.keys()) - {change.graph for change in changes}
         return [
@@ -507,13 +510,13 @@ class Loading:
             for graph in sorted(same, key=str)
         ]
 
-    def unread(self) -> set[str | None]:
-        """The files that could not be read, or not all records of which are known."""
+    def unread_sources(self) -> set[str | None]:
+        """Return the files that could not be read completely."""
         return {rejection.source for rejection in self.report.rejections if rejection.key is None}
 
     def prune(self) -> None:
-        """Remove the records that came from these locations and are not there any more."""
-        unread = self.unread()
+        """Remove the records that these locations contained in an earlier load and no longer contain."""
+        unread = self.unread_sources()
         self.quarantine.prune(self.seen, lambda place: self.located.covers(place) and place not in unread)
         gone = [graph for graph in self.known if graph not in self.seen]
         for start in range(0, len(gone), 500):
@@ -522,39 +525,39 @@ class Loading:
             removed = [
                 graph
                 for graph in part
-                # A file that could not be read may still hold the record.
+                # A file that could not be read may still contain the record.
                 if (places := locations.get(graph))
                 and all(self.located.covers(place) for place in places)
                 and not places & unread
             ]
             if removed:
-                self.change(dict.fromkeys(removed, ()), {})
+                self.commit_graphs(dict.fromkeys(removed, ()), {})
                 if self.index:
                     self.kg.search.remove([graph.value for graph in removed])
                 self.report.removed += len(removed)
                 for graph in removed:
                     self.quarantine.clear(graph)
 
-    def progress(self) -> None:
-        """Say how far it is."""
+    def report_progress(self) -> None:
+        """Report the rows read so far."""
         if self.on_progress is not None:
             self.on_progress(self.rows, self.expected_rows, f"loading {self.report.source}")
 
-    def tell(self) -> None:
-        """Say the first warnings in the log, and how many more there are."""
+    def log_warnings(self) -> None:
+        """Log the first warnings, and how many more there are."""
         for warning in self.report.warnings[:SHOWN_WARNINGS]:
             log.warning("%s", line(warning))
         if (more := len(self.report.warnings) - SHOWN_WARNINGS) > 0:
-            log.warning("and %d more warnings", more)
+            log.warning("%d more warnings", more)
 
 
 @cache
-def _gate() -> RecordGate:
-    """The gate with the shapes that ship, which take a second to read."""
+def _bundled_gate() -> RecordGate:
+    """Return the gate with the bundled shapes, which take a second to parse."""
     return RecordGate()
 
 
-def _origin(document: SourceDocument | SourceGraph, *, rows: bool = True) -> RecordOrigin:
+def _record_origin(document: SourceDocument | SourceGraph, *, rows: bool = True) -> RecordOrigin:
     return RecordOrigin(
         document.source_sha256,
         [RowsOf(_source_file(origin.snapshot), origin.rows if rows else ()) for origin in document.origins],
@@ -566,16 +569,15 @@ def _source_file(snapshot: Snapshot) -> SourceFile:
     return SourceFile(snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by)
 
 
-def _indexed(graph: NamedNode, document: SourceDocument | SourceGraph) -> list[Any]:
+def _index_units(graph: NamedNode, document: SourceDocument | SourceGraph) -> list[Any]:
     block_type, start, title = KG.blockType, KG.start, DCTERMS.title
     if isinstance(document, SourceDocument):
         titles = {document.iri.value: document.title}
     else:
-        named = ((quad.subject, quad.object) for quad in document.quads if quad.predicate == title)
         titles = {
-            thing.value: name.value
-            for thing, name in named
-            if isinstance(thing, NamedNode) and isinstance(name, Literal)
+            quad.subject.value: quad.object.value
+            for quad in document.quads
+            if quad.predicate == title and isinstance(quad.subject, NamedNode) and isinstance(quad.object, Literal)
         }
     facts = (
         UnitFacts(

@@ -17,7 +17,7 @@ from kg.search.index_sync import Progress
 from kg.settings import settings
 from kg.shacl.report import Violation
 from kg.vocabulary import SOURCED, mint
-from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_of, quads
+from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name, to_quads
 from loaders.pipeline import Loader, Loading, LoadReport, Options
 from loaders.quarantine import CORRECTION, Entry, Quarantine, named, short_ids
 from loaders.readers.locations import File, Located, find
@@ -114,7 +114,7 @@ def mapped(quarantine: Quarantine, entry: Entry) -> list[Quad]:
         if _is_of(item, entry):
             if isinstance(item, Rejection):
                 raise RecordError(item.reason)
-            return [*quads(item), *(quad for candidate in item.shared.values() for quad in candidate)]
+            return [*to_quads(item), *(quad for candidate in item.shared.values() for quad in candidate)]
     raise RecordError("its kept rows make no record")
 
 
@@ -168,7 +168,7 @@ class _Retry(Loading):
                 except RecordError as error:
                     self.stays(str(error))
             self.commit()
-            self.await_indexing()
+            self.wait_for_indexing()
         return self.finish()
 
     def attempt(self, entry: Entry) -> None:
@@ -191,11 +191,11 @@ class _Retry(Loading):
             if isinstance(item, Rejection):
                 self.reject(item)
             else:
-                self.take(item)
+                self.add(item)
 
-    def take(self, document: SourceDocument | SourceGraph) -> None:
+    def add(self, document: SourceDocument | SourceGraph) -> None:
         """Put it into the batch, unless it would replace another record than the one that was kept out."""
-        graph = graph_of(document)
+        graph = graph_name(document)
         expected = self.current.graph
         if self.correction is not None and expected not in (None, graph.value):
             raise InvalidInputError(
@@ -206,21 +206,21 @@ class _Retry(Loading):
             self.stays(f"there is another record with the identifier {document.iri.value}; they are never merged")
             return
         self.homes[graph] = self.current
-        super().take(document)
+        super().add(document)
 
     def _put_there(self, document: SourceDocument | SourceGraph) -> bool:
         """Whether an earlier retry, which did not come to its end, has put this very record into the store."""
-        graph = graph_of(document)
+        graph = graph_name(document)
         places = load_records.load_locations(self.kg.store, [graph]).get(graph)
         return self.known[graph] == (document.source_sha256, self.loader.version) and places == {
             origin.snapshot.source for origin in document.origins
         }
 
-    def is_in(self, graph: NamedNode) -> None:
+    def mark_stored(self, graph: NamedNode) -> None:
         """Let it out of the quarantine."""
         entry = self.homes[graph]
         self.quarantine.remove(entry.name)
-        super().is_in(graph)
+        super().mark_stored(graph)
         self.reasons[entry.name] = ""
 
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
@@ -231,7 +231,7 @@ class _Retry(Loading):
         self.reasons[entry.name] = rejection.reason
         if self.correction is not None:
             return
-        name = self.quarantine.put(graph, rejection, self.prov_run, violations, self.loader.said)
+        name = self.quarantine.put(graph, rejection, self.prov_run, violations, self.loader.options)
         if name != entry.name:
             self.quarantine.remove(entry.name)
 

@@ -19,7 +19,7 @@ from loaders.pipeline import Loader, LoadReport, Options
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source that can be loaded: what makes its loader fit the settings and the options, and the options it takes."""
+    """A source: the function that configures its loader, and the names of its options."""
 
     configure: Callable[[Settings, Options], Loader]
     options: Sequence[str] = ()
@@ -45,9 +45,9 @@ def _wikibase(given: Settings, options: Options) -> Loader:
         wikibase.FORMATS,
         reading.config,
         views.derive,
-        views.cycles,
-        {live_endpoint.SCHEME: live_endpoint.fetch},
-        reading.cut,
+        find_warnings=views.cycles,
+        fetchers={live_endpoint.SCHEME: live_endpoint.fetch},
+        cut=reading.cut,
     )
 
 
@@ -64,7 +64,7 @@ def _hansard(given: Settings, options: Options) -> Loader:
         config=options,
         derive=Memberships(hansard.DOMAIN).derive,
         cut=hansard.cut,
-        said=options,
+        options=options,
         exclusive=True,
         merge=merged,
     )
@@ -85,9 +85,9 @@ def _zoning(given: Settings, options: Options) -> Loader:
         zoning.FORMATS,
         config=options,
         derive=Findings(reading.codes).derive,
-        fetches={municode_service.SCHEME: municode_service.fetch},
+        fetchers={municode_service.SCHEME: municode_service.fetch},
         cut=zoning.cut_rows,
-        said=options,
+        options=options,
         merge=merge,
     )
 

@@ -99,7 +99,7 @@ def timed(action: Callable[[], object]) -> tuple[float, float]:
 def raw(files: Sequence[Path], folder: Path) -> dict[str, Any]:
     located = find([str(path) for path in files], Settings(), FORMATS).files
     batches = [
-        model.quads(item) + [quad for quads in item.shared.values() for quad in quads]
+        model.to_quads(item) + [quad for quads in item.shared.values() for quad in quads]
         for item in Reading().read(located)
         if isinstance(item, SourceGraph)
     ]

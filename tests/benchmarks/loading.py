@@ -143,7 +143,7 @@ def extend_raw(source: Path, data_dir: Path) -> tuple[float, int]:
 
     for item in documents.read(find([str(source)], Settings()).files):
         if isinstance(item, SourceDocument):
-            batch += model.quads(item)
+            batch += model.to_quads(item)
             batch += [quad for quads in item.shared.values() for quad in quads]
             if len(batch) >= BATCH_QUADS:
                 extend()

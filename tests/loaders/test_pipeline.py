@@ -22,6 +22,7 @@ from kg.provenance.explanation import explain_iri
 from kg.search.index_sync import heal
 from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
 from loaders import pipeline
+from loaders.climate.documents import read
 from loaders.pipeline import Loading
 from loaders.readers.locations import Located
 from loaders.sources import LOADERS, Source, build_loader, load
@@ -92,6 +93,19 @@ def test_a_new_version_of_the_loader_reads_every_record_anew(
     assert len(asked) == 1
 
 
+def test_a_duplicate_is_rejected_with_the_places_of_both_records(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{name}.jsonl", rows("a", [name])) for name in ("first", "second")]
+    apart = replace(
+        build_loader("climate", kg.settings), read=lambda files: (item for file in files for item in read([file]))
+    )
+    report = pipeline.load(kg, apart, [str(path) for path in paths])
+    assert (report.loaded, report.rejected) == (1, 1)
+    assert report.rejections[0].reason == (
+        f"Identifier {mint('document', 'a').value} at row 1 of {paths[1]} belongs to another record, "
+        f"at row 1 of {paths[0]}. That record is kept; records are never merged."
+    )
+
+
 def test_provenance_leads_from_a_passage_to_file_row_and_hash(kg: KnowledgeGraph, tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", rows("a", ["x"]), rows("b", ["one", "two", "three"]))
     report = load(kg, "climate", [str(path)])
@@ -105,7 +119,7 @@ def test_a_record_that_breaks_its_shapes_is_quarantined_with_the_report_and_come
     kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = NamedNode("https://example.org/not-a-code")
-    quads = pipeline.quads
+    quads = pipeline.to_quads
 
     def spoiled(document: object) -> list[Quad]:
         made = quads(document)  # type: ignore[arg-type]
@@ -115,7 +129,7 @@ def test_a_record_that_breaks_its_shapes_is_quarantined_with_the_report_and_come
         return made
 
     path = write(tmp_path / "t.jsonl", rows("bad", ["x", "y"]), rows("good", ["z"]))
-    monkeypatch.setattr(pipeline, "quads", spoiled)
+    monkeypatch.setattr(pipeline, "to_quads", spoiled)
     report = load(kg, "climate", [str(path)])
     assert (report.loaded, report.rejected) == (1, 1)
     assert "block type" in report.rejections[0].reason
@@ -126,7 +140,7 @@ def test_a_record_that_breaks_its_shapes_is_quarantined_with_the_report_and_come
     [report_file] = kg.settings.data_dir.glob("quarantine/*.ttl")
     assert "sh:ValidationReport" in report_file.read_text()
 
-    monkeypatch.setattr(pipeline, "quads", quads)
+    monkeypatch.setattr(pipeline, "to_quads", quads)
     report = load(kg, "climate", [str(path)])
     assert (report.loaded, report.skipped, report.rejected) == (1, 1, 0)
     assert list(kg.settings.data_dir.glob("quarantine/*")) == []
@@ -243,7 +257,7 @@ def test_records_whose_identifiers_are_one_after_normalization_are_not_merged(
     path = write(tmp_path / "t.jsonl", rows("caf\u00e9", ["composed"]), rows("cafe\u0301", ["decomposed"]))
     report = load(kg, "climate", [str(path)])
     assert (report.loaded, report.rejected) == (1, 1)
-    assert "same identifier" in report.rejections[0].reason
+    assert mint("document", "caf\u00e9").value in report.rejections[0].reason
 
 
 def test_a_load_and_a_rebuild_give_the_same_index(kg: KnowledgeGraph) -> None:
@@ -388,5 +402,5 @@ def test_a_warning_is_logged_as_one_line_whatever_the_record_says(
 ) -> None:
     loading = Loading(kg, build_loader("climate", kg.settings), Located((), ()), None)
     loading.report.warnings.append("the value is 'a\nkg: all is well\x1b[2J'")
-    loading.tell()
+    loading.log_warnings()
     assert caplog.messages == ["the value is 'a\\nkg: all is well\\u001b[2J'"]

@@ -50,7 +50,7 @@ def quarantine(kg: KnowledgeGraph) -> Quarantine:
 @contextmanager
 def spoiled(*slugs: str) -> Iterator[None]:
     """For the block, the mapping of these documents breaks their shapes: stands for a loader with a fault."""
-    real = pipeline.quads
+    real = pipeline.to_quads
 
     def quads(document: Any) -> list[Quad]:
         made = real(document)
@@ -59,7 +59,7 @@ def spoiled(*slugs: str) -> Iterator[None]:
         return made
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "quads", quads)
+        patch.setattr(pipeline, "to_quads", quads)
         yield
 
 

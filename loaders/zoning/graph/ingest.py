@@ -24,7 +24,7 @@ from kg.provenance.load_records import RecordOrigin
 from kg.shacl.report import Violation
 from kg.store.protocol import Commit
 from kg.vocabulary import mint, sha256
-from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_of
+from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
 from loaders.pipeline import Loader, Loading, LoadReport
 from loaders.readers.locations import Located
 from loaders.zoning.graph.authorities import Authorities, merge
@@ -184,7 +184,7 @@ def ingest(
     report = work.run()
     outcomes = {number: {"outcome": REJECTED, "reason": reason} for number, reason in found.refused.items()}
     for record, numbers in found.records:
-        graph = graph_of(record)
+        graph = graph_name(record)
         outcomes |= {number: {**work.outcome(graph), "graph": graph.value} for number in numbers}
     return {
         "run": report.run,
@@ -209,10 +209,10 @@ class _Receiving(Loading):
             Located((), ()),
             None,
             config={"tool": tool},
-            graphs=[graph_of(record) for record, _ in found.records],
+            graphs=[graph_name(record) for record, _ in found.records],
         )
         self.found: Final = found
-        self.texts: Final = {graph_of(record) for record, _ in found.records if record.units}
+        self.texts: Final = {graph_name(record) for record, _ in found.records if record.units}
         self.unchanged: set[NamedNode] = set()
         self.emptied: list[str] = []
         self.reasons: dict[NamedNode, str] = {}
@@ -221,23 +221,23 @@ class _Receiving(Loading):
         """Load all records; a rejected record does not stop the others."""
         with self.indexer:
             for record, _ in self.found.records:
-                graph = graph_of(record)
+                graph = graph_name(record)
                 if self.known.get(graph) == (record.source_sha256, self.loader.version):
                     self.unchanged.add(graph)
-                self.take(record)
+                self.add(record)
             self.commit()
-            self.await_indexing()
+            self.wait_for_indexing()
         return self.finish()
 
-    def change(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
+    def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
         """Commit, and cache the resulting code."""
-        commit = super().change(replace, records)
+        commit = super().commit_graphs(replace, records)
         self.findings.cache_codes(commit)
-        own = {graph_of(record) for record, _ in self.found.records}
+        own = {graph_name(record) for record, _ in self.found.records}
         self.emptied += [change.graph.value for change in commit.changes if change.graph in own - self.texts]
         return commit
 
-    def align(self) -> None:
+    def heal_index(self) -> None:
         """Remove sections without text from the index. The other entries are indexed already.
 
         Other gaps of the index are left to the server's own repair, which can take long.

@@ -16,7 +16,7 @@ from kg.vocabulary import BASE, ELI, FOAF, KG, RDF, SCHEMA, SKOS, mint
 from loaders.climate import documents
 from loaders.climate.documents import iso_date, place_codes
 from loaders.climate.layouts import LAYOUTS, detect
-from loaders.model import Notice, Rejection, SourceDocument, graph_of, quads
+from loaders.model import Notice, Rejection, SourceDocument, graph_name, to_quads
 from loaders.readers.locations import find
 from tests.loaders.test_pipeline import rows, write
 
@@ -59,8 +59,8 @@ def test_the_codes_that_bring_no_graph_are_those_that_the_ontology_describes(sch
 
 def test_a_record_is_one_graph_with_no_blank_nodes_and_every_unit_in_it() -> None:
     for document in read(CLIMATE).values():
-        made = quads(document)
-        assert {quad.graph_name for quad in made} == {graph_of(document)}
+        made = to_quads(document)
+        assert {quad.graph_name for quad in made} == {graph_name(document)}
         assert all(isinstance(quad.object, NamedNode | Literal) for quad in made)
         passages = {quad.subject for quad in made if quad.predicate == RDF.type and quad.object == KG.Passage}
         assert passages == {unit.iri for unit in document.units}
@@ -91,7 +91,7 @@ def test_any_change_of_what_is_read_changes_the_hash(change: dict[str, object], 
     before = read(write(tmp_path / "before.jsonl", [record]))["a"]
     after = read(write(tmp_path / "after.jsonl", [{**record, **change}]))["a"]
     assert before.source_sha256 != after.source_sha256
-    assert set(quads(before)) != set(quads(after)) or before.shared != after.shared
+    assert set(to_quads(before)) != set(to_quads(after)) or before.shared != after.shared
 
 
 def test_a_record_may_span_files_and_its_rows_follow_the_order_of_passages(tmp_path: Path) -> None:

@@ -105,15 +105,15 @@ def said(graph: Sequence[Quad], subject: NamedNode) -> dict[str, set[str]]:
 
 def blocked(day: SourceGraph) -> list[str]:
     """What the shapes keep a record out for."""
-    found = RecordGate().check({model.graph_of(day): model.quads(day), **day.shared})
+    found = RecordGate().check({model.graph_name(day): model.to_quads(day), **day.shared})
     return [violation.message for each in found.values() for violation in each if violation.blocks]
 
 
 def test_a_day_is_one_graph_that_says_all_of_the_model_and_breaks_no_shape() -> None:
     day = record()
     assert day.key == ("representatives", "1998-03-02")
-    everything = model.quads(day)
-    assert {quad.graph_name for quad in everything} == {model.graph_of(day)}
+    everything = model.to_quads(day)
+    assert {quad.graph_name for quad in everything} == {model.graph_name(day)}
     assert blocked(day) == []
 
     assert said(everything, mint("sitting", *day.key)) == {
@@ -386,7 +386,7 @@ def test_a_day_that_breaks_the_shapes_is_kept_whole_and_can_be_tried_again(
 
     def broken(*arguments: object) -> SourceGraph:
         made = original(*arguments)  # type: ignore[arg-type]
-        extra = Quad(made.iri, DCTERMS.date, Literal("never", datatype=XSD.date), model.graph_of(made))
+        extra = Quad(made.iri, DCTERMS.date, Literal("never", datatype=XSD.date), model.graph_name(made))
         return replace(made, quads=[*made.quads, extra])
 
     with monkeypatch.context() as patched:

@@ -64,7 +64,7 @@ def section(key: str) -> NamedNode:
 
 def record(given: Section = SECTION) -> tuple[list[Quad], dict[NamedNode, list[Quad]]]:
     made = build_section_record(DOMAIN, given, Authorities("Quarry Bend", "Utah"), ORIGIN)
-    return model.quads(made), {graph: list(quads) for graph, quads in made.shared.items()}
+    return model.to_quads(made), {graph: list(quads) for graph, quads in made.shared.items()}
 
 
 def test_a_section_says_what_it_is_where_it_stands_and_what_it_cites() -> None:
