@@ -1,8 +1,8 @@
-"""What ``graph/prov`` keeps of each commit, and of where the store stands. Pure.
+"""The record of each commit in ``graph/prov``, and the head of the store.
 
-Who wants to know later what a commit changed finds what it added in the graphs that it touched. Of what it removed the
-commit records the nodes and the properties, and of which nodes it changed what ``graph/prov`` says; as plain IRIs in
-literals, so that nothing is linked to what is gone::
+The quads that a commit added are in the graphs that it touched. Of the quads that it removed, it records the nodes and
+properties, and also the nodes whose description in ``graph/prov`` it changed. These are literals and not IRIs, so that
+no link leads to a removed node::
 
     <id/commit/{generation}> kg:removedCount n ; kg:removedNode "..." ; kg:removedProperty "..." ; kg:described "..."
 """
@@ -23,33 +23,33 @@ from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, XSD, mint
 
 HEAD: Final = mint("commit", "head")
 HEAD_PROPERTIES: Final = frozenset({KG.generation, KG.quadCount, KG.graphCount})
-"""What is replaced of the head by each commit, which no record mentions."""
+"""Properties of the head, which each commit replaces. Records of commits do not mention them."""
 
 MAX_NODES: Final = 10_000
-"""Nodes of removed quads that a commit lists; one that removes more says no more than how many quads went."""
+"""Maximum number of nodes of removed quads in a record. A commit that removes more records only the number of quads."""
 
 _COMMITS: Final = str(HEAD).removesuffix("head>")
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the store stands: replaced as a whole by each commit."""
+    """The counters of the store after its last commit."""
 
     generation: int = 0
     quads: int = 0
     graphs: int = 0
 
     def as_quads(self) -> list[Quad]:
-        """Return the head's own quads, which stand for the state after they are written."""
+        """Return the quads of the head; its counts include these quads."""
         counts = (KG.generation, self.generation), (KG.quadCount, self.quads), (KG.graphCount, self.graphs)
         return [Quad(HEAD, predicate, Literal(count), PROV_GRAPH) for predicate, count in counts]
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What a commit, or several, removed: the subjects and objects of the quads and their predicates.
+    """What one or more commits removed: the subjects and objects of the quads, and their predicates.
 
-    `described`: the nodes of which ``graph/prov`` says something else, or more, since.
+    `described`: the nodes whose description in ``graph/prov`` changed.
     """
 
     nodes: frozenset[NamedNode] = frozenset()
@@ -61,65 +61,68 @@ class Removal:
 
 
 def commit_iri(generation: int) -> NamedNode:
-    """Return the node of commit `generation`."""
+    """Return the IRI of commit `generation`."""
     return mint("commit", str(generation))
 
 
 def build_commit_record(
     generation: int, touched: Sequence[NamedNode], removed: Iterable[Quad] = (), patched: Patch | None = None
 ) -> list[Quad]:
-    """Return what says that commit `generation` changed the graphs `touched`, now.
+    """Build the record of commit `generation`, with the current time.
 
-    `removed` is what it takes out of them, `patched` what it changes in ``graph/prov``.
+    It changes the graphs `touched`, removes the quads `removed` from them, and changes ``graph/prov`` by `patched`.
     """
     node, patched = commit_iri(generation), patched or Patch()
     now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
     gone = [*removed, *patched.remove]
     nodes = {quad.subject for quad in gone} | {quad.object for quad in gone if isinstance(quad.object, NamedNode)}
-    said = [(KG.removedCount, Literal(len(gone)))]
+    values = [(KG.removedCount, Literal(len(gone)))]
     if len(nodes) <= MAX_NODES:
-        said += [(KG.removedNode, _plain(each)) for each in nodes]
-        said += [(KG.removedProperty, _plain(each)) for each in {quad.predicate for quad in gone}]
+        values += [(KG.removedNode, _iri_literal(each)) for each in nodes]
+        values += [(KG.removedProperty, _iri_literal(each)) for each in {quad.predicate for quad in gone}]
     described = {quad.subject for quad in (*patched.remove, *patched.add)}.difference(touched)
-    said += [(KG.described, _plain(each)) for each in described]
+    values += [(KG.described, _iri_literal(each)) for each in described]
     return [
         Quad(node, RDF.type, KG.Commit, PROV_GRAPH),
         Quad(node, KG.generation, Literal(generation), PROV_GRAPH),
         Quad(node, PROV.endedAtTime, now, PROV_GRAPH),
         *(Quad(node, KG.touched, graph, PROV_GRAPH) for graph in touched),
-        *(Quad(node, predicate, value, PROV_GRAPH) for predicate, value in said),
+        *(Quad(node, predicate, value, PROV_GRAPH) for predicate, value in values),
     ]
 
 
 def load_removal(store: Store, generation: int) -> Removal | None:
-    """Return what commit `generation` removed; None where that is not recorded."""
-    said: dict[NamedNode, set[str]] = {}
+    """Load what commit `generation` removed; None if that is not recorded."""
+    values: dict[NamedNode, set[str]] = {}
     for quad in store.quads_for_pattern(commit_iri(generation), None, None, PROV_GRAPH):
         if isinstance(quad.object, Literal):
-            said.setdefault(quad.predicate, set()).add(quad.object.value)
-    counts = said.get(KG.removedCount)
-    if counts is None or (counts != {"0"} and KG.removedNode not in said):
+            values.setdefault(quad.predicate, set()).add(quad.object.value)
+    counts = values.get(KG.removedCount)
+    if counts is None or (counts != {"0"} and KG.removedNode not in values):
         return None
     return Removal(
         *(
-            frozenset(NamedNode(iri) for iri in said.get(predicate, ()))
+            frozenset(NamedNode(iri) for iri in values.get(predicate, ()))
             for predicate in (KG.removedNode, KG.removedProperty, KG.described)
         )
     )
 
 
-def _plain(node: object) -> Literal:
+def _iri_literal(node: object) -> Literal:
     return Literal(str(node)[1:-1], datatype=XSD.anyURI)
 
 
 def reduce_patch(store: Store, patch: Patch) -> Patch:
-    """Return what `patch` really changes in ``graph/prov``: what stands in both its halves is put in."""
+    """Reduce `patch` to its effective changes of ``graph/prov``. A quad both removed and added counts as added.
+
+    Raises InvalidInputError for a quad of another graph, and for a change to the records of commits.
+    """
     remove, add = frozenset(canonicalize(patch.remove)), frozenset(canonicalize(patch.add))
     for quad in remove | add:
         if quad.graph_name != PROV_GRAPH:
-            raise InvalidInputError(f"`describe` changes {PROV_GRAPH} alone, not {quad.graph_name}: {quad}")
+            raise InvalidInputError(f"`describe` may change {PROV_GRAPH} only, not {quad.graph_name}: {quad}")
         if quad.subject == HEAD or str(quad.subject).startswith(_COMMITS):
-            raise InvalidInputError(f"{quad.subject} is a record of the store's own and cannot be changed")
+            raise InvalidInputError(f"{quad.subject} is a commit record of the store. It cannot be changed.")
     return Patch(
         frozenset(quad for quad in remove - add if quad in store),
         frozenset(quad for quad in add if quad not in store),

@@ -1,4 +1,4 @@
-"""From candidate quads to the one update string that turns the stored graphs into them. Pure: nothing here writes."""
+"""Differences between stored and wanted graphs, and the update string that applies them. Nothing here writes."""
 
 from __future__ import annotations
 
@@ -22,21 +22,17 @@ _MEMO_LENGTH: Final = 64
 
 
 def canonicalize(quads: Iterable[Quad]) -> list[Quad]:
-    """Return `quads` as the store will give them back: each literal in the store's own form, no quad twice.
+    """Return `quads` as the store returns them after a write: literals in canonical form, without duplicates.
 
     The store keeps ``0.9`` for ``0.90``, ``Z`` for ``+00:00``, ``en-gb`` for ``en-GB`` and an xsd:integer for an
-    xsd:byte; who compares with what is stored has to compare these. Raises InvalidInputError for a blank node.
+    xsd:byte, so comparisons with stored quads need this form. Raises InvalidInputError for a blank node.
     """
     return list(dict.fromkeys(_canonical_quad(quad) for quad in quads))
 
 
 def content_sha256(quads: Iterable[Quad]) -> str:
-    """Return the SHA-256 over the sorted N-Quads of the canonical `quads`, whatever their order."""
-    return _sha256(f"{quad} .\n" for quad in _sorted(canonicalize(quads)))
-
-
-def _sorted(quads: list[Quad]) -> list[str]:
-    return sorted(map(str, quads))
+    """Return the SHA-256 over the sorted N-Quads of the canonical `quads`."""
+    return _sha256(f"{quad} .\n" for quad in sorted(map(str, canonicalize(quads))))
 
 
 def _sha256(lines: Iterable[str]) -> str:
@@ -48,12 +44,12 @@ def _sha256(lines: Iterable[str]) -> str:
 
 
 def canonical_statements(graph: NamedNode, quads: Iterable[Quad]) -> Statements:
-    """Return the canonical form of `quads`, all of which must stand in `graph` and hold no blank node."""
+    """Return the canonical form of `quads`. Raises InvalidInputError for a blank node or a quad of another graph."""
     tail = len(str(graph)) + 1
     found: Statements = {}
     for quad in quads:
         if quad.graph_name != graph:
-            raise InvalidInputError(f"a quad of {quad.graph_name} was given for the graph {graph}: {quad}")
+            raise InvalidInputError(f"A quad for the graph {graph} is in the graph {quad.graph_name}: {quad}")
         canonical = _canonical_quad(quad)
         found[str(canonical)[:-tail]] = canonical
     return found
@@ -65,17 +61,15 @@ def canonical_graphs(graphs: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNo
 
 
 def statements_sha256(graph: NamedNode, held: Statements) -> str:
-    """Return what `content_sha256` returns for these quads; they are canonical already.
-
-    Sorting without the graph gives the same order: in N-Quads no statement is the beginning of another.
-    """
+    """Return the `content_sha256` of quads that are already canonical."""
+    # Sorting the statements without the graph gives the same order, since no statement is a prefix of another.
     tail = f" {graph} .\n"
     return _sha256(statement + tail for statement in sorted(held))
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What takes one stored graph to the wanted one."""
+    """The difference from one stored graph to the wanted one."""
 
     graph: NamedNode
     removed: Statements
@@ -83,14 +77,14 @@ class Delta:
     content_sha256: str | None
 
     def change(self) -> GraphChange:
-        """Return the same as the protocol has it."""
+        """Return it as a `GraphChange`."""
         return GraphChange(
             self.graph, frozenset(self.added.values()), frozenset(self.removed.values()), self.content_sha256
         )
 
 
 def compare(graph: NamedNode, held: Statements, wanted: Statements) -> Delta | None:
-    """Return the difference, or None where there is none."""
+    """Compare two states of a graph; None if they are equal."""
     if not held and not wanted:
         return None
     removed = {line: quad for line, quad in held.items() if line not in wanted}
@@ -101,14 +95,14 @@ def compare(graph: NamedNode, held: Statements, wanted: Statements) -> Delta | N
 
 
 def compare_all(store: Store, wanted: Mapping[NamedNode, Statements]) -> list[Delta]:
-    """Return the differences of what `store` holds in each graph to what it shall hold there, where there is one."""
+    """Compare each stored graph with its wanted state; return the differences."""
     found = (compare(graph, load_statements(store, graph), held) for graph, held in wanted.items())
     return [delta for delta in found if delta is not None]
 
 
 def load_statements(store: Store, graph: NamedNode) -> Statements:
-    """Return the quads that `store` holds in `graph`; none, at once, if there is no such graph."""
-    if not store.contains_named_graph(graph):
+    """Load the quads of `graph`."""
+    if not store.contains_named_graph(graph):  # for a new graph, much faster than the pattern below
         return {}
     tail = len(str(graph)) + 1
     return {str(quad)[:-tail]: quad for quad in store.quads_for_pattern(None, None, None, graph)}
@@ -117,9 +111,9 @@ def load_statements(store: Store, graph: NamedNode) -> Statements:
 def build_update(
     remove: Mapping[NamedNode, Iterable[str]], drop: Iterable[NamedNode], add: Mapping[NamedNode, Iterable[str]]
 ) -> str:
-    """Return the SPARQL Update that takes out, drops and puts in, in that order; the store runs it as one transaction.
+    """Build the SPARQL Update that removes quads, drops graphs and adds quads; the store runs it as one transaction.
 
-    N-Triples terms are SPARQL terms, with the same escapes, so any text goes through (NUL is written ``\\u0000``).
+    N-Triples terms are valid in SPARQL with the same escapes, so any text is possible (NUL is ``\\u0000``).
     """
     return "".join(_update_parts(remove, drop, add))
 
@@ -147,14 +141,14 @@ def _data_parts(word: str, delta: Mapping[NamedNode, Iterable[str]]) -> Iterator
 
 
 def _canonical_quad(quad: Quad) -> Quad:
-    """Return `quad` in the store's own form: itself, unless its object is a literal that the store rewrites."""
+    """Return `quad` in canonical form: the same object, unless the store rewrites its literal."""
     subject = quad.subject
     value = quad.object
     if isinstance(value, NamedNode) and isinstance(subject, NamedNode):
         return quad
     if isinstance(subject, BlankNode) or _has_blank(value):
         raise InvalidInputError(
-            f"a blank node cannot be stored: {str(quad)[:300]}; give it an IRI (skolemize it) before the commit"
+            f"Blank nodes cannot be stored: {str(quad)[:300]}. Replace the blank node by an IRI (skolemize it)."
         )
     canonical = canonical_term(value)
     return quad if canonical is value else Quad(subject, quad.predicate, canonical, quad.graph_name)
@@ -170,7 +164,7 @@ _XSD_STRING: Final = NamedNode("http://www.w3.org/2001/XMLSchema#string")
 
 
 def canonical_term(term: Term) -> Term:
-    """Return `term` as the store gives it back; the very same object if it is kept as it is."""
+    """Return `term` as the store returns it after a write; the same object if it is unchanged."""
     if isinstance(term, (NamedNode, BlankNode)) or (isinstance(term, Literal) and term.datatype == _XSD_STRING):
         return term
     if isinstance(term, Literal) and len(term.value) <= _MEMO_LENGTH:

@@ -1,7 +1,7 @@
-"""The data directory as a place that one process at a time may write: its lock and its version file.
+"""The lock and the version file of a data directory.
 
-The lock is an advisory `flock` on the file ``lock``, which the kernel lets go of when its holder dies, so what a dead
-process left there is no obstacle. The file's text only tells others whom to ask.
+The lock is an advisory `flock` on the file ``lock``. The kernel releases it when its holder dies, so the file left by a
+dead process is harmless. The text of the file only describes the holder to other processes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Final
 from kg.errors import StoreError, StoreLockedError, StoreReadOnlyError, StoreVersionError
 
 FORMAT_VERSION: Final = 1
-"""Version of the layout of the data directory that this code writes, and the newest that it reads."""
+"""Format version of the data directory that this code writes, and the newest that it reads."""
 
 _LOCK: Final = "lock"
 _FORMAT: Final = "format.json"
 _READ_ONLY: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_NOT_OURS_TO_MIND: Final = frozenset({"lost+found"})
+_IGNORED: Final = frozenset({"lost+found"})
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has a data directory open: `started` is when, in UTC; `address` is a URL if it serves one."""
+    """The process that holds the lock; `started` is in UTC, `address` the URL of its server, if any."""
 
     pid: int
     host: str
@@ -45,7 +45,7 @@ class Holder:
 
 
 def find_holder(data_dir: Path) -> Holder | None:
-    """Return who holds `data_dir` now, as far as it says so; None when nobody does."""
+    """Find the holder of the lock on `data_dir`; None if it is not locked, or the holder is unknown."""
     try:
         descriptor = os.open(data_dir / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -63,10 +63,10 @@ def find_holder(data_dir: Path) -> Holder | None:
 
 
 class DirectoryLock:
-    """A data directory held for writing, from construction to `release`.
+    """An exclusive lock on a data directory, from construction to `release`.
 
-    Makes the directory and its version file where there are none. Raises StoreLockedError, StoreVersionError,
-    StoreReadOnlyError, or StoreError for a folder that is something else.
+    Creates the directory and its version file if missing. Raises StoreLockedError, StoreVersionError,
+    StoreReadOnlyError, or StoreError for a folder that is not a data directory.
     """
 
     def __init__(self, data_dir: Path, address: str | None = None) -> None:
@@ -76,12 +76,12 @@ class DirectoryLock:
             data_dir.mkdir(parents=True, exist_ok=True)
             found = sorted(entry.name for entry in data_dir.iterdir())
         except (FileExistsError, NotADirectoryError):
-            raise StoreError(f"{data_dir} is a file; a data directory is a folder") from None
+            raise StoreError(f"{data_dir} is a file. A data directory is a folder.") from None
         except OSError as error:
             raise _unusable(data_dir, error) from error
-        _refuse_foreign(data_dir, found)
+        _reject_foreign_folder(data_dir, found)
         if _FORMAT in found:
-            _refuse_other_version(data_dir)
+            _reject_newer_version(data_dir)
         try:
             self._descriptor = os.open(data_dir / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             self._take()
@@ -103,14 +103,14 @@ class DirectoryLock:
             who = _read_holder(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = -1
+            instead = f"send requests to {who.address}" if who and who.address else "use its server"
             raise StoreLockedError(
-                f"{self._data_dir} is in use by {who or 'another process that has not said which it is'}; "
-                f"stop it, ask it{' at ' + who.address if who and who.address else ''} instead, "
-                "or choose another data directory"
+                f"{self._data_dir} is locked by {who or 'an unknown process'}. Stop that process, {instead}, "
+                "or choose another data directory."
             ) from None
 
     def announce(self, address: str | None) -> None:
-        """Tell whoever finds the directory held at which URL the holder can be asked."""
+        """Write the holder, with the URL of its server, into the lock file for other processes."""
         command = shlex.join([Path(sys.argv[0]).name or "python", *sys.argv[1:]]) if sys.argv else "python"
         who = Holder(os.getpid(), socket.gethostname(), command, self._started, address)
         text = json.dumps(asdict(who)).encode()
@@ -118,7 +118,7 @@ class DirectoryLock:
         os.ftruncate(self._descriptor, len(text))
 
     def release(self) -> None:
-        """Let go of the directory. A second call does nothing."""
+        """Release the lock. A second call does nothing."""
         if self._descriptor < 0:
             return
         try:
@@ -135,39 +135,39 @@ def _read_holder(descriptor: int) -> Holder | None:
         return None
 
 
-def _refuse_foreign(data_dir: Path, found: list[str]) -> None:
+def _reject_foreign_folder(data_dir: Path, found: list[str]) -> None:
     if _FORMAT in found:
         return
-    foreign = [name for name in found if name != _LOCK and not name.startswith(".") and name not in _NOT_OURS_TO_MIND]
+    foreign = [name for name in found if name != _LOCK and not name.startswith(".") and name not in _IGNORED]
     if foreign:
         shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
         raise StoreError(
-            f"{data_dir} is not a Quadcite data directory (no {_FORMAT}) and is not empty either ({shown}); "
-            "choose an empty or a new folder"
+            f"{data_dir} is not a Quadcite data directory: it has no {_FORMAT} and is not empty ({shown}). "
+            "Choose an empty or a new folder."
         )
 
 
-def _refuse_other_version(data_dir: Path) -> None:
+def _reject_newer_version(data_dir: Path) -> None:
     path = data_dir / _FORMAT
     try:
         version = json.loads(path.read_bytes())["version"]
         if not isinstance(version, int) or version < 1:
             raise ValueError
     except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+        raise StoreError(f"Cannot read {path}: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError):
         raise StoreError(
-            f'{path} is damaged: it should read {{"version": {FORMAT_VERSION}}}; restore it from a backup'
+            f'{path} is damaged. Expected {{"version": {FORMAT_VERSION}}}. Restore it from a backup.'
         ) from None
     if version > FORMAT_VERSION:
         raise StoreVersionError(
-            f"{data_dir} was written in format {version} by a newer Quadcite; this one reads formats up to "
-            f"{FORMAT_VERSION}: upgrade it, or choose another data directory"
+            f"{data_dir} has format {version}, written by a newer Quadcite. This version reads formats up to "
+            f"{FORMAT_VERSION}. Upgrade Quadcite, or choose another data directory."
         )
 
 
 def _write_version(data_dir: Path) -> None:
-    """Write the version file whole or not at all."""
+    """Write the version file atomically."""
     partial = data_dir / f".{_FORMAT}.partial"
     with partial.open("w") as file:
         json.dump({"version": FORMAT_VERSION}, file)
@@ -178,7 +178,7 @@ def _write_version(data_dir: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` survive a power loss."""
+    """Sync the entries of `folder` to disk, so that new and renamed files survive a power loss."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -189,7 +189,7 @@ def sync_folder(folder: Path) -> None:
 def _unusable(data_dir: Path, error: OSError) -> StoreError:
     if error.errno in _READ_ONLY:
         return StoreReadOnlyError(
-            f"{data_dir} cannot be written to ({error.strerror}); give this user write permission, "
-            "copy the directory to a place that can be written to, or choose another data directory"
+            f"{data_dir} is not writable: {error.strerror}. Grant this user write permission, copy the directory to a "
+            "writable place, or choose another data directory."
         )
-    return StoreError(f"{data_dir} cannot be used as a data directory: {error.strerror or error}")
+    return StoreError(f"Cannot use {data_dir} as a data directory: {error.strerror or error}.")

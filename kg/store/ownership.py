@@ -1,7 +1,8 @@
-"""A triple stands in one content graph: the engine counts it once for each graph of the union (invariant I1). Pure.
+"""Each triple is in one content graph only (invariant I1), and shared graphs exist only while referenced.
 
-What people write (``graph/user/...``, ``graph/cur/...``) *yields*: it may not repeat what stands elsewhere, and when a
-loader asserts what it holds, its own copy goes in the same commit. What went is noted in ``graph/prov``::
+The engine counts a triple once per graph of the union, so copies would falsify counts. Graphs that people write
+(``graph/user/...``, ``graph/cur/...``) therefore *cede*: they may not copy a triple of another graph, and when a loader
+asserts one of their triples, the same commit removes it from them. ``graph/prov`` records each cession::
 
     <id/cession/...> a kg:Cession ; rdf:subject s ; rdf:predicate p ; rdf:object o ;
       kg:cededBy <graph/user/...> ; kg:cededTo <graph/src/...> ; prov:wasGeneratedBy <id/commit/{generation}>
@@ -19,6 +20,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 
 from kg.errors import ConflictError
 from kg.store import difference
+from kg.store.commits import commit_iri
 from kg.store.difference import Delta
 from kg.store.protocol import GraphChange, Patch
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, SCHEMA, mint, sha256
@@ -27,16 +29,15 @@ _SHARED: Final = BASE + "graph/ref/"
 
 
 def is_shared_graph(graph: object) -> bool:
-    """Say whether `graph` is one of those that live as long as something refers to them."""
+    """Return whether `graph` is shared: it exists only while another graph refers to it."""
     return isinstance(graph, NamedNode) and graph.value.startswith(_SHARED)
 
 
 def find_orphans(store: Store, changes: Sequence[GraphChange], kept: Collection[NamedNode]) -> list[NamedNode]:
-    """Return the shared graphs that lose their last reference by `changes`, which are not written yet.
+    """Find the shared graphs that lose their last reference by `changes`, which are not written yet.
 
-    Only graphs that a removed quad referred to, directly or through other such graphs, can be orphans. Those that
-    refer to each other in a circle, and that nothing else refers to, are orphans together. The graphs in `kept`, which
-    the commit fills itself, are not.
+    Only graphs that a removed quad referred to, directly or through other shared graphs, can be orphans. Graphs that
+    only refer to each other are orphans too. The graphs in `kept`, which the commit writes, never are.
     """
     after = _After(store, changes)
     suspects: dict[NamedNode, set[NamedNode]] = {}  # graph -> the suspects that refer to it
@@ -67,7 +68,7 @@ def find_orphans(store: Store, changes: Sequence[GraphChange], kept: Collection[
 
 
 def load_provenance(store: Store, graphs: Iterable[NamedNode]) -> frozenset[Quad]:
-    """Return what ``graph/prov`` says of `graphs`, with the derivation nodes that belong to them."""
+    """Load the descriptions of `graphs` in ``graph/prov``, including their derivation nodes."""
     found: set[Quad] = set()
     for graph in graphs:
         for quad in store.quads_for_pattern(graph, None, None, PROV_GRAPH):
@@ -78,7 +79,7 @@ def load_provenance(store: Store, graphs: Iterable[NamedNode]) -> frozenset[Quad
 
 
 class _After:
-    """The content of the store as it will be after the changes."""
+    """The content of the store after the changes."""
 
     def __init__(self, store: Store, changes: Sequence[GraphChange]) -> None:
         self._store = store
@@ -126,29 +127,27 @@ class _After:
 
 USER: Final = BASE + "graph/user/"
 CURATED: Final = BASE + "graph/cur/"
-_SHOWN: Final = 3
+_MAX_REPORTED: Final = 3
 
 
 def is_user_graph(graph: object) -> bool:
-    """Say whether `graph` is one that people write, which yields to what loaders assert."""
+    """Return whether people write `graph`, so that it cedes triples to the graphs of loaders."""
     return isinstance(graph, NamedNode) and graph.value.startswith((USER, CURATED))
 
 
 def reject_copies(store: Store, deltas: Sequence[Delta]) -> None:
-    """Raise ConflictError if a graph that yields would hold a triple of another content graph, or the text of a unit
-    that has one already.
-    """
+    """Raise ConflictError if a user graph would get a triple of another content graph, or a second text of a unit."""
     written = [delta for delta in deltas if is_user_graph(delta.graph)]
-    found = [conflict for delta in written for conflict in islice(_copies(store, delta, deltas), _SHOWN + 1)]
+    found = [
+        conflict for delta in written for conflict in islice(_find_copies(store, delta, deltas), _MAX_REPORTED + 1)
+    ]
     if found:
-        shown = "; ".join(f"{line} stands in {graph}" for line, graph in found[:_SHOWN])
-        more = "; and more" if len(found) > _SHOWN else ""
-        raise ConflictError(
-            f"a triple stands in one graph only, so that nothing is counted twice: {shown}{more}; leave it out here"
-        )
+        listed = ", ".join(f"{line} is in {graph}" for line, graph in found[:_MAX_REPORTED])
+        more = " and more" if len(found) > _MAX_REPORTED else ""
+        raise ConflictError(f"Duplicate triples: {listed}{more}. A triple can be in one graph only. Omit it here.")
 
 
-def _copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterator[tuple[str, NamedNode]]:
+def _find_copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterator[tuple[str, NamedNode]]:
     others = {other.graph: other for other in deltas if other is not delta}
     for line, quad in delta.added.items():
         value = None if quad.predicate == SCHEMA.text else quad.object
@@ -166,16 +165,16 @@ def _copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterator[tup
 
 @dataclass(frozen=True, slots=True)
 class Cession:
-    """What one graph loses, and which graph takes each statement."""
+    """The loss of one user graph, and for each statement the graph that now contains it."""
 
     delta: Delta
     takers: Mapping[str, NamedNode]
 
 
 class UserSubjects:
-    """What the graphs that yield speak of, kept beside the store: a commit that speaks of nothing of it costs nothing.
+    """The subjects in all user graphs, in memory: a commit about other subjects needs no lookup for cessions.
 
-    It never forgets a subject, so it may hold more than there are.
+    Subjects are never removed, so it may contain more than the graphs do.
     """
 
     def __init__(self, store: Store) -> None:
@@ -187,13 +186,13 @@ class UserSubjects:
         }
 
     def follow(self, deltas: Sequence[Delta]) -> None:
-        """Take in what has been written."""
+        """Add the subjects of what was written."""
         for delta in deltas:
             if is_user_graph(delta.graph):
                 self._subjects.update(quad.subject for quad in delta.added.values())
 
     def cessions(self, store: Store, deltas: Sequence[Delta]) -> list[Cession]:
-        """Return how graphs that yield lose what `deltas` add to others, and other texts of units that get a text."""
+        """Return what user graphs lose by `deltas`: triples added elsewhere, and texts of units that get another."""
         written = {delta.graph for delta in deltas}
         taken: dict[NamedNode, dict[str, NamedNode]] = defaultdict(dict)
         for taker in deltas if self._subjects else ():
@@ -217,9 +216,9 @@ class UserSubjects:
 
 
 def add_cessions(store: Store, described: Patch, ceded: Sequence[Cession], generation: int) -> Patch:
-    """Return `described` with what ``graph/prov`` keeps of what was ceded in commit `generation`.
+    """Add the records of the cessions in commit `generation` to `described`.
 
-    The graph's content hash follows; a graph that has nothing left loses its description.
+    Also updates the content hash of each graph, or removes the description of a graph that is now empty.
     """
     remove, add = set(described.remove), set(described.add)
     hashes: dict[NamedNode, str | None] = {}
@@ -228,16 +227,16 @@ def add_cessions(store: Store, described: Patch, ceded: Sequence[Cession], gener
         hashes[delta.graph] = delta.content_sha256
         for line, quad in delta.removed.items():
             node = mint("cession", sha256(f"{generation} {delta.graph} {line}")[:24])
-            said: tuple[tuple[NamedNode, Any], ...] = (
+            values: tuple[tuple[NamedNode, Any], ...] = (
                 (RDF.type, KG.Cession),
                 (RDF.subject, quad.subject),
                 (RDF.predicate, quad.predicate),
                 (RDF.object, quad.object),
                 (KG.cededBy, delta.graph),
                 (KG.cededTo, cession.takers[line]),
-                (PROV.wasGeneratedBy, mint("commit", str(generation))),
+                (PROV.wasGeneratedBy, commit_iri(generation)),
             )
-            add.update(Quad(node, predicate, value, PROV_GRAPH) for predicate, value in said)
+            add.update(Quad(node, predicate, value, PROV_GRAPH) for predicate, value in values)
     for graph, digest in hashes.items():
         if digest is None:
             remove |= load_provenance(store, [graph])

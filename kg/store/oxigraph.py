@@ -1,14 +1,14 @@
 """The embedded store: Oxigraph on disk, the only writer of its data directory.
 
-Every write, whatever asked for it, becomes one update string of the difference, run under one lock: read, compare,
-write and the record of the commit cannot be torn apart by another thread or by a crash. A commit that returned is on
-the disk. Each commit that changes anything has a number, its *generation*, and a node in ``graph/prov``::
+Every write becomes one update string with the difference, run under one lock. So neither another thread nor a crash can
+separate reading, comparing, writing and the record of the commit. A commit is on disk when it returns. Each commit that
+changes anything has a number, its *generation*, and a node in ``graph/prov``::
 
     <id/commit/{generation}> a kg:Commit ; kg:generation n ; prov:endedAtTime t ; kg:touched <graph> , ...
     <id/commit/head> kg:generation n ; kg:quadCount q ; kg:graphCount g
 
-so what changed since any generation can be asked (`kg.store.commits`), and the counters survive a crash with the data
-they count.
+So the changes since any generation can be queried (`kg.store.commits`), and the counters are always consistent with the
+data, even after a crash.
 """
 
 from __future__ import annotations
@@ -33,32 +33,30 @@ from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, build_commit_record, reduce_patch
-from kg.store.difference import Delta, canonicalize, content_sha256
+from kg.store.difference import Delta
 from kg.store.lock import DirectoryLock, sync_folder
 from kg.store.ownership import UserSubjects, find_orphans, load_provenance
-from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics
+from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
 
-__all__ = ["OxigraphStore", "canonicalize", "content_sha256"]
-
 _log: Final = logging.getLogger(__name__)
 _CONTESTED: Final = 2
-"""How often an update is run beside other writers."""
+"""Attempts to run an update while other writers may commit."""
 
 _MEASURED_EVERY_S: Final = 1.0
 _WANTED_S: Final = 2.0
-"""Checkpoints count as wanted for this long after each: commits then flush, which the next one else has to wait for."""
+"""Time after a checkpoint during which commits flush, so that the next checkpoint does not have to wait for it."""
 _COUNT: Final = "SELECT (COUNT(*) AS ?quads) (COUNT(DISTINCT ?g) AS ?graphs) WHERE { GRAPH ?g { ?s ?p ?o } }"
 
 
 class OxigraphStore:
-    """A data directory, open and locked. `address` tells others where the holder can be asked.
+    """An open and locked data directory. `address` is the URL of this process's server, shown to other processes.
 
-    After `flush_quads` written quads, and after `idle_s` seconds without a write, memory tables are flushed: that
-    bounds memory and the log that the next opening after a crash has to replay. So they are with each commit while
-    snapshots are asked for: a snapshot takes a flush, and whoever asks for one waits.
+    Memory tables are flushed after `flush_quads` written quads, and after `idle_s` seconds without a write. That bounds
+    memory, and the log to replay after a crash. While snapshots are requested, each commit flushes: a snapshot needs a
+    flush, and its caller would wait for it.
     """
 
     def __init__(
@@ -69,7 +67,7 @@ class OxigraphStore:
         self._idle_s: Final = idle_s
         self._folder: Final = data_dir / "store"
         self._write_lock = threading.Lock()
-        self._turn = threading.Lock()  # taken before the write lock by who is to commit; checkpoints do not need it
+        self._turn = threading.Lock()  # acquired before the write lock by commits, but not by checkpoints
         self._updating = threading.Lock()
         self._writer: int | None = None
         self._unflushed = 0
@@ -83,8 +81,8 @@ class OxigraphStore:
         self._store: pyoxigraph.Store | None = None
         try:
             self._store = self._open()
-            self._head = self._read_head()
-            self._yielding: UserSubjects | None = None  # read with the first commit
+            self._head = self._load_head()
+            self._user_subjects: UserSubjects | None = None  # loaded with the first commit
             self._snapshots: Final = Snapshots(data_dir / "snapshots", self._checkpoint, lambda: self._head.generation)
         except BaseException:
             self._store = None
@@ -94,23 +92,24 @@ class OxigraphStore:
         self._flusher.start()
 
     def _open(self) -> pyoxigraph.Store:
-        # Where its file CURRENT is missing, the engine would begin an empty store, over whatever else lies there.
+        # Without the file CURRENT the engine would create an empty store over the remaining files.
         if not (self._folder / "CURRENT").exists() and (self.data_dir / "snapshots").exists():
             raise StoreError(
-                f"{self._folder} is gone, or not whole; restore the data directory from a backup, or start a new one"
+                f"{self._folder} is missing or incomplete. Restore the data directory from a backup, or "
+                "create a new one."
             )
         try:
             return pyoxigraph.Store(self._folder)
         except (OSError, ValueError, RuntimeError) as error:
             raise StoreError(
-                f"{self._folder} cannot be opened: {error}; if it is damaged, restore the data directory from a "
-                "backup, or load the sources into a new one"
+                f"Cannot open {self._folder}: {error}. If it is damaged, restore the data directory from a backup, or "
+                "load the sources into a new one."
             ) from error
 
-    def _read_head(self) -> Head:
-        """Return the counters as the last commit left them; count once where no commit ever was."""
+    def _load_head(self) -> Head:
+        """Load the counters of the last commit; count the quads if there was none."""
         store = self._opened()
-        with self._damage():
+        with self._engine_errors():
             held = {
                 quad.predicate: int(quad.object.value)
                 for quad in store.quads_for_pattern(HEAD, None, None, PROV_GRAPH)
@@ -120,23 +119,20 @@ class OxigraphStore:
             try:
                 return Head(held[KG.generation], held[KG.quadCount], held[KG.graphCount])
             except KeyError as error:
-                raise StoreError(f"{self._folder} is damaged: {HEAD} has no {error}") from None
-        counted = self.query(_COUNT)
-        if not isinstance(counted, Rows):
-            raise StoreError(f"{self._folder} cannot be counted")
-        [quads, graphs] = [int(term.value) for term in counted.rows[0] if isinstance(term, Literal)]
+                raise StoreError(f"{self._folder} is damaged: {HEAD} has no {error}.") from None
+        [quads, graphs] = [int(term_text(term)) for term in select(self.query, _COUNT).rows[0]]
         return Head(0, quads, graphs)
 
     def _opened(self) -> pyoxigraph.Store:
         store = self._store
         if store is None:
-            raise StoreError(f"the store in {self.data_dir} is closed")
+            raise StoreError(f"The store in {self.data_dir} is closed.")
         return store
 
     # Reading
 
     def query(self, query: str, *, limit: int | None = None) -> Result:
-        """Run a trusted query in this process over the union of all graphs, with the known prefixes declared.
+        """Run a trusted query in this process over the union of all graphs, with `PREFIXES` declared.
 
         Raises QuerySyntaxError.
         """
@@ -152,37 +148,37 @@ class OxigraphStore:
         except SyntaxError as error:
             raise build_syntax_error(query, str(error)) from error
         except UnicodeEncodeError as error:
-            raise QuerySyntaxError(f"the query holds a lone surrogate at position {error.start}") from None
+            raise QuerySyntaxError(f"Invalid SPARQL: lone surrogate at position {error.start}.") from None
         except (OSError, RuntimeError) as error:
-            raise StoreError(f"the query could not be run: {error}") from error
+            raise StoreError(f"The query failed: {error}") from error
         if limit is not None and len(rows) > limit:
             return Rows(variables, rows[:limit], truncated=True)
         return Rows(variables, rows)
 
     def graph(self, graph: NamedNode) -> list[Quad]:
-        """Return the quads of one named graph."""
-        with self._damage():
+        """Load the quads of one named graph."""
+        with self._engine_errors():
             return list(self._opened().quads_for_pattern(None, None, None, graph))
 
     def graphs(self) -> list[NamedNode]:
         """Return the names of all graphs; none is empty."""
-        with self._damage():
+        with self._engine_errors():
             return [name for name in self._opened().named_graphs() if isinstance(name, NamedNode)]
 
     def dump(self, output: IO[bytes], media_type: RdfFormat, graph: NamedNode | None = None) -> None:
         """Write all quads, or those of one graph.
 
-        Raises InvalidInputError for all quads in a format that has no graphs.
+        Raises InvalidInputError for all quads in a format without named graphs.
         """
         if graph is None and not media_type.supports_datasets:
-            raise InvalidInputError(f"{media_type.name} holds one graph: name it, or choose N-Quads or TriG")
+            raise InvalidInputError(f"{media_type.name} supports a single graph. Specify it, or use N-Quads or TriG.")
         try:
             self._opened().dump(output, media_type, from_graph=graph)
-        except RuntimeError as error:  # an OSError may as well be that of `output`
-            raise StoreError(f"{self._folder} cannot be read: {error}") from error
+        except RuntimeError as error:  # but no OSError: that may be an error of `output`
+            raise StoreError(f"Cannot read {self._folder}: {error}") from error
 
     def statistics(self) -> Statistics:
-        """Return the kept counters, and the size of the store's files as it was at most a second ago."""
+        """Get the counters, and the size of the store's files at most a second ago."""
         head = self._head
         now = time.monotonic()
         if now - self._measured >= _MEASURED_EVERY_S:
@@ -190,10 +186,10 @@ class OxigraphStore:
         return Statistics(head.generation, head.quads, head.graphs, self._bytes)
 
     def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
-        """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`; the caller releases it.
+        """Get a checkpoint of generation `at_least` or later, or the existing one of `exactly`; the caller releases it.
 
-        Under write load one is made at most every half second, unless `at_least` demands a newer one. Raises
-        InvalidInputError for a generation that does not exist yet, and GoneError for one that is not kept.
+        Under write load one is created at most every half second, unless `at_least` requires a newer one. Raises
+        InvalidInputError for a generation that does not exist, and GoneError for one without a checkpoint.
         """
         self._opened()
         return self._snapshots.take(at_least, exactly)
@@ -205,18 +201,18 @@ class OxigraphStore:
         replace: Mapping[NamedNode, Iterable[Quad]],
         describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
     ) -> Commit:
-        """Make each graph in `replace` hold exactly the quads given (none: the graph goes), in one atomic step.
+        """Set the content of each graph in `replace` (empty: remove the graph), in one atomic step.
 
-        Only the difference to the stored graph is written. `describe` is asked, under the write lock, for what
-        ``graph/prov`` has to say of the graphs that do change, and which graphs follow; it is one step. Graphs below
-        ``graph/ref/`` that the commit leaves without a reference go too, with what ``graph/prov`` says of them, and
-        stand among the changes; what `replace` says of such a graph itself stands.
+        Only the difference to the stored graph is written. `describe` is called under the write lock with the changes,
+        and returns the accompanying changes of ``graph/prov`` and of derived graphs; they are part of the same step.
+        Graphs below ``graph/ref/`` that lose their last reference are removed too, with their description in
+        ``graph/prov``, and are among the changes, unless `replace` contains them.
 
         Raises InvalidInputError, before anything is written, for blank nodes, for quads of another graph, and for
         ``graph/prov`` in `replace`.
         """
         if PROV_GRAPH in replace:
-            raise InvalidInputError(f"{PROV_GRAPH} is not replaced: `describe` says what to change in it")
+            raise InvalidInputError(f"{PROV_GRAPH} cannot be replaced. Use `describe` to change it.")
         candidates = difference.canonical_graphs(replace)
         with self._committing() as store:
             if deltas := difference.compare_all(store, candidates):
@@ -229,9 +225,9 @@ class OxigraphStore:
         quads: Iterable[Quad],
         describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
     ) -> Commit:
-        """Add `quads` to what `graph` holds by then, in one atomic step. Everything else is as with `commit`."""
+        """Add `quads` to the current content of `graph`, in one atomic step. Otherwise like `commit`."""
         if graph == PROV_GRAPH:
-            raise InvalidInputError(f"{PROV_GRAPH} is not added to: `describe` says what to change in it")
+            raise InvalidInputError(f"{PROV_GRAPH} cannot be extended. Use `describe` to change it.")
         added = difference.canonical_statements(graph, quads)
         with self._committing() as store:
             held = difference.load_statements(store, graph)
@@ -248,30 +244,30 @@ class OxigraphStore:
         limits: Limits | None = None,
         describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
     ) -> Commit:
-        """Run one SPARQL Update, atomically, and report what it changed like any other commit.
+        """Run one SPARQL Update atomically, as a commit.
 
-        It runs on a copy of a snapshot, in a process of its own within `limits`, while others may write; the difference
-        that it makes there is then committed here, unless what it reads or writes has changed meanwhile: then it runs
-        again, and the third time alone. That difference is looked for in the graphs whose IRIs the text mentions, so an
-        update whose graphs only its data know is refused: a variable after GRAPH in a template, ``CLEAR ALL``, ``DROP
-        NAMED``. Every quad belongs into a named graph: INSERT without GRAPH or WITH is refused, and WHERE sees named
-        graphs through GRAPH, WITH or USING, or those that are given. Blank nodes become IRIs (`kg.store.skolem`).
-        `describe` is that of `commit`; with it, changes to ``graph/prov`` are refused.
+        It runs on a copy of a snapshot, in a confined process within `limits`, while others may write. The difference
+        that it makes there is then committed here. If the graphs that it reads or writes have changed since, it runs
+        again, and the third time with all other writers blocked. The difference is computed for the graphs whose IRIs
+        are in the text, so an update with graphs that depend on the data is refused: a variable after GRAPH in a
+        template, ``CLEAR ALL``, ``DROP NAMED``. All quads are in named graphs: INSERT without GRAPH or WITH is refused,
+        and WHERE matches named graphs through GRAPH, WITH or USING, or the given ones. Blank nodes become IRIs
+        (`kg.store.skolem`). `describe` is that of `commit`; with it, changes to ``graph/prov`` are refused.
 
         Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, InvalidInputError for the above and for
-        changes to the store's own commit records, a QueryLimitError, and what `describe` raises.
+        changes to commit records, a QueryLimitError, and the errors of `describe`.
         """
         prepared = Update(update, default_graphs, named_graphs)
         limits = limits or Limits()
         if not self._updating.acquire(timeout=limits.timeout_s):
-            raise QueryBusyError(f"other updates have been running for {limits.timeout_s:g} s; try again")
+            raise QueryBusyError(f"Other updates have been running for {limits.timeout_s:g} s. Try again.")
         try:
             for _ in range(_CONTESTED):
                 outcome, seen = self._run(prepared, limits)
                 with self._committing() as store:
                     if not prepared.is_outdated(store, seen, self._head.generation):
                         return self._apply(store, outcome, describe)
-            with self._turn:  # others wait while it runs once more: it must not starve
+            with self._turn:  # block other writers, so that the update cannot starve
                 outcome, _ = self._run(prepared, limits)
                 with self._writing() as store:
                     return self._apply(store, outcome, describe)
@@ -279,7 +275,7 @@ class OxigraphStore:
             self._updating.release()
 
     def _run(self, update: Update, limits: Limits) -> tuple[Outcome, int]:
-        """Return what `update` does to the store as it is, and the generation that this is."""
+        """Run `update` on a snapshot of the current generation; return the outcome and that generation."""
         with self.snapshot(self._head.generation) as snapshot:
             return update.run(snapshot, self.data_dir / "snapshots", limits), snapshot.generation
 
@@ -293,7 +289,7 @@ class OxigraphStore:
         patch = Patch()
         for delta in [delta for delta in deltas if delta.graph == PROV_GRAPH]:
             if describe is not None:
-                raise ForbiddenError(f"{PROV_GRAPH} is written by the store itself, with every commit")
+                raise ForbiddenError(f"{PROV_GRAPH} is read-only. The store writes it with every commit.")
             patch = Patch(frozenset(delta.removed.values()), frozenset(delta.added.values()))
             deltas.remove(delta)
         if not deltas and not patch.add and not patch.remove:
@@ -307,7 +303,7 @@ class OxigraphStore:
         kept: Collection[NamedNode],
         describe: Callable[[Sequence[GraphChange]], Patch] | None,
     ) -> Commit:
-        """Write the difference and all that follows from it as one transaction; return when it is on the disk."""
+        """Write the difference and its consequences as one transaction; return when it is on disk."""
         changes = [delta.change() for delta in deltas]
         orphans = find_orphans(store, changes, kept)
         for graph in orphans:
@@ -319,8 +315,9 @@ class OxigraphStore:
         ownership.reject_copies(store, deltas)
         changes += [delta.change() for delta in following]
         old = self._head
-        yielding, self._yielding = self._yielding or UserSubjects(store), None
-        ceded = yielding.cessions(store, deltas)
+        # None until the commit is written: after a failure the subjects are loaded again.
+        user_subjects, self._user_subjects = self._user_subjects or UserSubjects(store), None
+        ceded = user_subjects.cessions(store, deltas)
         patch = ownership.add_cessions(store, described, ceded, old.generation + 1)
         patch = Patch(patch.remove | load_provenance(store, orphans), patch.add)
         deltas += [cession.delta for cession in ceded]
@@ -348,13 +345,13 @@ class OxigraphStore:
             store.update(difference.build_update(out, emptied, into))
             self._sync_log()
             self._head = head
-        except BaseException as error:  # an interrupt, too, may come when the engine has written already
-            self._head = self._read_head()
+        except BaseException as error:  # also an interrupt, which may come after the engine has written
+            self._head = self._load_head()
             if isinstance(error, (OSError, RuntimeError)):
-                raise StoreError(f"the commit could not be written to {self._folder}: {error}") from error
+                raise StoreError(f"Cannot write the commit to {self._folder}: {error}") from error
             raise
-        yielding.follow(deltas)
-        self._yielding = yielding
+        user_subjects.follow(deltas)
+        self._user_subjects = user_subjects
         self._unflushed += added + removed
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads or self._last_write - self._last_checkpoint < _WANTED_S:
@@ -363,9 +360,9 @@ class OxigraphStore:
 
     @contextmanager
     def _committing(self) -> Iterator[pyoxigraph.Store]:
-        """Hold the write lock in turn: not while an update runs alone."""
+        """Hold the write lock, after waiting for an update that blocks other writers."""
         if self._writer == threading.get_ident():
-            raise StoreError("a commit was asked for inside another one; `describe` may only read")
+            raise StoreError("Nested commit. `describe` may only read.")
         with self._turn, self._writing() as store:
             yield store
 
@@ -375,31 +372,31 @@ class OxigraphStore:
         with self._write_lock:
             self._writer = threading.get_ident()
             try:
-                with self._damage():
+                with self._engine_errors():
                     yield self._opened()
             finally:
                 self._writer = None
 
     @contextmanager
-    def _damage(self) -> Iterator[None]:
-        """Turn what the engine raises, mostly when it comes upon a damaged block, into a StoreError."""
+    def _engine_errors(self) -> Iterator[None]:
+        """Convert errors of the engine, usually about a damaged block, to StoreError."""
         try:
             yield
         except (OSError, RuntimeError) as error:
             raise StoreError(
-                f"{self._folder} cannot be read or written: {error}; if it is damaged, restore the data directory "
-                "from a backup, or load the sources into a new one"
+                f"Cannot read or write {self._folder}: {error}. If it is damaged, restore the data directory from a "
+                "backup, or load the sources into a new one."
             ) from error
 
     def _sync_log(self) -> None:
-        """Make the write-ahead log survive a power loss: every log since the one synchronized last."""
+        """Sync the write-ahead log to disk: every file since the last synced one."""
         logs = sorted(int(path.stem) for path in self._folder.glob("*.log"))
         for number in logs:
             if number < self._synced_log:
                 continue
             try:
                 descriptor = os.open(self._folder / f"{number:06d}.log", os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:  # its quads are in a table file by now
+            except FileNotFoundError:  # its quads are now in a table file
                 continue
             try:
                 os.fsync(descriptor)
@@ -410,11 +407,11 @@ class OxigraphStore:
             self._synced_log = logs[-1]
 
     def _flush(self, store: pyoxigraph.Store) -> None:
-        """Move what is committed from memory and log into tables; a failure costs nothing that is committed."""
+        """Move committed quads from memory and log into tables. A failure loses no committed data."""
         try:
             store.flush()
         except (OSError, RuntimeError) as error:
-            _log.warning("%s could not be flushed: %s", self._folder, error)
+            _log.warning("Cannot flush %s: %s", self._folder, error)
         else:
             self._unflushed = 0
 
@@ -426,7 +423,7 @@ class OxigraphStore:
                         self._flush(self._store)
 
     def _checkpoint(self, folder: Path, wait: bool) -> int | None:
-        """Write a checkpoint to ``folder/{generation}``; without `wait` not while somebody writes."""
+        """Write a checkpoint to ``folder/{generation}``; without `wait` return None during a write."""
         if not self._write_lock.acquire(blocking=wait):
             return None
         try:
@@ -436,7 +433,7 @@ class OxigraphStore:
                 self._opened().backup(path)
             except (OSError, RuntimeError) as error:
                 shutil.rmtree(path, ignore_errors=True)
-                raise StoreError(f"no checkpoint could be written to {path}: {error}") from error
+                raise StoreError(f"Cannot write a checkpoint to {path}: {error}") from error
             self._unflushed = 0
             self._last_checkpoint = time.monotonic()
             return generation
@@ -444,11 +441,11 @@ class OxigraphStore:
             self._write_lock.release()
 
     def announce(self, address: str | None) -> None:
-        """Tell whoever finds the directory locked at which URL this process can be asked."""
+        """Publish the URL of this process's server to processes that find the directory locked."""
         self._lock.announce(address)
 
     def close(self) -> None:
-        """Flush and let go of the data directory. A second call does nothing."""
+        """Flush and release the data directory. A second call does nothing."""
         self._closing.set()
         with self._write_lock:
             store, self._store = self._store, None
@@ -458,7 +455,7 @@ class OxigraphStore:
                 self._snapshots.close()
                 store.flush()
             except (OSError, RuntimeError) as error:
-                raise StoreError(f"{self._folder} could not be flushed: {error}") from error
+                raise StoreError(f"Cannot flush {self._folder}: {error}") from error
             finally:
                 del store
                 self._lock.release()
@@ -477,6 +474,6 @@ def _folder_bytes(folder: Path) -> int:
         for entry in entries:
             try:
                 total += entry.stat().st_size
-            except FileNotFoundError:  # compacted away meanwhile
+            except FileNotFoundError:  # removed by a compaction in the meantime
                 continue
     return total

@@ -1,4 +1,4 @@
-"""What a store offers: a SPARQL 1.1 dataset of named graphs, changed by atomic commits."""
+"""The interface of a store: a SPARQL 1.1 dataset of named graphs, changed by atomic commits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Term = NamedNode | BlankNode | Literal | Triple
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The finished result of a SELECT: `variables` without question marks, one tuple of terms a row.
+    """The complete result of a SELECT: `variables` without question marks, one tuple of terms per row.
 
-    `truncated` says that the query had more rows than the caller's limit.
+    `truncated` is true if the query has more rows than the caller's limit.
     """
 
     variables: tuple[str, ...]
@@ -35,17 +35,17 @@ class Rows:
 
 
 Result = Rows | bool | list[Triple]
-"""SELECT, ASK, and CONSTRUCT or DESCRIBE."""
+"""The result of SELECT, of ASK, and of CONSTRUCT or DESCRIBE."""
 
 Query = Callable[[str], Result]
-"""Runs a query and returns its finished result: `Store.query`, or the same in a worker."""
+"""Runs a query and returns its complete result: `Store.query`, or the same in a worker."""
 
 
 def select(query: Query, text: str) -> Rows:
-    """Run a SELECT. Raises TypeError when the answer is not rows."""
+    """Run a SELECT. Raises TypeError if the result is not Rows."""
     result = query(text)
     if not isinstance(result, Rows):
-        raise TypeError(f"a SELECT gave {type(result).__name__}, not rows")
+        raise TypeError(f"expected the rows of a SELECT, got {type(result).__name__}")
     return result
 
 
@@ -65,19 +65,19 @@ def term_text(term: Term | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:
-    """What one commit does to one named graph, in canonical terms."""
+    """The change of one named graph by one commit, in canonical terms."""
 
     graph: NamedNode
     added: frozenset[Quad]
     removed: frozenset[Quad]
     content_sha256: str | None
-    """Hash of the graph after the commit (sorted N-Quads); None when the commit empties it."""
+    """Hash of the graph after the commit (sorted N-Quads); None if the commit empties it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What goes with the changes of a commit: single quads of ``graph/prov`` to take out and to put in, and the graphs
-    that follow from the changes, each as it is to be.
+    """Changes that accompany a commit: quads to remove from and add to ``graph/prov``, and the new content of graphs
+    derived from the committed ones.
     """
 
     remove: frozenset[Quad] = frozenset()
@@ -87,7 +87,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a commit did. Nothing changed: same generation, no changes."""
+    """The result of a commit. If nothing changed, the generation is the previous one and `changes` is empty."""
 
     generation: int
     changes: tuple[GraphChange, ...] = ()
@@ -105,7 +105,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counters that the store keeps; reading them costs nothing."""
+    """Counters of the store; reading them takes constant time."""
 
     generation: int
     quads: int
@@ -129,18 +129,18 @@ class Snapshot:
 
 
 class Snapshotted(Protocol):
-    """What queries can be run on: a dataset of which immutable checkpoints can be had."""
+    """A dataset that provides immutable checkpoints to run queries on."""
 
     def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
-        """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`; the caller releases it.
+        """Get a checkpoint of generation `at_least` or later, or the existing one of `exactly`; the caller releases it.
 
-        Raises GoneError for a generation of which none is kept, and InvalidInputError for one that never was.
+        Raises GoneError for a generation without a checkpoint, and InvalidInputError for one that does not exist.
         """
         ...
 
 
 class Store(Snapshotted, Protocol):
-    """A SPARQL 1.1 dataset. Calls block, are safe from any thread, and return finished results."""
+    """A SPARQL 1.1 dataset. Calls block, are thread-safe, and return complete results."""
 
     def query(self, query: str, *, limit: int | None = None) -> Result:
         """Run a trusted query in this process over the union of all graphs."""
@@ -151,11 +151,10 @@ class Store(Snapshotted, Protocol):
         replace: Mapping[NamedNode, Iterable[Quad]],
         describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
     ) -> Commit:
-        """Make each graph in `replace` hold exactly the quads given (none: the graph goes), in one atomic step.
+        """Set the content of each graph in `replace` (empty: remove the graph), in one atomic step.
 
-        Only the difference to the stored graph is written. `describe` is asked, under the write lock, for what
-        `graph/prov` has to say of the graphs that do change, and which graphs follow from them; it is committed in the
-        same step.
+        Only the difference to the stored graph is written. `describe` is called under the write lock with the changes,
+        and returns the accompanying changes of ``graph/prov`` and of derived graphs; they are part of the same step.
         """
         ...
 
@@ -165,7 +164,7 @@ class Store(Snapshotted, Protocol):
         quads: Iterable[Quad],
         describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
     ) -> Commit:
-        """Add `quads` to what `graph` holds by then, in one atomic step. Everything else is as with `commit`."""
+        """Add `quads` to the current content of `graph`, in one atomic step. Otherwise like `commit`."""
         ...
 
     def update(
@@ -177,11 +176,11 @@ class Store(Snapshotted, Protocol):
         limits: Limits | None = None,
         describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
     ) -> Commit:
-        """Run one SPARQL Update, atomically, within `limits`; its WHERE clauses are asked of the graphs given."""
+        """Run one SPARQL Update, atomically, within `limits`; its WHERE clauses query the given graphs."""
         ...
 
     def graph(self, graph: NamedNode) -> list[Quad]:
-        """Return the quads of one named graph."""
+        """Load the quads of one named graph."""
         ...
 
     def graphs(self) -> list[NamedNode]:
@@ -193,9 +192,9 @@ class Store(Snapshotted, Protocol):
         ...
 
     def statistics(self) -> Statistics:
-        """Return the kept counters."""
+        """Get the counters."""
         ...
 
     def close(self) -> None:
-        """Flush and let go of the data directory."""
+        """Flush and release the data directory."""
         ...

@@ -1,4 +1,4 @@
-"""Immutable checkpoints of the store, by generation: made on demand, counted while in use, two kept."""
+"""Immutable checkpoints of the store by generation: created on demand, counted while in use, two kept."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class _Checkpoint:
 
 
 class Snapshots:
-    """The checkpoints below `folder`, which belongs to this object alone: what is found there at first is removed.
+    """The checkpoints in `folder`, which this object owns: it removes any previous content.
 
     `checkpoint(folder, wait)` writes one to ``folder/{generation}`` and returns the generation; without `wait` it may
-    return None when a commit is under way. `current` returns the newest generation. At most one checkpoint is made in
-    `min_interval_s` seconds, unless a caller asks for a generation that none has reached.
+    return None during a commit. `current` returns the newest generation. At most one checkpoint is written per
+    `min_interval_s` seconds, unless a caller requests a generation newer than all checkpoints.
     """
 
     def __init__(
@@ -47,20 +47,20 @@ class Snapshots:
         self._min_interval_s: Final = min_interval_s
         self._kept = _KEPT
         self._made: list[_Checkpoint] = []  # oldest first
-        self._state = threading.Lock()  # guards _made; held for moments only
+        self._state = threading.Lock()  # guards _made; held only briefly
         self._making = threading.Lock()  # held while a checkpoint is written
         _renew(folder)
 
     def take(self, at_least: int = 0, exactly: int | None = None) -> Snapshot:
-        """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`, in use until released.
+        """Get a checkpoint of generation `at_least` or later, or the existing one of `exactly`, in use until released.
 
-        Raises InvalidInputError for a generation that does not exist yet, and GoneError for one that is not kept.
+        Raises InvalidInputError for a generation that does not exist, and GoneError for one without a checkpoint.
         """
         if exactly is not None:
             return self._take_exactly(exactly)
         current = self._current()
         if at_least > current:
-            raise InvalidInputError(f"there is no generation {at_least} yet; the newest is {current}")
+            raise InvalidInputError(f"Unknown generation {at_least}. Newest: {current}.")
         if (snapshot := self._reuse(at_least)) is not None:
             return snapshot
         with self._making:
@@ -72,7 +72,7 @@ class Snapshots:
                 if generation is not None:
                     path = self._folder / str(generation)
                     self._made.append(_Checkpoint(generation, path, time.monotonic()))
-                # Who waits for this one does not wait for the end of old ones: they go when one is released.
+                # Old checkpoints are deleted on a release and not here, since callers are waiting for this one.
                 return self._use(self._made[-1])
 
     def _take_exactly(self, generation: int) -> Snapshot:
@@ -81,18 +81,18 @@ class Snapshots:
             snapshot = self.take(generation)
             if snapshot.generation == generation:
                 return snapshot
-            snapshot.release()  # a commit came in between
+            snapshot.release()  # a commit happened in between
         with self._state:
             for made in self._made:
                 if made.generation == generation:
                     return self._use(made)
-            kept = ", ".join(str(made.generation) for made in self._made) or "none yet"
+            kept = ", ".join(str(made.generation) for made in self._made) or "none"
         if 0 <= generation <= current:
-            raise GoneError(f"the snapshot of generation {generation} is no longer kept; kept are {kept}")
-        raise InvalidInputError(f"there is no generation {generation}; the newest is {current}, and kept are {kept}")
+            raise GoneError(f"The snapshot of generation {generation} has been superseded. Available: {kept}.")
+        raise InvalidInputError(f"Unknown generation {generation}. Newest: {current}. Available snapshots: {kept}.")
 
     def _reuse(self, at_least: int) -> Snapshot | None:
-        """Return the newest checkpoint if it will do."""
+        """Return the newest checkpoint if it is recent enough."""
         with self._state:
             if not self._made or self._made[-1].generation < at_least:
                 return None
@@ -111,14 +111,14 @@ class Snapshots:
         _delete(unused)
 
     def _pop_unused(self) -> list[_Checkpoint]:
-        """Forget all checkpoints that nobody uses, but for the newest two; return them, to be deleted."""
+        """Remove all unused checkpoints except the newest two from the list; the caller deletes them."""
         old = self._made[: max(0, len(self._made) - self._kept)]
         unused = [made for made in old if not made.users]
         self._made = [made for made in self._made if made not in unused]
         return unused
 
     def close(self) -> None:
-        """Delete the checkpoints that nobody uses; the others go when they are released."""
+        """Delete the unused checkpoints; the others are deleted when they are released."""
         with self._state:
             self._kept = 0
             unused = self._pop_unused()
@@ -126,12 +126,12 @@ class Snapshots:
 
 
 def _once(action: Callable[[], None]) -> Callable[[], None]:
-    """Return a callable that runs `action` the first time only, whichever thread calls it."""
+    """Return a callable that runs `action` on its first call only, from any thread."""
     pending = [action]
 
     def run() -> None:
         try:
-            first = pending.pop()  # atomic, so of two threads one gets it
+            first = pending.pop()  # atomic, so only one of two threads gets it
         except IndexError:
             return
         first()
@@ -140,13 +140,14 @@ def _once(action: Callable[[], None]) -> Callable[[], None]:
 
 
 def _delete(checkpoints: list[_Checkpoint]) -> None:
-    """Delete folders; one that cannot be deleted now is removed when the data directory is next opened."""
+    """Delete folders. On failure, they are removed the next time the data directory is opened."""
     for checkpoint in checkpoints:
         shutil.rmtree(checkpoint.path, ignore_errors=True)
 
 
 def _renew(folder: Path) -> None:
-    """Make `folder` empty. What a killed server started may outlive it for a moment and still write there."""
+    """Make `folder` empty."""
+    # By renaming, since child processes of a killed server may outlive it for a moment and still write there.
     with suppress(FileNotFoundError):
         folder.rename(folder.with_name(f"{folder.name}-{uuid.uuid4().hex}"))
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Which graphs a SPARQL Update may write, read off its text. Pure."""
+"""The graphs that a SPARQL Update may write, determined from its text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyoxigraph import NamedNode, QuerySolutions, Store
 
 from kg.errors import InvalidInputError, QuerySyntaxError
 from kg.sparql.guard import line_and_column
-from kg.sparql.lexer import Token, tokens
+from kg.sparql.lexer import significant_tokens
 from kg.sparql.parser import parse
 from kg.vocabulary import PREFIXES
 
@@ -20,16 +20,16 @@ _WORDS: Final = frozenset({
 
 
 def find_mentioned_graphs(update: str) -> frozenset[NamedNode]:
-    """Return every IRI in `update`: the graphs that it writes are among them, if it is well formed.
+    """Return every IRI in `update`, a superset of the graphs that it writes if it is well-formed.
 
-    Raises InvalidInputError where that does not hold: for CLEAR and DROP of ALL, NAMED or DEFAULT, for operations on
-    DEFAULT, and for a variable after GRAPH in what is inserted or deleted.
+    Raises InvalidInputError if it may write other graphs: for CLEAR and DROP of ALL, NAMED or DEFAULT, for operations
+    on DEFAULT, and for a variable after GRAPH in a template.
     """
     prologue = ""
     mentioned: dict[str, set[str]] = {}
-    found = list(_significant(update))
+    found = list(significant_tokens(update))
     depth = 0
-    written = False  # whether the block at hand is a template or data
+    written = False  # whether the current block is a template or data
     for at, token in enumerate(found):
         before = found[at - 1].text.upper() if at else ""
         word = token.text.upper() if token.kind == "word" else ""
@@ -47,21 +47,21 @@ def find_mentioned_graphs(update: str) -> frozenset[NamedNode]:
                 mentioned.setdefault(prologue, set()).add(token.text)
         elif depth and written and token.kind == "variable" and "GRAPH" in before:
             raise InvalidInputError(
-                f"the update writes to whatever graphs {token.text} stands for (at character {token.start}); "
-                "name each graph that it changes by its IRI"
+                f"Unsupported variable graph {token.text} (at character {token.start}). "
+                "Write the IRI of each graph that the update changes."
             )
         elif depth == 0 and word and (word not in _WORDS or (word == "NAMED" and before != "USING")):
             raise InvalidInputError(
-                f"{token.text} (at character {token.start}) cannot stand here: name each graph that the update changes "
-                f"by its IRI, and part keywords by spaces; known are {', '.join(sorted(_WORDS))}"
+                f"Unsupported {token.text} (at character {token.start}). Write the IRI of each graph that the update "
+                f"changes, and separate keywords by spaces. Supported: {', '.join(sorted(_WORDS))}."
             )
-    return frozenset(graph for scope, texts in mentioned.items() for graph in _resolved(scope, texts))
+    return frozenset(graph for scope, texts in mentioned.items() for graph in _resolve(scope, texts))
 
 
 def reads_any_graph(update: str) -> bool:
-    """Return whether `update` may read graphs that it does not mention: it has a variable after GRAPH."""
+    """Return whether `update` has a variable after GRAPH, so that it may read graphs that it does not mention."""
     before = ""
-    for token in _significant(update):
+    for token in significant_tokens(update):
         if token.kind == "variable" and before.endswith("GRAPH"):
             return True
         before = token.text.upper()
@@ -69,33 +69,33 @@ def reads_any_graph(update: str) -> bool:
 
 
 def reject_default_graph_patterns(update: str) -> None:
-    """Raise InvalidInputError for a pattern that no data can match: one of the default graph, which is always empty.
+    """Raise InvalidInputError for a pattern of the default graph, which is always empty, so nothing would match.
 
-    For queries the default graph is the union of all graphs. An update has none (the engine knows no union for it), so
-    its patterns stand within GRAPH, or after WITH or USING; that nothing was changed would be a silent surprise.
+    For queries the default graph is the union of all graphs. The engine offers no such union for updates, so their
+    patterns have to be in GRAPH, or after WITH or USING. Without this check, the update would silently change nothing.
     """
     prologue = ""
-    start = 0  # of the operation at hand
-    told = False  # whether the operation says with WITH or USING what it is asked of
-    found = list(_significant(update))
+    start = 0  # of the current operation
+    has_dataset = False  # whether the operation has WITH or USING
+    found = list(significant_tokens(update))
     depth = 0
     for at, token in enumerate(found):
         before = found[at - 1].text.upper() if at else ""
         if token.text == "{":
             if depth == 0:
-                start = token.start if before == "WHERE" and not told else -1
+                start = token.start if before == "WHERE" and not has_dataset else -1
             depth += 1
         elif token.text == "}":
             depth -= 1
             if depth == 0 and start >= 0:
-                _refuse_outside_graphs(update, prologue, start, token.end)
+                _reject_outside_graphs(update, prologue, start, token.end)
         elif depth == 0:
-            told = token.text != ";" and (told or before in ("WITH", "USING"))
+            has_dataset = token.text != ";" and (has_dataset or before in ("WITH", "USING"))
             if token.kind == "iri" and (before == "BASE" or (at > 1 and found[at - 2].text.upper() == "PREFIX")):
                 prologue += f"{'BASE' if before == 'BASE' else f'PREFIX {found[at - 1].text}'} {token.text}\n"
 
 
-def _refuse_outside_graphs(update: str, prologue: str, start: int, end: int) -> None:
+def _reject_outside_graphs(update: str, prologue: str, start: int, end: int) -> None:
     query = parse(f"{prologue}SELECT * WHERE {update[start:end]}")
     outside = next((pattern for pattern in query.patterns if pattern.graph is None), None) if query else None
     if outside is not None:
@@ -103,21 +103,17 @@ def _refuse_outside_graphs(update: str, prologue: str, start: int, end: int) -> 
         line, column = line_and_column(update, outside.start + shift)
         pattern = update[outside.start + shift : outside.end + shift]
         raise InvalidInputError(
-            f"line {line}, column {column}: {pattern!r} stands outside GRAPH, and an update has no union of all "
-            "graphs: nothing would match. Put it into GRAPH ?g { ... }, or name the graphs with WITH or USING"
+            f"Line {line}, column {column}: {pattern!r} is outside GRAPH. It would match nothing: an update has no "
+            "union of all graphs. Put it into GRAPH ?g { ... }, or specify the graphs with WITH or USING."
         )
 
 
-def _significant(update: str) -> Iterator[Token]:
-    return (token for token in tokens(update) if token.kind not in ("space", "comment"))
-
-
-def _resolved(prologue: str, texts: set[str]) -> Iterator[NamedNode]:
-    """Yield the IRIs that relative IRIs and prefixed names stand for, as the store itself reads them."""
+def _resolve(prologue: str, texts: set[str]) -> Iterator[NamedNode]:
+    """Yield the absolute IRIs of relative IRIs and prefixed names, resolved by the engine."""
     try:
         rows = Store().query(f"{prologue}SELECT ?iri {{ VALUES ?iri {{ {' '.join(texts)} }} }}", prefixes=PREFIXES)
     except SyntaxError as error:
-        raise QuerySyntaxError(f"not a SPARQL update: one of its IRIs and prefixed names is none: {error}") from None
+        raise QuerySyntaxError(f"Invalid SPARQL update: an IRI or prefixed name is invalid: {error}") from None
     if isinstance(rows, QuerySolutions):
         for row in rows:
             if isinstance(iri := row["iri"], NamedNode):

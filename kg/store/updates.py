@@ -1,4 +1,4 @@
-"""A SPARQL Update run on a copy of the store, in a process of its own, and what it changed there."""
+"""Run a SPARQL Update on a copy of the store in a confined process, and determine the difference that it makes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from kg.processes.child import Limits, run_task
 from kg.sparql.dataset_clauses import add_dataset
 from kg.sparql.guard import check_update
 from kg.store import difference
+from kg.store.commits import commit_iri
 from kg.store.difference import Delta
 from kg.store.protocol import Snapshot
 from kg.store.skolem import skolemize
 from kg.store.update_scope import find_mentioned_graphs, reads_any_graph, reject_default_graph_patterns
-from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, mint
+from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
 
 _WHAT: Final = "the update"
 _SHARED_SUFFIXES: Final = frozenset({".sst", ".blob"})
@@ -29,13 +30,13 @@ _SHARED_SUFFIXES: Final = frozenset({".sst", ".blob"})
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an update does to each graph that it changes."""
+    """The quads that an update removes and adds, by graph."""
 
     removed: Mapping[NamedNode, Sequence[Quad]]
     added: Mapping[NamedNode, Sequence[Quad]]
 
     def deltas(self, store: Store) -> list[Delta]:
-        """Return the same as differences to what `store` holds."""
+        """Return it as differences from the current graphs of `store`."""
         found = []
         for graph in sorted({*self.removed, *self.added}, key=lambda graph: graph.value):
             held = difference.load_statements(store, graph)
@@ -49,55 +50,56 @@ class Outcome:
 
 @dataclass(slots=True)
 class Update:
-    """An update that may be run. Nothing of it is parsed or evaluated in this process, which a parser may overrun.
+    """An update to run. It is never parsed or evaluated in this process, since hostile text can crash a parser.
 
-    Raises what `check_update` raises. What else is wrong with it, `run` says.
+    Construction raises what `check_update` raises; `run` raises all other errors.
     """
 
     text: str
     default_graphs: Sequence[NamedNode] = ()
     named_graphs: Sequence[NamedNode] = ()
-    reach: frozenset[NamedNode] = field(init=False)
-    _given: str = field(init=False)
+    scope: frozenset[NamedNode] = field(init=False)
+    """The graphs that it may write."""
+    _original: str = field(init=False)
     _reads_any: bool = field(init=False)
-    _fault: InvalidInputError | None = field(init=False, default=None)
-    """Why it cannot be run, unless it is no update to begin with."""
+    _error: InvalidInputError | None = field(init=False, default=None)
+    """The error to raise if its syntax is valid: a syntax error takes precedence."""
 
     def __post_init__(self) -> None:
-        self._given = self.text
-        self.reach = frozenset()
+        self._original = self.text
+        self.scope = frozenset()
         check_update(self.text)
         try:
             if self.default_graphs or self.named_graphs:
                 self.text = add_dataset(self.text, self.default_graphs, self.named_graphs)
-            self.reach = find_mentioned_graphs(self.text)
+            self.scope = find_mentioned_graphs(self.text)
             reject_default_graph_patterns(self.text)
         except InvalidInputError as error:
-            self._fault = error
+            self._error = error
         self._reads_any = reads_any_graph(self.text)
 
     def run(self, snapshot: Snapshot, folder: Path, limits: Limits) -> Outcome:
-        """Run it on a copy of `snapshot`, which is made in `folder`.
+        """Run it on a copy of `snapshot`, created in `folder`.
 
-        Raises QuerySyntaxError, InvalidInputError where the graphs that it writes cannot be read off its text and for
-        an operation that fails, QueryTimeoutError and QueryMemoryError.
+        Raises QuerySyntaxError, InvalidInputError if its graphs cannot be determined or an operation fails,
+        QueryTimeoutError and QueryMemoryError.
         """
-        if self._fault is not None or self.text != self._given:
-            with run_task("syntax", self._given.encode(), {"prefixes": PREFIXES}, limits, what=_WHAT, folder=folder):
+        if self._error is not None or self.text != self._original:
+            with run_task("syntax", self._original.encode(), {"prefixes": PREFIXES}, limits, what=_WHAT, folder=folder):
                 pass
-        if self._fault is not None:
-            raise self._fault
+        if self._error is not None:
+            raise self._error
         scratch = folder / f"copy-{id(self)}"
         settings = {
             "snapshot": str(snapshot.path),
             "scratch": str(scratch),
             "prefixes": PREFIXES,
-            "reach": sorted(graph.value for graph in self.reach),
+            "reach": sorted(graph.value for graph in self.scope),
         }
         try:
             _copy(snapshot.path, scratch)
             with run_task("update", self.text.encode(), settings, limits, what=_WHAT, folder=folder) as results:
-                return Outcome(_quads(results / "removed"), _skolemized(_quads(results / "added")))
+                return Outcome(_read_quads(results / "removed"), _skolemize(_read_quads(results / "added")))
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -105,17 +107,17 @@ class Update:
         """Return whether a commit after generation `seen` touched what this update reads or writes."""
         if seen == current:
             return False
-        if self._reads_any or PROV_GRAPH in self.reach:
+        if self._reads_any or PROV_GRAPH in self.scope:
             return True
         return any(
-            quad.object in self.reach
+            quad.object in self.scope
             for generation in range(seen + 1, current + 1)
-            for quad in store.quads_for_pattern(mint("commit", str(generation)), KG.touched, None, PROV_GRAPH)
+            for quad in store.quads_for_pattern(commit_iri(generation), KG.touched, None, PROV_GRAPH)
         )
 
 
 def _copy(checkpoint: Path, folder: Path) -> None:
-    """Make a copy of a checkpoint that can be written to; tables, which no engine ever changes, are shared."""
+    """Make a writable copy of a checkpoint. Table files are hard links: the engine never modifies them."""
     folder.mkdir()
     for path in checkpoint.iterdir():
         if path.suffix in _SHARED_SUFFIXES:
@@ -124,7 +126,7 @@ def _copy(checkpoint: Path, folder: Path) -> None:
             shutil.copyfile(path, folder / path.name)
 
 
-def _quads(path: Path) -> dict[NamedNode, list[Quad]]:
+def _read_quads(path: Path) -> dict[NamedNode, list[Quad]]:
     found: dict[NamedNode, list[Quad]] = defaultdict(list)
     if path.exists():
         for quad in pyoxigraph.parse(path=path, format=RdfFormat.N_QUADS):
@@ -133,7 +135,7 @@ def _quads(path: Path) -> dict[NamedNode, list[Quad]]:
     return found
 
 
-def _skolemized(added: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNode, list[Quad]]:
+def _skolemize(added: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNode, list[Quad]]:
     return {
         graph: [
             Quad(triple.subject, triple.predicate, triple.object, graph)

@@ -22,7 +22,8 @@ from kg.shacl.incremental import Change, find_affected, load_change
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.store.commits import MAX_NODES, Removal, load_removal
-from kg.store.oxigraph import OxigraphStore, canonicalize
+from kg.store.difference import canonicalize
+from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import GraphChange, Patch, Term
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SH, SKOS, mint
 from tests.shacl.made_up import place, record

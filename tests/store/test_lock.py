@@ -51,9 +51,7 @@ def test_a_second_process_is_told_who_holds_it_and_a_killed_holder_is_no_obstacl
         who = find_holder(tmp_path)
         assert who is not None
         assert (who.pid, who.address) == (process.pid, "http://127.0.0.1:8123")
-        with pytest.raises(
-            StoreLockedError, match=f"process {process.pid} on .*; stop it, ask it at http://127.0.0.1:8123"
-        ):
+        with pytest.raises(StoreLockedError, match=f"process {process.pid} on .*requests to http://127.0.0.1:8123"):
             DirectoryLock(tmp_path)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
@@ -81,7 +79,7 @@ def test_a_refused_opener_leaves_the_holder_its_lock(tmp_path: Path) -> None:
 def test_a_holder_that_has_not_signed_yet_is_still_respected(tmp_path: Path) -> None:
     lock = DirectoryLock(tmp_path)
     (tmp_path / "lock").write_text("{torn")
-    with pytest.raises(StoreLockedError, match="another process that has not said"):
+    with pytest.raises(StoreLockedError, match="unknown process"):
         DirectoryLock(tmp_path)
     lock.release()
 
@@ -94,7 +92,7 @@ def test_a_new_directory_gets_a_version_and_no_leftovers(tmp_path: Path) -> None
 
 def test_a_directory_of_a_newer_version_is_refused_with_both_versions(tmp_path: Path) -> None:
     (tmp_path / "format.json").write_text('{"version": 7}')
-    with pytest.raises(StoreVersionError, match=rf"format 7 by a newer Quadcite.* up to {FORMAT_VERSION}"):
+    with pytest.raises(StoreVersionError, match=f"format 7, .* up to {FORMAT_VERSION}"):
         OxigraphStore(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["format.json"], "nothing is written to what is not ours"
 
@@ -102,13 +100,13 @@ def test_a_directory_of_a_newer_version_is_refused_with_both_versions(tmp_path: 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": "1"}', '{"version": 0}', "\x00\xff"])
 def test_a_damaged_version_file_says_so(tmp_path: Path, text: str) -> None:
     (tmp_path / "format.json").write_text(text)
-    with pytest.raises(StoreError, match=r"format\.json is damaged.*backup"):
+    with pytest.raises(StoreError, match=r"format\.json is damaged"):
         OxigraphStore(tmp_path)
 
 
 def test_a_foreign_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("my only copy")
-    with pytest.raises(StoreError, match=r"not a Quadcite data directory.*thesis\.txt.*choose an empty"):
+    with pytest.raises(StoreError, match=r"not a Quadcite data directory.*thesis\.txt"):
         OxigraphStore(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -138,7 +136,7 @@ def test_a_read_only_directory_says_what_to_do(tmp_path: Path, monkeypatch: pyte
         return real(path, flags, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", refusing)
-    with pytest.raises(StoreReadOnlyError, match=f"{os.strerror(number)}.*write permission.*choose another"):
+    with pytest.raises(StoreReadOnlyError, match=f"{os.strerror(number)}.*write permission"):
         OxigraphStore(tmp_path)
 
 

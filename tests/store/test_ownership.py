@@ -34,7 +34,7 @@ def test_people_cannot_repeat_what_a_loader_says(store: OxigraphStore, graph: Na
     before = set(store._opened())
     with pytest.raises(ConflictError, match=r"graph/src/test/a.*and more") as error:
         store.commit({graph: said(graph, *"abcde", "own")})
-    assert str(error.value).count("stands in <") == 3
+    assert str(error.value).count(" is in <") == 3
     assert set(store._opened()) == before
 
 

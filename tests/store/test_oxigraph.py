@@ -18,8 +18,9 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
 from kg.errors import InvalidInputError, QueryForbiddenError, QuerySyntaxError, StoreError
 from kg.store import oxigraph
+from kg.store.difference import canonicalize, content_sha256
 from kg.store.lock import find_holder
-from kg.store.oxigraph import OxigraphStore, canonicalize, content_sha256
+from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import GraphChange, Patch, Rows, Snapshot
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, XSD, mint
 from tests.store.conftest import titles
@@ -270,9 +271,9 @@ def test_a_write_that_the_engine_refuses_is_rolled_back_whole(
     real = oxigraph.difference.update_text
     with monkeypatch.context() as patched:
         patched.setattr(
-            oxigraph.difference, "update_text", lambda *parts: real(*parts) + "DROP GRAPH <urn:there-is-none>"
+            oxigraph.difference, "build_update", lambda *parts: real(*parts) + "DROP GRAPH <urn:there-is-none>"
         )
-        with pytest.raises(StoreError, match="could not be written"):
+        with pytest.raises(StoreError, match="Cannot write the commit"):
             store.commit(dict([titles("a", 2), titles("b", 2)]))
     assert set(store._opened()) == before
     assert store.statistics().generation == counted.generation
@@ -314,17 +315,17 @@ def test_a_source_that_breaks_off_leaves_the_store_untouched(store: OxigraphStor
     ],
 )
 def test_a_blank_node_is_refused_before_anything_is_written(store: OxigraphStore, quad: Quad) -> None:
-    with pytest.raises(InvalidInputError, match=r"blank node cannot be stored.*skolemize"):
+    with pytest.raises(InvalidInputError, match="_:"):
         store.commit({titles("b")[0]: titles("b", 1)[1], titles("a")[0]: [quad]})
     assert store.graphs() == []
 
 
 def test_quads_of_another_graph_and_of_graph_prov_are_refused(store: OxigraphStore) -> None:
-    with pytest.raises(InvalidInputError, match="was given for the graph"):
+    with pytest.raises(InvalidInputError, match="is in the graph"):
         store.commit({titles("a")[0]: titles("b", 1)[1]})
-    with pytest.raises(InvalidInputError, match="was given for the graph"):
+    with pytest.raises(InvalidInputError, match="is in the graph"):
         store.commit({KG.a: [Quad(KG.s, P, KG.a)]})
-    with pytest.raises(InvalidInputError, match="`describe` says"):
+    with pytest.raises(InvalidInputError, match="cannot be replaced"):
         store.commit({PROV_GRAPH: []})
 
 
@@ -333,7 +334,7 @@ def test_a_commit_inside_a_commit_is_an_error_not_a_deadlock(store: OxigraphStor
         store.commit(dict([titles("b", 1)]))
         return Patch()
 
-    with pytest.raises(StoreError, match="inside another one"):
+    with pytest.raises(StoreError, match="Nested commit"):
         store.commit(dict([titles("a", 1)]), describe)
     store.commit(dict([titles("a", 1)]))
 
@@ -428,7 +429,7 @@ def test_extending_adds_to_what_a_graph_holds_by_then(store: OxigraphStore) -> N
     assert (change.added, change.removed) == (frozenset(quads[2:]), frozenset())
     assert change.content_sha256 == content_sha256(store.graph(graph)) == content_sha256(quads)
     assert store.extend(graph, quads).changes == ()
-    with pytest.raises(InvalidInputError, match="not added to"):
+    with pytest.raises(InvalidInputError, match="cannot be extended"):
         store.extend(PROV_GRAPH, [])
     assert counters(store) == recount(store)
 
@@ -471,12 +472,12 @@ WRITES = "INSERT { GRAPH <urn:g> { ?s ?p 1 } } WHERE "
     ("update", "error", "message"),
     [
         ("INSERT DATA { <urn:s> <urn:p> 1 }", InvalidInputError, "default graph"),
-        ("DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { GRAPH ?g { ?s ?p ?o } }", InvalidInputError, r"whatever graphs \?g"),
-        ("INSERT{GRAPH?g{?s ?p 1}}WHERE{GRAPH ?g{?s ?p ?o}}", InvalidInputError, r"whatever graphs \?g"),
-        ("DELETE WHERE { GRAPH ?g { ?s ?p ?o } }", InvalidInputError, r"whatever graphs \?g"),
-        ("CLEAR ALL", InvalidInputError, "ALL .*name each graph"),
-        ("DROP SILENT NAMED", InvalidInputError, "NAMED .*name each graph"),
-        ("CLEAR DEFAULT", InvalidInputError, "DEFAULT .*name each graph"),
+        ("DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { GRAPH ?g { ?s ?p ?o } }", InvalidInputError, r"variable graph \?g"),
+        ("INSERT{GRAPH?g{?s ?p 1}}WHERE{GRAPH ?g{?s ?p ?o}}", InvalidInputError, r"variable graph \?g"),
+        ("DELETE WHERE { GRAPH ?g { ?s ?p ?o } }", InvalidInputError, r"variable graph \?g"),
+        ("CLEAR ALL", InvalidInputError, "ALL .*IRI of each graph"),
+        ("DROP SILENT NAMED", InvalidInputError, "NAMED .*IRI of each graph"),
+        ("CLEAR DEFAULT", InvalidInputError, "DEFAULT .*IRI of each graph"),
         ("CLEARALL", InvalidInputError, "CLEARALL .*spaces"),
         ("ADD GRAPH <cpr://x> TO DEFAULT", InvalidInputError, "DEFAULT"),
         ("DROP GRAPH <urn:none>", InvalidInputError, "urn:none"),
@@ -486,7 +487,7 @@ WRITES = "INSERT { GRAPH <urn:g> { ?s ?p 1 } } WHERE "
         (WRITES + "{ SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", QueryForbiddenError, "SERVICE"),
         (WRITES + "{ BIND(true AS ?x)SERVICESILENT<http://127.0.0.1:9/>{} }", QueryForbiddenError, "SERVICE"),
         (WRITES + "{ BIND(true AS ?x) . ?s ?p trueSERVICE:x{} }", QueryForbiddenError, "SERVICE"),
-        (f"DELETE WHERE {{ GRAPH {PROV_GRAPH} {{ {mint('commit', '1')} ?p ?o }} }}", InvalidInputError, "store's own"),
+        (f"DELETE WHERE {{ GRAPH {PROV_GRAPH} {{ {mint('commit', '1')} ?p ?o }} }}", InvalidInputError, "a commit"),
     ],
 )  # fmt: skip
 def test_an_update_that_cannot_be_described_changes_nothing(
@@ -806,7 +807,7 @@ def test_a_flush_that_fails_costs_no_commit(
 def test_a_damaged_store_says_so(tmp_path: Path) -> None:
     OxigraphStore(tmp_path).close()
     (tmp_path / "store" / "CURRENT").write_text("garbage\n")
-    with pytest.raises(StoreError, match=r"cannot be opened.*restore"):
+    with pytest.raises(StoreError, match="CURRENT"):
         OxigraphStore(tmp_path)
 
 
@@ -819,9 +820,9 @@ def test_a_damaged_block_is_a_store_error_wherever_it_is_met(tmp_path: Path) -> 
             content[len(content) // 2] ^= 0xFF
             table.write_bytes(content)
     store = OxigraphStore(tmp_path)
-    with pytest.raises(StoreError, match="restore"):
+    with pytest.raises(StoreError, match="checksum"):
         store.commit({graph: [] for graph, _ in (titles(f"g{i}", i) for i in range(2000))})
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="Cannot read"):
         store.dump(io.BytesIO(), RdfFormat.N_QUADS)
     with suppress(StoreError):
         store.close()
@@ -832,7 +833,7 @@ def test_a_store_folder_that_vanished_is_not_silently_empty(tmp_path: Path) -> N
     with OxigraphStore(tmp_path) as store:
         store.commit(dict([titles("a", 1)]))
     (tmp_path / "store").rename(tmp_path / "elsewhere")
-    with pytest.raises(StoreError, match=r"is gone, .*restore"):
+    with pytest.raises(StoreError, match="missing or incomplete"):
         OxigraphStore(tmp_path)
     (tmp_path / "elsewhere").rename(tmp_path / "store")
     with OxigraphStore(tmp_path) as store:
@@ -844,7 +845,7 @@ def test_a_store_that_lost_its_first_file_is_not_silently_begun_anew(tmp_path: P
         store.commit(dict([titles("a", 1)]))
     (tmp_path / "store" / "CURRENT").rename(tmp_path / "elsewhere")
     for _ in range(2):
-        with pytest.raises(StoreError, match="not whole; restore"):
+        with pytest.raises(StoreError, match="missing or incomplete"):
             OxigraphStore(tmp_path)
     (tmp_path / "elsewhere").rename(tmp_path / "store" / "CURRENT")
     with OxigraphStore(tmp_path) as store:

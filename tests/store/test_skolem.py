@@ -98,7 +98,7 @@ def test_nodes_within_triple_terms_are_named_too() -> None:
 def test_a_graph_made_to_take_for_ever_is_refused_at_once(nodes: int) -> None:
     clique = [Triple(BlankNode(f"n{a}"), P, BlankNode(f"n{b}")) for a, b in itertools.permutations(range(nodes), 2)]
     begun = time.process_time()
-    with pytest.raises(InvalidInputError, match=f"{nodes} blank nodes .* give them IRIs"):
+    with pytest.raises(InvalidInputError, match=f"blank nodes: {nodes}"):
         skolemize(GRAPH, clique)
     assert time.process_time() - begun < 2
 
@@ -108,5 +108,5 @@ def test_a_long_chain_of_equal_nodes_takes_no_recursion_and_bounded_work() -> No
         return [Triple(BlankNode(f"n{n}"), P, BlankNode(f"n{n + 1}")) for n in range(length)]
 
     assert len(names(skolemize(GRAPH, chain(200)))) == 201
-    with pytest.raises(InvalidInputError, match="too much work"):
+    with pytest.raises(InvalidInputError, match="too complex"):
         skolemize(GRAPH, chain(5_000))

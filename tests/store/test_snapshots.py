@@ -161,7 +161,7 @@ def test_a_store_opens_while_what_a_killed_one_started_still_writes_its_leftover
 
 
 def test_a_generation_that_does_not_exist_is_refused(store: OxigraphStore) -> None:
-    with pytest.raises(InvalidInputError, match="no generation 5 yet; the newest is 0"):
+    with pytest.raises(InvalidInputError, match=r"generation 5.*Newest: 0"):
         store.snapshot(5)
 
 
@@ -198,7 +198,7 @@ def test_a_checkpoint_that_fails_leaves_no_trace(store: OxigraphStore) -> None:
     store.commit(dict([titles("a", 1)]))
     (store.data_dir / "snapshots").rmdir()
     (store.data_dir / "snapshots").touch()
-    with pytest.raises(Exception, match="no checkpoint could be written"):
+    with pytest.raises(Exception, match="Cannot write a checkpoint"):
         store.snapshot()
     (store.data_dir / "snapshots").unlink()
     (store.data_dir / "snapshots").mkdir()
@@ -226,9 +226,9 @@ def test_a_kept_generation_can_be_asked_for_and_one_that_is_gone_is_said_to_be(s
     with store.snapshot(exactly=2) as snapshot:
         assert snapshot.generation == 2
         assert len(pyoxigraph.Store.read_only(str(snapshot.path))) > 0
-    with pytest.raises(GoneError, match=r"generation 1 is no longer kept; kept are 2, 3"):
+    with pytest.raises(GoneError, match=r"generation 1 .*Available: 2, 3"):
         store.snapshot(exactly=1)
-    with pytest.raises(InvalidInputError, match=r"no generation 9; the newest is 3, and kept are 2, 3"):
+    with pytest.raises(InvalidInputError, match=r"generation 9.*Newest: 3.*2, 3"):
         store.snapshot(exactly=9)
     store.commit(dict([titles("a", 4)]))
     with store.snapshot(exactly=4) as newest:
