@@ -72,7 +72,7 @@ class Reading:
         All codes are parsed before the first record is yielded, so that a citation of any other section resolves.
         """
         by_path = {file.path: file for file in files}
-        found = input_files.find(list(by_path))
+        found = input_files.find_codes(list(by_path))
         for warning in found.warnings:
             yield Notice(warning, warning=True)
         codes: list[_ParsedCode] = []

@@ -40,7 +40,7 @@ from loaders.zoning.readers.code_model import (
     Section,
     UsePermission,
 )
-from loaders.zoning.readers.json_entries import definition_of, permission_of, section_beside, standard_of
+from loaders.zoning.readers.json_entries import parse_definition, parse_permission, parse_section, parse_standard
 
 Kind = Literal["section", "permission", "standard", "definition"]
 
@@ -75,7 +75,7 @@ class _EntryReader:
     sections: dict[str, Section] = field(default_factory=dict)
 
     def section(self, entry: Mapping[str, Any]) -> SourceGraph:
-        section = section_beside(entry, {**self.stored, **self.sections}, self.warnings)
+        section = parse_section(entry, {**self.stored, **self.sections}, self.warnings)
         shallow = sorted(
             key for key, each in self.stored.items() if each.parent == section.key and each.level <= section.level
         )
@@ -137,9 +137,9 @@ def build_records(
 
 
 _READ: Final[Mapping[Kind, Callable[[Mapping[str, Any]], _Said]]] = {
-    "permission": permission_of,
-    "standard": standard_of,
-    "definition": definition_of,
+    "permission": parse_permission,
+    "standard": parse_standard,
+    "definition": parse_definition,
 }
 
 

@@ -24,7 +24,7 @@ from loaders.readers.locations import File
 from loaders.zoning.graph.authorities import Authorities, municipality_key
 from loaders.zoning.graph.rule_quads import Rules, number_in, unit
 from loaders.zoning.graph.table_mapping import TableMapping, find_bundled, load_bundled
-from loaders.zoning.readers.html_lines import decoded
+from loaders.zoning.readers.html_lines import decode
 
 FORMATS: Final = (".csv", ".xlsx", ".jsonl", ".ndjson", ".json")
 
@@ -273,7 +273,7 @@ def _open_json(path: Path, key_column: str | None) -> Rows:
         data = path.read_bytes()
     except OSError as error:
         raise SourceError(f"{path}: Cannot read the file ({error.strerror}).") from error
-    text, warnings = decoded(data, path.name)
+    text, warnings = decode(data, path.name)
     try:
         # NaN is not JSON, but programs write it for a missing value.
         given = json.loads(text, parse_constant=lambda _: None)

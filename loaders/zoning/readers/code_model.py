@@ -1,21 +1,21 @@
-"""What the parsers of municipal codes yield, whatever the form of the file: a code, as sections in document order.
+"""The data model that all parsers of municipal codes produce: a code, as sections in document order.
 
-**Text.** A section's text is one string. Its paragraphs, list items, terms and definitions, and rows of tables are
-lines of it, joined by U+000A; labels such as ``(a)`` stay in it; the cells of a row are joined by ``" | "``. A run of
-white space, no-break or not, is one space. All offsets are code points of that string, ends excluded. The heading is
-no part of it, nor are notes on the section's history, nor any markup.
+**Text.** The text of a section is one string. Paragraphs, list items, terms, definitions and table rows are its lines,
+joined by U+000A. Labels such as ``(a)`` are part of the text. The cells of a row are joined by ``" | "``. Any run of
+white space is one space. All offsets are code points of that string, end-exclusive. The text contains no heading, no
+notes on the section's history, and no markup.
 
-**Keys.** Every level of the hierarchy is a section with a `key` that no other section of the code has, and that does
-not depend on which other files are read:
+**Keys.** Every level of the hierarchy is a section with a `key` that is unique in the code and does not depend on which
+other files are read:
 
-* the number as recorded, where it says where it stands: ``15.1.04.010``, ``10-101``, and ``15.1.04`` for the chapter
-  that it is in, and the bare number of a title: ``15``;
+* the number as recorded, if it states its place: ``15.1.04.010``, ``10-101``, and ``15.1.04`` for the chapter above,
+  and the bare number of a title: ``15``;
 * else the key of its parent, ``|``, and its own kind and number: ``chapter 61|article II|division 4`` (a first level
-  other than a title has no parent, so ``chapter 61``); in the D.C. Code numbers alone, as its own citations have them:
+  other than a title has no parent, so ``chapter 61``); in the D.C. Code only numbers, as in its own citations:
   ``8|2A|I``;
-* where there is no number, the same with the heading in the number's place: ``chapter 61|article Purpose``;
-* of a key of more than 400 characters the first 200 stand, then ``…`` and its hash;
-* a section whose key another one has before it in the file gets ``~2``, ``~3``, ... added, and there is a warning.
+* without a number, the same with the heading instead of the number: ``chapter 61|article Purpose``;
+* a key of more than 400 characters is cut to its first 200, then ``…`` and a hash;
+* a section whose key occurs earlier in the file gets the suffix ``~2``, ``~3``, ..., and there is a warning.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ VERSION: Final = "2"
 """Version of what this package reads and extracts. A new version makes every record be read again."""
 
 LARGEST_GRID: Final = 1_000_000
-"""Places of the largest grid that a table is spread out to."""
+"""Maximum places of a table that is expanded to a grid."""
 HISTORY: Final = "History"
-"""Kind of the notes that say which ordinances made and changed a section."""
+"""Kind of the notes on the ordinances that made and changed a section."""
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """What the markup of a source says that the words [start, end) of a text cite. At least one of the two is given."""
+    """A citation in the markup of a source, for the offsets [start, end) of a text. At least one of the two targets is
+    set."""
 
     start: int
     end: int
@@ -48,20 +49,20 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Subsection:
-    """A labelled part of a section: the code points [start, end) of its text, with its label and all that it holds."""
+    """A labelled part of a section, with nested parts: the offsets [start, end) of its text, label included."""
 
     path: tuple[str, ...]
-    """Bare labels from the outermost: (a)(1)(A) is ``("a", "1", "A")``. No two of a section have the same; one that
-    recurs there has ``~2`` added to its last label."""
+    """Bare labels, outermost first: (a)(1)(A) is ``("a", "1", "A")``. Unique in the section: a path that recurs gets
+    ``~2`` after its last label."""
     start: int
     end: int
     heading: str | None = None
-    """Its own heading, where the source marks one; it stands in the text too."""
+    """Its own heading, where the source marks one. It is also part of the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table: the code points [start, end) of the section's text are its own `text`."""
+    """A table cell. Its `text` is at the offsets [start, end) of the section's text."""
 
     text: str
     start: int
@@ -70,28 +71,27 @@ class Cell:
     rowspan: int = 1
     header: bool = False
     superscripts: Sequence[tuple[int, int]] = ()
-    """Where in the section's text its raised words stand: marks of footnotes, mostly."""
+    """Offsets of raised words in the section's text, mostly footnote marks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its rows are the lines of [start, end) of the section's text, its caption the line before."""
+    """A table. Its rows are the lines in [start, end) of the section's text, after its caption."""
 
     start: int
     end: int
     rows: Sequence[Sequence[Cell]]
-    """As the source has them: a cell that spans several places stands in the first."""
+    """As in the source: a spanning cell is listed once, in its first row."""
     header_rows: int = 0
-    """How many of the first rows are its header."""
+    """Number of header rows."""
     caption: str | None = None
     within: tuple[int, int, int] | None = None
-    """Of a nested table: index of the outer one in the section's tables, and row and cell there. Its lines follow the
-    outer row's."""
+    """For a nested table: index of the outer table, row and cell. Its lines follow the outer row's line."""
 
     def grid(self) -> Sequence[Sequence[Cell | None]]:
-        """Return the rows with all as many places, a spanning cell in each that it spans; None where there is none.
+        """Expand the rows to equal length. A spanning cell is repeated in each place; a place without a cell is None.
 
-        A span ends with the table, whatever it says. One that spans more than `LARGEST_GRID` has none.
+        A span ends with the table. A table with more than `LARGEST_GRID` places gives an empty grid.
         """
         spread = 0
         for row, cells in enumerate(self.rows):
@@ -115,65 +115,65 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Words about a section that are not law: its history, or an annotation of another kind."""
+    """Text about a section that is not law: its history, or another annotation."""
 
     text: str
     kind: str = HISTORY
     """As recorded: History, Editor's Notes, Emergency Legislation."""
     citations: Sequence[Citation] = ()
-    """In the text of the note; one of all of it says what document the note is about."""
+    """Offsets in the text of the note. A citation of all of it is the document that the note is about."""
     effective: str | None = None
-    """Date from which what it says holds, as recorded."""
+    """Effective date, as recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One level of a code: a title, chapter, article, part, division or section, with the text that is its own."""
+    """One level of a code (title, chapter, article, part, division or section) with its own text."""
 
     key: str
-    """Unique in the code; see above."""
+    """Unique in the code; see the module docstring."""
     number: str
-    """As recorded, without the word for its kind: ``15.1.04.010``, ``II``, ``10-101``. Empty where there is none."""
+    """As recorded, without the word for its kind: ``15.1.04.010``, ``II``, ``10-101``. Empty if there is none."""
     title: str
-    """Its heading, without the number. Empty where there is none, as for a level that only the numbers imply."""
+    """Heading without the number. Empty if there is none, as for a level that is only implied by numbers."""
     kind: str
     """The word for its level, in lower case: title, subtitle, chapter, subchapter, article, part, division, section."""
     level: int
-    """1 is the highest in its code; the level of its parent and at least one more."""
+    """1 is the highest level of a code. Greater than the level of its parent."""
     parent: str | None
-    """Key of the section that it is part of; that one stands before it."""
+    """Key of the parent section, which comes earlier in the code."""
     order: int
-    """Among the parts of its parent: from 0 in document order, or as the source says."""
+    """Position among its siblings: from 0 in document order, or as given by the source."""
     text: str = ""
-    """Verbatim; see above. Empty for a level that has none of its own."""
+    """Verbatim; see the module docstring. Empty for a level without text of its own."""
     subsections: Sequence[Subsection] = ()
-    """In the order of the text, an outer one before those in it."""
+    """In text order, outer before inner."""
     tables: Sequence[Table] = ()
-    """In the order of the text, an outer one before those in it."""
+    """In text order, outer before inner."""
     citations: Sequence[Citation] = ()
-    """What the source's markup says that the text cites."""
+    """Citations in the markup of the source."""
     notes: Sequence[Note] = ()
     status: str | None = None
-    """In lower case, where it is not in force as it stands: repealed, reserved, expired, omitted, transferred."""
+    """Lower case, if not in force: repealed, reserved, expired, omitted, transferred."""
     lines: tuple[int, int] | None = None
     """First and last line in the file."""
     file: str | None = None
-    """Path of that file from the folder of the one that was read, where a code has one for each section."""
+    """Path of its file relative to the folder of the main file, where each section has its own file."""
 
     @property
     def repealed(self) -> bool:
-        """Whether the source says that it is repealed."""
+        """Whether the source marks it as repealed."""
         return self.status == "repealed"
 
     @property
     def history(self) -> Sequence[str]:
-        """The notes on which ordinances made and changed it."""
+        """Notes on the ordinances that made and changed it."""
         return [note.text for note in self.notes if note.kind == HISTORY]
 
 
 @dataclass(frozen=True, slots=True)
 class UsePermission:
-    """What a source states of a use in a district, every field as recorded."""
+    """A use in a district, as stated in a source list. Every field is as recorded."""
 
     district: str
     use: str
@@ -185,7 +185,7 @@ class UsePermission:
 
 @dataclass(frozen=True, slots=True)
 class DimensionalStandard:
-    """A measure that a source states for a district, every field as recorded."""
+    """A dimension for a district, as stated in a source list. Every field is as recorded."""
 
     district: str
     standard_type: str
@@ -197,7 +197,7 @@ class DimensionalStandard:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A term that a source states the meaning of."""
+    """A term and its meaning, as stated in a source list."""
 
     term: str
     definition_text: str
@@ -206,23 +206,23 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What one file, or one answer of a service, holds of a municipality's code."""
+    """The code in one file, or in one response of a service."""
 
     municipality: str | None
-    """Its name as recorded: Quarry Bend City. None where the source does not say."""
+    """Name as recorded, e.g. Quarry Bend City. None if the source does not state it."""
     state: str | None
-    """Two letters. None where the source does not say."""
+    """Two letters. None if the source does not state it."""
     sections: Sequence[Section]
-    """In document order, so a parent stands before its parts."""
+    """In document order, so parents come before their children."""
     updated: str | None = None
     """Date of the text, as recorded."""
     permissions: Sequence[UsePermission] = ()
     standards: Sequence[DimensionalStandard] = ()
     definitions: Sequence[Definition] = ()
     warnings: Sequence[str] = field(default_factory=tuple)
-    """What was repaired, is missing or contradicts itself, each with its place."""
+    """Repairs, omissions and contradictions, each with its location."""
 
     def leaves(self) -> Iterator[Section]:
-        """Yield the sections that no other is part of."""
+        """Yield the sections without children."""
         parents = {section.parent for section in self.sections}
         return (section for section in self.sections if section.key not in parents)

@@ -1,4 +1,4 @@
-"""Tables of contents that stand in a file of their own, and where they and a code disagree."""
+"""Tables of contents in separate files, and their differences from the code."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from dataclasses import dataclass
 
 from kg.errors import SourceError
 from loaders.zoning.readers import html_lines
-from loaders.zoning.readers.headings import SECTION, heading_of
-from loaders.zoning.readers.section_builder import same
+from loaders.zoning.readers.headings import SECTION, parse_heading
+from loaders.zoning.readers.section_builder import is_same_heading
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a table of contents says of one section."""
+    """One section in a table of contents."""
 
     id: str
     label: str
 
 
-def contents_of(data: bytes, name: str) -> Sequence[Entry]:
-    """Return the entries of a table of contents in JSON: ``{"sections": [{"id": ..., "label": ...}]}``.
+def parse_contents(data: bytes, name: str) -> Sequence[Entry]:
+    """Parse a table of contents in JSON: ``{"sections": [{"id": ..., "label": ...}]}``.
 
-    Raises SourceError for what is none.
+    Raises SourceError for any other content.
     """
     try:
-        sections = json.loads(html_lines.decoded(data, name)[0])["sections"]
+        sections = json.loads(html_lines.decode(data, name)[0])["sections"]
         return [Entry(str(each["id"]), str(each["label"])) for each in sections]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise SourceError(
-            f"{name}: not a table of contents, which has 'sections', each with 'id' and 'label' ({error!r:.120})"
+            f"{name}: Not a table of contents. Expected 'sections', each with 'id' and 'label' ({error!r:.120})."
         ) from None
 
 
-def contents_link(data: bytes) -> str | None:
-    """Return the name of the table of contents that an HTML file says it has."""
+def find_contents_link(data: bytes) -> str | None:
+    """Find the name of the table of contents that an HTML file links to."""
     for match in re.finditer(rb"<link\s[^>]*>", data[:20_000]):
         link = match[0].decode("ascii", errors="replace")
         href = re.search(r"href\s*=\s*[\"']([^\"']+)", link)
@@ -45,25 +45,27 @@ def contents_link(data: bytes) -> str | None:
     return None
 
 
-def differences(contents: Sequence[Entry], sections: Sequence[tuple[str, str, str]], name: str) -> Sequence[str]:
-    """Return where a table of contents and the sections of a file (number, title, kind) disagree, in words."""
+def find_differences(contents: Sequence[Entry], sections: Sequence[tuple[str, str, str]], name: str) -> Sequence[str]:
+    """Compare a table of contents with the sections of a file (number, title, kind) and describe each difference."""
     listed: dict[str, str] = {}
     warnings = []
     for entry in contents:
-        heading = heading_of(html_lines.shown(entry.label))
+        heading = parse_heading(html_lines.normalize_space(entry.label))
         if heading is None:
-            warnings.append(f"{name}: the table of contents has {entry.label!r}, which is no heading with a number")
+            warnings.append(f"{name}: {entry.label!r} in the table of contents is not a heading with a number.")
         else:
             listed.setdefault(heading.number, heading.title)
     found = {number: title for number, title, kind in reversed(sections) if kind == SECTION and number}
     every = {number for number, _, _ in sections}
     for number, title in listed.items():
         if number not in every:
-            warnings.append(f"{name}: the table of contents has {number} {title!r}, and the text has no such section")
-        elif number in found and not same(title, found[number]):
-            warnings.append(f"{name}: {number} is {title!r} in the table of contents, {found[number]!r} in the text")
+            warnings.append(f"{name}: {number} {title!r} is in the table of contents, but not in the text.")
+        elif number in found and not is_same_heading(title, found[number]):
+            warnings.append(
+                f"{name}: {number} is {title!r} in the table of contents, but {found[number]!r} in the text."
+            )
     warnings += [
-        f"{name}: the text has {number} {title!r}, and the table of contents has not"
+        f"{name}: {number} {title!r} is in the text, but not in the table of contents."
         for number, title in found.items()
         if number not in listed
     ]

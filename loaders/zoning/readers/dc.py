@@ -1,8 +1,8 @@
-"""The D.C. Code in the XML that its council publishes (https://code.dccouncil.us/schemas/dc-library).
+"""Parser for the D.C. Code in the XML that its council publishes (https://code.dccouncil.us/schemas/dc-library).
 
-An index file holds the hierarchy of a title, and includes a file for each section. ``<para>`` nests as subsections do.
-What ``<cite>`` marks is kept with its offsets, in the text or in the annotation that it stands in. A ``<num>`` that is
-``undesignated`` only holds its paragraphs together: it is no word of the law, and no label either.
+An index file contains the hierarchy of a title and includes one file per section. ``<para>`` nests as subsections do.
+The targets of ``<cite>`` are kept with their offsets in the text or annotation. A ``<num>`` that is ``undesignated``
+only groups its paragraphs: it is neither text of the law nor a label.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from lxml import etree
 from kg.errors import SourceError
 from loaders.zoning.readers import html_lines
 from loaders.zoning.readers.code_model import HISTORY, Citation, Code, Note, Subsection
-from loaders.zoning.readers.headings import SECTION, heading_of
-from loaders.zoning.readers.outline import unique
-from loaders.zoning.readers.section_builder import Draft, finished, named
+from loaders.zoning.readers.headings import SECTION, parse_heading
+from loaders.zoning.readers.outline import make_unique
+from loaders.zoning.readers.section_builder import Draft, build_sections, prefix_warnings
 from loaders.zoning.readers.text_builder import Body, Content, WrittenTable
 
 NAMESPACE: Final = "https://code.dccouncil.us/schemas/dc-library"
@@ -35,57 +35,57 @@ _ANNOTATION, _CITE, _TABLE = f"{_N}annotation", f"{_N}cite", f"{_N}table"
 _INCLUDE: Final = "{http://www.w3.org/2001/XInclude}include"
 _VALUE: Final = "{https://code.dccouncil.us/schemas/codify}value"
 _LEVELS: Final = frozenset({_CONTAINER, _SECTION, _SUBHEADING, _INCLUDE})
-"""What a container holds that has words of its own."""
+"""Elements of a container with text of their own."""
 _SAID: Final = frozenset({_NUM, _HEADING, _REASON})
-"""What says what a level is, beside its words."""
+"""Elements that describe a level, apart from its text."""
 _OTHER_NOTE: Final = "Note"
 _DEEPEST: Final = 200
-"""Levels that containers nest at most. Elements nest to 256 levels, which is where the parser refuses a file."""
+"""Maximum depth of containers. The parser rejects a file whose elements nest more than 256 levels."""
 
 
-def document(data: bytes, name: str) -> etree._Element:
-    """Return the root of an XML file. Raises SourceError for what is not XML, or has a document type declaration."""
-    # Entities, and what a declaration has fetched, are the ways in which XML attacks its reader.
+def parse_xml(data: bytes, name: str) -> etree._Element:
+    """Parse an XML file and return its root. Raises SourceError for invalid XML, or for a document type declaration."""
+    # Entities and external declarations are the usual ways to attack an XML parser.
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True, remove_pis=True
     )
     if b"<!DOCTYPE" in data:
-        raise SourceError(f"{name}: declares a document type, which is refused: the D.C. Code has none")
+        raise SourceError(f"{name}: Document type declarations are rejected. The D.C. Code has none.")
     try:
         root = etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise SourceError(f"{name}: is not XML ({error})") from None
+        raise SourceError(f"{name}: Not valid XML ({error}).") from None
     if root.getroottree().docinfo.internalDTD is not None:
-        raise SourceError(f"{name}: declares a document type, which is refused: the D.C. Code has none")
+        raise SourceError(f"{name}: Document type declarations are rejected. The D.C. Code has none.")
     return root
 
 
 def is_index(start: bytes) -> bool:
-    """Return whether a file that starts like this is an index of the D.C. Code."""
+    """Check whether a file with this start is an index of the D.C. Code."""
     return NAMESPACE.encode() in start and b"<container" in start.partition(NAMESPACE.encode())[0]
 
 
-def read(index: Path) -> Code:
-    """Return the title that an index file holds, with the sections that it includes.
+def parse(index: Path) -> Code:
+    """Parse the title in an index file, with the sections that it includes.
 
-    Files beside it that it does not include, those that are absent, broken or outside its folder, and those that are
-    included twice are told in the warnings. Raises SourceError for an index that cannot be read.
+    Warnings report files in the folder that it does not include, files that are missing, broken or outside its folder,
+    and files included twice. Raises SourceError for an unreadable index.
     """
     folder = os.path.abspath(index.parent)
-    reading = _Reading(folder, folder)
-    root = document(_bytes(index), index.name)
+    reading = _IndexReader(folder, folder)
+    root = parse_xml(_bytes(index), index.name)
     if root.tag != _CONTAINER:
-        raise SourceError(f"{index}: its root is {root.tag}, not a container of the D.C. Code")
+        raise SourceError(f"{index}: The root is {root.tag}, not a container of the D.C. Code.")
     reading.included.add(os.path.abspath(index))
     try:
         reading.container(root, None, 0)
         reading.orphans()
     except RecursionError:
-        raise SourceError(f"{index}: what it holds and includes nests too deep to be read") from None
+        raise SourceError(f"{index}: Elements and included files nest too deeply.") from None
     warnings = reading.warnings
-    sections = finished(reading.drafts, warnings)
+    sections = build_sections(reading.drafts, warnings)
     place = f"{os.path.basename(reading.folder)}/{index.name}"
-    return Code(MUNICIPALITY, STATE, sections, warnings=named(warnings, place))
+    return Code(MUNICIPALITY, STATE, sections, warnings=prefix_warnings(warnings, place))
 
 
 def _bytes(path: str | Path) -> bytes:
@@ -93,15 +93,15 @@ def _bytes(path: str | Path) -> bytes:
         with open(path, "rb") as stream:
             return stream.read()
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
+        raise SourceError(f"{path}: Cannot read the file ({error.strerror}).") from error
 
 
 @dataclass(slots=True)
-class _Reading:
+class _IndexReader:
     folder: str
-    """Of the index: nothing outside of it is read."""
+    """Folder of the index. Nothing outside of it is read."""
     base: str
-    """Folder of the file that is read, where what it includes is looked for."""
+    """Folder of the current file, which its includes are relative to."""
     drafts: list[Draft] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     included: set[str] = field(default_factory=set)
@@ -117,7 +117,7 @@ class _Reading:
         draft.content = Content()
         self.drafts.append(draft)
         if depth > _DEEPEST:
-            self.warnings.append(f"{draft.name} holds levels nested deeper than {_DEEPEST}, which are left out")
+            self.warnings.append(f"{draft.name}: Levels nested more than {_DEEPEST} deep are skipped.")
             return
         under = draft
         for child in element:
@@ -129,14 +129,14 @@ class _Reading:
                 self.section(child, under, None)
             elif child.tag == _SUBHEADING:
                 under = self.subheading(_all(child), draft)
-        content = _content(element, _SAID | {_PREFIX}, _LEVELS)
+        content = _split_content(element, _SAID | {_PREFIX}, _LEVELS)
         if content.text or content.notes:
             draft.content = content
         draft.status = _words(element, _REASON).lower() or None
 
     def subheading(self, text: str, draft: Draft) -> Draft:
-        """Open the level that a heading between chapters sets apart."""
-        heading = heading_of(text)
+        """Open the level of a heading between chapters."""
+        heading = parse_heading(text)
         kind, number, title = (heading.kind, heading.number, heading.title) if heading else ("subtitle", "", text)
         between = Draft("subtitle" if heading is None else kind, number, title, draft)
         between.content = Content()
@@ -147,9 +147,9 @@ class _Reading:
     def include(self, href: str, parent: Draft, depth: int) -> None:
         path = os.path.normpath(os.path.join(self.base, href))
         if not path.startswith(self.folder.rstrip(os.sep) + os.sep):
-            self.warnings.append(f"{parent.name} includes {href!r}, which is outside of its folder and not read")
+            self.warnings.append(f"{parent.name} includes {href!r}, which is outside of its folder and is skipped.")
         elif path in self.included:
-            self.warnings.append(f"{parent.name} includes {href!r}, which is included elsewhere too")
+            self.warnings.append(f"{parent.name} includes {href!r}, which is also included elsewhere.")
         else:
             self.file(path, parent, depth)
 
@@ -158,9 +158,9 @@ class _Reading:
         name = os.path.relpath(path, self.folder).replace(os.sep, "/")
         try:
             data = _bytes(path)
-            root = document(data, name)
+            root = parse_xml(data, name)
         except SourceError as error:
-            self.warnings.append(f"{error}; it is left out")
+            self.warnings.append(f"{error} It is skipped.")
             return
         if root.tag == _CONTAINER:
             outer, self.base = self.base, os.path.dirname(path)
@@ -170,17 +170,19 @@ class _Reading:
             draft = self.section(root, parent, name)
             draft.line, draft.last_line = 1, data.rstrip().count(b"\n") + 1
         else:
-            self.warnings.append(f"{name}: its root is {root.tag}, neither a section nor a container; it is left out")
+            self.warnings.append(f"{name}: The root is {root.tag}, not a section or container. It is skipped.")
 
     def section(self, element: etree._Element, parent: Draft | None, name: str | None) -> Draft:
         said = {tag: _words(element, tag) for tag in _SAID}
-        draft = Draft(SECTION, said.get(_NUM, ""), said.get(_HEADING, ""), parent, content=_content(element), file=name)
+        draft = Draft(
+            SECTION, said.get(_NUM, ""), said.get(_HEADING, ""), parent, content=_split_content(element), file=name
+        )
         draft.status = said.get(_REASON, "").lower() or None
         self.drafts.append(draft)
         return draft
 
     def orphans(self) -> None:
-        """Read the sections beside the index that it does not include, below its highest level."""
+        """Read the sections in the folder that the index does not include, and place them below its highest level."""
         top = self.drafts[0]
         for folder, folders, names in os.walk(self.folder):
             folders.sort()
@@ -188,7 +190,7 @@ class _Reading:
                 path = os.path.join(folder, name)
                 if name.endswith(".xml") and path not in self.included:
                     below = os.path.relpath(path, self.folder).replace(os.sep, "/")
-                    self.warnings.append(f"{below}: no index includes it; it stands below {top.name}")
+                    self.warnings.append(f"{below}: No index includes it. It is placed below {top.name}.")
                     self.file(path, top, 0)
 
 
@@ -199,7 +201,7 @@ def _local(element: etree._Element) -> str:
 def _table(element: etree._Element) -> WrittenTable:
     for inner in element.iter():
         inner.tag = _local(inner)
-    return html_lines.table_of(element)
+    return html_lines.build_table(element)
 
 
 def _words(element: etree._Element, tag: str) -> str:
@@ -209,17 +211,17 @@ def _words(element: etree._Element, tag: str) -> str:
 
 def _all(element: etree._Element) -> str:
     if len(element) == 0:
-        return html_lines.shown(element.text or "")
-    return html_lines.shown("".join(map(str, element.itertext())))
+        return html_lines.normalize_space(element.text or "")
+    return html_lines.normalize_space("".join(map(str, element.itertext())))
 
 
-def _content(element: etree._Element, said: Set[str] = _SAID, levels: Set[str] = frozenset()) -> Content:
-    """What an element holds of its own, beside what says what it is, each once, and the levels in it.
+def _split_content(element: etree._Element, said: Set[str] = _SAID, levels: Set[str] = frozenset()) -> Content:
+    """The own content of an element without its description, each text once, and the levels in it.
 
-    The words of what is not known are words like others.
+    Text of unknown elements is kept.
     """
     apart = {element.find(tag) for tag in said}
-    writing = _Writing()
+    writing = _TextWriter()
     notes: list[Note] = []
     writing.loose(element.text)
     for child in element:
@@ -234,11 +236,11 @@ def _content(element: etree._Element, said: Set[str] = _SAID, levels: Set[str] =
     writing.end()
     body = writing.body
     found = sorted(writing.subsections, key=lambda each: (each.start, -each.end))
-    return Content("\n".join(body.lines), unique(iter(found)), body.tables, writing.citations, notes)
+    return Content("\n".join(body.lines), make_unique(iter(found)), body.tables, writing.citations, notes)
 
 
 def _rows(table: WrittenTable) -> Iterator[str]:
-    """The rows of a table as text, and after each those of the tables in it."""
+    """The rows of a table as text, each followed by the rows of the tables nested in it."""
     for row in table.rows:
         yield " | ".join(cell.text for cell in row)
         for nested in (nested for cell in row for nested in cell.nested):
@@ -246,10 +248,10 @@ def _rows(table: WrittenTable) -> Iterator[str]:
 
 
 def _notes(element: etree._Element) -> Iterator[Note]:
-    if loose := html_lines.shown(element.text or ""):
+    if loose := html_lines.normalize_space(element.text or ""):
         yield Note(loose, _OTHER_NOTE)
     for child in element:
-        text, citations, tables = _flat(child)
+        text, citations, tables = _flatten(child)
         for table in tables:
             text = " ".join(filter(None, (text, *_rows(_table(table)))))
         document, path = child.get("doc"), child.get("path")
@@ -258,22 +260,22 @@ def _notes(element: etree._Element) -> Iterator[Note]:
         if text:
             kind = child.get("type") or (HISTORY if child.tag == _ANNOTATION else _OTHER_NOTE)
             yield Note(text, kind, citations, child.get("eff"))
-        if loose := html_lines.shown(child.tail or ""):
+        if loose := html_lines.normalize_space(child.tail or ""):
             yield Note(loose, _OTHER_NOTE)
 
 
 @dataclass(slots=True)
-class _Writing:
-    """A section's text while its paragraphs are gone through."""
+class _TextWriter:
+    """The text of a section while its paragraphs are visited."""
 
     body: Body = field(default_factory=Body)
     subsections: list[Subsection] = field(default_factory=list)
     citations: list[Citation] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
-    """Labels, and headings of paragraphs, that the next words follow on the same line."""
+    """Labels and headings of paragraphs that are joined with the next text on the same line."""
 
     def text(self, element: etree._Element) -> None:
-        text, citations, tables = ("", [], [element]) if element.tag == _TABLE else _flat(element)
+        text, citations, tables = ("", [], [element]) if element.tag == _TABLE else _flatten(element)
         if not text and not tables:
             return
         if text or self.waiting:
@@ -287,11 +289,11 @@ class _Writing:
             self.body.table(_table(table))
 
     def loose(self, words: str | None) -> None:
-        """Write words that stand in no element of their own."""
+        """Write text that is not in an element of its own."""
         if words and not words.isspace():
             led = "".join(f"{each} " for each in self.waiting)
             self.waiting.clear()
-            self.body.write(led + html_lines.shown(words))
+            self.body.write(led + html_lines.normalize_space(words))
 
     def para(self, element: etree._Element, path: tuple[str, ...]) -> None:
         start = None
@@ -323,7 +325,7 @@ class _Writing:
             self.subsections.append(Subsection(path, start, self.body.length, heading))
 
     def lead(self, words: str, start: int | None) -> int | None:
-        """Have words go before the next ones on their line; return where a paragraph starts that had no start."""
+        """Queue words that start the next line. Return the offset of a paragraph without one so far."""
         if not words:
             return start
         if start is None:
@@ -338,10 +340,10 @@ class _Writing:
             self.waiting.clear()
 
 
-def _flat(element: etree._Element) -> tuple[str, list[Citation], Sequence[etree._Element]]:
-    """The words of an element on one line, what its citations say of them, and the tables in it, which stand apart."""
+def _flatten(element: etree._Element) -> tuple[str, list[Citation], Sequence[etree._Element]]:
+    """Flatten an element to one line; return the text, its citations, and the tables in it, which are separate."""
     if len(element) == 0:
-        return html_lines.shown(element.text or ""), [], ()
+        return html_lines.normalize_space(element.text or ""), [], ()
     pieces: list[str] = []
     citations: list[Citation] = []
     tables: list[etree._Element] = []

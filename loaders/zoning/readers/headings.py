@@ -1,8 +1,8 @@
-"""Headings of municipal codes in the styles that they come in, and what their numbers say of where they stand.
+"""Parsing of headings of municipal codes in their various styles, and of the place that their numbers state.
 
 ``Sec. 61-1-1. Purpose.``, ``§ 10-101. Title``, ``ARTICLE II. - DISTRICTS``, ``CHAPTER 3``, ``Division 4 Signs``,
-``1.04.010 Title``, ``9-1-1: TITLE:``, ``Sec. 4A-3(b) Light`` and ``10.12.030. - Speed limits.`` are headings, and so is
-``Secs. 2-5--2-20. Reserved.``; a sentence that starts like one is none.
+``1.04.010 Title``, ``9-1-1: TITLE:``, ``Sec. 4A-3(b) Light``, ``10.12.030. - Speed limits.`` and ``Secs. 2-5--2-20.
+Reserved.`` are headings. A sentence with such a start is not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RANKS: Final = {
     "division": 70,
     "subdivision": 80,
 }
-"""How high a kind of level stands where a code does not show it otherwise. A part may stand anywhere."""
+"""Default rank of each kind of level, for a code that does not show another order. A part has no fixed rank."""
 
 PART: Final = "part"
 SUBPART: Final = "subpart"
@@ -63,15 +63,15 @@ _STATUS_AFTER: Final = re.compile(
     re.IGNORECASE,
 )
 _LEADERS: Final = re.compile(r"(?: ?\.){4,} ?\d*$")
-"""What leads to the page in a table of contents."""
+"""Leader dots and page number in a table of contents."""
 _POINTED: Final = re.compile(r"\d+[A-Za-z]{0,2}(?:\.\d+[A-Za-z]{0,2})+")
 LONGEST: Final = 300
-"""Characters of the longest line that can be a heading."""
+"""Maximum characters of a line that can be a heading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The parts of a heading. `bare`: there was no word for its kind, so only its context shows that it is one."""
+    """The parts of a heading. `bare`: without a word for its kind, so only the context shows that it is a heading."""
 
     kind: str
     number: str
@@ -79,15 +79,15 @@ class Heading:
     bare: bool = False
 
 
-def heading_of(line: str) -> Heading | None:
-    """Return what `line` says as a heading, None where it cannot be one.
+def parse_heading(line: str) -> Heading | None:
+    """Parse a line as a heading. None if it cannot be one.
 
-    A title starts with a capital; one that follows its number without any mark does not end like a sentence.
+    A title starts with a capital. A title directly after the number, without any mark, must not end like a sentence.
     """
     line = line.strip()
     if not line or len(line) > LONGEST:
         return None
-    if (several := _SEVERAL.fullmatch(line)) is not None and status_of(several["title"]) is not None:
+    if (several := _SEVERAL.fullmatch(line)) is not None and find_status(several["title"]) is not None:
         return Heading(SECTION, several["number"], several["title"].strip())
     match = _WORDED.match(line)
     if match is not None:
@@ -108,7 +108,7 @@ def heading_of(line: str) -> Heading | None:
 
 
 def _is_number(number: str, word: str) -> bool:
-    # "Division of", "Part In": two letters are words rather than numbers, unless they are all capitals.
+    # "Division of", "Part In": two letters are a word rather than a number, unless they are all capitals.
     return number[0].isdigit() or number.isupper()
 
 
@@ -116,19 +116,19 @@ def _is_sentence(title: str) -> bool:
     return title[-1] in ".;,:" and (len(title) > 100 or title[-1] in ";," or title.count(". ") > 0)
 
 
-def status_of(text: str) -> str | None:
-    """Return what `text`, a heading's or a whole body, says of a section that is not in force: repealed, reserved."""
+def find_status(text: str) -> str | None:
+    """Find the status of a section that is not in force (repealed, reserved) in a heading or a whole body."""
     words = text.strip()
-    # What is in brackets at the end can be no longer than this, and longer ones would be searched again and again.
+    # Text in brackets at the end is at most this long. A longer search would be repeated for each bracket.
     match = _STATUS.fullmatch(words) or _STATUS_AFTER.search(words, max(0, len(words) - LONGEST))
     return match[1].lower() if match else None
 
 
-def components(number: str) -> list[str]:
-    """Return the components of a number that is written with points alone: 15.1.04.010 has four, 10-101 has one."""
+def split_number(number: str) -> list[str]:
+    """Split a number with points only into components: 15.1.04.010 has four, 10-101 has one."""
     return number.split(".") if _POINTED.fullmatch(number) else [number]
 
 
 def is_placed(number: str) -> bool:
-    """Return whether a number says where it stands in its code, as 1-3 and 15.1.04 do, and 12 and II do not."""
+    """Check whether a number states its place in the code, as 1-3 and 15.1.04 do, and 12 and II do not."""
     return number[:1].isdigit() and re.search(r"[.\-:]\d", number) is not None

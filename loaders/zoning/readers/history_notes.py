@@ -1,4 +1,4 @@
-"""Notes on the history of a section, told from its law by their words: ``(Ord. No. 12-09, Amended 08/04/2009)``."""
+"""Recognition of notes on the history of a section by their words: ``(Ord. No. 12-09, Amended 08/04/2009)``."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _HEADING: Final = re.compile(r"(?:legislative\s+|ordinance\s+|amendment\s+)?hist
 _WITHIN: Final = r"(?:[^()]|\([^()]*\))*"
 _LAST: Final = re.compile(rf"(?<=[.;:!?”\"'’)])\s*(?P<note>\(\s*{_SOURCES}{_WITHIN}\))$", re.IGNORECASE)
 ANNOTATION: Final = r"(?:Editor['’]s [Nn]otes?|(?:Cross|State [Ll]aw|Charter|Code|Legal) [Rr]eferences?)\s?[—–]"
-"""How a note starts that those who publish a code add to it."""
+"""Start of a note added by the publisher of a code."""
 _ANNOTATION: Final = re.compile(rf"(?P<kind>{ANNOTATION})\s*\S")
 LONGEST: Final = 5_000
-"""Characters of the longest note: a list of all the ordinances that changed a section."""
+"""Maximum characters of a note. A note may list all ordinances that changed a section."""
 
 _FIRST: Final = frozenset("([aAcCdDeEhHpPrRtT")
 
 
 def is_note(line: str) -> bool:
-    """Return whether all of `line` is a note on the history of a section, wherever it stands."""
+    """Check whether all of `line` is a note on the history of a section, anywhere in the section."""
     if line[:1] not in _FIRST or len(line) > LONGEST:
         return False
-    # Only how it starts is matched: one expression for all of it takes the square of its length.
+    # Only the start is matched: one expression for the whole line takes quadratic time.
     if (start := _BRACKETED.match(line)) is not None:
         closed = line.removesuffix(".").rstrip().endswith((")", "]"))
         return closed and _DIGIT.search(line, start.end()) is not None
@@ -45,23 +45,23 @@ def is_note(line: str) -> bool:
 
 
 def is_note_below(line: str) -> bool:
-    """Return whether `line` is one below the heading "History", where fewer marks tell it."""
+    """Check whether `line` is a note below the heading "History", where fewer marks suffice."""
     return len(line) <= LONGEST and (is_note(line) or _LOOSE.match(line) is not None)
 
 
 def annotation_kind(line: str) -> str | None:
-    """Return the kind of the note that `line` is, which those who publish a code added: ``Editor's note``."""
+    """Get the kind of a publisher's note, such as ``Editor's note``. None for other lines."""
     match = _ANNOTATION.match(line)
     return None if match is None else match["kind"].rstrip("—– ")
 
 
 def is_heading(line: str) -> bool:
-    """Return whether `line` is no more than the heading of such notes."""
+    """Check whether `line` is only the heading of such notes."""
     return len(line) < 30 and line[:1] in "hHlLoOaA" and _HEADING.fullmatch(line) is not None
 
 
 def split_last(line: str) -> tuple[str, str | None]:
-    """Return `line` without the note that it ends with after its last sentence, and the note."""
+    """Split a line into the text and the note after its last sentence, which may be None."""
     if not line.endswith(")"):
         return line, None
     match = _LAST.search(line, max(0, len(line) - 1_000))

@@ -1,4 +1,4 @@
-"""HTML of codes as lines and tables, with white space as a browser shows it."""
+"""HTML of codes as lines and tables, with white space as shown by a browser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _ENCODINGS: Final = ("utf-8", "iso8859", "cp", "mac", "koi8", "gb", "big5", "euc", "shift_jis", "iso2022")
-"""How the names of encodings start that pages are in."""
+"""Prefixes of the names of encodings used by pages."""
 _CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:\-]+)", re.IGNORECASE)
 _ROMAN: Final = tuple(
     zip(
@@ -38,17 +38,18 @@ _ROMAN: Final = tuple(
 )
 
 
-def decoded(data: bytes, name: str) -> tuple[str, Sequence[str]]:
-    """Return the text of a file, and warnings: by its mark, what its HTML declares, UTF-8 or Windows-1252.
+def decode(data: bytes, name: str) -> tuple[str, Sequence[str]]:
+    """Decode a file by its byte order mark, the encoding declared in its HTML, UTF-8 or Windows-1252; also return
+    warnings.
 
-    Raises SourceError for what is no text.
+    Raises SourceError for a file that is not text.
     """
     marked = next((encoding for bom, encoding in _MARKS if data.startswith(bom)), None) or _wide(data)
     if marked is not None:
         try:
             return data.decode(marked).removeprefix("\ufeff"), ()
         except UnicodeDecodeError as error:
-            raise SourceError(f"{name}: starts like {marked}, and is not ({error.reason})") from None
+            raise SourceError(f"{name}: Starts like {marked}, but is not valid ({error.reason}).") from None
     match = _CHARSET.search(data[:4_096])
     said = match[1].decode("ascii").lower() if match else "utf-8"
     declared = _declared(said)
@@ -57,18 +58,18 @@ def decoded(data: bytes, name: str) -> tuple[str, Sequence[str]]:
             text = data.decode(encoding)
         except UnicodeDecodeError:
             continue
-        told = () if encoding == declared else (f"{name}: read as UTF-8, for it is not {said}, as it says",)
+        told = () if encoding == declared else (f"{name}: Declared as {said}, but not valid in it. Read as UTF-8.",)
         if "\0" in text:
             text = text.replace("\0", "\ufffd")
-            told = (*told, f"{name}: holds NUL, which is no character of text; U+FFFD stands for each")
+            told = (*told, f"{name}: Contains NUL characters. Each is replaced by U+FFFD.")
         return text, told
     if b"\0" in data:
-        raise SourceError(f"{name}: is no text; HTML or plain text in UTF-8 or Windows-1252 can be read")
-    return data.decode("cp1252", errors="replace"), (f"{name}: read as Windows-1252, for it is not UTF-8",)
+        raise SourceError(f"{name}: Not a text file. Supported: HTML or plain text, in UTF-8 or Windows-1252.")
+    return data.decode("cp1252", errors="replace"), (f"{name}: Not valid UTF-8. Read as Windows-1252.",)
 
 
 def _wide(data: bytes) -> str | None:
-    """The encoding of text in UTF-16 without a mark: every other byte of Latin letters is zero."""
+    """Detect UTF-16 without a byte order mark: every other byte of Latin letters is zero."""
     start = data[:4_096]
     half = len(start) // 2
     for zeros, letters, encoding in ((start[1::2], start[::2], "utf-16-le"), (start[::2], start[1::2], "utf-16-be")):
@@ -78,9 +79,9 @@ def _wide(data: bytes) -> str | None:
 
 
 def _declared(said: str) -> str | None:
-    """The encoding that a page means by what it says, as browsers have it; None for what no page is in.
+    """Normalize the encoding that a page declares, as browsers do. None for one that no page uses.
 
-    What calls itself ASCII or Latin-1 is Windows-1252, and what says UTF-16 in ASCII letters is UTF-8
+    A page labelled ASCII or Latin-1 is Windows-1252, and one labelled UTF-16 in ASCII letters is UTF-8
     (https://encoding.spec.whatwg.org/).
     """
     try:
@@ -94,10 +95,10 @@ def _declared(said: str) -> str | None:
     return known if known.startswith(_ENCODINGS) else None
 
 
-def tree(text: str, name: str = "HTML") -> etree._Element | None:
-    """Return the root of HTML, however broken it is; None where there is nothing in it.
+def parse_html(text: str, name: str = "HTML") -> etree._Element | None:
+    """Parse HTML, valid or not, and return its root. None if it is empty.
 
-    Raises SourceError where the parser gives up, and what follows would be lost: elements that nest too deep.
+    Raises SourceError if elements nest so deeply that the parser would drop the rest.
     """
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
     data = text.replace("\0", "\ufffd").encode("utf-8", errors="replace")
@@ -107,17 +108,17 @@ def tree(text: str, name: str = "HTML") -> etree._Element | None:
         return None
     limits = [each.message for each in parser.error_log if each.type_name == "ERR_RESOURCE_LIMIT"]
     if limits:
-        raise SourceError(f"{name} cannot be read to its end, for its elements nest too deep")
+        raise SourceError(f"{name} cannot be read to the end. Its elements nest too deeply.")
     return root
 
 
-def shown(text: str) -> str:
-    """Return text on one line, each run of white space as one space, a no-break space too."""
+def normalize_space(text: str) -> str:
+    """Normalize white space: each run, with no-break spaces, becomes one space."""
     return " ".join(text.split())
 
 
 def first_line(element: etree._Element) -> str:
-    """Return the words of an element up to the first block or line break in it."""
+    """The text of an element up to its first block or line break."""
     words: list[str] = []
     waiting: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
     words.append(element.text or "")
@@ -140,14 +141,14 @@ def first_line(element: etree._Element) -> str:
             waiting.append((child, iter(child)))
         else:
             words.append(child.tail or "")
-    return shown("".join(words))
+    return normalize_space("".join(words))
 
 
 def text_of(element: etree._Element) -> str:
-    """Return all the words of an element on one line."""
+    """All text of an element on one line."""
     if len(element) == 0:
-        return shown(element.text or "")
-    return shown("".join(_pieces(element)))
+        return normalize_space(element.text or "")
+    return normalize_space("".join(_pieces(element)))
 
 
 def _pieces(element: etree._Element) -> Iterator[str]:
@@ -168,20 +169,20 @@ def _pieces(element: etree._Element) -> Iterator[str]:
 
 
 class Sections(Protocol):
-    """Who is told where each ``<section>`` starts and ends."""
+    """Receiver of the start and the end of each ``<section>``."""
 
     def enter(self, element: etree._Element) -> None:
-        """Take note that what follows is in this one."""
+        """Called at the start of an element."""
 
     def leave(self, element: etree._Element) -> None:
-        """Take note that this one is over."""
+        """Called at the end of an element."""
 
     def in_table(self, table: etree._Element) -> bool:
-        """Return whether a table only lays out a page: there are sections in it."""
+        """Check whether a table is used for page layout, with sections in it."""
 
 
 Line = Callable[[str, etree._Element], bool]
-"""Takes a line and the element that it stands in, and says whether that was all to do with it."""
+"""Receives a line and the element that contains it, and returns whether it has consumed the line."""
 
 
 def write(
@@ -190,15 +191,15 @@ def write(
     taken: Line,
     sections: Sections | None = None,
 ) -> None:
-    """Write what is in an element to the body that is the current one, each line of which `taken` may take instead.
+    """Write the content of an element to the current body, except the lines that `taken` consumes.
 
-    `sections` are told of every ``<section>`` in it.
+    `sections` is called for each ``<section>`` in it.
     """
     _Writer(body, taken, sections).inside(element)
 
 
 def _extend(run: list[str], words: str | None) -> None:
-    # White space before the first word of a run is none of it.
+    # White space before the first word of a run is not part of it.
     if words and (run or not words.isspace()):
         run.append(words)
 
@@ -212,15 +213,15 @@ class _Writer:
             self.body().add(text)
 
     def lines(self, run: list[str], element: etree._Element) -> None:
-        """Write what has come together between two blocks."""
+        """Write the text collected between two blocks."""
         text = "".join(run)
         run.clear()
         for part in text.split("\v"):
-            self.line(shown(part), element)
+            self.line(normalize_space(part), element)
 
     def inside(self, element: etree._Element) -> None:
-        """Write what is in an element, run by run: words between blocks are a paragraph of their own."""
-        # With a stack of its own: broken HTML nests deeper than Python calls.
+        """Write the content of an element. Text between blocks is a paragraph of its own."""
+        # An explicit stack: broken HTML nests more deeply than Python's recursion limit.
         waiting: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
         run: list[str] = []
         _extend(run, element.text)
@@ -246,12 +247,12 @@ class _Writer:
                     waiting.append((child, iter(child)))
                     continue
                 if tag == "table" and (self.sections is None or not self.sections.in_table(child)):
-                    self.body().table(table_of(child))
+                    self.body().table(build_table(child))
                 elif tag == "ol":
                     self.numbered(child, ())
                 elif len(child) == 0:
                     if child.text:
-                        self.line(shown(child.text), child)
+                        self.line(normalize_space(child.text), child)
                 else:
                     _extend(run, child.text)
                     waiting.append((child, iter(child)))
@@ -268,16 +269,16 @@ class _Writer:
             self.lines(run, element)
 
     def numbered(self, element: etree._Element, path: tuple[str, ...]) -> None:
-        """Write a list that a browser numbers, and note what each item's label is."""
+        """Write a list that a browser numbers, and record the label of each item."""
         number = _whole(element.get("start"), 1)
-        self.line(shown(element.text or ""), element)
+        self.line(normalize_space(element.text or ""), element)
         for child in element:
             if child.tag != "li":
                 if child.tag == "ol":
                     self.numbered(child, path)
                 elif child.tag not in HIDDEN:
                     self.wrapped(child, path)
-                self.line(shown(child.tail or ""), element)
+                self.line(normalize_space(child.tail or ""), element)
                 continue
             number = _whole(child.get("value"), number)
             body = self.body()
@@ -287,7 +288,7 @@ class _Writer:
             self.wrapped(child, own)
             if self.body() is body and len(body.lines) > count:
                 body.items.insert(at, Item(own, first, body.length))
-            self.line(shown(child.tail or ""), element)
+            self.line(normalize_space(child.tail or ""), element)
             number += 1
 
     def wrapped(self, element: etree._Element, path: tuple[str, ...]) -> None:
@@ -309,7 +310,7 @@ class _Writer:
 
 
 def list_label(kind: str, number: int) -> str:
-    """Return the label of a list's item in HTML: the numbering type is 1, a, A, i or I."""
+    """Build the label of a list item in HTML. The numbering type is 1, a, A, i or I."""
     if kind in "aA" and number > 0:
         letters = ""
         while number > 0:
@@ -325,8 +326,8 @@ def list_label(kind: str, number: int) -> str:
     return str(number)
 
 
-def table_of(element: etree._Element) -> WrittenTable:
-    """Return a table with its spans; tables in its cells stand apart from the cells' own words."""
+def build_table(element: etree._Element) -> WrittenTable:
+    """Build a table with its spans. Nested tables are separate from the text of their cell."""
     caption, rows, header_rows, leading = None, [], 0, True
     for row, in_head in _rows(element):
         cells = [_cell(cell) for cell in row]
@@ -340,7 +341,7 @@ def table_of(element: etree._Element) -> WrittenTable:
 
 
 def _rows(table: etree._Element) -> Iterator[tuple[Sequence[etree._Element], bool]]:
-    """The cells of each row. What stands in a table outside of any cell, as in broken HTML, is a row of its own."""
+    """The cells of each row. Text outside of any cell, as in broken HTML, is a row of its own."""
     loose: list[etree._Element] = []
     waiting: list[tuple[etree._Element, bool]] = [(table, False)]
     while waiting:
@@ -369,7 +370,7 @@ def _rows(table: etree._Element) -> Iterator[tuple[Sequence[etree._Element], boo
 
 
 def _stray(element: etree._Element) -> Iterator[etree._Element]:
-    """Words directly in a table, its parts or rows, each as a cell."""
+    """Text directly in a table, table part or row, each as a cell."""
     for words in (element.text, *(child.tail for child in element)):
         if words and words.strip():
             cell = etree.Element("td")
@@ -390,7 +391,7 @@ def _cell(element: etree._Element) -> Written:
     header = element.tag == "th"
     colspan, rowspan = _span(element.get("colspan"), _WIDEST), _span(element.get("rowspan"), _TALLEST)
     if len(element) == 0:
-        return Written(shown(element.text or ""), colspan, rowspan, header)
+        return Written(normalize_space(element.text or ""), colspan, rowspan, header)
     nested: list[etree._Element] = []
     words: list[str] = []
     raised: list[tuple[int, int]] = []
@@ -416,13 +417,13 @@ def _cell(element: etree._Element) -> Written:
             words.append(text)
 
     gather(element)
-    text = shown("".join(words))
+    text = normalize_space("".join(words))
     marks = []
     for first, last in raised:
-        # Where the raised words begin and end once white space is as shown.
-        end = len(shown("".join(words[:last])))
-        marks.append((end - len(shown("".join(words[first:last]))), end))
-    inner = tuple(table_of(each) for each in nested)
+        # Offsets of the raised words after white space is normalized.
+        end = len(normalize_space("".join(words[:last])))
+        marks.append((end - len(normalize_space("".join(words[first:last]))), end))
+    inner = tuple(build_table(each) for each in nested)
     return Written(text, colspan, rowspan, header, marks, inner)
 
 

@@ -1,4 +1,4 @@
-"""Which of some files are codes, of which form each is, and which files go together."""
+"""Detection of codes among files: the format of each, and the files that belong together."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Final, Literal
 from kg.errors import SourceError
 from loaders.zoning.readers import dc, html_code, json_entries, municode, plain_text
 from loaders.zoning.readers.code_model import Code
-from loaders.zoning.readers.contents_file import contents_link, contents_of
-from loaders.zoning.readers.html_lines import decoded
+from loaders.zoning.readers.contents_file import find_contents_link, parse_contents
+from loaders.zoning.readers.html_lines import decode
 
 FORMATS: Final = (".html", ".htm", ".txt", ".xml", ".json")
-"""Endings of the files that codes come in."""
+"""File extensions of codes."""
 
 Kind = Literal["html", "text", "dc", "municode", "json"]
 _START: Final = 2_048
@@ -23,32 +23,32 @@ _START: Final = 2_048
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A code, or a title of one, and the files that it is read from: the one that it is in, and those with it."""
+    """A code, or one title of it: its main file, and the files that belong to it."""
 
     kind: Kind
     path: Path
     parts: Sequence[Path] = ()
-    """Other files: a table of contents, the sections of an index. What `Section.file` names is among them."""
+    """Additional files: a table of contents, the sections of an index. `Section.file` names one of them."""
     contents: Path | None = None
-    """The table of contents among them."""
+    """The table of contents, which is also in `parts`."""
 
     def read(self, municipality: str | None = None, state: str | None = None) -> Code:
-        """Return the code. What a file itself says of its municipality goes where none is given.
+        """Parse the code. The arguments override what the file states.
 
-        Raises SourceError for a file that cannot be read.
+        Raises SourceError for an invalid file.
         """
         if self.kind == "dc":
-            return dc.read(self.path)
+            return dc.parse(self.path)
         data, name = _bytes(self.path), self.path.name
         if not data.strip():
-            raise SourceError(f"{self.path}: the file is empty")
+            raise SourceError(f"{self.path}: The file is empty.")
         if self.kind in ("html", "text"):
             parse = html_code.parse if self.kind == "html" else plain_text.parse
             listed = None
             problems: tuple[str, ...] = ()
             if self.contents is not None:
                 try:
-                    listed = contents_of(_bytes(self.contents), self.contents.name)
+                    listed = parse_contents(_bytes(self.contents), self.contents.name)
                 except SourceError as error:
                     problems = (str(error),)
             code = parse(data, name, listed, municipality=municipality, state=state)
@@ -63,16 +63,16 @@ def _told(code: Code, problems: Sequence[str]) -> Code:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What some files are."""
+    """The kinds of the given files."""
 
     inputs: Sequence[Input]
     others: Sequence[Path]
-    """Those that are no code: tables, maybe."""
+    """Files that are not codes, but may be tables."""
     warnings: Sequence[str] = field(default_factory=tuple)
 
 
-def find(paths: Sequence[Path]) -> Found:
-    """Tell which of `paths` are codes. Raises SourceError for one that cannot be opened."""
+def find_codes(paths: Sequence[Path]) -> Found:
+    """Find the codes among `paths`. Raises SourceError for a file that cannot be opened."""
     by_ending: Mapping[str, list[Path]] = {
         ending: [path for path in paths if path.name.lower().endswith(ending)] for ending in (*FORMATS,)
     }
@@ -82,7 +82,7 @@ def find(paths: Sequence[Path]) -> Found:
     contents = {path for path, value in json_files.items() if _is_contents(value)}
     pages = [*by_ending[".html"], *by_ending[".htm"]]
     for path in pages:
-        listed = _contents_of(path, contents_link(_bytes(path)[:20_000]), contents)
+        listed = _contents_of(path, find_contents_link(_bytes(path)[:20_000]), contents)
         inputs.append(Input("html", path, (listed,) if listed else (), listed))
     stems: dict[str, list[Path]] = {}
     for path in pages:
@@ -90,7 +90,7 @@ def find(paths: Sequence[Path]) -> Found:
     for path in by_ending[".txt"]:
         page = next((each for each in stems.get(path.stem, ()) if _is_near(path, each)), None)
         if page is not None:
-            warnings.append(f"{path}: passed over, for {page} is the same code with its tables and lists")
+            warnings.append(f"{path}: Skipped. {page} is the same code with tables and lists.")
             continue
         listed = _contents_of(path, None, contents)
         inputs.append(Input("text", path, (listed,) if listed else (), listed))
@@ -105,7 +105,7 @@ def find(paths: Sequence[Path]) -> Found:
         else:
             others.append(path)
     used = {each.contents for each in inputs}
-    warnings += [f"{path}: a table of contents of no code that is read" for path in contents if path not in used]
+    warnings += [f"{path}: Table of contents without a code." for path in contents if path not in used]
     taken = {path for ending in FORMATS for path in by_ending[ending]}
     others += [path for path in paths if path not in taken]
     order = {path: number for number, path in enumerate(paths)}
@@ -113,7 +113,7 @@ def find(paths: Sequence[Path]) -> Found:
 
 
 def _is_near(path: Path, other: Path) -> bool:
-    """Whether one stands beside another, or in a folder beside it."""
+    """Whether a file is in the folder of the other, or in a folder next to it."""
     return path.parent in (other.parent, other.parent.parent) or path.parent.parent == other.parent
 
 
@@ -121,12 +121,12 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
+        raise SourceError(f"{path}: Cannot read the file ({error.strerror}).") from error
 
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(decoded(_bytes(path), path.name)[0])
+        return json.loads(decode(_bytes(path), path.name)[0])
     except (ValueError, RecursionError, SourceError):
         return None
 
@@ -135,7 +135,7 @@ def _is_contents(value: object) -> bool:
     sections = value.get("sections") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(sections, list):
         return False
-    # Without entries, it is a code without sections where it says of which municipality it is.
+    # Without entries, it is a code without sections if it names a municipality.
     return (bool(sections) or "municipality" not in value) and all(
         isinstance(each, dict) and {"id", "label"} <= each.keys() and "section_id" not in each for each in sections
     )
@@ -158,7 +158,7 @@ def _is_list_with(value: object, keys: set[str]) -> bool:
 
 
 def _contents_of(path: Path, link: str | None, contents: set[Path]) -> Path | None:
-    """The table of contents that a file links to, or that is called after it, beside it or above."""
+    """Find the table of contents that a file links to, or that has the same name, in its folder or the one above."""
     names = [link.rpartition("/")[2]] if link else []
     names += [f"toc_{path.stem}.json", f"{path.stem}.toc.json"]
     places = [folder / name for name in names for folder in (path.parent, path.parent.parent)]
@@ -168,7 +168,7 @@ def _contents_of(path: Path, link: str | None, contents: set[Path]) -> Path | No
 
 
 def _documents(paths: Sequence[Path], inputs: list[Input]) -> Iterator[Path]:
-    """Add the indexes of the D.C. Code among XML files, and yield what belongs to none."""
+    """Add the index files of the D.C. Code among XML files as inputs, and yield the files that belong to none."""
     indexes = []
     for path in paths:
         try:
@@ -176,7 +176,7 @@ def _documents(paths: Sequence[Path], inputs: list[Input]) -> Iterator[Path]:
                 if dc.is_index(stream.read(_START)):
                     indexes.append(path)
         except OSError as error:
-            raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
+            raise SourceError(f"{path}: Cannot read the file ({error.strerror}).") from error
     top = [path for path in indexes if not any(_is_below(path, other) for other in indexes)]
     left = set(paths) - set(top)
     for index in top:

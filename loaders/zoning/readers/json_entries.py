@@ -1,14 +1,14 @@
-"""Codes in JSON, with the fields that the ingestion tools take.
+"""Parser for codes in JSON, with the fields of the ingestion tools.
 
-An object with ``municipality``, ``state`` and one or more of the lists ``sections``, ``permissions``, ``standards``
+An object with ``municipality``, ``state`` and at least one of the lists ``sections``, ``permissions``, ``standards``
 and ``definitions``, or only the list of sections:
 
-* a section has ``section_id`` and ``title``, and may have ``level`` (a number, or the word for its kind),
+* a section has ``section_id`` and ``title``, optionally ``level`` (a number, or the word for its kind),
   ``raw_content``, ``parent_id`` and ``order``
-* a permission has ``district``, ``use`` and ``permission``, and may have ``conditions``, ``review_section`` and
+* a permission has ``district``, ``use`` and ``permission``, optionally ``conditions``, ``review_section`` and
   ``section_ref``
-* a standard has ``district``, ``standard_type``, ``value`` and ``unit``, and may have ``section_ref``
-* a definition has ``term`` and ``definition_text``, and may have ``section_ref``
+* a standard has ``district``, ``standard_type``, ``value`` and ``unit``, optionally ``section_ref``
+* a definition has ``term`` and ``definition_text``, optionally ``section_ref``
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from kg.errors import RecordError, SourceError
 from loaders.readers.formats import surrogate_in, text_of_cell
 from loaders.zoning.readers import municode
 from loaders.zoning.readers.code_model import Code, Definition, DimensionalStandard, Section, UsePermission
-from loaders.zoning.readers.headings import KINDS, SECTION, heading_of
-from loaders.zoning.readers.html_lines import decoded
-from loaders.zoning.readers.outline import outline
-from loaders.zoning.readers.section_builder import LONGEST_KEY, Draft, finished, linked, named
+from loaders.zoning.readers.headings import KINDS, SECTION, parse_heading
+from loaders.zoning.readers.html_lines import decode
+from loaders.zoning.readers.outline import find_parts
+from loaders.zoning.readers.section_builder import LONGEST_KEY, Draft, build_sections, link_parents, prefix_warnings
 from loaders.zoning.readers.text_builder import Content
 
 LISTS: Final = ("sections", "permissions", "standards", "definitions")
@@ -39,20 +39,20 @@ _T = TypeVar("_T")
 
 
 def parse(data: bytes, name: str, *, municipality: str | None = None, state: str | None = None) -> Code:
-    """Return what a JSON file holds of a code. Raises SourceError for a file that is not as above.
+    """Parse a JSON file into a code. Raises SourceError for a file without these lists.
 
-    An entry that cannot be used is left out, with a warning that says why.
+    An invalid entry is skipped, with a warning.
     """
-    text, warnings = decoded(data, name)
+    text, warnings = decode(data, name)
     try:
-        # NaN is how programs write that there is nothing, and no JSON.
+        # NaN is not JSON, but programs write it for a missing value.
         given = json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{name}: is not JSON ({error!r:.120})") from None
+        raise SourceError(f"{name}: Not valid JSON ({error!r:.120}).") from None
     if isinstance(given, list):
         given = {"sections": given}
     if not is_code(given):
-        raise SourceError(f"{name}: holds none of the lists {', '.join(LISTS)}")
+        raise SourceError(f"{name}: None of the lists {', '.join(LISTS)} found.")
     told = [*warnings]
     sections = _sections([*_each(given, "sections", name, told, _section)], told)
     said = {key: given.get(key) for key in ("municipality", "state", "updated")}
@@ -62,15 +62,15 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
         state or strings.get("state"),
         sections,
         strings.get("updated"),
-        tuple(_each(given, "permissions", name, told, permission_of)),
-        tuple(_each(given, "standards", name, told, standard_of)),
-        tuple(_each(given, "definitions", name, told, definition_of)),
-        named(told, name),
+        tuple(_each(given, "permissions", name, told, parse_permission)),
+        tuple(_each(given, "standards", name, told, parse_standard)),
+        tuple(_each(given, "definitions", name, told, parse_definition)),
+        prefix_warnings(told, name),
     )
 
 
 def is_code(given: object) -> bool:
-    """Return whether a JSON value is a code of this form."""
+    """Check whether a JSON value is a code in this format."""
     return isinstance(given, dict) and any(isinstance(given.get(each), list) for each in LISTS)
 
 
@@ -81,36 +81,36 @@ def _each(
     if entries is None:
         return
     if not isinstance(entries, list):
-        warnings.append(f"{name}: {part!r} is no list, and is left out")
+        warnings.append(f"{name}: {part!r} is skipped. It is not a list.")
         return
     for number, entry in enumerate(entries, 1):
         try:
             if not isinstance(entry, dict):
-                raise RecordError("it is no object")
+                raise RecordError("It is not an object.")
             yield read(entry)
         except RecordError as error:
-            warnings.append(f"{name}: number {number} of {part!r} is left out: {error}")
+            warnings.append(f"{name}: Entry {number} of {part!r} is skipped: {error}")
 
 
 def _words(entry: Mapping[str, Any], name: str) -> str:
     value = _maybe(entry, name)
     if value is None:
-        raise RecordError(f"it has no {name!r}, which is text")
+        raise RecordError(f"Missing {name!r}, a string.")
     return value
 
 
 def _maybe(entry: Mapping[str, Any], name: str) -> str | None:
     value = entry.get(name)
     if isinstance(value, dict | list):
-        raise RecordError(f"its {name!r} is no text but {'a list' if isinstance(value, list) else 'an object'}")
+        raise RecordError(f"{name!r} is {'a list' if isinstance(value, list) else 'an object'}, not a string.")
     text = text_of_cell(value)
     if text is not None and (found := surrogate_in(text)) is not None:
-        raise RecordError(f"its {name!r} has the lone surrogate {found}, which is not a character")
+        raise RecordError(f"{name!r} contains the lone surrogate {found}, which is not a character.")
     return text if text is not None and text.strip() else None
 
 
-def permission_of(entry: Mapping[str, Any]) -> UsePermission:
-    """Return a use permission. Raises RecordError for one that says too little."""
+def parse_permission(entry: Mapping[str, Any]) -> UsePermission:
+    """Parse a use permission. Raises RecordError for missing fields."""
     conditions = entry.get("conditions")
     listed = conditions if isinstance(conditions, list) else [conditions]
     given = [_maybe({"conditions": each}, "conditions") for each in listed]
@@ -124,8 +124,8 @@ def permission_of(entry: Mapping[str, Any]) -> UsePermission:
     )
 
 
-def standard_of(entry: Mapping[str, Any]) -> DimensionalStandard:
-    """Return a dimensional standard. Raises RecordError for one that says too little."""
+def parse_standard(entry: Mapping[str, Any]) -> DimensionalStandard:
+    """Parse a dimensional standard. Raises RecordError for missing fields."""
     return DimensionalStandard(
         _words(entry, "district"),
         _words(entry, "standard_type"),
@@ -135,20 +135,19 @@ def standard_of(entry: Mapping[str, Any]) -> DimensionalStandard:
     )
 
 
-def definition_of(entry: Mapping[str, Any]) -> Definition:
-    """Return a definition. Raises RecordError for one that says too little."""
+def parse_definition(entry: Mapping[str, Any]) -> Definition:
+    """Parse a definition. Raises RecordError for missing fields."""
     return Definition(_words(entry, "term"), _words(entry, "definition_text"), _maybe(entry, "section_ref"))
 
 
-def section_beside(entry: Mapping[str, Any], stored: Mapping[str, Section], warnings: list[str]) -> Section:
-    """Return a section that comes alone, as it stands among those that are stored, by key.
+def parse_section(entry: Mapping[str, Any], stored: Mapping[str, Section], warnings: list[str]) -> Section:
+    """Parse a section that is sent alone, given the stored sections by key.
 
-    One whose parent is not there yet is part of it all the same. Raises RecordError for one that says too little, or
-    is below itself.
+    Its parent may be missing so far. Raises RecordError for missing fields, or for a section below itself.
     """
     own, above, draft, level = _section(entry)
     draft.given_level = level
-    [section] = finished([draft], warnings)
+    [section] = build_sections([draft], warnings)
     if above is None:
         return section
     if above not in stored:
@@ -160,13 +159,13 @@ def section_beside(entry: Mapping[str, Any], stored: Mapping[str, Section], warn
         seen.add(parent)
         parent = stored[parent].parent if parent in stored else None
     if parent == own or above == own:
-        raise RecordError(f"section {own} would be below itself, by its parent {above!r}")
+        raise RecordError(f"Section {own} would be below itself. Its parent is {above!r}.")
     known, before = stored.get(above), stored.get(own)
     if known is None:
-        warnings.append(f"section {own}: its parent {above!r} is not here yet")
+        warnings.append(f"Section {own}: Its parent {above!r} does not exist yet.")
     lowest = known.level + 1 if known is not None else 2
     if level is not None and level < lowest:
-        warnings.append(f"section {own} has level {level}, and below {above} it is {lowest}")
+        warnings.append(f"Section {own} has level {level}. Below {above} it is {lowest}.")
     order = section.order
     if entry.get("order") is None:
         siblings = [other.order for key, other in stored.items() if other.parent == above and key != own]
@@ -183,19 +182,19 @@ def _section(entry: Mapping[str, Any]) -> _Entry:
     title = (_maybe(entry, "title") or "").strip()
     order, level = entry.get("order"), entry.get("level")
     if len(own) > LONGEST_KEY:
-        raise RecordError(f"its 'section_id' has {len(own):,} characters; it has at most {LONGEST_KEY}")
+        raise RecordError(f"'section_id' has {len(own):,} characters. The maximum is {LONGEST_KEY}.")
     if order is not None and not _is_whole(order, 0, _LARGEST):
-        raise RecordError(f"its 'order' is {str(order)[:40]!r}; an order is a whole number from 0 to {_LARGEST:,}")
+        raise RecordError(f"'order' is {str(order)[:40]!r}. It must be a whole number from 0 to {_LARGEST:,}.")
     kind = level.strip().lower() if isinstance(level, str) and level.strip().lower() in KINDS else None
     if level is not None and kind is None and not _is_whole(level, 1, _LARGEST):
         raise RecordError(
-            f"its 'level' is {str(level)[:40]!r}; a level is a whole number from 1 to {_LARGEST:,}, or one of "
+            f"'level' is {str(level)[:40]!r}. It must be a whole number from 1 to {_LARGEST:,}, or one of "
             f"{', '.join(sorted(KINDS))}"
         )
-    heading = heading_of(own) or heading_of(title)
+    heading = parse_heading(own) or parse_heading(title)
     draft = Draft(kind or (heading.kind if heading and not heading.bare else SECTION), own, title, base=own)
     draft.order = order
-    draft.content = content_of(_maybe(entry, "raw_content") or "")
+    draft.content = parse_content(_maybe(entry, "raw_content") or "")
     above = _maybe(entry, "parent_id")
     return own, above.strip() if above else None, draft, level if isinstance(level, int) else None
 
@@ -204,13 +203,13 @@ def _is_whole(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def content_of(raw: str) -> Content:
-    """Return what the raw content of a section holds: HTML as its lines, and other text as it is.
+def parse_content(raw: str) -> Content:
+    """Parse the raw content of a section: HTML into lines, other text unchanged.
 
-    Raises RecordError for HTML that cannot be read.
+    Raises RecordError for unreadable HTML.
     """
     if _MARKUP.match(raw):
-        return municode.content_of(raw)
+        return municode.parse_content(raw)
     text = raw.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     if not text.strip():
         return Content()
@@ -221,11 +220,11 @@ def content_of(raw: str) -> Content:
         if words:
             lines.append((start + line.index(words[0]), words))
         start += len(line) + 1
-    return Content(text, outline(lines, len(text)))
+    return Content(text, find_parts(lines, len(text)))
 
 
 def _sections(entries: Sequence[_Entry], warnings: list[str]) -> Sequence[Section]:
-    drafts = linked([(own, above, draft) for own, above, draft, _ in entries], warnings)
+    drafts = link_parents([(own, above, draft) for own, above, draft, _ in entries], warnings)
     for _, _, draft, level in entries:
         draft.given_level = level
-    return finished(drafts, warnings)
+    return build_sections(drafts, warnings)

@@ -1,6 +1,6 @@
-"""What the service behind library.municode.com answers, as a code.
+"""Parser for responses of the service behind library.municode.com.
 
-A file of it holds the service's own answers, unchanged, under these names:
+A file contains the unchanged responses of the service, under these names:
 
 * ``client``: of ``/Clients/name``: ``ClientID``, ``ClientName``, ``State``
 * ``product``: one of the ``codes`` of ``/ClientContent/{client}``
@@ -22,12 +22,12 @@ from lxml import etree
 from kg.errors import RecordError, SourceError
 from loaders.zoning.readers import html_lines
 from loaders.zoning.readers.code_model import Code, Note
-from loaders.zoning.readers.headings import SECTION, heading_of
-from loaders.zoning.readers.section_builder import Draft, finished, linked, named, same
+from loaders.zoning.readers.headings import SECTION, parse_heading
+from loaders.zoning.readers.section_builder import Draft, build_sections, is_same_heading, link_parents, prefix_warnings
 from loaders.zoning.readers.text_builder import Body, Content
 
 LEVEL: Final = "level"
-"""Kind of a level that has no word for it."""
+"""Kind of a level without a word for it."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NOTES: Final = {
@@ -38,25 +38,25 @@ _NOTES: Final = {
     "refcharter": "Charter Reference",
     "refother": "Reference",
 }
-"""Kinds of notes by how the class of their paragraph starts."""
+"""Kinds of notes, by the prefix of their paragraph's class."""
 
 
 def parse(data: bytes, name: str, *, municipality: str | None = None, state: str | None = None) -> Code:
-    """Return the code that a file of answers holds. Raises SourceError for a file that holds none."""
+    """Parse a file of responses into a code. Raises SourceError for any other file."""
     try:
         answers = json.loads(data, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{name}: is not JSON ({error!r:.120})") from None
+        raise SourceError(f"{name}: Not valid JSON ({error!r:.120}).") from None
     nodes, docs = (answers.get("nodes"), answers.get("docs")) if isinstance(answers, dict) else (None, None)
     if not isinstance(nodes, list) or not isinstance(docs, list):
-        raise SourceError(f"{name}: holds no answers of Municode: lists under 'nodes' and 'docs'")
+        raise SourceError(f"{name}: Not responses of Municode. Expected the lists 'nodes' and 'docs'.")
     warnings: list[str] = []
     texts = _texts(docs, name, warnings)
     entries = []
     listed = set()
     for node in nodes:
         if not isinstance(node, dict) or not isinstance(node.get("Id"), str | int):
-            warnings.append(f"{name}: a node of the table of contents has no Id, and is left out: {str(node)[:80]}")
+            warnings.append(f"{name}: A node of the table of contents without Id is skipped: {str(node)[:80]}.")
             continue
         own, above = str(node["Id"]), node.get("ParentId")
         listed.add(own)
@@ -66,14 +66,14 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
     top = {str(_part(answers, "product", "productId", "ProductID"))}
     for own, text in texts.items():
         if own not in listed:
-            warnings.append(f"{name}: {text.title!r} ({own}) has text, and the table of contents has no such node")
+            warnings.append(f"{name}: {text.title!r} ({own}) has text, but no node in the table of contents.")
             entries.append((own, None, _draft(own, text.title, text, name, warnings)))
-    # Nodes of the first level name the code as their parent, or the product, and neither is a node.
+    # The parent of a first-level node is the code or the product, neither of which is a node.
     roots = [(own, None if _is_top(above, known, top) else str(above), draft) for own, above, draft in entries]
-    drafts = linked(roots, warnings)
-    sections = finished(drafts, warnings)
+    drafts = link_parents(roots, warnings)
+    sections = build_sections(drafts, warnings)
     if not sections:
-        warnings.append(f"{name}: holds no section")
+        warnings.append(f"{name}: No section found.")
     called, abbreviation = _part(answers, "client", "ClientName"), _state(answers)
     updated = _part(answers, "job", "BannerText") or _part(answers, "job", "Name")
     return Code(
@@ -81,16 +81,18 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
         state or abbreviation,
         sections,
         updated if isinstance(updated, str) else None,
-        warnings=named(warnings, name),
+        warnings=prefix_warnings(warnings, name),
     )
 
 
 def _words(value: object, own: str, name: str, warnings: list[str]) -> str:
-    """What the service says, as text that can be written: a lone surrogate is no character."""
+    """A value of the service as text that can be written, without lone surrogates."""
     said = "" if value is None else str(value)
     words = _SURROGATE.sub("\ufffd", said)
     if words != said:
-        warnings.append(f"{name}: {own} has lone surrogates, which are not characters; U+FFFD stands for each")
+        warnings.append(
+            f"{name}: {own} contains lone surrogates, which are not characters. Each is replaced by U+FFFD."
+        )
     return words
 
 
@@ -121,7 +123,7 @@ def _texts(docs: Sequence[Any], name: str, warnings: list[str]) -> Mapping[str, 
     texts: dict[str, _Text] = {}
     for doc in docs:
         if not isinstance(doc, dict) or not isinstance(doc.get("Id"), str | int):
-            warnings.append(f"{name}: a document has no Id, and is left out: {str(doc)[:80]}")
+            warnings.append(f"{name}: A document without Id is skipped: {str(doc)[:80]}.")
             continue
         content = doc.get("Content")
         if not isinstance(content, str):
@@ -129,42 +131,42 @@ def _texts(docs: Sequence[Any], name: str, warnings: list[str]) -> Mapping[str, 
         own = str(doc["Id"])
         try:
             title = _words(doc.get("Title"), own, name, warnings)
-            text = _Text(title, content_of(_words(content, own, name, warnings)))
+            text = _Text(title, parse_content(_words(content, own, name, warnings)))
         except RecordError as error:
-            warnings.append(f"{name}: the text of {own} is left out: {error}")
+            warnings.append(f"{name}: The text of {own} is skipped: {error}")
             continue
         if own in texts and texts[own] != text:
-            warnings.append(f"{name}: there are two documents {own}; the first is taken")
+            warnings.append(f"{name}: Two documents have the Id {own}. The first one is used.")
         texts.setdefault(own, text)
     return texts
 
 
 def _draft(own: str, heading: str, text: _Text | None, name: str, warnings: list[str]) -> Draft:
-    heading = html_lines.shown(heading)
-    if text is not None and text.title and not same(text.title, heading):
-        warnings.append(f"{name}: {own} is {heading!r} in the table of contents, {text.title!r} where its text is")
-    found = heading_of(heading)
+    heading = html_lines.normalize_space(heading)
+    if text is not None and text.title and not is_same_heading(text.title, heading):
+        warnings.append(f"{name}: {own} is {heading!r} in the table of contents, but {text.title!r} where its text is.")
+    found = parse_heading(heading)
     content = text.content if text is not None else Content()
     if found is None:
         return Draft(SECTION if content.text else LEVEL, "", heading, content=content)
     return Draft(found.kind, found.number, found.title, content=content)
 
 
-def content_of(html: str) -> Content:
-    """Return what a piece of HTML holds as a section: its lines, tables and labelled parts, and its notes.
+def parse_content(html: str) -> Content:
+    """Parse the HTML of one section: its lines, tables, labelled parts and notes.
 
-    Raises RecordError for what nests so deep that it cannot be read.
+    Raises RecordError for elements that nest too deeply.
     """
     try:
         return _content_of(html)
     except SourceError as error:
         raise RecordError(str(error)) from None
     except RecursionError:
-        raise RecordError("its HTML nests too deep to be read") from None
+        raise RecordError("The elements of its HTML nest too deeply.") from None
 
 
 def _content_of(html: str) -> Content:
-    root = html_lines.tree(html, "its HTML")
+    root = html_lines.parse_html(html, "its HTML")
     if root is None:
         return Content()
     body = Body()
@@ -177,7 +179,7 @@ def _content_of(html: str) -> Content:
             body.notes.append(Note(line, kind))
             return True
         if any(each.startswith("incr") for each in styles):
-            # The label of a paragraph stands in one of its own, beside it.
+            # The label of a paragraph is a paragraph of its own, next to it.
             labels.append(line)
             return True
         if labels:

@@ -1,8 +1,8 @@
-"""Codes from the service behind library.municode.com, fetched only where a location asks for one.
+"""Client of the service behind library.municode.com. It is called only for a location that asks for it.
 
-``municode:Example City, UT`` is all codes of that client, ``municode:1234, UT`` of the one with that id, and
-``municode:Example City, UT@NODE`` only what is below a node of its table of contents. The service is asked twice a
-second at most, and what it said of an edition is kept, for an edition does not change.
+``municode:Example City, UT`` is all codes of that client, ``municode:1234, UT`` of the client with that id, and
+``municode:Example City, UT@NODE`` only the part below a node of the table of contents. At most two requests are sent
+per second. Responses about an edition are cached, since an edition does not change.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from loaders.readers.locations import Fetched, replacing
 
 SCHEME: Final = "municode"
 TIMEOUT_S: Final = 60.0
-"""Time of one request: a chapter comes whole."""
+"""Timeout of one request. A chapter is one response."""
 PATIENCE_S: Final = 300.0
-"""Time of one question with the waits before it and its repetitions."""
+"""Timeout of one call with its waits and retries."""
 MAX_BYTES: Final = 64 << 20
-"""Bytes of one answer."""
+"""Maximum size of a response."""
 MAX_NODES: Final = 100_000
 FRESH_S: Final = 3_600.0
-"""Age up to which a kept answer that may change, such as which edition is the latest, is taken."""
+"""Maximum age of a cached response that may change, such as the latest edition."""
 
 _LOCATION: Final = re.compile(r"(?P<client>[^,@]+?)\s*,\s*(?P<state>[A-Za-z]{2})\s*(?:@(?P<node>\S+))?")
 
 
 def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
-    """Fetch the codes of a location into `folder`, a file for each, as `loaders.zoning.readers.municode` reads it.
+    """Fetch the codes of a location into `folder`, one file each, in the format of `loaders.zoning.readers.municode`.
 
-    All is fetched, or nothing. Raises SourceError for a location that names no client, UpstreamError when the service
-    does not answer as agreed.
+    Either all or nothing is fetched. Raises SourceError for a location without a client, UpstreamError for an
+    unexpected response.
     """
     match = _LOCATION.fullmatch(location.removeprefix(SCHEME).removeprefix(":").strip())
     if match is None:
         raise SourceError(
-            f"{location}: name a client and its state, as in {SCHEME}:Example City, UT or {SCHEME}:1234, UT@NODE"
+            f"{location}: Missing client or state. Use {SCHEME}:Example City, UT or {SCHEME}:1234, UT@NODE."
         )
     service = Service(str(settings.municode_url).rstrip("/"), settings.answers_dir)
     client = service.client(match["client"], match["state"].upper())
@@ -66,7 +66,7 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
         revisions.append(str(answers["job"].get("Name") or answers["job"]["Id"]))
     if not fetched:
         below = f" with a node {match['node']!r}" if match["node"] else ""
-        raise SourceError(f"{location}: this client has no code{below}")
+        raise SourceError(f"{location}: The client has no code{below}.")
     files = {source: folder / f"{sha256(source)[:32]}.json" for source in fetched}
     for source, data in fetched.items():
         with replacing(files[source]) as partial:
@@ -75,7 +75,7 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
 
 
 def _is_within(own: str, node: str | None) -> bool:
-    # The id of a node starts with that of what it is in.
+    # The id of a node starts with the id of its parent.
     return node is None or own == node or own.startswith(f"{node}_")
 
 
@@ -84,13 +84,13 @@ def _leads(own: str, node: str | None) -> bool:
 
 
 def product_id(product: Mapping[str, Any]) -> object:
-    """Return the id of a product, which the service spells in two ways."""
+    """Get the id of a product, which the service spells in two ways."""
     return product.get("productId", product.get("ProductID"))
 
 
 @dataclass(slots=True)
 class Service:
-    """The service at `url`. Calls block, for bounded time."""
+    """The service at `url`. Calls block until their timeout."""
 
     url: str
     folder: Path | None
@@ -98,50 +98,50 @@ class Service:
     warnings: list[str] = field(default_factory=list)
 
     def client(self, name: str, state: str) -> Mapping[str, Any]:
-        """Return the client of that name, or id, in a state. Raises SourceError where there is none."""
+        """Get the client with that name or id in a state. Raises SourceError for an unknown client."""
         if name.isascii() and name.isdigit():
             found = self._list("/Clients/stateAbbr", {"stateAbbr": state}, FRESH_S)
             answer: Any = next((each for each in found if str(each.get("ClientID")) == name), None)
         else:
             answer = self._ask("/Clients/name", {"clientName": name, "stateAbbr": state}, FRESH_S)
         if not isinstance(answer, dict) or answer.get("ClientID") is None:
-            raise SourceError(f"{self.url} has no client {name!r} in {state}")
+            raise SourceError(f"{self.url}: Unknown client {name!r} in {state}.")
         return answer
 
     def products(self, client: object) -> Sequence[Mapping[str, Any]]:
-        """Return the codes of a client."""
+        """Get the codes of a client."""
         content = self._ask(f"/ClientContent/{segment(str(client))}", {}, FRESH_S)
         codes = content.get("codes") if isinstance(content, dict) else None
         if not isinstance(codes, list) or not all(isinstance(each, dict) and product_id(each) for each in codes):
-            raise UpstreamError(f"{self.url} answered with no list of codes of client {client}")
+            raise UpstreamError(f"{self.url}: The response has no list of codes of client {client}.")
         return codes
 
     def code(
         self, client: Mapping[str, Any], product: Mapping[str, Any], node: str | None = None
     ) -> Mapping[str, Any] | None:
-        """Return the latest edition of a code, or what is below one of its nodes; None where it has no such node."""
+        """Fetch the latest edition of a code, or the part below one of its nodes. None if it has no such node."""
         number = str(product_id(product))
         job = self._ask(f"/Jobs/latest/{segment(number)}", {}, FRESH_S)
         if not isinstance(job, dict) or job.get("Id") is None:
-            raise UpstreamError(f"{self.url} answered with no edition of code {number}")
+            raise UpstreamError(f"{self.url}: The response has no edition of code {number}.")
         edition = {"jobId": str(job["Id"]), "productId": number}
         nodes = [*self._nodes(edition, node)]
         if node is None and not nodes:
-            # Taken for a code without sections, it would have all that are stored removed.
-            raise UpstreamError(f"{self.url} answered with an empty table of contents of code {number}")
+            # An empty table would look like a code without sections, and all stored sections would be removed.
+            raise UpstreamError(f"{self.url}: The response has an empty table of contents of code {number}.")
         if node is not None and not any(_is_within(str(each["Id"]), node) for each in nodes):
             return None
         docs: dict[str, Any] = {}
         for each in nodes:
             if str(each["Id"]) not in docs and _is_within(str(each["Id"]), node):
-                # An answer holds a whole group of sections, so most are there before their turn.
+                # A response contains a whole group of sections, so most nodes need no request of their own.
                 docs |= self._docs(edition, str(each["Id"]))
         told = {str(each["Id"]) for each in nodes}
         kept = [doc for own, doc in docs.items() if own in told or node is None]
         return {"client": client, "product": product, "job": job, "nodes": nodes, "docs": kept}
 
     def _nodes(self, edition: Mapping[str, str], below: str | None) -> Iterator[Mapping[str, Any]]:
-        """The table of contents, parents first; of what is not below a node, only that which it is in."""
+        """Fetch the table of contents, parents first. With a node, only its ancestors and descendants."""
         seen: set[str] = set()
         waiting: list[Mapping[str, Any]] = []
 
@@ -154,11 +154,13 @@ class Service:
             node = waiting.pop()
             own = str(node["Id"])
             if own in seen:
-                self.warnings.append(f"{self.url}: node {own} is below itself, or below two others; it is taken once")
+                self.warnings.append(f"{self.url}: Node {own} is below itself or below two others. It is used once.")
                 continue
             seen.add(own)
             if len(seen) > MAX_NODES:
-                raise UpstreamError(f"{self.url}: the table of contents has more than {MAX_NODES:,} nodes; name a part")
+                raise UpstreamError(
+                    f"{self.url}: The table of contents has more than {MAX_NODES:,} nodes. Name a part of it."
+                )
             yield node
             if node.get("HasChildren"):
                 waiting += children(own)[::-1]
@@ -167,18 +169,18 @@ class Service:
         answer = self._ask("/CodesContent", {**edition, "nodeId": node}, None)
         docs = answer.get("Docs") if isinstance(answer, dict) else None
         if not isinstance(docs, list):
-            raise UpstreamError(f"{self.url} answered with no documents of node {node}")
+            raise UpstreamError(f"{self.url}: The response has no documents of node {node}.")
         found = {str(each["Id"]): each for each in docs if isinstance(each, dict) and each.get("Id") is not None}
         return {node: {"Id": node}} | found
 
     def _list(self, path: str, query: Mapping[str, str], fresh_s: float | None) -> list[Mapping[str, Any]]:
         answer = self._ask(path, query, fresh_s)
         if not isinstance(answer, list) or not all(isinstance(each, dict) for each in answer):
-            raise UpstreamError(f"{self.url}{path} answered with no list of objects")
+            raise UpstreamError(f"{self.url}{path}: The response is not a list of objects.")
         return answer
 
     def _ask(self, path: str, query: Mapping[str, str], fresh_s: float | None) -> Any:
-        """Get an answer, the kept one where it is not older than `fresh_s` (None: however old)."""
+        """Fetch a response, from the cache if it is at most `fresh_s` old (None: any age)."""
         url = f"{self.url}{path}"
         asked = urlencode(sorted(query.items()))
         answers = None if self.folder is None else Answers(self.folder)
@@ -190,7 +192,7 @@ class Service:
         try:
             value = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise UpstreamError(f"{url} answered with what is not JSON ({error!r:.120})") from None
+            raise UpstreamError(f"{url}: The response is not JSON ({error!r:.120}).") from None
         if answers is not None:
             answers.put(url, asked, Kept(body, time.time()))
         return value
@@ -198,19 +200,19 @@ class Service:
     def _get(self, url: str, asked: str) -> bytes:
         address = address_of(url)
         if address is None:
-            raise SourceError(f"{url}: the address of the service is http or https, host, port and path alone")
+            raise SourceError(f"{url}: Invalid address of the service. Use http or https, host, port and path only.")
         pace = pace_of(address[1], address[2])
         deadline = time.monotonic() + PATIENCE_S
 
         def send() -> Reply:
             wait = pace.turn(deadline)
             if wait is None:
-                raise UpstreamError(f"{url} has no turn for this question in {PATIENCE_S:.0f} s")
+                raise UpstreamError(f"{url}: No free slot for the request within {PATIENCE_S:.0f} s.")
             if wait > 0:
                 self.sleep(wait)
             try:
                 return exchange(f"{url}?{asked}" if asked else url, None, "application/json", TIMEOUT_S, MAX_BYTES)
             except TooLargeError:
-                raise UpstreamError(f"{url} answers with more than {MAX_BYTES / 1024**2:.0f} MiB") from None
+                raise UpstreamError(f"{url}: The response is larger than {MAX_BYTES / 1024**2:.0f} MiB.") from None
 
         return request_with_retry(send, url, sleep=self.sleep, deadline=deadline).body

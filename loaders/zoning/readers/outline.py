@@ -1,4 +1,4 @@
-"""The labelled parts of a section, (a)(1)(A), found by the labels that its lines start with."""
+"""Labelled parts of a section, such as (a)(1)(A), recognized by the labels at the start of lines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LABEL: Final = re.compile(
 )
 _STARTS: Final = frozenset("(0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _DEEPEST: Final = 30
-"""Labels that may nest; what would be deeper is text of the innermost."""
+"""Maximum depth of labels. Deeper labels are text of the innermost part."""
 _LARGEST_GAP: Final = 3
-"""Labels that may be missing in a sequence before what follows counts as no label."""
+"""Labels that may be missing in a sequence before the next one no longer continues it."""
 
 
 def _roman(number: int) -> str:
@@ -28,16 +28,16 @@ def _roman(number: int) -> str:
 
 _ROMAN: Final = {_roman(number): number for number in range(1, 60)}
 
-Reading = tuple[str, float]
-"""A label as one of a sequence: which one, and its place there. An inserted one (1A, a-1) stands between two."""
+Meaning = tuple[str, float]
+"""A label in a sequence: which sequence, and the place in it. An inserted label (1A, a-1) is between two places."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of a numbered list whose markup gives its label, and the code points that it holds."""
+    """An item of a numbered list whose markup gives its label, with its offsets."""
 
     path: tuple[str, ...]
-    """From the outermost list of those that it is in."""
+    """Labels of the lists that contain it, outermost first."""
     start: int
     end: int
 
@@ -55,14 +55,14 @@ class _Token:
     start: int
     first: bool
     label: str
-    readings: Sequence[Reading]
+    meanings: Sequence[Meaning]
     led: bool
-    """Whether the line before it announces what follows, with a colon."""
+    """Whether the line before it ends with a colon and so announces it."""
 
 
 @lru_cache(4_096)
-def readings(label: str, mark: str) -> Sequence[Reading]:
-    """Return what `label` may mean: ``i`` is the ninth letter, or one in Roman numerals."""
+def find_meanings(label: str, mark: str) -> Sequence[Meaning]:
+    """Find the possible meanings of a label: ``i`` is the ninth letter, or one in Roman numerals."""
     bare, inserted = label, 0.0
     if (match := re.fullmatch(r"([0-9]+)[A-Za-z]|([A-Za-z]+)-[0-9A-Za-z]+", label)) is not None:
         bare, inserted = match[1] or match[2], 0.5
@@ -88,18 +88,18 @@ def _tokens(lines: Sequence[tuple[int, str]]) -> Iterator[_Token]:
         # (a)(1) at the start of a line are two labels.
         while (match := _LABEL.match(line, at)) is not None:
             label = match[1] or match[2]
-            found = readings(label, "(" if match[1] else match[3])
+            found = find_meanings(label, "(" if match[1] else match[3])
             if not found:
                 break
             yield _Token(start + at, at == 0, label, found, before)
             at = match.end()
 
 
-def outline(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Item] = ()) -> Sequence[Subsection]:
-    """Return the labelled parts of a text that ends at `end`, given its lines, none empty, with where each starts.
+def find_parts(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Item] = ()) -> Sequence[Subsection]:
+    """Find the labelled parts of a text of length `end` from its non-empty lines, each with its offset.
 
-    A part reaches to the next label of its own level or a higher one. What starts like a label and continues no
-    sequence, nor starts one, is none. Lines of tables are not to be given.
+    A part ends at the next label of its own level or of a higher one. A label that neither continues nor starts a
+    sequence is ignored. Do not pass lines of tables.
     """
     tokens = list(_tokens(lines))
     if items:
@@ -130,15 +130,17 @@ def outline(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Item] = 
         stack.append(_Open(style, place, ((stack[-1].path if stack else ()) + (token.label,)), token.start))
     give(end + 1)
     close(0, end)
-    return unique(Subsection(path, start, last) for path, start, last in sorted(found, key=lambda x: (x[1], -x[2])))
+    return make_unique(
+        Subsection(path, start, last) for path, start, last in sorted(found, key=lambda x: (x[1], -x[2]))
+    )
 
 
-def _place(token: _Token, following: _Token | None, stack: Sequence[_Open]) -> tuple[int, Reading] | None:
-    """At which depth a label stands, and as what; None for what is no label here."""
+def _place(token: _Token, following: _Token | None, stack: Sequence[_Open]) -> tuple[int, Meaning] | None:
+    """Find the depth and the meaning of a label. None if it is not a label here."""
     styles = [each.style for each in stack]
-    going: list[tuple[int, Reading]] = []
+    going: list[tuple[int, Meaning]] = []
     opening = None
-    for reading in token.readings:
+    for reading in token.meanings:
         style, place = reading
         if style in styles:
             depth = len(styles) - 1 - styles[::-1].index(style)
@@ -148,14 +150,14 @@ def _place(token: _Token, following: _Token | None, stack: Sequence[_Open]) -> t
             opening = (len(stack), reading)
     if going:
         best = max(going, key=lambda each: each[0])
-        if opening is not None and following is not None and (opening[1][0], 2) in following.readings:
+        if opening is not None and following is not None and (opening[1][0], 2) in following.meanings:
             return opening
         return best
     if opening is not None:
         return opening
-    if token.led and styles and token.readings[0][0] != styles[-1] and token.readings[0][1] < 2:
-        return len(styles), token.readings[0]
-    for style, place in token.readings:
+    if token.led and styles and token.meanings[0][0] != styles[-1] and token.meanings[0][1] < 2:
+        return len(styles), token.meanings[0]
+    for style, place in token.meanings:
         if style in styles:
             depth = len(styles) - 1 - styles[::-1].index(style)
             last = stack[depth].place
@@ -166,14 +168,14 @@ def _place(token: _Token, following: _Token | None, stack: Sequence[_Open]) -> t
     return None
 
 
-def unique(subsections: Iterator[Subsection]) -> Sequence[Subsection]:
-    """Return subsections, given in the order of the text, with paths that are unique: what recurs has ``~2`` added."""
+def make_unique(subsections: Iterator[Subsection]) -> Sequence[Subsection]:
+    """Make paths unique, for subsections in text order: a path that recurs gets ``~2``."""
     seen: dict[tuple[str, ...], int] = {}
     given: list[Subsection] = []
     renamed: list[tuple[Subsection, tuple[str, ...], tuple[str, ...]]] = []
     for each in subsections:
         path = each.path
-        # Below a part that was renamed, the new name goes for all that it holds.
+        # Everything below a renamed part gets the new name in its path too.
         while renamed and each.start >= renamed[-1][0].end:
             renamed.pop()
         for outer, old, new in renamed:

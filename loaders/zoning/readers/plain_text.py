@@ -1,6 +1,6 @@
-"""Codes as plain text, whose headings are numbered lines.
+"""Parser for codes in plain text with numbered headings.
 
-Lines whose cells are parted by tabs are rows of a table.
+Lines with cells separated by tabs are rows of a table.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from loaders.zoning.readers.code_model import Code
-from loaders.zoning.readers.contents_file import Entry, differences
-from loaders.zoning.readers.html_lines import decoded, shown
+from loaders.zoning.readers.contents_file import Entry, find_differences
+from loaders.zoning.readers.html_lines import decode, normalize_space
 from loaders.zoning.readers.numbered_lines import Numbered
-from loaders.zoning.readers.section_builder import Draft, Drafts, named
+from loaders.zoning.readers.section_builder import Draft, Drafts, prefix_warnings
 from loaders.zoning.readers.text_builder import Body, Written, WrittenTable
 
 
@@ -24,11 +24,11 @@ def parse(
     municipality: str | None = None,
     state: str | None = None,
 ) -> Code:
-    """Return what a text file holds of a code. `name` is what to call the file in warnings.
+    """Parse a text file into a code. `name` is the name of the file in warnings.
 
-    Raises SourceError for a file that is no text.
+    Raises SourceError for a file that is not text.
     """
-    text, warnings = decoded(data, name)
+    text, warnings = decode(data, name)
     lines = re.split(r"\r\n|\r|\n|\f", text.rstrip())
     drafts = Drafts(warnings=[*warnings])
     numbered = Numbered(lines, drafts)
@@ -51,25 +51,25 @@ def parse(
         current.last_line = len(lines)
     if before:
         drafts.warnings.append(
-            f"{name}: {len(before.lines):,} lines stand before the first heading, from {before.lines[0][:80]!r}"
+            f"{name}: {len(before.lines):,} lines before the first heading, starting with {before.lines[0][:80]!r}."
         )
     sections = drafts.sections()
     if contents is not None:
         kept = [(draft.number, draft.title, draft.kind) for draft in drafts.drafts if draft.level]
-        drafts.warnings += differences(contents, kept, name)
+        drafts.warnings += find_differences(contents, kept, name)
     if not sections:
-        drafts.warnings.append(f"{name}: holds no heading with a number, so no section")
-    return Code(municipality, state, sections, warnings=named(drafts.warnings, name))
+        drafts.warnings.append(f"{name}: No section found. Sections need a heading with a number.")
+    return Code(municipality, state, sections, warnings=prefix_warnings(drafts.warnings, name))
 
 
 def _lines(lines: Sequence[str]) -> Iterator[tuple[int, Sequence[Sequence[str]]]]:
-    """Yield the numbers of lines that say something, and tables as their rows."""
+    """Yield the numbers of non-empty lines, and tables as their rows."""
     rows: list[list[str]] = []
     start = 0
     for number, raw in enumerate(lines, 1):
         line = raw.strip()
         if "\t" in line:
-            rows.append([shown(cell) for cell in line.split("\t")])
+            rows.append([normalize_space(cell) for cell in line.split("\t")])
             start = start or number
             continue
         if rows:

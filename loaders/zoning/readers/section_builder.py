@@ -1,4 +1,4 @@
-"""Sections while their code is read: where each stands, what is a table of contents, and the key of each."""
+"""Builder for the sections of a code while it is parsed: their place in the tree, tables of contents, and keys."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Final
 
 from kg.vocabulary import sha256
 from loaders.zoning.readers.code_model import Section
-from loaders.zoning.readers.headings import PART, RANKS, SECTION, Heading, components, is_placed, status_of
+from loaders.zoning.readers.headings import PART, RANKS, SECTION, Heading, find_status, is_placed, split_number
 from loaders.zoning.readers.text_builder import Body, Content
 
 LONGEST_KEY: Final = 400
-"""Characters of a key; of a longer one, the second half is its hash."""
+"""Maximum characters of a key. The second half of a longer one is replaced by a hash."""
 _CHAINS: Final = {2: ("chapter",), 3: ("title", "chapter"), 4: ("title", PART, "chapter")}
-"""What the leading components of a section's number stand for, by how many components it has."""
+"""The levels that the leading components of a section's number stand for, by the number of components."""
 
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """A level in the making."""
+    """A level being built."""
 
     kind: str
     number: str
@@ -35,32 +35,32 @@ class Draft:
     status: str | None = None
     file: str | None = None
     implied: bool = False
-    """Only numbers say that there is such a level."""
+    """Only implied by numbers."""
     base: str | None = None
     """Its key, where the source gives one."""
     key: str = ""
     level: int = 0
     given_level: int | None = None
-    """What the source says that its level is."""
+    """The level given by the source."""
     children: list[Draft] = field(default_factory=list)
 
     @property
     def writing(self) -> Body:
-        """Its body, to write in."""
+        """Its body, for appending."""
         if self.body is None:
             self.body = Body()
         return self.body
 
     @property
     def name(self) -> str:
-        """How to call it in a warning."""
+        """Its name in warnings."""
         place = f", line {self.line}" if self.line else ""
         return f"{self.kind} {self.number or repr(self.title)}{place}"
 
 
 @dataclass(slots=True)
 class Drafts:
-    """The levels of a code in document order, each put below another by its number, its kind and what is open."""
+    """The levels of a code in document order. Each is placed by its number, its kind and the open levels."""
 
     drafts: list[Draft] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Drafts:
 
     @property
     def latest(self) -> Draft | None:
-        """What was opened last, other than levels that only numbers imply."""
+        """The level opened last, other than implied ones."""
         return next((each for each in reversed(self.drafts) if not each.implied), None)
 
     def add(self, heading: Heading, line: int | None = None, *, implied: bool = False) -> Draft:
@@ -86,7 +86,7 @@ class Drafts:
 
     def _parent_of_section(self, draft: Draft) -> Draft | None:
         innermost = self._open[-1] if self._open else None
-        parts = components(draft.number)
+        parts = split_number(draft.number)
         above = draft.number.rpartition(".")[0] if len(parts) > 1 else ""
         if innermost is not None and innermost.number == above:
             self._numbered.setdefault(draft.number, draft)
@@ -101,18 +101,18 @@ class Drafts:
         if len(parts) > 1:
             self._numbered.setdefault(draft.number, draft)
         elif draft.number.isdigit() and parent is None:
-            # Sections 1.1 and 1.2 may stand below section 1.
+            # Sections 1.1 and 1.2 may be below section 1.
             self._numbered[draft.number] = draft
         return parent
 
     def _level_of(self, draft: Draft, parts: Sequence[str]) -> Draft | None:
-        """The level that the number of a section says it is in; what has no heading is made."""
+        """Get the level that contains a section according to its number. A level without a heading is added."""
         kinds = _CHAINS.get(len(parts), (*_CHAINS[4], *[SECTION] * max(0, len(parts) - 4)))[: len(parts) - 1]
         prefixes = [".".join(parts[:count]) for count in range(1, len(parts))]
         known = max((count for count, prefix in enumerate(prefixes, 1) if prefix in self._numbered), default=0)
         parent = self._numbered[prefixes[known - 1]] if known else None
         if parent is None and any(not each.implied for each in self._open):
-            self.warnings.append(f"{draft.name} is in no level that has a heading; its number implies others")
+            self.warnings.append(f"{draft.name} is not below any level with a heading, but its number implies levels.")
         for prefix, kind in zip(prefixes[known:], kinds[known:], strict=True):
             title, own = self._titles.get(prefix, ("", None))
             parent = Draft(own or kind, prefix, title, parent, Body(), line=draft.line, implied=True)
@@ -122,13 +122,13 @@ class Drafts:
         return parent
 
     def entitle(self, number: str, title: str, kind: str | None = None) -> bool:
-        """Give a level that only numbers imply its heading, be it before or after its first section.
+        """Set the heading of an implied level, before or after its first section.
 
-        Returns False where it has another heading.
+        Returns False if it has another heading.
         """
         known = self._numbered.get(number)
         title_of = known.title if known is not None else self._titles.get(number, (title, kind))[0]
-        if title_of and not same(title_of, title):
+        if title_of and not is_same_heading(title_of, title):
             return False
         if known is not None:
             known.title, known.kind = known.title or title, kind or known.kind
@@ -137,8 +137,8 @@ class Drafts:
         return True
 
     def _leads(self, level: Draft, parts: Sequence[str]) -> bool:
-        # Only a level whose number is written like its sections' can be told to be the wrong one.
-        own = components(level.number)
+        # Only a level whose number is written like those of its sections can be recognized as the wrong one.
+        own = split_number(level.number)
         return level.implied or level.number in self._numbered or (len(own) > 1 and len(own) < len(parts))
 
     def _descend(self, draft: Draft) -> None:
@@ -158,15 +158,15 @@ class Drafts:
             self._numbered[draft.number] = draft
 
     def sections(self) -> Sequence[Section]:
-        """Return all that was added, parents before their parts, with keys, levels and orders."""
-        return finished(self.drafts, self.warnings)
+        """Build all sections, parents before children, with keys, levels and orders."""
+        return build_sections(self.drafts, self.warnings)
 
 
-def linked(entries: Sequence[tuple[str, str | None, Draft]], warnings: list[str]) -> Sequence[Draft]:
-    """Return drafts below the parents that each names by id, given as id, id of the parent, draft.
+def link_parents(entries: Sequence[tuple[str, str | None, Draft]], warnings: list[str]) -> Sequence[Draft]:
+    """Place drafts below the parents that they name by id. Entries are id, id of the parent, draft.
 
-    One whose parent is absent, or is below itself, stands at the top, and there is a warning. Of two with one id, the
-    first is the parent that others mean.
+    A draft whose parent is absent or below the draft itself is placed at the top, with a warning. Of two drafts with
+    one id, the first is the parent.
     """
     known: dict[str, Draft] = {}
     higher: dict[Draft, Draft] = {}
@@ -177,16 +177,16 @@ def linked(entries: Sequence[tuple[str, str | None, Draft]], warnings: list[str]
             continue
         parent = known.get(above)
         if parent is None:
-            warnings.append(f"{draft.name} is an orphan: its parent {above!r} is not here; it stands at the top")
-        elif own == above or _top(parent, higher) is draft:
-            warnings.append(f"{draft.name} is below itself, by its parent {above!r}; it stands at the top")
+            warnings.append(f"{draft.name} is placed at the top. Its parent {above!r} does not exist.")
+        elif own == above or _find_root(parent, higher) is draft:
+            warnings.append(f"{draft.name} is placed at the top. Its parent {above!r} is below it.")
         else:
             draft.parent = higher[draft] = parent
     return [draft for _, _, draft in entries]
 
 
-def _top(draft: Draft, higher: dict[Draft, Draft]) -> Draft:
-    """The highest that a draft is below, by `higher`, in which what was passed on the way is brought nearer to it."""
+def _find_root(draft: Draft, higher: dict[Draft, Draft]) -> Draft:
+    """Find the root above a draft by `higher`, with path compression."""
     passed = []
     while draft in higher:
         passed.append(draft)
@@ -211,22 +211,22 @@ def _line_of(draft: Draft | None) -> list[Draft]:
     return line[::-1]
 
 
-def same(one: str, other: str) -> bool:
-    """Return whether two headings say the same, whatever their white space, case and last mark."""
-    return _plain(one) == _plain(other)
+def is_same_heading(one: str, other: str) -> bool:
+    """Compare two headings, ignoring white space, case and final punctuation."""
+    return _normalize(one) == _normalize(other)
 
 
-def named(warnings: Sequence[str], name: str) -> Sequence[str]:
-    """Return warnings that all start with what their file is called."""
+def prefix_warnings(warnings: Sequence[str], name: str) -> Sequence[str]:
+    """Prefix all warnings with the name of their file."""
     return tuple(each if each.startswith(name) else f"{name}: {each}" for each in warnings)
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(text.split()).rstrip(".:").casefold()
 
 
 def key_of(draft: Draft) -> str:
-    """Return the key that a level has if no other has it, as the model says; those above it have theirs."""
+    """Build the key of a level from the keys above it, before duplicates are numbered (see `code_model`)."""
     key = _key_of(draft)
     return key if len(key) <= LONGEST_KEY else f"{key[: LONGEST_KEY // 2]}…{sha256(key)[:32]}"
 
@@ -240,8 +240,9 @@ def _key_of(draft: Draft) -> str:
     return own if draft.parent is None else f"{draft.parent.key}|{own}"
 
 
-def finished(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Section]:
-    """Return drafts as sections. Earlier levels without text that recur with text are contents, and are left out."""
+def build_sections(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Section]:
+    """Build sections from drafts. An earlier level without text that recurs with text is a table of contents and is
+    dropped."""
     given = list(drafts)
     for draft in given:
         if draft.content is None:
@@ -258,12 +259,12 @@ def finished(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Section]:
             draft.key = f"{base}~{counts[base] + 1}"
         if draft.key != base:
             warnings.append(
-                f"{draft.name} has the number of {taken[base].name}: its key is {draft.key}"
+                f"{draft.name} has the same number as {taken[base].name}. Its key is {draft.key}."
                 if draft.number
-                else f"{draft.name} has no number and recurs: its key is {draft.key}"
+                else f"{draft.name} has no number and recurs. Its key is {draft.key}."
             )
         elif not draft.number:
-            warnings.append(f"{draft.name} has no number: its key is {draft.key}")
+            warnings.append(f"{draft.name} has no number. Its key is {draft.key}.")
         taken[draft.key] = draft
         draft.level = _level(draft, warnings)
         if draft.order is None:
@@ -278,13 +279,17 @@ def _level(draft: Draft, warnings: list[str]) -> int:
     if draft.given_level is None:
         return lowest
     if draft.given_level < lowest and draft.parent is not None:
-        warnings.append(f"{draft.name} has level {draft.given_level} below {draft.parent.name}, which has {lowest - 1}")
+        warnings.append(
+            f"{draft.name} has level {draft.given_level} below {draft.parent.name}, which has {lowest - 1}."
+        )
     return max(lowest, draft.given_level)
 
 
 def _section(draft: Draft) -> Section:
     content = draft.content or Content()
-    status = draft.status or status_of(draft.title) or (status_of(content.text) if len(content.text) < 200 else None)
+    status = (
+        draft.status or find_status(draft.title) or (find_status(content.text) if len(content.text) < 200 else None)
+    )
     if status is None and not content.text and not draft.children and content.notes:
         status = "repealed" if any("repealed" in note.text[:200].lower() for note in content.notes) else None
     return Section(
@@ -295,7 +300,7 @@ def _section(draft: Draft) -> Section:
 
 
 def _in_tree_order(drafts: Sequence[Draft]) -> list[Draft]:
-    """Parents before their parts, and those of one parent in the order that they came in."""
+    """Parents before children, and siblings in their given order."""
     kept = set(drafts)
     for draft in drafts:
         draft.children.clear()
@@ -320,7 +325,7 @@ def _in_order(siblings: list[Draft]) -> list[Draft]:
 
 
 def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[Draft]:
-    """Leave out what stands twice: entries of a table of contents within the text, and whole sections word for word."""
+    """Drop duplicates: entries of a table of contents within the text, and sections repeated word for word."""
     groups: dict[str, list[Draft]] = defaultdict(list)
     left: dict[Draft, Draft] = {}
     first: dict[tuple[str, str, str], Draft] = {}
@@ -330,7 +335,7 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
         groups[draft.key].append(draft)
         if draft.content is None or not draft.content.text:
             continue
-        twin = first.setdefault((draft.key, _plain(draft.title), draft.content.text), draft)
+        twin = first.setdefault((draft.key, _normalize(draft.title), draft.content.text), draft)
         if twin is not draft and draft.number:
             left[draft] = twin
             continue
@@ -342,30 +347,28 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
     for draft in drafts:
         if draft.number and draft not in holding and draft not in left and meant[draft.key] is not draft:
             left[draft] = meant[draft.key]
-    _tell(drafts, left, warnings)
+    _warn_dropped(drafts, left, warnings)
     for draft in drafts:
         if draft.parent in left:
             draft.parent = left[draft.parent]
     return [draft for draft in drafts if draft not in left]
 
 
-def _tell(drafts: Sequence[Draft], left: Mapping[Draft, Draft], warnings: list[str]) -> None:
+def _warn_dropped(drafts: Sequence[Draft], left: Mapping[Draft, Draft], warnings: list[str]) -> None:
     listed = {draft: None for draft in drafts if draft in left and not (draft.content and draft.content.text)}
     for draft in drafts:
         kept = left.get(draft)
         if kept is None:
             continue
         if draft not in listed:
-            warnings.append(f"{draft.name} repeats {kept.name} word for word, and is left out")
-        elif not same(draft.title, kept.title):
-            warnings.append(
-                f"{draft.name} is {draft.title!r} in the contents within the text, {kept.title!r} where it has text"
-            )
+            warnings.append(f"{draft.name} is dropped. It repeats {kept.name} word for word.")
+        elif not is_same_heading(draft.title, kept.title):
+            warnings.append(f"{draft.name} is {draft.title!r} in the contents, but {kept.title!r} where its text is.")
         if draft.content is not None and draft.content.notes and kept.content is not None:
             new = (note for note in draft.content.notes if note not in kept.content.notes)
             kept.content = replace(kept.content, notes=(*kept.content.notes, *new))
     if listed:
         first = next(iter(listed)).name
         warnings.append(
-            f"{len(listed):,} headings without text stand elsewhere with it, from {first}: a table of contents"
+            f"{len(listed):,} headings without text, from {first}, are a table of contents. They recur with text."
         )

@@ -1,4 +1,4 @@
-"""A section's body while it is read: its lines, its tables with their places, and what is history rather than law."""
+"""Builder for the body of a section: lines, tables with their offsets, and notes on history apart from the law."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from loaders.zoning.readers import history_notes
 from loaders.zoning.readers.code_model import Cell, Citation, Note, Subsection, Table
-from loaders.zoning.readers.outline import Item, outline
+from loaders.zoning.readers.outline import Item, find_parts
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a section holds, its text and all that has its place in it."""
+    """The content of a section: its text, and everything with offsets in it."""
 
     text: str = ""
     subsections: Sequence[Subsection] = ()
@@ -23,7 +23,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A cell before it has its place: its text, the raised words in that, and the tables in it."""
+    """A cell without offsets yet: its text, its raised words and its nested tables."""
 
     text: str
     colspan: int = 1
@@ -35,7 +35,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class WrittenTable:
-    """A table before it has its place."""
+    """A table without offsets yet."""
 
     rows: Sequence[Sequence[Written]]
     header_rows: int = 0
@@ -44,7 +44,7 @@ class WrittenTable:
 
 @dataclass(slots=True)
 class Body:
-    """The lines of a section in the making. A line is one paragraph, item or row, with its white space in order."""
+    """The lines of a section being built. A line is one paragraph, item or row, with normalized white space."""
 
     lines: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Body:
         return bool(self.lines or self.notes or self.tables)
 
     def add(self, line: str) -> None:
-        """Add a line, to the notes where it is one on the section's history."""
+        """Add a line, to the notes if it is a note on the section's history."""
         if self._below:
             if history_notes.is_note_below(line):
                 self._heading = None
@@ -81,23 +81,23 @@ class Body:
             self.notes.append(Note(note))
 
     def note(self, line: str) -> None:
-        """Add a line that the source itself calls a note on the section's history."""
+        """Add a line that the source itself marks as a note on the section's history."""
         self._heading = None
         self.notes.append(Note(line))
 
     def write(self, line: str) -> int:
-        """Add a line as it is, and return where it starts."""
+        """Append a line unchanged and return its offset."""
         start = self.length + (1 if self.lines else 0)
         self.lines.append(line)
         self.length = start + len(line)
         return start
 
     def table(self, table: WrittenTable, within: tuple[int, int, int] | None = None) -> None:
-        """Add a table, after its caption, and after each row the tables in that row."""
+        """Add a table: its caption, then its rows, each followed by the tables nested in it."""
         if table.caption:
             self.write(table.caption)
         index = len(self.tables)
-        self.tables.append(Table(0, 0, ()))  # holds its place before those in it
+        self.tables.append(Table(0, 0, ()))  # reserves its index before those of nested tables
         rows: list[Sequence[Cell]] = []
         first = None
         for number, row in enumerate(table.rows):
@@ -112,7 +112,7 @@ class Body:
                     first = self.length + (1 if self.lines else 0) if first is None else first
                     self.table(inner, (index, number, place))
         if first is None:
-            # A table without words is the point at the end of what is before it.
+            # A table without text is the empty span at the end of the text before it.
             first = self.length
             rows = [[replace(cell, start=first, end=first) for cell in row] for row in rows]
         self.tables[index] = Table(first, self.length, rows, table.header_rows, table.caption, within)
@@ -128,15 +128,15 @@ class Body:
         return cells
 
     def _end_history(self) -> None:
-        # Nothing below it was a note: then it was the law's own word.
+        # No note followed the heading "History", so the heading is part of the law.
         self._below = False
         if self._heading is not None:
             self._starts.append((self.write(self._heading), self._heading))
             self._heading = None
 
     def content(self, citations: Iterable[Citation] = ()) -> Content:
-        """Return all of it, with the labelled parts."""
+        """Build the content, with the labelled parts."""
         self._end_history()
         text = "\n".join(self.lines)
-        parts = outline(self._starts, len(text), self.items)
+        parts = find_parts(self._starts, len(text), self.items)
         return Content(text, parts, tuple(self.tables), tuple(citations), tuple(self.notes))

@@ -41,7 +41,7 @@ class Town:
 @pytest.fixture(scope="module")
 def town(shared: Path) -> Town:
     folder = shared / "data" / "zoning" / "spanish-fork"
-    found = input_files.find(sorted(path for path in folder.iterdir() if path.is_file()))
+    found = input_files.find_codes(sorted(path for path in folder.iterdir() if path.is_file()))
     sections = [section for each in found.inputs for section in each.read().sections]
     return Town({section.key: section for section in sections}, find_districts(sections), Index(sections))
 
@@ -146,7 +146,7 @@ def levels(citation: Citation, key: str, index: Index) -> Target:
 
 def test_citations_agree_with_the_markup_of_the_dc_code(shared: Path) -> None:
     folder = shared / "data" / "zoning" / "dc-code"
-    found = input_files.find(sorted(path for path in folder.rglob("*.xml")))
+    found = input_files.find_codes(sorted(path for path in folder.rglob("*.xml")))
     sections = [section for each in found.inputs for section in each.read().sections]
     index = Index(sections, codes=["D.C. Official Code"])
     marked = hit = made = right = 0

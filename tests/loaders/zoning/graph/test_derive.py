@@ -259,7 +259,7 @@ def cells(row: Sequence[Cell | None]) -> list[Cell | None]:
 def test_a_stored_section_is_the_one_that_was_read(kg: KnowledgeGraph, tmp_path: Path) -> None:
     files = [TITLE, *(Path(file_of(part, tmp_path)) for part in PARTS)]
     load(kg, "zoning", [str(path) for path in files], state="UT")
-    for given in input_files.find(files).inputs:
+    for given in input_files.find_codes(files).inputs:
         code = given.read()
         stored = load_sections(kg.store, "us-ut-marl" if code.municipality == "Marl" else "us-ut-quarry-bend")
         for each in code.sections:

@@ -63,7 +63,7 @@ def by_key(code: Code) -> dict[str, Section]:
 
 
 def test_the_hierarchy_is_that_of_the_index_with_keys_as_its_citations_have_them(title: Path) -> None:
-    code = dc.read(title)
+    code = dc.parse(title)
     assert [(s.key, s.kind, s.number, s.level, s.title, s.status, s.file) for s in code.sections] == [
         ("90", "title", "90", 1, "Clouds.", None, None),
         ("90|subtitle I", "subtitle", "I", 2, "High Clouds.", None, None),
@@ -79,7 +79,7 @@ def test_the_hierarchy_is_that_of_the_index_with_keys_as_its_citations_have_them
 
 
 def test_paragraphs_are_lines_with_labels_and_citations_where_they_stand(title: Path) -> None:
-    section = by_key(dc.read(title))["90-201"]
+    section = by_key(dc.parse(title))["90-201"]
     assert section.text == (
         "For this subchapter:\n(a) Wind. It shall blow, see § 90-202(b) and D.C. Law 9-9.\n(1) (A) East;\n(B) West.\n"
         "And 5 knots.\n(b) Table:\nKind | Height\nLow | 1 mile\n[Apis]"
@@ -105,7 +105,7 @@ def test_paragraphs_are_lines_with_labels_and_citations_where_they_stand(title: 
 
 
 def test_annotations_are_notes_by_kind_with_what_they_cite(title: Path) -> None:
-    section = by_key(dc.read(title))["90-201"]
+    section = by_key(dc.parse(title))["90-201"]
     assert [(note.kind, note.text, note.effective) for note in section.notes] == [
         ("History", "May 1, 1999, D.C. Law 9-9, § 2, 4 DCR 5", None),
         ("Section References", "See § 90-202.", None),
@@ -118,7 +118,7 @@ def test_annotations_are_notes_by_kind_with_what_they_cite(title: Path) -> None:
 
 
 def test_an_undesignated_number_is_no_label_and_labels_that_recur_are_told_apart(title: Path) -> None:
-    section = by_key(dc.read(title))["90-202"]
+    section = by_key(dc.parse(title))["90-202"]
     assert section.text == "In this title:\n(1) “Sky” means above.\n(1) “Sun” means it."
     assert [part.path for part in section.subsections] == [("1",), ("1~2",)]
 
@@ -132,15 +132,15 @@ def test_what_is_absent_broken_twice_or_elsewhere_is_told_and_the_rest_is_read(t
     title.write_text(
         index.replace("</container></container>", '<xi:include href="sections/90-201.xml"/></container></container>', 1)
     )
-    code = dc.read(title)
+    code = dc.parse(title)
     assert [s.key for s in code.sections if s.kind == "section"] == ["90-201", "90-999"]
     assert by_key(code)["90-999"].parent == "90"
     for told in (
-        "90-202.xml: cannot be read",
-        "90-301.xml: is not XML",
+        "90-202.xml: ",
+        "90-301.xml: ",
         "outside of its folder",
-        "elsewhere too",
-        "no index includes",
+        "which is also included",
+        "No index includes",
     ):
         assert any(told in each for each in code.warnings), told
 
@@ -158,22 +158,22 @@ def test_entities_and_document_types_are_refused(title: Path, attack: str, encod
     attacked = f"<?xml version='1.0' encoding='{encoding}'?>{attack}{FULL.replace('East', '&a;')}"
     section = title.parent / "sections" / "90-201.xml"
     section.write_bytes(attacked.encode(encoding))
-    code = dc.read(title)
+    code = dc.parse(title)
     assert "90-201" not in by_key(code)
-    assert any("90-201.xml" in each and "left out" in each for each in code.warnings)
+    assert any("90-201.xml" in each and "Document type" in each for each in code.warnings)
     title.write_bytes(f"<?xml version='1.0' encoding='{encoding}'?>{attack}{INDEX.partition('?>')[2]}".encode(encoding))
     with pytest.raises(SourceError):
-        dc.read(title)
+        dc.parse(title)
 
 
 def test_paragraphs_nested_beyond_reason_and_other_roots_are_refused(title: Path) -> None:
     deep = f"<section {ROOT}><num>90-201</num>{'<para>' * 5_000}{'</para>' * 5_000}</section>"
     (title.parent / "sections" / "90-201.xml").write_text(deep)
     (title.parent / "sections" / "90-202.xml").write_text("<html/>")
-    assert [s.key for s in dc.read(title).sections if s.kind == "section"] == ["90-301"]
+    assert [s.key for s in dc.parse(title).sections if s.kind == "section"] == ["90-301"]
     title.write_text("<html/>")
     with pytest.raises(SourceError, match="not a container"):
-        dc.read(title)
+        dc.parse(title)
 
 
 # The real files
@@ -184,7 +184,7 @@ BLOCKS = ("num", "text", "td", "th", "table", "heading", "prefix", "annotation")
 @pytest.fixture(scope="module")
 def titles(shared: Path) -> dict[Path, Code]:
     folder = shared / "data" / "zoning" / "dc-code"
-    found = input_files.find(sorted(folder.rglob("*.xml")))
+    found = input_files.find_codes(sorted(folder.rglob("*.xml")))
     assert (len(found.inputs), found.others) == (2, ())
     return {each.path: each.read() for each in found.inputs}
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kg.errors import SourceError
 from loaders.zoning.readers import html_code, plain_text
 from loaders.zoning.readers.code_model import Code
-from loaders.zoning.readers.contents_file import contents_of
-from loaders.zoning.readers.headings import Heading, heading_of
-from loaders.zoning.readers.outline import Item, outline, readings
+from loaders.zoning.readers.contents_file import parse_contents
+from loaders.zoning.readers.headings import Heading, parse_heading
+from loaders.zoning.readers.outline import Item, find_meanings, find_parts
 
 WORDED = """\
 TITLE 1. GENERAL
@@ -99,7 +99,7 @@ def test_headings_with_words_make_levels_and_a_table_of_contents_none() -> None:
     ],
 )
 def test_a_heading_is_told_from_a_sentence(line: str, heading: Heading | None) -> None:
-    assert heading_of(line) == heading
+    assert parse_heading(line) == heading
 
 
 def test_bare_numbers_are_headings_in_the_style_of_the_code_alone() -> None:
@@ -173,15 +173,15 @@ def test_what_holds_no_heading_is_told_and_what_is_no_text_refused() -> None:
     for text in ("", "\n \n", "Only words.\n"):
         code = parse(text)
         assert not code.sections
-        assert any("no heading" in each for each in code.warnings)
-    with pytest.raises(SourceError, match="is no text"):
+        assert any("heading" in each for each in code.warnings)
+    with pytest.raises(SourceError, match="UTF-8"):
         plain_text.parse(b"\x00\xff\x81PK", "x.txt")
 
 
 def test_windows_line_ends_and_encodings_make_the_same_sections() -> None:
     text = "§ 1-1. Café\nThe “barn”.\n(a) One – two\n"
     assert parse(text).sections == plain_text.parse(text.replace("\n", "\r\n").encode("cp1252"), "x").sections
-    assert plain_text.parse(text.encode("cp1252"), "x").warnings == ("x: read as Windows-1252, for it is not UTF-8",)
+    assert plain_text.parse(text.encode("cp1252"), "x").warnings == ("x: Not valid UTF-8. Read as Windows-1252.",)
 
 
 # Labels
@@ -192,7 +192,7 @@ def found(text: str, items: tuple[Item, ...] = ()) -> list[str]:
     for line in text.split("\n"):
         lines.append((start, line))
         start += len(line) + 1
-    parts = outline(lines, len(text), items)
+    parts = find_parts(lines, len(text), items)
     assert all(text[part.start : part.end] for part in parts)
     return [".".join(part.path) for part in parts]
 
@@ -229,10 +229,10 @@ def test_labels_on_one_line_nest_and_a_list_that_a_colon_announces_is_below() ->
 
 
 def test_a_label_may_be_a_letter_and_a_roman_numeral() -> None:
-    assert readings("i", "(") == [("(a", 9), ("(i", 1)]
-    assert readings("V", ".") == [(".A", 22), (".I", 5)]
-    assert readings("bb", "(") == [("(a", 28)]
-    assert readings("ab", "(") == []
+    assert find_meanings("i", "(") == [("(a", 9), ("(i", 1)]
+    assert find_meanings("V", ".") == [(".A", 22), (".I", 5)]
+    assert find_meanings("bb", "(") == [("(a", 28)]
+    assert find_meanings("ab", "(") == []
 
 
 @given(
@@ -241,7 +241,7 @@ def test_a_label_may_be_a_letter_and_a_roman_numeral() -> None:
 def test_labelled_parts_lie_within_each_other_and_have_paths_of_their_own(lines: list[str]) -> None:
     text = "\n".join(lines)
     starts = [sum(len(line) + 1 for line in lines[:number]) for number in range(len(lines))]
-    parts = outline(list(zip(starts, lines, strict=True)), len(text))
+    parts = find_parts(list(zip(starts, lines, strict=True)), len(text))
     assert len({part.path for part in parts}) == len(parts)
     by_path = {part.path: part for part in parts}
     for part in parts:
@@ -251,7 +251,7 @@ def test_labelled_parts_lie_within_each_other_and_have_paths_of_their_own(lines:
 
 
 WORD = st.sampled_from(["barn", "of", "§ 5", "(a)", "yard", "1.", "Section", "7"])
-WORDS = st.lists(WORD, min_size=1, max_size=6).filter(lambda words: heading_of(" ".join(words)) is None)
+WORDS = st.lists(WORD, min_size=1, max_size=6).filter(lambda words: parse_heading(" ".join(words)) is None)
 
 
 @given(st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99), st.lists(WORDS, max_size=4)), min_size=1, max_size=6))
@@ -268,7 +268,7 @@ def test_what_is_written_as_a_code_is_read_as_that_code(sections: list[tuple[int
 
 def test_the_text_of_a_real_title_gives_the_sections_of_its_html(shared: Path) -> None:
     folder = shared / "data" / "zoning" / "spanish-fork"
-    contents = contents_of((folder / "toc_title_15_land_use.json").read_bytes(), "toc")
+    contents = parse_contents((folder / "toc_title_15_land_use.json").read_bytes(), "toc")
     page = html_code.parse((folder / "title_15_land_use.html").read_bytes(), "html", contents)
     text = plain_text.parse((folder / "text-files" / "title_15_land_use.txt").read_bytes(), "text", contents)
     assert text.warnings == ()
