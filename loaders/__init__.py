@@ -1,8 +1,6 @@
-"""From a source to checked quads.
+"""Loading of sources: from files to validated, committed and indexed quads.
 
-* `model`: what a source module yields
-* `readers`: tables of any format, streamed
-* `climate_policy`: climate laws and policies
-* `rdf`: documents to quads
-* `pipeline`: read, skip what is unchanged, check, commit, index, report
+`sources` configures the loader of each domain (`climate`, `wikibase`, `hansard`, `zoning`), which reads files with
+`readers` and yields the items of `model`. `pipeline` validates, commits and indexes them, and puts rejected records
+into `quarantine`. `mentions` then finds the names of concepts in their text.
 """

@@ -1,4 +1,4 @@
-"""What a source module yields: documents whose units hold text verbatim, with the place each came from."""
+"""The items that a loader yields: documents with verbatim text units, graphs, rejections, and their origins."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Property = tuple[NamedNode, NamedNode | Literal]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The bytes that a record was read from: one file as it was, known by its hash."""
+    """One version of a source file, identified by its hash."""
 
     sha256: str
     source: str
-    """Path or URL, as given by whoever loads."""
+    """Path or URL as given to the load."""
     revision: str | None = None
-    """Revision of the dataset that the file belongs to, if it has one."""
+    """Revision of the dataset of the file, if any."""
     read_at: datetime | None = None
-    """When it was read, if that was in an earlier run; what lies there by now may be something else."""
+    """Time of reading, if by an earlier run; the file may have changed since."""
     sent_by: str | None = None
-    """Who gave it, where it is a person's correction of a record."""
+    """The sender, if the file is a person's correction of a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where one record stands in a snapshot. `rows` are 1-based data rows, one for each unit, in unit order."""
+    """The location of a record in a snapshot. `rows` are 1-based data rows, one for each unit, in unit order."""
 
     snapshot: Snapshot
     rows: Sequence[int] = ()
@@ -40,22 +40,22 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class TextUnit:
-    """A citable piece of text, byte for byte as the source has it."""
+    """A citable piece of text, verbatim from the source."""
 
     iri: NamedNode
     kind: NamedNode
     position: int
     text: str
     parent: NamedNode | None
-    """What it is part of; None for what stands alone, such as the highest level of a code."""
+    """The document or unit that contains it; None for a root, such as the top level of a code."""
     language: str | None = None
     properties: Sequence[Property] = ()
 
     def __post_init__(self) -> None:
         if not self.text:
-            raise RecordError(f"{self.iri.value}: a text unit has no text")
+            raise RecordError(f"{self.iri.value}: The text unit is empty.")
         if self.position < 0:
-            raise RecordError(f"{self.iri.value}: position {self.position} is negative; positions count from 0")
+            raise RecordError(f"{self.iri.value}: Invalid position {self.position}. Positions are zero-based.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +71,28 @@ class SourceDocument:
     properties: Sequence[Property]
     units: Sequence[TextUnit]
     origins: Sequence[Origin]
-    """One origin, or one a file when a record spans files; their rows together follow the order of units."""
+    """One origin for each file of the record; their rows together are in unit order."""
     source_sha256: str
-    """Hash over what was read for this record; with the loader's version it decides whether anything changed."""
+    """Hash of the input of this record. With the loader's version it determines whether the record changed."""
     shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
-    """Graphs below ``graph/ref/`` that hold what this record shares with others (its family, its places)."""
+    """Graphs below ``graph/ref/`` with data that records share (families, places)."""
     warnings: Sequence[str] = ()
     context: Sequence[Origin] = ()
-    """Rows that were read to make it and hold no unit of it: empty ones, and those of records that it refers to."""
+    """Rows that were read for this record and contain none of its units: empty rows, rows of referenced records."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceGraph:
-    """One source record that is no single document: RDF in its source's own model, or many documents together.
+    """One source record that is not a single document: RDF in the model of its source, or several documents.
 
-    `units` are the text units of all the documents in it, each of its own parent; the title of a document is among
-    `quads`.
+    `units` are the text units of all its documents. The titles of the documents are in `quads`.
     """
 
     domain: str
     key: tuple[str, ...]
     iri: NamedNode
     quads: Sequence[Quad]
-    """All of its graph, ``graph/src/{domain}/{key}``, but for what `units` say."""
+    """The quads of its graph, ``graph/src/{domain}/{key}``, without those of `units`."""
     origins: Sequence[Origin]
     source_sha256: str
     shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
@@ -104,7 +103,7 @@ class SourceGraph:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """A record of which its source says that it is no more."""
+    """A record that its source marks as deleted."""
 
     record: str
     key: tuple[str, ...]
@@ -112,56 +111,56 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A record that could not become a graph, with what is wrong and where."""
+    """A record that cannot be loaded, with the reason and the location."""
 
     record: str
     reason: str
     origins: Sequence[Origin] = ()
-    """Where it stands; an origin without rows is a file that could not be read."""
+    """Its locations. An origin without rows is a file that cannot be read."""
     key: tuple[str, ...] | None = None
-    """Path of the graph that the record would have had; None where the record is not known."""
+    """Path of the graph that the record would have; None if the record is unknown."""
     context: Sequence[Origin] = ()
-    """Rows of others that it takes to make it."""
+    """Rows of other records that are needed to map it."""
 
     @property
     def source(self) -> str | None:
-        """The file that it stands in, the first where there are several."""
+        """The (first) file of the record."""
         return self.origins[0].snapshot.source if self.origins else None
 
     @property
     def rows(self) -> Sequence[int]:
-        """Its rows, in whatever files."""
+        """Its rows in all files."""
         return [row for origin in self.origins for row in origin.rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something to tell whoever loads that concerns no single record, such as the layout of a file."""
+    """A message about no single record, such as the layout of a file."""
 
     text: str
     warning: bool = False
     expected_rows: int | None = None
-    """How many data rows are to be read, once that is known."""
+    """Total number of data rows, once known."""
 
 
 def graph_name(document: SourceDocument | SourceGraph) -> NamedNode:
-    """Return the name of the graph that holds the record: ``graph/src/{domain}/{key}``."""
+    """Return the name of the graph of a record: ``graph/src/{domain}/{key}``."""
     return mint("graph", "src", document.domain, *document.key)
 
 
 def to_quads(document: SourceDocument | SourceGraph) -> list[Quad]:
-    """Return the quads of the record, without those of the graphs that it shares with others."""
+    """Convert a record to quads, without those of its shared graphs."""
     graph = graph_name(document)
     if isinstance(document, SourceGraph):
-        return [*document.quads, *_units(document.units, graph)] if document.units else list(document.quads)
+        return [*document.quads, *_unit_quads(document.units, graph)] if document.units else list(document.quads)
     iri = document.iri
     result = [Quad(iri, RDF.type, kind, graph) for kind in document.kinds]
     result.append(Quad(iri, DCTERMS.title, Literal(document.title), graph))
     result += [Quad(iri, predicate, value, graph) for predicate, value in document.properties]
-    return result + _units(document.units, graph)
+    return result + _unit_quads(document.units, graph)
 
 
-def _units(units: Sequence[TextUnit], graph: NamedNode) -> list[Quad]:
+def _unit_quads(units: Sequence[TextUnit], graph: NamedNode) -> list[Quad]:
     result = []
     type_, part_of, position = RDF.type, DCTERMS.isPartOf, SCHEMA.position
     text, text_sha256, language = SCHEMA.text, KG.textSha256, SCHEMA.inLanguage
@@ -174,12 +173,12 @@ def _units(units: Sequence[TextUnit], graph: NamedNode) -> list[Quad]:
         result.append(Quad(subject, text, Literal(unit.text), graph))
         result.append(Quad(subject, text_sha256, Literal(sha256(unit.text)), graph))
         if unit.language is not None:
-            result.append(Quad(subject, language, _plain(unit.language), graph))
+            result.append(Quad(subject, language, _string_literal(unit.language), graph))
         for predicate, value in unit.properties:
             result.append(Quad(subject, predicate, value, graph))
     return result
 
 
 @lru_cache(maxsize=1024)
-def _plain(text: str) -> Literal:
+def _string_literal(text: str) -> Literal:
     return Literal(text)

@@ -291,7 +291,7 @@ class Loading:
             self.prune()
         self.report.warnings += self.quarantine.keep_rows({file.snapshot: file.path for file in self.located.files})
         unread = self.unread_sources()
-        self.quarantine.settle({file.snapshot.source for file in self.located.files} - unread)
+        self.quarantine.remove_fixed({file.snapshot.source for file in self.located.files} - unread)
         return self.finish()
 
     def finish(self) -> LoadReport:

@@ -1,8 +1,8 @@
-"""Records that were kept out of the store: what is wrong with each, where it stands, and its rows as they were read.
+"""Quarantine: rejected records, each with its reason, its location and a copy of its rows.
 
-A record has ``{name}.json``, which describes it (`Entry`), when its shapes were broken ``{name}.ttl`` with the
-``sh:ValidationReport``, and for each file that it stands in ``{name}.{n}.csv`` (or whatever the file is), an excerpt
-with its rows. Only these names are ever opened: no path that a description mentions is followed.
+A record has a description, ``{name}.json`` (`Entry`); if it violated shapes, the ``sh:ValidationReport`` in
+``{name}.ttl``; and for each of its files an excerpt with its rows, ``{name}.{n}.csv`` (with the extension of the file).
+Only these names are opened: a path in a description is never followed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from loaders.readers import excerpts
 from loaders.readers.locations import File, file_sha256
 
 RESULTS_KEPT: Final = 1_000
-"""Results that a description holds one by one; the ``sh:ValidationReport`` beside it has them all."""
+"""Maximum validation results in a description. The ``sh:ValidationReport`` contains all."""
 
 CORRECTION: Final = ", a correction of "
-"""Stands, in the name of a file that corrects a record, between the file and what it corrects."""
+"""Separates, in the source of a corrected record, the correcting file from the corrected one. Part of provenance."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{24}")
 _LARGEST_BYTES: Final = 64_000_000
 _HASH: Final = 24
 _SHORT: Final = 8
-_NEAR: Final = 5
-_NAMING: Final = 4
+_SIMILAR: Final = 5
+_SHORTEST_NAME: Final = 4
 
 
 class Place(BaseModel):
-    """A file that the record stands in, as it was."""
+    """One source file of a record, as it was read."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -53,11 +53,11 @@ class Place(BaseModel):
     revision: str | None
     read_at: str
     rows: str
-    """The rows of the record, as in ``1-57,60``."""
+    """The rows of the record: ``1-57,60``."""
     excerpt_rows: str
-    """The rows that the excerpt holds: those and others that it takes to make the record."""
+    """The rows of the excerpt: those of the record, and others that are needed to map it."""
     excerpt_sha256: str | None = None
-    """None: the rows could not be kept."""
+    """None if the rows could not be copied."""
 
 
 class Entry(BaseModel):
@@ -69,68 +69,70 @@ class Entry(BaseModel):
     record: str
     reason: str
     graph: str | None
-    """The graph that it would have; None where that is not known."""
+    """The graph that the record would have; None if unknown."""
     rejected_at: str
     run: str
-    """The run that rejected it; recorded in ``graph/prov`` if it loaded anything."""
+    """The run that rejected the record; ``graph/prov`` describes it if it committed anything."""
     agent: str
     violations: int
-    """Results of any severity; 0 for a record that could not be mapped."""
+    """Number of validation results of any severity; 0 for a record that could not be mapped."""
     report: str
-    """What the shapes found, in words."""
+    """The validation report as text."""
     results: list[dict[str, Any]]
     places: list[Place]
     options: dict[str, str] = {}
-    """What whoever loaded it said of its files."""
+    """The options of the load."""
     name: str = Field("", exclude=True)
 
     def key(self) -> str:
-        """Return what its name is made of."""
+        """Return the text that the name is a hash of."""
         return self.graph or json.dumps([self.record, [[place.file, place.rows] for place in self.places]])
 
 
 class Quarantine:
-    """The folder ``quarantine`` of a data directory, as one domain uses it (or, to read it, all)."""
+    """The folder ``quarantine`` of a data directory, for one domain; without a domain, for reading all."""
 
     def __init__(self, data_dir: Path, domain: str = "", cut: excerpts.Cut = excerpts.cut) -> None:
         self.cut: Final = cut
         self.folder: Final = data_dir / "quarantine"
         self.domain: Final = domain
-        self.held = {path.stem for path in self.folder.glob(f"{domain}-*.json")} if domain else set()
-        self.put_now: set[str] = set()
+        self.names = {path.stem for path in self.folder.glob(f"{domain}-*.json")} if domain else set()
+        self.written: set[str] = set()
 
     def entries(self) -> tuple[list[Entry], dict[str, str]]:
-        """Return the records, the newest last, and the name and fault of each damaged file."""
+        """Load the records, the newest last, and the error of each damaged file by its name."""
         found, damaged = [], {}
         for path in sorted(self.folder.glob(f"{self.domain}*.json")):
             try:
-                found.append(self._read(path))
+                found.append(self._load(path))
             except RecordError as error:
                 damaged[path.name] = str(error)
         return sorted(found, key=lambda entry: (entry.rejected_at, entry.record)), damaged
 
-    def _read(self, path: Path) -> Entry:
-        """Raises RecordError for a file that no load has written like this."""
+    def _load(self, path: Path) -> Entry:
+        """Load a description. Raises RecordError for a file that is damaged or was not written by a load."""
         try:
             if path.is_symlink() or not path.is_file():
-                raise RecordError("it is not a file")
+                raise RecordError("Not a regular file.")
             if path.stat().st_size > _LARGEST_BYTES:
-                raise RecordError(f"it has more than {_LARGEST_BYTES:,} bytes")
+                raise RecordError(f"Larger than {_LARGEST_BYTES:,} bytes.")
             entry = Entry.model_validate_json(path.read_bytes())
             for place in entry.places:
                 parse_rows(place.rows)
                 parse_rows(place.excerpt_rows)
                 datetime.fromisoformat(place.read_at)
         except OSError as error:
-            raise RecordError(f"it cannot be read: {error.strerror}") from error
+            raise RecordError(f"Cannot be read: {error.strerror}.") from error
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise RecordError(f"it is not the description of a record: {where} {first['msg']}".strip()) from error
+            raise RecordError(
+                f"Not the description of a record: {f'{where} ' if where else ''}{first['msg']}."
+            ) from error
         except ValueError as error:
-            raise RecordError(f"it is not the description of a record: {error}") from error
+            raise RecordError(f"Not the description of a record: {error}.") from error
         if not _NAME.fullmatch(path.stem) or path.stem != _name(entry.domain, entry.key()):
-            raise RecordError("its name is not that of the record which it describes")
+            raise RecordError("The file name does not match the record in the file.")
         entry.name = path.stem
         return entry
 
@@ -142,65 +144,65 @@ class Quarantine:
         violations: Sequence[Violation] = (),
         options: Mapping[str, str] | None = None,
     ) -> str:
-        """Describe a record that `run` rejected and return its name; what was said of it before is replaced.
+        """Write the description of a record that `run` rejected, and return its name. An earlier one is replaced.
 
-        `options` are what whoever loads said of its files, for another try.
-
-        Raises StoreError.
+        `options` are those of the load, for a retry. Raises StoreError.
         """
         now = datetime.now(UTC)
         results = [violation.to_dict() for violation in violations[:RESULTS_KEPT]]
         entry = Entry(
             domain=self.domain,
-            record=_text(rejection.record),
-            reason=_text(rejection.reason),
+            record=_escaped(rejection.record),
+            reason=_escaped(rejection.reason),
             graph=graph and graph.value,
             rejected_at=_timestamp(now),
             run=run.iri.value,
             agent=f"{run.agent.name} {run.agent.version}",
             violations=len(violations),
-            report=_text(to_text(violations, "text", checked=rejection.record).rstrip()) if violations else "",
-            results=json.loads(_text(json.dumps(results, ensure_ascii=False))),
+            report=_escaped(to_text(violations, "text", checked=rejection.record).rstrip()) if violations else "",
+            results=json.loads(_escaped(json.dumps(results, ensure_ascii=False))),
             places=_places(rejection, run.started),
             options=dict(options or {}),
         )
         entry.name = _name(self.domain, entry.key())
         with self._writing():
-            self._take_over(entry)
+            self._reuse_excerpts(entry)
             self.folder.mkdir(parents=True, exist_ok=True)
             report = self.folder / f"{entry.name}.ttl"
             if violations:
-                _replace(report, _text(to_text(violations, "ttl", checked=rejection.record)).encode())
+                _replace(report, _escaped(to_text(violations, "ttl", checked=rejection.record)).encode())
             else:
                 report.unlink(missing_ok=True)
             self._write(entry)
-        self.held.add(entry.name)
-        self.put_now.add(entry.name)
+        self.names.add(entry.name)
+        self.written.add(entry.name)
         return entry.name
 
-    def _take_over(self, entry: Entry) -> None:
-        """Let the entry have the excerpts that there are, if they are of the same rows of the same bytes."""
-        if entry.name not in self.held:
+    def _reuse_excerpts(self, entry: Entry) -> None:
+        """Keep the existing excerpts if they contain the same rows of the same bytes, else delete them."""
+        if entry.name not in self.names:
             return
         try:
-            old = self._read(self.folder / f"{entry.name}.json")
+            old = self._load(self.folder / f"{entry.name}.json")
         except RecordError:
             old = None
-        if old is not None and [_source(place) for place in old.places] == [_source(place) for place in entry.places]:
+        if old is not None and [_excerpt_key(place) for place in old.places] == [
+            _excerpt_key(place) for place in entry.places
+        ]:
             entry.places = old.places
         else:
             for path in self._excerpts(entry.name):
                 path.unlink(missing_ok=True)
 
     def keep_rows(self, paths: Mapping[Snapshot, Path]) -> list[str]:
-        """Cut the rows of the records that were put here from the files they stand in, and return what was in the way.
+        """Copy the rows of the records of this run from their files, and return warnings about failures.
 
         Raises StoreError.
         """
         pending = {}
-        for name in sorted(self.put_now & self.held):
+        for name in sorted(self.written & self.names):
             try:
-                entry = self._read(self.folder / f"{name}.json")
+                entry = self._load(self.folder / f"{name}.json")
             except RecordError:
                 continue
             if any(place.excerpt_sha256 is None and place.excerpt_rows for place in entry.places):
@@ -220,9 +222,11 @@ class Quarantine:
                 try:
                     self.cut(path, {target: parse_rows(place.excerpt_rows) for target, place in wanted.items()})
                     if file_sha256(path) != digest:
-                        raise SourceError(f"{path}: the file was changed while it was loaded")
+                        raise SourceError(f"{path}: The file changed during the load.")
                 except SourceError as error:
-                    problems.append(f"the rows of {len(wanted)} rejected records could not be kept: {error}")
+                    problems.append(
+                        f"Cannot copy the rows of {len(wanted)} rejected records to the quarantine: {error}"
+                    )
                     for target in wanted:
                         target.unlink(missing_ok=True)
                     continue
@@ -234,20 +238,20 @@ class Quarantine:
         return problems
 
     def files(self, entry: Entry) -> list[File]:
-        """Return the excerpts of a record, to be read as the files that they were cut from.
+        """Return the excerpts of a record as files for its loader.
 
-        Raises RecordError when the rows are not there, or not as they were.
+        Raises RecordError if rows are missing or were changed.
         """
         if not any(place.excerpt_rows for place in entry.places):
-            raise RecordError("the whole file could not be read, and nothing of it is kept; load it again")
+            raise RecordError("The file could not be read, so no rows were copied. Load the file again.")
         found = []
         for number, place in enumerate(entry.places):
             path = self._excerpt(entry.name, number, place)
             try:
                 if place.excerpt_sha256 is None or path.is_symlink() or not path.is_file():
-                    raise RecordError(f"its rows in {place.file} are not kept; load the file again")
+                    raise RecordError(f"The copied rows of {place.file} are missing. Load the file again.")
                 if file_sha256(path) != place.excerpt_sha256:
-                    raise RecordError(f"its kept rows ({path.name}) were changed; give corrected rows with --file")
+                    raise RecordError(f"The copied rows ({path.name}) were changed. Pass corrected rows with --file.")
             except SourceError as error:
                 raise RecordError(str(error)) from error
             snapshot = Snapshot(place.sha256, place.file, place.revision, datetime.fromisoformat(place.read_at))
@@ -255,43 +259,44 @@ class Quarantine:
         return found
 
     def report_turtle(self, entry: Entry) -> str | None:
-        """Return the ``sh:ValidationReport`` of a record, or None when it has none."""
+        """Load the ``sh:ValidationReport`` of a record, None if it has none."""
         path = self.folder / f"{entry.name}.ttl"
         return path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else None
 
     def clear(self, graph: NamedNode) -> None:
-        """Forget the record whose graph this is: it is well now, or gone. Raises StoreError."""
+        """Remove the record of this graph, which is valid now or deleted. Raises StoreError."""
         self.remove(_name(self.domain, graph.value))
 
     def remove(self, name: str) -> None:
-        """Forget a record. Its description goes first: what is left without one is swept away. Raises StoreError."""
-        if name in self.held:
+        """Remove a record. Raises StoreError."""
+        if name in self.names:
             with self._writing():
+                # The description first: `sweep` removes files without one.
                 (self.folder / f"{name}.json").unlink(missing_ok=True)
                 (self.folder / f"{name}.ttl").unlink(missing_ok=True)
                 for path in self._excerpts(name):
                     path.unlink(missing_ok=True)
-            self.held.discard(name)
+            self.names.discard(name)
 
-    def settle(self, sources: Collection[str | None]) -> None:
-        """Forget the faults in no known record that these files, which were read anew, do not have any more."""
-        for entry in self._others():
+    def remove_fixed(self, sources: Collection[str | None]) -> None:
+        """Remove errors outside of known records that these files, read again, no longer have."""
+        for entry in self._earlier_entries():
             if entry.graph is None and all(place.file in sources for place in entry.places):
                 self.remove(entry.name)
 
     def prune(self, seen: Collection[NamedNode], gone: Callable[[str], bool]) -> None:
-        """Forget the records that were not `seen` in files of which `gone` says that all there is has been read."""
+        """Remove records that are not in `seen` and of whose files `gone` is true."""
         graphs = {graph.value for graph in seen}
-        for entry in self._others():
+        for entry in self._earlier_entries():
             if entry.graph is not None and entry.graph not in graphs and all(gone(each.file) for each in entry.places):
                 self.remove(entry.name)
 
-    def _others(self) -> list[Entry]:
-        """The records that are not from this run."""
-        return [entry for entry in self.entries()[0] if entry.name not in self.put_now] if self.held else []
+    def _earlier_entries(self) -> list[Entry]:
+        """Load the records of earlier runs."""
+        return [entry for entry in self.entries()[0] if entry.name not in self.written] if self.names else []
 
     def sweep(self) -> None:
-        """Remove what a process that was killed left: parts of records without a description. Raises StoreError."""
+        """Remove partial files that a killed process left. Raises StoreError."""
         with self._writing():
             for path in self.folder.glob(f"{self.domain}-*"):
                 name = path.name.partition(".")[0]
@@ -313,11 +318,11 @@ class Quarantine:
         try:
             yield
         except OSError as error:
-            raise StoreError(f"{self.folder} cannot be written: {error.strerror}") from error
+            raise StoreError(f"Cannot write to {self.folder}: {error.strerror}.") from error
 
 
 def _places(rejection: Rejection, read_at: datetime) -> list[Place]:
-    """Where the record stands, one place a file: its own rows, and with those of others what it takes to make it."""
+    """Build one place for each file, with the rows of the record and those that are needed to map it."""
     places: dict[tuple[str, str], tuple[Snapshot, list[int], list[int]]] = {}
     for own, origins in ((True, rejection.origins), (False, rejection.context)):
         for origin in origins:
@@ -339,7 +344,7 @@ def _places(rejection: Rejection, read_at: datetime) -> list[Place]:
 
 
 def short_ids(names: Collection[str]) -> dict[str, str]:
-    """Return, for each name, the id that people use: the start of its hash, as long as it takes to tell them apart."""
+    """Return the short id of each name: the start of its hash, long enough to be unique."""
     hashes = {name: name.rpartition("-")[2] for name in names}
     length = _SHORT
     while length < _HASH and len({digest[:length] for digest in hashes.values()}) < len(set(hashes.values())):
@@ -347,34 +352,33 @@ def short_ids(names: Collection[str]) -> dict[str, str]:
     return {name: digest[:length] for name, digest in hashes.items()}
 
 
-def named(wanted: Sequence[str], records: Mapping[str, str]) -> list[str]:
-    """Return the names that ids stand for, each once. An id is the start of a name or of its hash.
+def resolve_ids(wanted: Sequence[str], records: Mapping[str, str]) -> list[str]:
+    """Return the names that match ids, without repetition. An id is the start of a name or of its hash.
 
-    `records` has the record of each name. Raises NotFoundError for an id of none, InvalidInputError for one of several;
-    both name what is near.
+    `records` maps each name to its record. Raises NotFoundError for an unknown id, with similar ones, and
+    InvalidInputError for an ambiguous one.
     """
     ids = short_ids(records)
 
-    def told(names: Collection[str]) -> str:
-        return ", ".join(f"{ids[name]} ({records[name]})" for name in [*names][:_NEAR])
+    def in_line(names: Collection[str]) -> str:
+        return ", ".join(f"{ids[name]} ({records[name]})" for name in [*names][:_SIMILAR])
 
     found: dict[str, None] = {}
     for each in wanted:
         text = each.strip().casefold()
         names = [name for name in records if text and any(key.startswith(text) for key in (name, name[-_HASH:]))]
         if len(names) > 1 and text not in names:
-            raise InvalidInputError(f"the id {each!r} is that of {len(names)} records: {told(names)}; give more of it")
+            raise InvalidInputError(f"Ambiguous id {each!r}. Matches: {in_line(names)}.")
         if not names:
-            near = [name for name in records if len(text) >= _NAMING and text in records[name].casefold()]
+            near = [name for name in records if len(text) >= _SHORTEST_NAME and text in records[name].casefold()]
             near += [name for name in records if nearest(text, [ids[name], records[name].casefold()], 1, least=50)]
-            hint = f"near are {told(dict.fromkeys(near))}" if near else "`kg quarantine list` shows all"
-            said = hint if records else "the quarantine is empty"
-            raise NotFoundError(f"no record in quarantine has the id {each!r}; {said}")
+            hint = f"Similar: {in_line(dict.fromkeys(near))}." if near else "`kg quarantine list` shows all ids."
+            raise NotFoundError(f"Unknown id {each!r}. {hint if records else 'The quarantine is empty.'}")
         found[names[0]] = None
     return list(found)
 
 
-def _source(place: Place) -> tuple[str | None, ...]:
+def _excerpt_key(place: Place) -> tuple[str | None, ...]:
     return place.file, place.sha256, place.revision, place.rows, place.excerpt_rows
 
 
@@ -386,13 +390,13 @@ def _timestamp(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="seconds")
 
 
-def _text(text: str) -> str:
-    """`text` with what has no UTF-8 form written out."""
+def _escaped(text: str) -> str:
+    """Escape what UTF-8 cannot encode."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that whoever reads it finds the old one or the new one."""
+    """Replace a file atomically."""
     partial = path.with_name(f"{path.name}.partial")
     partial.write_bytes(content)
     os.replace(partial, path)

@@ -1,4 +1,4 @@
-"""Second chances for records in quarantine, by their kept rows or by a person's correction of them."""
+"""Retrying records in quarantine, from their copied rows or from a person's correction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kg.shacl.report import Violation
 from kg.vocabulary import SOURCED, mint
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name, to_quads
 from loaders.pipeline import Loader, Loading, LoadReport, Options
-from loaders.quarantine import CORRECTION, Entry, Quarantine, named, short_ids
+from loaders.quarantine import CORRECTION, Entry, Quarantine, resolve_ids, short_ids
 from loaders.readers.locations import File, Located, find
 from loaders.sources import LOADERS, build_loader
 
@@ -35,23 +35,23 @@ def retry(
     by: str = "",
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Take records through mapping and gate again, all of them where `ids` is None, and say what became of each.
+    """Map and validate records again, all of them if `ids` is None, and report the outcome of each.
 
-    Those that pass are committed as by any load and leave the quarantine; the others stay, with what is wrong with them
-    by now. A record is read from the rows that were kept with it, and its provenance names the file, hash and rows that
-    these were read from, whatever lies there by now. `correction` is a file with the whole of one record in its stead:
-    then the provenance names that, the person who gave it (`by`) and what it corrects.
+    Valid records are committed as in a load and leave the quarantine. The others stay, with their current errors. A
+    record is read from its copied rows, and its provenance names the original file, hash and rows, even if that file
+    has changed since. `correction` is a file that replaces one record: its provenance names that file, the person who
+    sent it (`by`) and the rows that it corrects.
 
-    Raises NotFoundError for an id of no record, SourceError for a correction that cannot be read, and
-    InvalidInputError for one that is not of one record.
+    Raises NotFoundError for an unknown id, SourceError for an unreadable correction, and InvalidInputError for a
+    correction that does not contain exactly one record.
     """
     entries, damaged = Quarantine(kg.settings.data_dir).entries()
     by_name = {entry.name: entry for entry in entries}
-    names = list(by_name) if ids is None else named(ids, {name: entry.record for name, entry in by_name.items()})
+    names = list(by_name) if ids is None else resolve_ids(ids, {name: entry.record for name, entry in by_name.items()})
     if correction is not None and len(names) != 1:
-        raise InvalidInputError(f"a correction is of one record, and {len(names)} are named")
+        raise InvalidInputError(f"A correction replaces one record, but {len(names)} are selected.")
     if correction is not None and not by:
-        raise InvalidInputError("a correction takes the name of who gives it")
+        raise InvalidInputError("A correction needs the name of the person who sends it.")
     shorts = short_ids(by_name)
     reports, outcomes = [], dict.fromkeys(names, "")
     kinds = {name: (by_name[name].domain, tuple(sorted(_options(by_name[name]).items()))) for name in names}
@@ -59,10 +59,10 @@ def retry(
         domain, options = kind
         chosen = [by_name[name] for name in names if kinds[name] == kind]
         if domain not in LOADERS:
-            outcomes |= {each.name: f"no source {domain!r} can be loaded by this version" for each in chosen}
+            outcomes |= {each.name: f"Unknown source {domain!r}. Available: {', '.join(LOADERS)}." for each in chosen}
             continue
         loader = build_loader(domain, kg.settings, dict(options))
-        retrying = _Retry(kg, loader, chosen, _corrected(kg, correction, chosen[0], by), on_progress)
+        retrying = _Retry(kg, loader, chosen, _find_correction(kg, correction, chosen[0], by), on_progress)
         reports.append(retrying.run().to_dict())
         outcomes |= retrying.reasons
     return {
@@ -85,15 +85,15 @@ def retry(
 
 
 def drop(kg: KnowledgeGraph, ids: Sequence[str] | None) -> dict[str, Any]:
-    """Forget records, all of them where `ids` is None, and say which went. Damaged ones go when they are named.
+    """Remove records from the quarantine, all of them if `ids` is None, and report which. Damaged ones need their id.
 
-    Raises NotFoundError for an id of no record, StoreError when the folder cannot be written.
+    Raises NotFoundError for an unknown id, StoreError if the folder cannot be written.
     """
     entries, damaged = Quarantine(kg.settings.data_dir).entries()
     records = {entry.name: entry.record for entry in entries}
     unreadable = {file.removesuffix(".json"): "damaged" for file in damaged}
     shorts = short_ids(records | unreadable)
-    names = list(records) if ids is None else named(ids, records | unreadable)
+    names = list(records) if ids is None else resolve_ids(ids, records | unreadable)
     for name in names:
         Quarantine(kg.settings.data_dir, name.rpartition("-")[0]).remove(name)
     return {
@@ -103,35 +103,35 @@ def drop(kg: KnowledgeGraph, ids: Sequence[str] | None) -> dict[str, Any]:
 
 
 QUARANTINE: Final = {"retry": retry, "drop": drop}
-"""What `KnowledgeGraph.quarantine` holds."""
+"""The operations for `KnowledgeGraph.quarantine`."""
 
 
-def mapped(quarantine: Quarantine, entry: Entry) -> list[Quad]:
-    """Return the record as its rows are mapped, unchecked. Raises RecordError when no record can be made of them."""
+def map_record(quarantine: Quarantine, entry: Entry) -> list[Quad]:
+    """Map the copied rows of a record, without validation. Raises RecordError if they cannot be mapped."""
     if entry.domain not in LOADERS:
-        raise RecordError(f"no source {entry.domain!r} can be loaded by this version")
-    for item in _read(build_loader(entry.domain, settings(), _options(entry)), quarantine.files(entry)):
+        raise RecordError(f"Unknown source {entry.domain!r}. Available: {', '.join(LOADERS)}.")
+    for item in _read_records(build_loader(entry.domain, settings(), _options(entry)), quarantine.files(entry)):
         if _is_of(item, entry):
             if isinstance(item, Rejection):
                 raise RecordError(item.reason)
             return [*to_quads(item), *(quad for candidate in item.shared.values() for quad in candidate)]
-    raise RecordError("its kept rows make no record")
+    raise RecordError("The copied rows contain no record.")
 
 
-def _corrected(kg: KnowledgeGraph, location: str | None, entry: Entry, by: str) -> File | None:
+def _find_correction(kg: KnowledgeGraph, location: str | None, entry: Entry, by: str) -> File | None:
     if location is None:
         return None
     formats = build_loader(entry.domain, kg.settings, _options(entry)).formats
     files = find([location], kg.settings, formats).files
     if len(files) != 1 or not files[0].named:
-        raise InvalidInputError(f"{location}: a correction is one file")
+        raise InvalidInputError(f"{location}: A correction must be a single file.")
     path, digest = files[0].path, files[0].snapshot.sha256
     corrected = "; ".join(f"{place.file} rows {place.rows}" for place in entry.places)
     return File(path, Snapshot(digest, f"{path.as_posix()}{CORRECTION}{corrected}", sent_by=by), named=True)
 
 
 class _Retry(Loading):
-    """A load of records in quarantine. `reasons` say of each what keeps it out, and nothing where it went in."""
+    """A load of records in quarantine. `reasons` is, by name, why each stays in quarantine, empty if it does not."""
 
     def __init__(
         self,
@@ -155,10 +155,10 @@ class _Retry(Loading):
         self.correction: Final = correction
         self.current: Entry = entries[0]
         self.homes: dict[NamedNode, Entry] = {}
-        self.reasons = {entry.name: "nothing became of it" for entry in entries}
+        self.reasons = {entry.name: "Not processed." for entry in entries}
 
     def run(self, prune: bool = False) -> LoadReport:
-        """Read each record by itself: one must not make up for, or clash with, what another needs."""
+        """Read each record separately, so that no record uses rows of another."""
         with self.indexer:
             self.quarantine.sweep()
             for entry in self.entries:
@@ -166,27 +166,29 @@ class _Retry(Loading):
                 try:
                     self.attempt(entry)
                 except RecordError as error:
-                    self.stays(str(error))
+                    self.keep_quarantined(str(error))
             self.commit()
             self.wait_for_indexing()
         return self.finish()
 
     def attempt(self, entry: Entry) -> None:
-        """Raises RecordError when it has no rows that can be read."""
+        """Add the record of `entry` to the batch. Raises RecordError if it has no readable rows."""
         if self.correction is not None:
-            items = list(_read(self.loader, [self.correction]))
+            items = list(_read_records(self.loader, [self.correction]))
             if len(items) != 1:
                 raise InvalidInputError(
-                    f"{self.correction.path}: a correction holds the rows of the one record {entry.record}, and this "
-                    f"file has {len(items)} records"
+                    f"{self.correction.path}: A correction must contain exactly one record ({entry.record}); "
+                    f"this file has {len(items)}."
                 )
         else:
             try:
-                items = [item for item in _read(self.loader, self.quarantine.files(entry)) if _is_of(item, entry)]
+                items = [
+                    item for item in _read_records(self.loader, self.quarantine.files(entry)) if _is_of(item, entry)
+                ]
             except SourceError as error:
-                raise RecordError(f"its kept rows cannot be read: {error}") from error
+                raise RecordError(f"The copied rows cannot be read: {error}") from error
             if not items:
-                raise RecordError("its kept rows make no record")
+                raise RecordError("The copied rows contain no record.")
         for item in items:
             if isinstance(item, Rejection):
                 self.reject(item)
@@ -194,22 +196,26 @@ class _Retry(Loading):
                 self.add(item)
 
     def add(self, document: SourceDocument | SourceGraph) -> None:
-        """Put it into the batch, unless it would replace another record than the one that was kept out."""
+        """Add a record to the batch, unless it would replace another record than its own."""
         graph = graph_name(document)
         expected = self.current.graph
         if self.correction is not None and expected not in (None, graph.value):
             raise InvalidInputError(
-                f"{self.correction.path} is no correction of {self.current.record}: it makes {graph.value}, and that "
-                f"would be {expected}"
+                f"{self.correction.path} does not correct {self.current.record}: "
+                f"it contains {graph.value} instead of {expected}."
             )
-        if graph in self.homes or (graph.value != expected and graph in self.known and not self._put_there(document)):
-            self.stays(f"there is another record with the identifier {document.iri.value}; they are never merged")
+        if graph in self.homes or (
+            graph.value != expected and graph in self.known and not self._is_from_earlier_retry(document)
+        ):
+            self.keep_quarantined(
+                f"Identifier {document.iri.value} belongs to another record. Records are never merged."
+            )
             return
         self.homes[graph] = self.current
         super().add(document)
 
-    def _put_there(self, document: SourceDocument | SourceGraph) -> bool:
-        """Whether an earlier retry, which did not come to its end, has put this very record into the store."""
+    def _is_from_earlier_retry(self, document: SourceDocument | SourceGraph) -> bool:
+        """Whether an interrupted retry has stored this record already."""
         graph = graph_name(document)
         places = load_records.load_locations(self.kg.store, [graph]).get(graph)
         return self.known[graph] == (document.source_sha256, self.loader.version) and places == {
@@ -217,14 +223,14 @@ class _Retry(Loading):
         }
 
     def mark_stored(self, graph: NamedNode) -> None:
-        """Let it out of the quarantine."""
+        """Remove the record from the quarantine."""
         entry = self.homes[graph]
         self.quarantine.remove(entry.name)
         super().mark_stored(graph)
         self.reasons[entry.name] = ""
 
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
-        """Keep it in, with what is wrong with it by now; of a correction that is not said of the original."""
+        """Update the reason of the record in quarantine. The errors of a correction do not change its original."""
         graph = mint("graph", "src", self.loader.domain, *rejection.key) if rejection.key else None
         entry = self.homes.get(graph, self.current) if graph is not None else self.current
         self.report.rejections.append(rejection)
@@ -235,26 +241,26 @@ class _Retry(Loading):
         if name != entry.name:
             self.quarantine.remove(entry.name)
 
-    def stays(self, reason: str) -> None:
-        """Leave the current record as it is."""
+    def keep_quarantined(self, reason: str) -> None:
+        """Report the current record as rejected, and leave it unchanged in quarantine."""
         self.report.rejections.append(Rejection(self.current.record, reason))
         self.reasons[self.current.name] = reason
 
 
-def _read(loader: Loader, files: Sequence[File]) -> Iterator[SourceDocument | SourceGraph | Rejection]:
+def _read_records(loader: Loader, files: Sequence[File]) -> Iterator[SourceDocument | SourceGraph | Rejection]:
     with closing(loader.read(files)) as items:  # type: ignore[type-var]
         yield from (item for item in items if isinstance(item, SourceDocument | SourceGraph | Rejection))
 
 
 def _options(entry: Entry) -> Options:
-    """What was said of its files; of an entity the name of its Wikibase, which its graph says."""
+    """Return the options for the loader; for an entity, the Wikibase that its graph names."""
     start = SOURCED + "wikibase/"
     graph = entry.graph or ""
     return {"base": unquote(graph[len(start) :].partition("/")[0])} if graph.startswith(start) else entry.options
 
 
 def _is_of(item: SourceDocument | SourceGraph | Rejection, entry: Entry) -> bool:
-    """Whether it was made of rows of the record, and not of those that were read along with them."""
+    """Whether an item comes from rows of the record, not from other rows of the excerpt."""
     ours = {
         (place.file, row)
         for place in entry.places

@@ -138,13 +138,13 @@ def show(
 ) -> None:
     """Show one record: its rows as they were read, what is wrong with them, and what can be done."""
     from kg.errors import NotFoundError
-    from loaders.quarantine import named, short_ids
+    from loaders.quarantine import resolve_ids, short_ids
 
     quarantine = _quarantine(data_dir)
     entries, damaged = quarantine.entries()
     if not as_json and form != "json":
         _say_damaged(damaged)
-    [name] = named([record], {entry.name: entry.record for entry in entries})
+    [name] = resolve_ids([record], {entry.name: entry.record for entry in entries})
     entry = next(entry for entry in entries if entry.name == name)
     short = short_ids([entry.name for entry in entries])[name]
     if form == "ttl":
@@ -185,10 +185,10 @@ def _mapped(quarantine: Quarantine, entry: Entry) -> tuple[str | None, str | Non
     from pyoxigraph import RdfFormat, serialize
 
     from kg.errors import RecordError, SourceError
-    from loaders.quarantine_retry import mapped
+    from loaders.quarantine_retry import map_record
 
     try:
-        return (serialize(mapped(quarantine, entry), format=RdfFormat.N_QUADS) or b"").decode(), None
+        return (serialize(map_record(quarantine, entry), format=RdfFormat.N_QUADS) or b"").decode(), None
     except (RecordError, SourceError) as error:
         return None, str(error)
 
@@ -289,7 +289,7 @@ def drop(
 ) -> None:
     """Forget records. The store has never had them, and a load that finds them again puts them here again."""
     from kg.cli import connection
-    from loaders.quarantine import named, short_ids
+    from loaders.quarantine import resolve_ids, short_ids
     from loaders.quarantine_retry import QUARANTINE
 
     _chosen(ids, every)
@@ -300,7 +300,7 @@ def drop(
         records = {entry.name: entry.record for entry in entries}
         known = records | {file.removesuffix(".json"): "damaged" for file in damaged}
         shorts = short_ids(known)
-        names = list(records) if every else named(ids or (), known)
+        names = list(records) if every else resolve_ids(ids or (), known)
         for name in names:
             output.say(f"{shorts[name]} {known[name]}")
         if not names or not typer.confirm(f"Forget {output.counted(len(names), 'record')}?", err=True):

@@ -24,8 +24,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.vocabulary import ELI, KG, PROV, PROV_GRAPH, mint
 from loaders import pipeline
-from loaders.quarantine import Entry, Quarantine, named, short_ids
-from loaders.quarantine_retry import drop, mapped, retry
+from loaders.quarantine import Entry, Quarantine, resolve_ids, short_ids
+from loaders.quarantine_retry import drop, map_record, retry
 from loaders.readers import excerpts
 from loaders.readers.locations import file_sha256
 from loaders.sources import load
@@ -92,7 +92,7 @@ def test_a_record_is_kept_with_its_rows_its_report_and_where_it_stands(kg: Knowl
     [file] = quarantine(kg).files(entry)
     shown = dict(excerpts.rows_in(file.path, file.rows or ()))
     assert [shown[row]["text"] for row in (2, 3, 4)] == ["two", "", "three"]  # type: ignore[index]
-    assert mint("document", "bad") in {quad.subject for quad in mapped(quarantine(kg), entry)}
+    assert mint("document", "bad") in {quad.subject for quad in map_record(quarantine(kg), entry)}
 
 
 def test_once_the_loader_is_mended_a_retry_is_as_good_as_a_load(
@@ -190,8 +190,8 @@ def test_a_correction_that_is_wrong_leaves_the_record_as_it_is(kg: KnowledgeGrap
     done = retry(kg, [entry.name], correction=str(wrong), by="Ada")
     assert "page number" in done["records"][0]["reason"]
     for name, records, message in (
-        ("other", [rows("other", ["y"])], "no correction of plan"),
-        ("several", [rows("plan", ["a"]), rows("more", ["b"])], "has 2 records"),
+        ("other", [rows("other", ["y"])], "does not correct plan"),
+        ("several", [rows("plan", ["a"]), rows("more", ["b"])], "has 2"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             retry(kg, [entry.name], correction=str(write(tmp_path / f"{name}.jsonl", *records)), by="Ada")
@@ -304,7 +304,7 @@ def test_what_is_left_of_a_record_that_was_half_removed_is_swept_away(kg: Knowle
     [
         ("climate-" + "0" * 24, "not json", "Invalid JSON"),
         ("climate-" + "0" * 24, "{}", "Field required"),
-        ("notes", "[1]", "not the description"),
+        ("notes", "[1]", "Not the description"),
     ],
 )
 def test_a_damaged_file_is_named_and_stops_nothing(
@@ -326,7 +326,7 @@ def test_no_path_in_a_tampered_file_is_followed(kg: KnowledgeGraph, bad: Path, t
     secret = write(tmp_path / "secret.jsonl", rows("bad", ["secret"]))
 
     description.write_text(json.dumps(whole | {"graph": mint("graph", "src", "climate", "good").value}))
-    assert "its name is not" in quarantine(kg).entries()[1][description.name]
+    assert "does not match" in quarantine(kg).entries()[1][description.name]
 
     whole["places"][0]["file"] = str(secret)
     description.write_text(json.dumps(whole))
@@ -349,7 +349,7 @@ def test_kept_rows_that_are_not_what_they_were_are_not_loaded(
         (tmp_path / "copy").write_bytes(original)
         file.path.symlink_to(tmp_path / "copy")
     done = retry(kg, None)
-    assert ("were changed" if how == "changed" else "are not kept") in done["records"][0]["reason"]
+    assert ("were changed" if how == "changed" else "are missing") in done["records"][0]["reason"]
     load(kg, "climate", [str(bad)])
     assert held(kg) == []
 
@@ -360,7 +360,7 @@ def test_a_file_that_cannot_be_read_at_all_is_kept_out_without_rows(kg: Knowledg
     write(tmp_path / "in" / "t.jsonl", rows("good", ["one"]))
     load(kg, "climate", [str(tmp_path / "in")])
     [entry] = held(kg)
-    assert "nothing of it is kept" in retry(kg, None)["records"][0]["reason"]
+    assert "no rows were copied" in retry(kg, None)["records"][0]["reason"]
     assert drop(kg, [entry.name])["dropped"] == [{"id": short_ids([entry.name])[entry.name], "record": entry.record}]
     assert held(kg) == []
 
@@ -416,15 +416,15 @@ def test_cut_rows_of_jsonl_keep_their_bytes(tmp_path: Path, cells: list[list[str
 def test_every_id_that_is_shown_names_its_record_and_no_other(hashes: set[str]) -> None:
     names = {f"climate-{each}": each for each in sorted(hashes)}
     shorts = short_ids(names)
-    assert named(list(shorts.values()), names) == list(names)
-    assert named(list(names), names) == list(names)
+    assert resolve_ids(list(shorts.values()), names) == list(names)
+    assert resolve_ids(list(names), names) == list(names)
 
 
 def test_an_unknown_or_ambiguous_id_is_an_error_that_names_what_is_near() -> None:
     names = {"climate-" + digits.ljust(24, "0"): digits for digits in ("abcd1", "abcd2", "ff00")}
-    with pytest.raises(InvalidInputError, match=r"that of 2 records: abcd1000 \(abcd1\), abcd2000"):
-        named(["abcd"], names)
-    with pytest.raises(NotFoundError, match=r"near are ff000000"):
-        named(["ff00000f"], names)
+    with pytest.raises(InvalidInputError, match=r"abcd1000 \(abcd1\), abcd2000"):
+        resolve_ids(["abcd"], names)
+    with pytest.raises(NotFoundError, match="ff000000"):
+        resolve_ids(["ff00000f"], names)
     with pytest.raises(NotFoundError, match="is empty"):
-        named(["ff"], {})
+        resolve_ids(["ff"], {})
