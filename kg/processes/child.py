@@ -235,7 +235,7 @@ def _ask_once(
         _, answer = child.receive(deadline)
     except ChildLateError:
         raise QueryTimeoutError(
-            f"{what} ran for more than {limits.timeout_s:g} s and was stopped; nothing has changed"
+            f"{_capitalized(what)} was stopped at its deadline of {limits.timeout_s:g} s. Nothing has changed."
         ) from None
     except ChildGoneError:
         pass
@@ -243,11 +243,11 @@ def _ask_once(
         code = child.end()
         on_cancel(None)
     if stopped.is_set():
-        raise QueryLimitError(f"{what} was stopped, since nobody waits for it")
+        raise QueryLimitError(f"{_capitalized(what)} was cancelled.")
     if not answer:
         raise QueryMemoryError(
-            f"{what} ended its process (exit code {code}): it needs more than the "
-            f"{limits.memory_bytes >> 20} MiB that it may take, or is nested too deeply; nothing has changed"
+            f"{_capitalized(what)} ended its process (exit code {code}): it needs more than "
+            f"{limits.memory_bytes >> 20} MiB of memory, or is nested too deeply. Nothing has changed."
         )
     reply: dict[str, Any] = json.loads(answer)
     return reply
@@ -257,14 +257,18 @@ def _error(reply: Mapping[str, Any], what: str) -> Exception:
     message = reply["message"]
     match reply["kind"]:
         case "syntax" if reply["line"] is None and "update" in what:
-            return QuerySyntaxError(f"not a SPARQL update: {message}")
+            return QuerySyntaxError(f"Not a SPARQL update: {message}")
         case "syntax":
             return SyntaxFaultError(message, reply["line"], reply["column"])
         case "size":
-            return TooLargeError(f"{what} is too large: {message}")
+            return TooLargeError(f"{_capitalized(what)} is too large: {message}.")
         case "raised":
             return _BY_CODE[reply["code"]](message)
         case "invalid":
-            return InvalidInputError(f"{what} cannot be used: {message}")
+            return InvalidInputError(f"{_capitalized(what)} cannot be used: {message}")
         case _:
-            return StoreError(f"{what} cannot be run: {message}")
+            return StoreError(f"{_capitalized(what)} cannot be run: {message}")
+
+
+def _capitalized(what: str) -> str:
+    return what[0].upper() + what[1:]

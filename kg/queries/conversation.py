@@ -94,7 +94,7 @@ class Conversation:
         except ChildGoneError:
             self.ticket = None
             error = yield Call(partial(self._dispatcher.recover, ticket))
-            raise error or replies.KilledError("the query was stopped") from None
+            raise error or replies.KilledError("The query was stopped.") from None
 
     def close(self) -> None:
         """Stop the query if it still runs, and wait for the end of its process."""

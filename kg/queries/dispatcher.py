@@ -1,8 +1,8 @@
-"""The processes of a query pool, and who has them: places given, deadlines kept, the dead replaced.
+"""Worker processes of a query pool: assigned to queries, killed at deadlines, replaced when they die.
 
-Nothing here waits for a query. Whoever asks one (`kg.queries.pool` in a thread, `kg.server.query_execution` in an event
-loop) submits a `Ticket`, is told when its turn has come, talks to the worker that the ticket then has, and gives it
-back. Time is kept by one thread; what takes time (to bury a process, to start a spare one) is done by another.
+Nothing here waits for a query. A `kg.queries.conversation` submits a `Ticket`, is notified when its turn has come,
+exchanges frames with the ticket's worker, and gives it back. One thread watches the deadlines; another does what takes
+time (to reap a process, to start a spare one).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Final, Literal, cast
@@ -31,8 +31,8 @@ from kg.store.protocol import Snapshot, Snapshotted
 _LONG_NICENESS: Final = 10
 _CLOSE_S: Final = 5.0
 _ATTEMPTS: Final = 3
-"""How often a query is given to a worker that turns out to have died before it was asked: it had not been sent, or the
-worker was killed at once (`_DYING_S`). One that is killed later by the system is replaced once."""
+"""Attempts at a query whose workers turn out to be dead: it was not sent, or the worker was killed within `_DYING_S`.
+After a worker that the system killed later, there is one more attempt."""
 _DYING_S: Final = 0.05
 _ACKNOWLEDGE_S: Final = 5.0
 
@@ -81,10 +81,10 @@ class Worker(Child):
 
 @dataclass(slots=True, eq=False)
 class Ticket(Place):
-    """One query on its way through the pool, and the worker that it has while it runs.
+    """One query on its way through the pool, and its worker while it runs.
 
-    `request` is what the worker is told, `timeout_s` how long it may run, and wait. `snapshot`, once there is a worker,
-    is what it is asked of.
+    `request` is sent to the worker, `timeout_s` bounds the time that it runs, and the time that it waits. `snapshot` is
+    what it is evaluated on, from `Dispatcher.begin` on.
     """
 
     request: dict[str, Any] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Ticket(Place):
     at_least: int = 0
     exactly: int | None = None
     id: int = 0
-    asked: float = 0.0
+    submitted: float = 0.0
     worker: Worker | None = None
     snapshot: Snapshot | None = None
     running: bool = False
@@ -106,7 +106,7 @@ class Ticket(Place):
 
 @dataclass(frozen=True, slots=True)
 class RunningQuery:
-    """A query that runs or waits: who asked it, how many seconds ago, the SHA-256 of its text, and where it is."""
+    """A query that runs or waits: its client, its age in seconds, the SHA-256 of its text, and its place."""
 
     id: int
     client: str
@@ -117,7 +117,7 @@ class RunningQuery:
 
 
 class Dispatcher:
-    """Worker processes and the tickets that hold them. All methods may be called from any thread.
+    """Worker processes and the tickets that use them. All methods may be called from any thread.
 
     At most ``query_workers + 2 * query_long_workers`` processes are alive.
     """
@@ -133,7 +133,7 @@ class Dispatcher:
         self._alarm = threading.Condition(self._lock)
         self._wakes_at = math.inf
         self._ids = itertools.count(1)
-        self._tickets: dict[int, Ticket] = {}  # those that run or wait
+        self._tickets: dict[int, Ticket] = {}  # that run or wait
         self._idle: deque[Worker] = deque()
         self._processes = 0
         self._generation = 0
@@ -144,17 +144,17 @@ class Dispatcher:
             self._processes += 1
         self._threads = [
             threading.Thread(target=work, name=name, daemon=True)
-            for work, name in ((self._keep_time, "queries-clock"), (self._do_chores, "queries-chores"))
+            for work, name in ((self._watch_deadlines, "queries-clock"), (self._do_chores, "queries-chores"))
         ]
         for thread in self._threads:
             thread.start()
 
-    # One query's way
+    # One query
 
     def submit(self, ticket: Ticket, notify: Callable[[], None]) -> bool:
-        """Let a query wait for its turn; return True if that has come at once, else `notify` is called when it has.
+        """Queue a query; return True if its turn has come at once, otherwise `notify` is called when it has.
 
-        It is also called when the query was stopped while it waited: `claim` tells. Raises QueryBusyError,
+        `notify` is also called when the query was stopped while it waited: `claim` raises then. Raises QueryBusyError,
         ClientBusyError.
         """
         now = time.monotonic()
@@ -164,27 +164,25 @@ class Dispatcher:
             if ticket.reason is not None:
                 raise self._refusal(ticket)
             if not ticket.id:
-                ticket.id, ticket.asked = next(self._ids), now
+                ticket.id, ticket.submitted = next(self._ids), now
             self._admission.enqueue(ticket, now)
             ticket.notify = notify
             ticket.until = now + ticket.timeout_s
             self._tickets[ticket.id] = ticket
             due = self._dispatch()
             if not ticket.running:
-                self._wake_by(now if self._overstayed(now) else ticket.until)
-        for other in due:
-            if other is not ticket:
-                other.notify()
+                self._wake_by(now if self._has_overstayed(now) else ticket.until)
+        _notify(other for other in due if other is not ticket)
         return ticket.running
 
     def claim(self, ticket: Ticket) -> None:
-        """Raise why the query was refused while it waited, if it was."""
+        """Raise the error of a query that was stopped while it waited, if it was."""
         with self._lock:
             if not ticket.running and ticket.reason is not None:
                 raise self._refusal(ticket)
 
     def is_ready(self, ticket: Ticket) -> bool:
-        """Return whether the worker has a snapshot open that will do, so that `begin` may follow without `prepare`."""
+        """Return whether the worker has a suitable snapshot open, so that `begin` may follow without `prepare`."""
         worker = ticket.worker
         if worker is None or worker.snapshot is None:
             return False
@@ -193,7 +191,7 @@ class Dispatcher:
         return 0 < ticket.at_least <= worker.snapshot.generation
 
     def prepare(self, ticket: Ticket) -> None:
-        """Have a worker, with the snapshot that is wanted. Blocks. Raises ChildGoneError, and what the store does."""
+        """Provide a live worker and the wanted snapshot. Blocks. Raises ChildGoneError, and what the store raises."""
         if ticket.worker is not None and ticket.worker.process.poll() is not None:
             ticket.worker.end()  # it died idle, through no fault of this query
             ticket.worker = None
@@ -206,12 +204,12 @@ class Dispatcher:
         exactly = ticket.exactly
         taken = self._store.snapshot(ticket.at_least) if exactly is None else self._store.snapshot(exactly=exactly)
         if (before := ticket.worker.open_snapshot(taken)) is not None:
-            self._chores.put(before.release)  # which may have to delete it: not on the way of a query
+            self._chores.put(before.release)  # it may delete files, which the query need not wait for
         with self._lock:
             self._generation = max(self._generation, taken.generation)
 
     def begin(self, ticket: Ticket) -> None:
-        """Send the query to its worker: its time runs. Raises ChildGoneError."""
+        """Send the query to its worker and start its time. Raises ChildGoneError."""
         worker = ticket.worker
         assert worker is not None  # noqa: S101 -- prepared
         assert worker.snapshot is not None  # noqa: S101 -- prepared
@@ -228,7 +226,7 @@ class Dispatcher:
         ticket.sent = True
 
     def commit(self, ticket: Ticket) -> bool:
-        """Note that some of the answer is about to be passed on; return False if the query has to begin anew."""
+        """Record that a part of the answer is about to be sent; return False if the query has to start again."""
         with self._lock:
             ticket.begun = ticket.reason != "displaced"
             return ticket.begun
@@ -237,44 +235,40 @@ class Dispatcher:
         """Give back the worker of a query that has ended by itself; with `retire` it is replaced."""
         worker = ticket.worker
         assert worker is not None  # noqa: S101 -- it ran
-        with self._lock:
+        with self._changing():
             self._leave(ticket, time.monotonic() - ticket.started)
-            retire = retire or ticket.reason is not None or self._closed
-            if not retire and ticket.lane == "long":
-                retire = not _set_niceness(worker, 0)
-            if retire:
-                self._chores.put(lambda: self._bury(worker))
+            # Only a privileged process may raise the priority again.
+            self._keep(worker, ticket, retire=retire or (ticket.lane == "long" and not _set_niceness(worker, 0)))
+            self._close_old_snapshots()
+
+    def hand_back(self, ticket: Ticket) -> None:
+        """Give back the worker of a query that was not sent to it."""
+        with self._changing():
+            worker = ticket.worker
+            self._leave(ticket, None)
+            if worker is None:
+                self._processes -= 1
             else:
-                self._idle.append(worker)
-                self._refresh()
-            due = self._dispatch()
-        _tell(due)
+                self._keep(worker, ticket)
 
     def recover(self, ticket: Ticket) -> Exception | None:
-        """Bury the worker of a query that did not end by itself; return why, or None if it may be submitted again.
+        """Reap the worker of a query that did not end by itself; return its error, or None to submit it again.
 
-        Blocks for as long as a killed process takes to go.
+        Blocks until the killed process has ended.
         """
         worker = ticket.worker
         sent, at_once = ticket.sent, time.monotonic() - ticket.started < _DYING_S
         with self._lock:
             self._leave(ticket, None)
         code = 0 if worker is None else worker.end()
-        with self._lock:
+        with self._changing():
             self._processes -= 1
-            due = self._dispatch()
             reason = ticket.reason
             ticket.sent = False
             if reason == "displaced":
                 ticket.reason = None
-        _tell(due)
         if reason == "displaced":
             return None
-        if reason == "crowded":
-            return QueryBusyError(
-                "the query ran for long and had to make room for shorter ones; as many long ones as may run and wait "
-                "already (settings QUADCITE_QUERY_LONG_WORKERS, QUADCITE_QUERY_QUEUE): try again in a few seconds"
-            )
         error = replies.build_stop_error(reason, code, ticket.timeout_s, self.settings)
         killed = isinstance(error, replies.KilledError)
         ticket.attempts += 1
@@ -283,53 +277,39 @@ class Dispatcher:
             return None
         return QueryMemoryError(str(error)) if killed else error
 
-    def hand_back(self, ticket: Ticket) -> None:
-        """Give back the worker of a query that was not sent to it."""
-        with self._lock:
-            worker = ticket.worker
-            self._leave(ticket, None)
-            if worker is None:
-                self._processes -= 1
-            elif self._closed or ticket.reason is not None:
-                self._chores.put(lambda: self._bury(worker))
-            else:
-                self._idle.append(worker)
-            due = self._dispatch()
-        _tell(due)
-
     def give_up(self, ticket: Ticket, reason: Reason = "cancelled") -> None:
-        """End a query that nobody waits for any more, in whatever state it is. Blocks as `recover` does."""
+        """End a query that has no caller any more, in any state. Blocks as `recover` does."""
         self.stop(ticket, reason)
         if ticket.running:
             self.recover(ticket)
 
     def abandon(self, ticket: Ticket) -> None:
-        """As `give_up`, soon and in another thread, without taking any lock."""
+        """Give up a query soon, in another thread, without taking any lock."""
         self._chores.put(lambda: self.give_up(ticket))
 
     def stop(self, ticket: Ticket, reason: Reason) -> bool:
-        """Stop a query, wherever it is; return whether it ran or waited. Whoever waits for it is told why."""
+        """Stop a query in any state; return whether it ran or waited. Its conversation raises the reason."""
         with self._lock:
             known, waited = ticket.id in self._tickets, not ticket.running
             if known:
                 self._stop(ticket, reason)
             else:
-                ticket.reason = ticket.reason or reason  # for its next turn
+                ticket.reason = ticket.reason or reason  # for its next attempt
         if known and waited:
             ticket.notify()
         return known
 
-    # What everybody may know
+    # All queries
 
     def list_queries(self) -> list[RunningQuery]:
-        """Return the queries that run or wait, the oldest first."""
+        """List the queries that run or wait, the oldest first."""
         now = time.monotonic()
         with self._lock:
             return [
                 RunningQuery(
                     ticket.id,
                     ticket.client,
-                    now - ticket.asked,
+                    now - ticket.submitted,
                     ticket.sha256,
                     ticket.lane,
                     "running" if ticket.running else "waiting",
@@ -355,7 +335,7 @@ class Dispatcher:
         for worker in idle:
             worker.end()
         with self._alarm:
-            # Whoever has a ticket buries its worker; a stream that nobody reads is buried here.
+            # The conversations reap their workers; those of streams that nobody reads are reaped here.
             self._alarm.wait_for(lambda: not self._tickets, timeout=_CLOSE_S)
             tickets = list(self._tickets.values())
         for ticket in tickets:
@@ -365,10 +345,18 @@ class Dispatcher:
             if thread is not threading.current_thread():
                 thread.join(_CLOSE_S)
 
-    # From here on under the lock, but for what the two threads run
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the lock for the block; then start the queries that may run, and notify them outside the lock."""
+        with self._lock:
+            yield
+            due = self._dispatch()
+        _notify(due)
+
+    # From here on under the lock, except what the two threads run
 
     def _dispatch(self) -> list[Ticket]:
-        """Give free places to those whose turn it is, and return them."""
+        """Give free places to the next queries, and return them."""
         due = []
         while (self._idle or self._processes < self._admission.processes) and not self._closed:
             if (place := self._admission.next()) is None:
@@ -379,9 +367,16 @@ class Dispatcher:
             if self._idle:
                 ticket.worker = self._idle.pop()
             else:
-                self._processes += 1  # whoever holds the ticket starts it
+                self._processes += 1  # `prepare` starts it
             due.append(ticket)
         return due
+
+    def _keep(self, worker: Worker, ticket: Ticket, *, retire: bool = False) -> None:
+        """Keep a worker for the next query, or have it replaced."""
+        if retire or ticket.reason is not None or self._closed:
+            self._chores.put(lambda: self._replace(worker))
+        else:
+            self._idle.append(worker)
 
     def _leave(self, ticket: Ticket, elapsed_s: float | None) -> None:
         ticket.running = False
@@ -392,7 +387,7 @@ class Dispatcher:
         if self._closed:
             self._alarm.notify_all()
         elif ticket.lane == "long":
-            self._wake_by(0.0)  # one that overstays in a fast place may have the long one
+            self._wake_by(0.0)  # a query that overstays in a fast place may move to the long one
 
     def _stop(self, ticket: Ticket, reason: Reason) -> None:
         if ticket.reason in (None, "displaced"):
@@ -407,54 +402,53 @@ class Dispatcher:
         settings = self.settings
         if ticket.reason == "waited":
             return QueryBusyError(
-                f"no query worker was free within {ticket.timeout_s:g} s; {settings.query_workers} work at a time "
-                f"(setting QUADCITE_QUERY_WORKERS), and {settings.query_long_workers} on what takes longer (setting "
-                "QUADCITE_QUERY_LONG_WORKERS); try again in a second"
+                f"No query worker was free within {ticket.timeout_s:g} s. {settings.query_workers} workers run queries "
+                f"(setting QUADCITE_QUERY_WORKERS), {settings.query_long_workers} more run long ones (setting "
+                "QUADCITE_QUERY_LONG_WORKERS). Try again in a second."
             )
         return QueryLimitError(
-            "the server is stopping" if ticket.reason == "closed" else "the query was cancelled before it began"
+            "The server is stopping." if ticket.reason == "closed" else "The query was cancelled before it started."
         )
 
-    def _overstayed(self, now: float) -> bool:
+    def _has_overstayed(self, now: float) -> bool:
         return any(t.running and t.lane == "fast" and now - t.started >= SLICE_S for t in self._tickets.values())
 
-    def _refresh(self) -> None:
-        """Have workers that rest with an old snapshot let go of it, so that it can be deleted."""
+    def _close_old_snapshots(self) -> None:
+        """Have idle workers close an old snapshot, so that it can be deleted."""
         stale = [worker for worker in self._idle if worker.snapshot and worker.snapshot.generation < self._generation]
         for worker in stale:
             self._idle.remove(worker)
-            self._chores.put(lambda worker=worker: self._let_go(worker))  # type: ignore[misc]
+            self._chores.put(lambda worker=worker: self._close_snapshot(worker))  # type: ignore[misc]
 
     def _wake_by(self, when: float) -> None:
         if when < self._wakes_at:
             self._wakes_at = when
             self._alarm.notify()
 
-    def _keep_time(self) -> None:
+    def _watch_deadlines(self) -> None:
         with self._alarm:
             while not self._closed:
                 now = time.monotonic()
                 self._wakes_at = math.inf
-                told = self._act(now)
-                if told:
+                if notified := self._act(now):
                     self._alarm.release()
                     try:
-                        _tell(told)
+                        _notify(notified)
                     finally:
                         self._alarm.acquire()
                 elif self._wakes_at > now:
                     self._alarm.wait(None if self._wakes_at == math.inf else min(self._wakes_at - now, 3600.0))
 
     def _act(self, now: float) -> list[Ticket]:
-        """Do what is due by `now`; return whom to tell, and leave in `_wakes_at` when the next thing is due."""
-        told: list[Ticket] = []
+        """Do what is due by `now`; return the tickets to notify, and set `_wakes_at` to the next due time."""
+        notified: list[Ticket] = []
         wakes_at = math.inf
         for ticket in list(self._tickets.values()):
             if ticket.reason is not None:
                 continue
             if now >= ticket.until:
                 if not ticket.running:
-                    told.append(ticket)
+                    notified.append(ticket)
                 self._stop(ticket, "timeout" if ticket.running else "waited")
                 continue
             wakes_at = min(wakes_at, ticket.until)
@@ -462,17 +456,17 @@ class Dispatcher:
                 continue
             age = now - ticket.started
             if age >= SLICE_S:
-                self._judge(ticket, now)
+                self._end_slice(ticket, now)
             else:
                 wakes_at = min(wakes_at, ticket.started + (SLICE_S / 2 if age < SLICE_S / 2 else SLICE_S))
             if age >= SLICE_S / 2 and not self._idle and self._processes < self._admission.processes:
                 self._processes += 1
                 self._chores.put(self._add_worker)
-        told += self._dispatch()
+        notified += self._dispatch()
         self._wakes_at = wakes_at
-        return told
+        return notified
 
-    def _judge(self, ticket: Ticket, now: float) -> None:
+    def _end_slice(self, ticket: Ticket, now: float) -> None:
         verdict = self._admission.end_slice(ticket, now)
         if verdict == "moved" and ticket.worker is not None:
             _set_niceness(ticket.worker, _LONG_NICENESS)
@@ -486,42 +480,36 @@ class Dispatcher:
     def _add_worker(self) -> None:
         self._receive(Worker(self.settings, self._prologue))
 
-    def _let_go(self, worker: Worker) -> None:
+    def _close_snapshot(self, worker: Worker) -> None:
         if worker.close_snapshot():
             self._receive(worker)
         else:
-            self._bury(worker)
+            self._replace(worker)
 
     def _receive(self, worker: Worker) -> None:
-        with self._lock:
-            closed = self._closed
-            if not closed:
+        with self._changing():
+            if not self._closed:
                 self._idle.appendleft(worker)
-                due = self._dispatch()
-        if closed:
-            worker.end()
-        else:
-            _tell(due)
-
-    def _bury(self, worker: Worker) -> None:
+                return
         worker.end()
-        with self._lock:
+
+    def _replace(self, worker: Worker) -> None:
+        worker.end()
+        with self._changing():
             self._processes -= 1
             missing = self._processes < self._admission.fast and not self._closed
             self._processes += missing
-            due = self._dispatch()
-        _tell(due)
         if missing:
             self._add_worker()
 
 
-def _tell(tickets: Iterable[Ticket]) -> None:
+def _notify(tickets: Iterable[Ticket]) -> None:
     for ticket in tickets:
         ticket.notify()
 
 
 def _set_niceness(worker: Worker, niceness: int) -> bool:
-    """Set a worker's priority; return whether the system lets it (raising it again takes a privilege)."""
+    """Set a worker's priority; return whether the system permits it (to raise it takes a privilege)."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, worker.process.pid, niceness)
         return True

@@ -1,4 +1,4 @@
-"""What a worker replies, or how it ends, as a result or an error of ours. Pure."""
+"""Replies of a worker, or how it ended, as results and errors. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyoxigraph import QueryResultsFormat, RdfFormat, Triple, parse, parse_query
 
 from kg.errors import (
     InvalidInputError,
+    QueryBusyError,
     QueryForbiddenError,
     QueryLimitError,
     QueryMemoryError,
@@ -21,11 +22,11 @@ from kg.store.protocol import Result, Rows
 
 
 class KilledError(QueryMemoryError):
-    """Something else than this process killed the worker: as a rule, the system for want of memory."""
+    """The worker was killed by another process: usually by the system, for lack of memory."""
 
 
 def parse_result(kind: str, pieces: list[bytes], *, truncated: bool) -> Result:
-    """Return the finished result whose bytes a worker sent: SELECT as TSV, graphs as N-Triples."""
+    """Parse the finished result that a worker sent: SELECT as TSV, graphs as N-Triples."""
     data = b"".join(pieces)
     if kind == "solutions":
         solutions = parse_query_results(data, format=QueryResultsFormat.TSV)
@@ -37,41 +38,46 @@ def parse_result(kind: str, pieces: list[bytes], *, truncated: bool) -> Result:
 
 
 def build_reported_error(error: dict[str, Any], query: str, settings: Settings) -> Exception:
-    """Return the error that a worker reported, as ours."""
+    """Build the error that a worker reported about `query`."""
     kind, message = error["kind"], error["message"]
     if kind == "syntax":
         return build_syntax_error(query, message)
     if kind == "memory":
-        return QueryMemoryError(
-            f"the query needed more than the {settings.query_memory_mb} MiB of memory that a worker has (setting "
-            "QUADCITE_QUERY_MEMORY_MB)"
-        )
+        return _memory_error("", settings)
     if kind == "store":
-        return StoreError(f"the snapshot cannot be read: {message}")
+        return StoreError(f"The snapshot cannot be read: {message}")
     if kind == "request":
-        return QueryForbiddenError(f"the query asked for another server, which is never done here: {message}")
-    return InvalidInputError(f"the query cannot be evaluated: {message}")
+        return QueryForbiddenError(f"The query asked another server, which is forbidden here: {message}")
+    return InvalidInputError(f"The query cannot be evaluated: {message}")
 
 
 def build_stop_error(reason: str | None, code: int, timeout_s: float, settings: Settings) -> QueryLimitError:
-    """Return why a query did not end by itself: the reason for which it was killed, or its worker's exit code."""
-    memory_mb = settings.query_memory_mb
+    """Build the error of a query that was stopped for `reason`, or whose worker ended with exit code `code`."""
     if reason == "timeout":
         return QueryTimeoutError(
-            f"the query was stopped at its deadline of {timeout_s:g} s (setting QUADCITE_QUERY_TIMEOUT_S is "
-            f"{settings.query_timeout_s:g} s); restrict it further, or ask for less"
+            f"The query was stopped at its deadline of {timeout_s:g} s (setting QUADCITE_QUERY_TIMEOUT_S: "
+            f"{settings.query_timeout_s:g} s). Restrict it further, or ask for less."
         )
     if reason == "cancelled":
-        return QueryLimitError("the query was cancelled")
+        return QueryLimitError("The query was cancelled.")
     if reason == "closed":
-        return QueryLimitError("the server is stopping")
+        return QueryLimitError("The server is stopping.")
+    if reason == "crowded":
+        return QueryBusyError(
+            "The query ran long and was stopped for shorter ones: too many long queries run and wait (settings "
+            "QUADCITE_QUERY_LONG_WORKERS, QUADCITE_QUERY_QUEUE). Try again in a few seconds."
+        )
     if code == -signal.SIGSEGV:
-        return QueryMemoryError("the query is nested too deeply to be evaluated; take some of its levels out")
-    if code not in (-signal.SIGABRT, -signal.SIGKILL, -signal.SIGSEGV):
-        return QueryLimitError(f"the query's worker failed (exit code {code}); this is a fault of Quadcite's")
+        return QueryMemoryError("The query is nested too deeply to be evaluated. Remove some of its levels.")
     if code == -signal.SIGKILL:
-        return KilledError("the query's worker was killed by the system, which does so when memory runs out")
+        return KilledError("The query's worker was killed by the system, which does so when memory runs out.")
+    if code != -signal.SIGABRT:
+        return QueryLimitError(f"The query's worker failed (exit code {code}). This is a fault of Quadcite's.")
+    return _memory_error(f" and was stopped (exit code {code})", settings)
+
+
+def _memory_error(end: str, settings: Settings) -> QueryMemoryError:
     return QueryMemoryError(
-        f"the query needed more than the {memory_mb} MiB of memory that a worker has (setting "
-        f"QUADCITE_QUERY_MEMORY_MB) and was stopped (exit code {code}); group, sort or collect fewer rows"
+        f"The query needed more than the {settings.query_memory_mb} MiB of memory that a worker has (setting "
+        f"QUADCITE_QUERY_MEMORY_MB){end}. Group, sort or collect fewer rows."
     )

@@ -1,17 +1,17 @@
-"""The process that evaluates queries: one at a time, over one immutable snapshot, until its parent kills it.
+"""A worker process: evaluates queries, one at a time, over one immutable snapshot, until its parent kills it.
 
-Run as a script, with a JSON object of settings as its argument; it imports nothing of Quadcite, so it starts fast and
-works from any folder. A frame, on either pipe, is a kind (one byte), a length (four bytes, big endian) and the payload:
+It imports no more of Quadcite than frames and limits, so it starts fast. Frames (`kg.processes.frames`):
 
-- in: ``Q`` a JSON object ``{snapshot, query, union, dataset, limit, bytes, results, graph}`` (a path, SPARQL, whether
-  its default graph is the union of all graphs, the names of the default and of the named graphs to ask instead or
-  null, rows at most or null, bytes or null after which no further row follows, and the media types to answer with);
-  ``C`` asks to let go of the snapshot.
-- out: ``H`` the kind of result (JSON ``{kind}``), ``D`` a piece of it, ``E`` its end (JSON ``{truncated, retire}``), or
-  ``X`` an error (JSON ``{kind, message}``). ``C`` is answered with ``C``. What is small goes out in one piece.
+- in: ``Q``, a JSON object ``{snapshot, query, union, dataset, limit, bytes, results, graph}``: a path, SPARQL, whether
+  the default graph is the union of all graphs, the names of the default and of the named graphs to use instead or
+  null, the maximum number of rows or null, bytes or null after which no further row follows, and the media types to
+  answer with; ``C``, to close the snapshot.
+- out: ``H``, the kind of the result (JSON ``{kind}``), ``D``, a piece of it, ``E``, its end (JSON
+  ``{truncated, retire}``), or ``X``, an error (JSON ``{kind, message}``). ``C`` is answered with ``C``. Small frames
+  are written together.
 
-What it may not do: open a socket (seccomp, on Linux on x86-64 and ARM64: `deny_sockets`), take more memory than
-RLIMIT_DATA, outlive its parent (it ends when its standard input does, even within a query).
+It cannot open a socket (seccomp, on Linux on x86-64 and ARM64), take more memory than RLIMIT_DATA, or outlive its
+parent: it ends when its standard input does, even within a query.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from kg.processes import confine, frames
 
 PIECE_BYTES: Final = 65_536
 _FLUSH_S: Final = 0.1
-"""A row waits this long at most for others to share its frame, once there is a further row."""
+"""Maximum seconds that a row waits for others to share its frame, once there is a further row."""
 
 
 class Send(Protocol):
-    """Writes one frame; with `more` it may wait for the next one, which follows at once."""
+    """Writes one frame; with `more` it may be held until the next one, which follows at once."""
 
     def __call__(self, kind: bytes, payload: bytes, *, more: bool = False) -> None:
-        """Write it."""
+        """Write the frame."""
 
 
 class RowLimitReached(Exception):  # noqa: N818 -- not an error: it ends a serialization early
-    """The result has more rows than were asked for."""
+    """The result has more rows than requested."""
 
 
 class RowCutter:
-    """Passes on a serialized SELECT result up to a number of rows, then closes it so that it is well-formed.
+    """Forwards a serialized SELECT result up to a number of rows, then closes it so that it is well-formed.
 
-    It is closed too after the row with which it reaches `max_bytes`.
+    It also closes the result after the row with which it reaches `max_bytes`.
 
     Oxigraph serializes rows itself, many times faster than Python could, and has no limit of its own; so rows are
-    counted in the bytes. In JSON and XML that is by what separates rows, in CSV and TSV by what ends them.
+    counted in the bytes: in JSON and XML by what separates rows, in CSV and TSV by what ends them.
     """
 
     _SEPARATORS: Final = {
@@ -82,28 +82,28 @@ class RowCutter:
         self._emit = emit
 
     def write(self, data: bytes) -> int:
-        """Take a piece of the serialization; raises RowLimitReached after the last row that is wanted."""
+        """Take a piece of the serialization. Raises RowLimitReached after the last requested row."""
         if self._done:
-            return len(data)  # what the serializer still held when it was told to stop
+            return len(data)  # the rest of what the serializer had buffered
         self._buffer += data
         if len(self._buffer) >= self._flush_bytes or time.monotonic() - self._flushed > _FLUSH_S:
-            # What may be the begin of a separator stays, and so does at least one byte: there is more of the result.
+            # Keep what may begin a separator, and at least one byte: more of the result follows.
             separator = self._separator
             lengths = range(len(separator), 0, -1)
             end = len(self._buffer) - next((n for n in lengths if self._buffer.endswith(separator[:n])), 1)
             if self._escaped and (end - len(self._buffer[:end].rstrip(b"\\"))) % 2:
-                end -= 1  # an escape stays whole
-            self._pass_on(end, more=True)
+                end -= 1  # do not split an escape
+            self._forward(end, more=True)
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: the serializer flushes at its end, where `finish` is called too."""
+        """Do nothing: the serializer flushes at its end, where `finish` is also called."""
 
     def finish(self) -> None:
-        """Pass on what is left."""
-        self._pass_on(len(self._buffer), more=False)
+        """Forward the rest."""
+        self._forward(len(self._buffer), more=False)
 
-    def _pass_on(self, end: int, *, more: bool) -> None:
+    def _forward(self, end: int, *, more: bool) -> None:
         with memoryview(self._buffer)[:end] as view:
             piece = bytes(view)
         if self._limited and (cut := self._cut(piece, more=more)) is not None:
@@ -117,7 +117,7 @@ class RowCutter:
         self._flushed = time.monotonic()
 
     def _cut(self, piece: bytes, *, more: bool) -> int | None:
-        """Return where `piece` ends if the last row wanted ends in it and a further one begins; count its rows."""
+        """Return where to cut `piece` if the last requested row ends in it and another follows; count its rows."""
         text = piece
         if self._escaped and b"\\" in piece:
             text = piece.replace(b"\\\\", b"__").replace(b'\\"', b"__")
@@ -144,10 +144,10 @@ class RowCutter:
         return None
 
     def _count(self, text: bytes) -> int | None:
-        """Return how many separators `text` has, or None if some may be part of a quoted string.
+        """Count the separators in `text`; None if some may be part of a quoted string.
 
-        In JSON a row begins with the quote of its first name. What looks like that at the end of a string is followed
-        by what closes or goes on after a value: that, and a row without any value, takes a closer look.
+        In JSON a row begins with the quote of its first name. The same bytes at the end of a string are followed by
+        what closes or continues after a value: that, and a row without any value, needs a closer look.
         """
         if not self._quoted:
             return text.count(self._separator)
@@ -159,7 +159,7 @@ class RowCutter:
 
 
 class XmlCheck:
-    """Refuses a serialization, given piece by piece, that XML cannot carry: Oxigraph writes any character as it is."""
+    """Rejects a serialization, piece by piece, that XML cannot represent: Oxigraph writes every character as it is."""
 
     _FORBIDDEN: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 
@@ -167,14 +167,14 @@ class XmlCheck:
         self._tail = b""
 
     def __call__(self, piece: bytes) -> None:
-        """Raise ValueError for the first character that XML 1.0 has no way to write."""
+        """Raise ValueError for the first character that XML 1.0 cannot represent."""
         text = self._tail + piece
         if (found := self._FORBIDDEN.search(text)) is not None:
             raise ValueError(
-                f"the result holds the character U+{ord(found[0].decode()):04X}, which XML has no way to write; "
-                "ask for JSON, CSV or TSV"
+                f"The result contains the character U+{ord(found[0].decode()):04X}, which XML cannot represent. "
+                "Request JSON, CSV or TSV."
             )
-        self._tail = text[-2:]  # a character of three bytes may go on in the next piece
+        self._tail = text[-2:]  # a character of three bytes may continue in the next piece
 
 
 class Evaluator:
@@ -190,12 +190,12 @@ class Evaluator:
         self._store: pyoxigraph.Store | None = None
 
     def close(self) -> None:
-        """Let go of the snapshot."""
+        """Close the snapshot."""
         self._path = self._store = None
         self._send(b"C", b"")
 
     def answer(self, request: dict[str, Any]) -> None:
-        """Evaluate one query and send its result, or the error that it ended with."""
+        """Evaluate one query and send its result, or its error."""
         try:
             truncated = self._evaluate(request)
         except SyntaxError as error:
@@ -203,10 +203,10 @@ class Evaluator:
         except MemoryError:
             self._fail("memory", "out of memory")
         except OSError as error:
-            # Over an open snapshot only a socket is refused: `deny_sockets` at work.
+            # Over an open snapshot only a socket is denied, by `confine.deny_sockets`.
             refused = isinstance(error, PermissionError) and self._store is not None
-            unsayable = str(error).startswith("RDF/XML")  # as the predicate rdf:li is
-            self._fail("evaluation" if unsayable else "request" if refused else "store", str(error))
+            unwritable = str(error).startswith("RDF/XML")  # as the predicate rdf:li is
+            self._fail("evaluation" if unwritable else "request" if refused else "store", str(error))
         except (RuntimeError, ValueError, TypeError) as error:
             self._fail("evaluation", str(error))
         else:
@@ -217,7 +217,7 @@ class Evaluator:
             self._path = self._store = None
             self._store = pyoxigraph.Store.read_only(request["snapshot"])
             self._path = request["snapshot"]
-        # The union would take the place of the graphs that a query names with FROM.
+        # The union would replace the graphs that a query names with FROM.
         options: dict[str, Any] = {"use_default_graph_as_union": request["union"]}
         if request["dataset"] is not None:
             default, named = ([pyoxigraph.NamedNode(iri) for iri in graphs] for graphs in request["dataset"])
@@ -225,18 +225,19 @@ class Evaluator:
         result = self._store.query(request["query"], base_iri=self._base_iri, prefixes=self._prefixes, **options)
         limit = request["limit"]
         if isinstance(result, pyoxigraph.QuerySolutions):
-            results = _results_format(request["results"], "a SELECT")
+            results = _find_results_format(request["results"])
             self._begin("solutions")
             return self._send_solutions(result, results, limit, request["bytes"])
         if isinstance(result, pyoxigraph.QueryBoolean):
-            results = _results_format(request["results"], "an ASK")
+            results = _find_results_format(request["results"])
             self._begin("boolean")
             self._send(b"D", result.serialize(format=results) or b"", more=True)
             return False
         graph = pyoxigraph.RdfFormat.from_media_type(request["graph"] or "")
         if graph is None:
             raise ValueError(
-                f"a CONSTRUCT or DESCRIBE cannot be answered in {request['graph'] or request['results']!r}"
+                f"CONSTRUCT and DESCRIBE have no results in {request['graph'] or request['results']!r}. Request an RDF "
+                "format."
             )
         self._begin("graph")
         return self._send_triples(result, graph, limit, request["bytes"])
@@ -265,7 +266,7 @@ class Evaluator:
         pieces = Pieces(self._emitter(xml=graph.media_type.endswith("xml")))
         check = check_json_ld if graph == pyoxigraph.RdfFormat.JSON_LD else None
 
-        def wanted() -> Iterator[pyoxigraph.Triple]:
+        def limited() -> Iterator[pyoxigraph.Triple]:
             nonlocal truncated
             for count, triple in enumerate(triples):
                 if count == limit or (max_bytes is not None and pieces.size >= max_bytes):
@@ -276,13 +277,13 @@ class Evaluator:
                 yield triple
 
         named = {name: iri for name, iri in self._prefixes.items() if name}
-        pyoxigraph.serialize(wanted(), pieces, format=graph, prefixes=named)  # type: ignore[arg-type]
+        pyoxigraph.serialize(limited(), pieces, format=graph, prefixes=named)  # type: ignore[arg-type]
         self._ending = True
         pieces.finish()
         return truncated
 
     def _emitter(self, *, xml: bool) -> Callable[[bytes], None]:
-        """Return what sends a piece of the result."""
+        """Build the function that sends a piece of the result."""
         check = XmlCheck() if xml else None
 
         def emit(piece: bytes) -> None:
@@ -304,7 +305,7 @@ class Evaluator:
 
 
 class Pieces:
-    """A writable object that gathers small writes into larger pieces, but never holds one back for long."""
+    """A writable object that joins small writes into larger pieces, but never holds one for long."""
 
     def __init__(self, emit: Callable[[bytes], None]) -> None:
         self.size = 0
@@ -321,10 +322,10 @@ class Pieces:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: the serializer flushes at its end, where `finish` is called too."""
+        """Do nothing: the serializer flushes at its end, where `finish` is also called."""
 
     def finish(self) -> None:
-        """Pass on what is left."""
+        """Forward the rest."""
         if self._buffer:
             self._emit(bytes(self._buffer))
             self._buffer.clear()
@@ -332,23 +333,23 @@ class Pieces:
 
 
 def check_json_ld(triple: pyoxigraph.Triple) -> None:
-    """Raise ValueError for a triple that JSON-LD 1.1 has no way to write (one about a triple)."""
+    """Raise ValueError for a triple that JSON-LD 1.1 cannot represent (one with a triple term)."""
     if isinstance(triple.object, pyoxigraph.Triple):
         raise ValueError(
-            "the result holds a triple term, which JSON-LD has no way to write; ask for Turtle, TriG, N-Triples, "
-            "N-Quads or RDF/XML, or leave rdf:reifies out"
+            "The result contains a triple term, which JSON-LD cannot represent. Request Turtle, TriG, N-Triples, "
+            "N-Quads or RDF/XML, or omit rdf:reifies."
         )
 
 
-def _results_format(media_type: str | None, form: str) -> pyoxigraph.QueryResultsFormat:
+def _find_results_format(media_type: str | None) -> pyoxigraph.QueryResultsFormat:
     results = pyoxigraph.QueryResultsFormat.from_media_type(media_type or "")
     if results is None:
-        raise ValueError(f"{form} cannot be answered in an RDF format, but in SPARQL JSON, XML, CSV or TSV")
+        raise ValueError("SELECT and ASK have no results in an RDF format. Request SPARQL JSON, XML, CSV or TSV.")
     return results
 
 
 def _sender(descriptor: int) -> Send:
-    """Return what writes frames: the head of a result goes out with what follows it, a small result with its end."""
+    """Build the function that writes frames: the head of a result with what follows it, a small result with its end."""
     held = bytearray()
 
     def send(kind: bytes, payload: bytes, *, more: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The embedded search index: Qdrant Edge in a process of its own, which this client starts, feeds and restarts."""
+"""The embedded search index: Qdrant Edge in a process of its own, which this client starts, fills and restarts."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _T = TypeVar("_T")
 
 
 class EdgeIndex:
-    """A SearchIndex in `path`. The process starts at the first call and is started again when it has died.
+    """A SearchIndex in `path`. The process starts at the first call and is restarted when it has died.
 
     Calls block and are safe from any thread. IndexUnavailableError means that the process cannot be started (another
-    one holds the folder, or it cannot be written) or keeps dying.
+    one has locked the folder, or it cannot be written) or keeps dying.
     """
 
     command: ClassVar[Sequence[str]] = child.command("kg.search.index_process")
@@ -55,13 +55,13 @@ class EdgeIndex:
         self._closed = False
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
-        """Make the index hold exactly these units for these graphs; searchable by text on return."""
+        """Replace the units of these graphs; the new ones are searchable by text on return."""
         with self._writing:
             for part in _parts(graphs):
                 self._retry(partial(_replace, part=part))
 
     def remove(self, graphs: Iterable[str]) -> None:
-        """Forget all units of these graphs."""
+        """Delete all units of these graphs."""
         with self._writing:
             for part in _chunks(list(graphs), _GRAPHS_PER_REPLACEMENT):
                 self._retry(partial(_remove, graphs=part))
@@ -87,9 +87,9 @@ class EdgeIndex:
         of a longer one; the ranking is exhaustive when nothing is left beyond `limit`.
         """
         if limit < 1:
-            raise InvalidInputError(f"limit is {limit}; it must be at least 1")
+            raise InvalidInputError(f"Invalid limit {limit}. It must be at least 1.")
         if units is not None and parents is not None:
-            raise InvalidInputError("give units or parents, not both")
+            raise InvalidInputError("Give units or parents, not both.")
         found = self._retry(
             lambda connection: connection.call(
                 "rank",
@@ -113,7 +113,7 @@ class EdgeIndex:
 
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
         """Block until no vector is pending, or raise ModelError when none can be made."""
-        # until the embedder is open, nobody knows whether the vectors that are there are of its model
+        # Until the embedder is open, it is unknown whether the stored vectors are of its model.
         self._retry(lambda connection: connection.call("await_embedder"))
         while True:
             status = self.status()
@@ -142,16 +142,16 @@ class EdgeIndex:
             except ChildGoneError:
                 self._discard(connection)
                 if not self._closed:
-                    log.warning("the index process of %s has died; starting it again", self._path)
+                    log.warning("The index process of %s has died. Restarting it.", self._path)
         raise IndexUnavailableError(
-            f"the index process of {self._path} died {_ATTEMPTS} times in a row; its own messages are on stderr. "
-            "The index is derived: with the program stopped, that folder can be deleted, and `kg reindex` rebuilds it"
+            f"The index process of {self._path} died {_ATTEMPTS} times in a row. Its messages are on standard error. "
+            "The index is derived data: stop the program, delete that folder and run `kg reindex` to rebuild it."
         )
 
     def _connect(self) -> _Connection:
         with self._starting:
             if self._closed:
-                raise IndexUnavailableError(f"the search index in {self._path} was closed")
+                raise IndexUnavailableError(f"The search index in {self._path} is closed.")
             if self._connection is None:
                 connection = _Connection(self.command)
                 try:
@@ -160,8 +160,8 @@ class EdgeIndex:
                     connection.stop()
                     raise
                 except ChildGoneError:
-                    # damage that ends the process instead of raising: its second start counts that, and begins anew
-                    log.warning("the index process of %s died while it opened the folder", self._path)
+                    # Damage can end the process instead of raising: the next start counts that, and builds a new index.
+                    log.warning("The index process of %s died while it opened the folder.", self._path)
                 self._connection = connection
             return self._connection
 
@@ -172,7 +172,7 @@ class EdgeIndex:
                 self._connection = None
 
     def _model_settings(self) -> dict[str, Any]:
-        """Return what the process must know, secrets included: it inherits the environment, but not arguments."""
+        """Collect the settings of the process, with secrets: it inherits the environment, but not arguments."""
         return {
             name: value.get_secret_value() if isinstance(value, SecretStr) else _plain(value)
             for name, value in self._settings
@@ -255,7 +255,7 @@ class _Connection:
 
 
 def _replace(connection: _Connection, part: Mapping[str, GraphUnits]) -> None:
-    """Replace a few graphs, in messages small enough that writing one does not stop the other threads."""
+    """Replace a few graphs, in messages so small that writing one does not block the other threads."""
     connection.call("begin", graphs=list(part))
     batch: list[list[Any]] = []
     characters = 0
@@ -277,12 +277,12 @@ def _remove(connection: _Connection, graphs: Sequence[str]) -> None:
 
 def _fields(unit: IndexedUnit, graph: str) -> list[Any]:
     if unit.graph != graph:
-        raise InvalidInputError(f"the unit {unit.iri} is of graph {unit.graph}, but was given as one of {graph}")
+        raise InvalidInputError(f"The unit {unit.iri} is in graph {unit.graph}, but was given for {graph}.")
     return [unit.iri, unit.graph, unit.parent, unit.text, unit.prelude, unit.language, unit.in_context]
 
 
 def _parts(graphs: Mapping[str, GraphUnits]) -> Iterator[dict[str, GraphUnits]]:
-    """Cut a replacement into some that are each begun and finished: few enough graphs to do again after a crash."""
+    """Split a replacement into parts, begun and finished one by one: few enough graphs to repeat after a crash."""
     part: dict[str, GraphUnits] = {}
     units = 0
     for graph, content in graphs.items():

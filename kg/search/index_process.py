@@ -1,4 +1,4 @@
-"""The index process: Qdrant Edge and the embedder, which hold the GIL for long, away from the server.
+"""The index process: Qdrant Edge and the embedder, which hold the GIL for long, outside the server.
 
 It exchanges frames of JSON with one client (`kg.search.index_client.EdgeIndex`) and dies with it; logs go to standard
 error. With the arguments ``optimize FOLDER KB`` it optimizes one shard that no process has open.
@@ -35,7 +35,7 @@ _LOCK_WAIT_S = 2.0
 
 
 class Server:
-    """Answers one client's requests: searches beside each other, writes one after the other."""
+    """Answers one client's requests: searches in parallel, writes one after the other."""
 
     def __init__(self, folder: Path, vectors: VectorWorker) -> None:
         self._lock = _lock(folder)
@@ -90,9 +90,9 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
             reply["result"] = run(**request["arguments"])
         except QuadciteError as error:
             reply["error"] = [type(error).__name__, str(error)]
-        except Exception as error:  # Qdrant Edge raises plain Exception; the client gets it, the process lives on
-            log.exception("the search index failed at %r", request["operation"])
-            reply["error"] = [IndexUnavailableError.__name__, f"the search index failed: {error}"]
+        except Exception as error:  # Qdrant Edge raises plain Exception; the client gets it, the process continues
+            log.exception("The search index failed at %r", request["operation"])
+            reply["error"] = [IndexUnavailableError.__name__, f"The search index failed: {error}"]
         with sending:
             confine.write_all(answers, frames.encode_json(b"R", reply))
 
@@ -104,7 +104,7 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
         try:
             server.append(Server(Path(folder), vectors))
         except OSError as error:
-            raise IndexUnavailableError(f"the search index in {folder} cannot be opened: {error}") from error
+            raise IndexUnavailableError(f"The search index in {folder} cannot be opened: {error}") from error
 
     answer(json.loads(hello[1]), open_folder)
     if not server:
@@ -137,7 +137,7 @@ def _lock(folder: Path) -> int:
                 holder = os.pread(file, 32, 0).decode("ascii", "replace").strip()
                 os.close(file)
                 raise IndexUnavailableError(
-                    f"the search index in {folder} is open in another process (pid {holder}); stop that one first"
+                    f"The search index in {folder} is open in another process (pid {holder}). Stop that process first."
                 ) from None
             time.sleep(0.05)
         else:

@@ -1,19 +1,19 @@
-"""From a query to its HTTP answer: begun in a worker, held back while it is small, streamed when it is not.
+"""Execution of a query over HTTP: run in a worker, held back while its result is small, streamed when it is not.
 
-Every answer says in its headers what it is: ``Quadcite-Snapshot`` the generation of the store, ``Quadcite-Row-Limit``
-the rows that are sent at most, and ``Quadcite-Truncated`` (``true`` or ``false``) whether a limit of rows or bytes cut
-it short. A result of more than `HELD_BYTES` is sent while it is computed, so its header cannot know: then
-``Quadcite-Truncated`` is absent, and a result with as many rows as the limit has to be taken as cut short.
+Headers of every answer: ``Quadcite-Snapshot`` is the generation of the store, ``Quadcite-Row-Limit`` the maximum number
+of rows, and ``Quadcite-Truncated`` (``true`` or ``false``) whether a limit of rows or bytes truncated the result. A
+result of more than `HELD_BYTES` is sent while it is computed, before this is known: then ``Quadcite-Truncated`` is
+absent, and a result with as many rows as the limit has to be treated as truncated.
 
-SPARQL JSON says it in the document too. A result that was held back and cut has `TRUNCATED` among the links of its head
-(https://www.w3.org/TR/sparql11-results-json/#select-link). One that was streamed has written its head before anybody
-could know: it ends with a member ``"meta": {"truncated": true}`` after ``results``, which JSON parsers pass on and a
-parser that takes nothing after the rows refuses, so that it takes no part for the whole.
+SPARQL JSON also reports it in the document. A truncated result that was held back has `TRUNCATED` among the links of
+its head (https://www.w3.org/TR/sparql11-results-json/#select-link). A streamed one ends with a member
+``"meta": {"truncated": true}`` after ``results``: JSON parsers accept it, and a parser that takes nothing after the
+rows rejects it instead of taking the part for the whole.
 
-A result that hits a limit of time or memory after it began ends without its last chunk, which HTTP clients report as an
-incomplete answer; it never looks complete.
+A result that reaches a limit of time or memory after it began ends without its last chunk, which HTTP clients report as
+an incomplete answer.
 
-The event loop reads the workers' pipes itself: a query whose snapshot is open already costs no change of threads.
+The event loop reads the workers' pipes itself: a query whose snapshot is already open changes no thread.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from kg.sparql.guard import is_cheap_to_check
 from kg.vocabulary import BASE
 
 HELD_BYTES: Final = 262_144
-"""A result up to this size is held back until it is complete, so that its headers can say whether it was cut short."""
+"""Maximum size of a result that is held back until it is complete, for ``Quadcite-Truncated``."""
 
 TRUNCATED: Final = BASE + "truncated"
-"""The link in the head of a SPARQL JSON result that was cut short."""
+"""The link in the head of a truncated SPARQL JSON result."""
 
 _JSON: Final = "application/sparql-results+json"
 _HEAD: Final = b'{"head":{'
@@ -67,13 +67,12 @@ async def execute(
     named_graphs: Sequence[NamedNode] = (),
     exactly: int | None = None,
 ) -> Response:
-    """Run `query` in a worker and return its result in `media_type`, with `headers` besides those of the result.
+    """Run `query` in a worker and return its result in `media_type`, with `headers` and those of the result.
 
-    `limit` (rows or triples) and `timeout_s` (seconds) are those of the settings where they are not given; with
-    `UNLIMITED` there is none, which is for a caller that has to have all and never for what a client says.
-    `default_graphs` and
-    `named_graphs` take the place of the query's FROM clauses; `exactly` is the generation that must answer. The query
-    stops when the client goes away. Raises what `QueryPool.stream` does.
+    `limit` (rows or triples) and `timeout_s` (seconds) default to the settings; `UNLIMITED` removes a limit and is
+    never for a value that a client sends. `default_graphs` and `named_graphs` replace the query's FROM clauses;
+    `exactly` is the only generation that may answer. The query stops when the client disconnects. Raises what
+    `QueryPool.stream` does.
     """
     settings = endpoint.settings
     rows = settings.max_rows if limit is None else limit
@@ -119,7 +118,7 @@ async def execute(
 
 
 def client_of(endpoint: Endpoint, request: Request) -> str:
-    """Return who asks, as those are named who take turns."""
+    """Return the name by which this client takes turns."""
     return f"{endpoint.actor(request).name}@{request.client.host if request.client else 'nowhere'}"
 
 
@@ -216,7 +215,7 @@ class _Talk:
 
 
 class _StreamedResponse(Response):
-    """Sends what is held already, then each piece as the worker computes it."""
+    """Sends the held pieces, then each piece as the worker computes it."""
 
     def __init__(self, talk: _Talk, held: list[bytes], media_type: str, headers: dict[str, str]) -> None:
         super().__init__(headers=headers)
@@ -224,7 +223,7 @@ class _StreamedResponse(Response):
         self._talk, self._held, self._json = talk, held, media_type == _JSON
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the result; a client that goes away stops the query."""
+        """Send the result; the query stops when the client disconnects."""
         talk = self._talk
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -233,7 +232,7 @@ class _StreamedResponse(Response):
                 return
             piece: bytes | None = b"".join(self._held)
             self._held.clear()
-            last = b""  # the brace that closes a JSON result is kept until it is known whether it does
+            last = b""  # the brace that closes a JSON result is held until it is known to be the last
             while piece is not None:
                 body = last + piece
                 last = body[-1:] if self._json else b""
@@ -243,8 +242,8 @@ class _StreamedResponse(Response):
                 last = b',"meta":{"truncated":true}}'
             await send({"type": "http.response.body", "body": last})
         except QuadciteError as error:
-            # Without the last message the server breaks the connection off: the client sees that the answer is cut.
-            _log.warning("a result ended before its end: %s", error)
+            # Without the last message the server closes the connection: the client sees that the answer is incomplete.
+            _log.warning("A result ended early: %s", error)
         finally:
             talk.end()
 
@@ -259,5 +258,5 @@ def _set(future: asyncio.Future[None]) -> None:
 
 
 async def _run_in_thread(work: Callable[[], _T]) -> _T:
-    # A limiter of its own: the queries that run are few, and must not wait for the threads of all else.
+    # A limiter of its own: few queries run, and they must not wait for the threads of other work.
     return await anyio.to_thread.run_sync(work, limiter=CapacityLimiter(1))

@@ -36,36 +36,38 @@ _NICENESS: Final = 5
 
 
 def _nowhere(result: Violation) -> None:
-    """Tell no place: what was sent stands in no file."""
+    """Return no location: data that was sent is in no file."""
 
 
 def work(
     settings: dict[str, Any], text: bytes, locating: Callable[[Store], Locate] = lambda store: _nowhere
 ) -> dict[str, Any]:
-    """Validate as `settings` say and return what is to be printed: nothing, or an error of a kind.
+    """Validate by `settings` and return the reply: empty, or an error.
 
-    `locating` makes of a store what tells where a result about it was read from.
+    `locating` builds, for a store, the function that locates a result about it in the source.
     """
     resource.setrlimit(resource.RLIMIT_FSIZE, (settings["max_bytes"],) * 2)
     size, _ = settings["sizes"]
     try:
         _validate(settings, text[:size], text[size:], Path(settings["folder"]), locating)
     except MemoryError:
-        return _raised("query_memory", f"the validation needs more than {settings['memory_bytes'] >> 20} MiB")
+        return _reply_error(
+            "query_memory", f"The validation needs more than {settings['memory_bytes'] >> 20} MiB of memory."
+        )
     except RecursionError:
-        return _raised("invalid_input", "the data or the shapes are nested too deeply")
+        return _reply_error("invalid_input", "The data or the shapes are nested too deeply.")
     except QuadciteError as error:
-        return _raised(error.code, str(error))
+        return _reply_error(error.code, str(error))
     except OSError as error:
         if error.errno == errno.EFBIG:
-            return _raised(QueryLimitError.code, f"the report is larger than {settings['max_bytes']} bytes")
+            return _reply_error(QueryLimitError.code, f"The report is larger than {settings['max_bytes']} bytes.")
         return {"kind": "store", "message": str(error)}
     except (RuntimeError, ValueError, SyntaxError) as error:
-        return _raised("invalid_input", f"the validation failed: {error}")
+        return _reply_error("invalid_input", f"The validation failed: {error}")
     return {}
 
 
-def _raised(code: str, message: str) -> dict[str, Any]:
+def _reply_error(code: str, message: str) -> dict[str, Any]:
     return {"kind": "raised", "code": code, "message": message}
 
 
@@ -79,7 +81,7 @@ def _validate(
         validated = DataGraph.from_store(store, None if graph is None else NamedNode(graph))
         locate = locating(store)
     else:
-        validated = DataGraph.from_quads(_parsed(described, data))
+        validated = DataGraph.from_quads(_parse(described, data))
         locate = _nowhere
     only = [NamedNode(iri) for iri in settings["focus"]]
     results = suite.results(validated, focus=only) if only else suite.results(validated)
@@ -113,21 +115,21 @@ def _suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
             return Shapes.load(opened=True)
         case "dataset":
             return Shapes.load_dataset()
-    triples = [quad.triple for quad in _parsed(described, text, rename=True)]  # type: ignore[arg-type]  # not a name
+    triples = [quad.triple for quad in _parse(described, text, rename=True)]  # type: ignore[arg-type]  # not a name
     return Shapes(triples)
 
 
-def _parsed(described: dict[str, Any], text: bytes, *, rename: bool = False) -> list[Quad]:
+def _parse(described: dict[str, Any], text: bytes, *, rename: bool = False) -> list[Quad]:
     form = RdfFormat.from_media_type(described["media_type"])
     if form is None:
-        raise InvalidInputError(f"{described['media_type']} is no RDF format")
+        raise InvalidInputError(f"{described['media_type']} is not an RDF format.")
     try:
         return list(parse(text, format=form, base_iri=described["base_iri"], rename_blank_nodes=rename))
     except SyntaxError as error:
         fault = SyntaxFaultError(error.msg, *task.find_position(error, form.media_type, lambda: text))
-        raise InvalidInputError(f"the {described['name']}: not {form.name}: {fault}") from error
+        raise InvalidInputError(f"The {described['name']}: not {form.name}: {fault}") from error
     except ValueError as error:
-        raise InvalidInputError(f"the {described['name']} cannot be used: {error}") from error
+        raise InvalidInputError(f"The {described['name']} cannot be used: {error}") from error
 
 
 def _write(
@@ -146,7 +148,7 @@ def _write(
     elif (rdf := RdfFormat.from_media_type(form)) is not None:
         serialize(build_report_triples(results), output, rdf, prefixes=PREFIXES)
     else:
-        raise ValueError(f"{form} is no form of a report")
+        raise ValueError(f"{form} is not a format of a report.")
 
 
 def main(locating: Callable[[Store], Locate] = lambda store: _nowhere) -> None:

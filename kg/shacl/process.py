@@ -1,7 +1,7 @@
-"""Validation in a process of its own, for data and shapes that come from outside.
+"""Validation in a child process, for data and shapes that come from outside.
 
-The process has a deadline, a memory limit, no sockets, and writes one file of bounded size: what `child` does in it
-may hang, eat memory or crash, and costs whoever asked an error. Few run at a time, and clients take turns.
+The process has a deadline, a memory limit, no sockets, and writes one file of bounded size: whatever `child` does in it
+(hang, eat memory, crash) costs only its caller, an error. Few run at a time, and clients take turns.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kg.processes.fair_queue import FairQueue
 from kg.shacl import child
 
 Suite = Literal["record", "open-record", "dataset"]
-"""The shapes that ship with Quadcite: of records, closed or open, and of the whole store."""
+"""The shapes that ship with Quadcite: for records, closed or open, and for the whole store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An RDF document. `base_iri` is what its relative IRIs are resolved against, `name` what errors call it."""
+    """An RDF document. Relative IRIs are resolved against `base_iri`; errors use `name`."""
 
     data: bytes
     media_type: str = "text/turtle"
@@ -36,7 +36,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a checkpoint of a store holds in one graph, or in all of its graphs as one."""
+    """One graph of a checkpoint of a store, or the union of all its graphs."""
 
     snapshot: Path
     graph: str | None = None
@@ -60,7 +60,7 @@ class Job:
 
 
 class ReportFile(FileIO):
-    """A report to be read. Who asked for it may be gone before it is there: it closes by itself."""
+    """An open report. Its reader may be gone before it is complete, so it closes itself."""
 
     def __del__(self) -> None:
         self.close()
@@ -68,7 +68,7 @@ class ReportFile(FileIO):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a validation. `report` is the open file of the report, whose reader closes it."""
+    """The outcome of a validation. `report` is the open file of the report, which its reader closes."""
 
     report: ReportFile
     conforms: bool
@@ -76,7 +76,7 @@ class Outcome:
     counts: Mapping[str, int]
     """Results by severity."""
     looked: bool
-    """Whether a target of the shapes found anything to look at."""
+    """Whether a target of the shapes selected any node."""
     by_pyshacl: Mapping[str, str]
 
 
@@ -88,19 +88,19 @@ def validate_apart(
     folder: Path | None = None,
     module: str = child.__name__,
 ) -> Outcome:
-    """Run `job` in a process; `folder` is where its files lie meanwhile.
+    """Run `job` in a process, with its files in `folder`.
 
     `module` is one whose `main` calls that of `kg.shacl.child`, and may locate the sources of results.
 
     Raises InvalidInputError for data or shapes that cannot be used (with line and column, or the shape, the term and
     the rule), QueryForbiddenError for SERVICE and its like in shapes, QueryTimeoutError, QueryMemoryError, and
-    QueryLimitError where the report is too large or nobody waits for it.
+    QueryLimitError where the report is too large or the job is cancelled.
     """
     data = job.data.data if isinstance(job.data, Document) else b""
     shapes = job.shapes.data if isinstance(job.shapes, Document) else b""
     settings: dict[str, Any] = {
-        "data": _described(job.data),
-        "shapes": _described(job.shapes) if isinstance(job.shapes, Document) else job.shapes,
+        "data": _describe(job.data),
+        "shapes": _describe(job.shapes) if isinstance(job.shapes, Document) else job.shapes,
         "sizes": [len(data), len(shapes)],
         "form": job.form,
         "checked": job.checked,
@@ -119,17 +119,17 @@ def validate_apart(
             on_cancel=on_cancel,
         ) as made:
             verdict = json.loads((made / child.VERDICT).read_bytes())
-            # The folder goes, and the open file stays until it is closed.
+            # The folder is deleted; the open file remains until it is closed.
             report = ReportFile(made / child.REPORT)
     except QueryTimeoutError:
         raise QueryTimeoutError(
-            f"the validation ran for more than {limits.timeout_s:g} s and was stopped; validate one graph, or by fewer "
-            "shapes, or run `kg validate`, which has no deadline"
+            f"The validation was stopped at its deadline of {limits.timeout_s:g} s. Validate one graph, use fewer "
+            "shapes, or run `kg validate`, which has no deadline."
         ) from None
     return Outcome(report, verdict["conforms"], verdict["counts"], verdict["looked"], verdict["by_pyshacl"])
 
 
-def _described(part: Document | Stored) -> dict[str, Any]:
+def _describe(part: Document | Stored) -> dict[str, Any]:
     if isinstance(part, Stored):
         return {"snapshot": str(part.snapshot), "graph": part.graph}
     return {"media_type": part.media_type, "base_iri": part.base_iri, "name": part.name}

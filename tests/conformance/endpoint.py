@@ -38,7 +38,9 @@ class NotAnsweredError(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
-        self.is_of_evaluation = message.startswith(("the query cannot be evaluated", "the update cannot be run"))
+        self.is_of_evaluation = message.lower().startswith(
+            ("the query cannot be evaluated", "the update cannot be run")
+        )
         """Whether what was sent is well formed, and failed over the dataset at hand."""
 
 

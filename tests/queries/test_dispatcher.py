@@ -107,7 +107,7 @@ def test_what_runs_is_listed_and_can_be_stopped_by_its_number(snapshots: Snapsho
         assert 0 <= query.age_s < 10
         assert small.cancel(query.id)
         thread.join()
-        assert errors == ["the query was cancelled"]
+        assert errors == ["The query was cancelled."]
         assert not small.cancel(query.id)
         assert small.list_queries() == []
 

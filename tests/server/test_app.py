@@ -240,7 +240,7 @@ def test_a_query_that_runs_when_the_server_stops_is_told_so(tmp_path):
             answer = b"".join(iter(lambda: client.recv(65_536), b""))
         _, log = process.communicate(timeout=20)
     assert answer.startswith(b"HTTP/1.1 503")
-    assert b"the server is stopping" in answer
+    assert b"The server is stopping." in answer
     assert process.returncode == 0
     assert b"Traceback" not in log
 

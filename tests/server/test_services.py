@@ -96,7 +96,7 @@ def test_a_search_joins_with_the_graph(client: TestClient, kg: KnowledgeGraph, c
         ),
         ("<http://localhost/sparql> { ?s ?p ?o }", 403, "query_forbidden", "line 2, column 2"),
         ("?where { ?s ?p ?o }", 403, "query_forbidden", "a variable is not asked"),
-        ("<URL/broken> { ?s ?p ?o }", 502, "upstream_unavailable", "it answered with status 500"),
+        ("<URL/broken> { ?s ?p ?o }", 502, "upstream_unavailable", "returned status 500"),
     ],
 )
 def test_a_clause_that_cannot_be_answered_says_why_and_where(

@@ -68,7 +68,7 @@ def test_ill_formed_shapes_are_refused_by_rule(shapes: str, rule: str) -> None:
 )
 def test_what_runs_away_is_stopped_at_the_deadline(shapes: str, data: str) -> None:
     begun = time.perf_counter()
-    with pytest.raises(QueryTimeoutError, match=r"more than 1\.5 s"):
+    with pytest.raises(QueryTimeoutError, match=r"1\.5 s"):
         run(shapes, data, Limits(1.5))
     assert time.perf_counter() - begun < 5
 
@@ -126,7 +126,7 @@ def test_who_goes_away_leaves_no_process_and_no_file(tmp_path: Path) -> None:
 
     leaving = threading.Thread(target=leave)
     leaving.start()
-    with pytest.raises(QueryLimitError, match="nobody waits"):
+    with pytest.raises(QueryLimitError, match="cancelled"):
         validate_apart(job(JOIN), Limits(20), on_cancel=on_cancel, folder=tmp_path)
     leaving.join()
     assert list(tmp_path.iterdir()) == []
