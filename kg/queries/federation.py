@@ -17,7 +17,7 @@ from pydantic import HttpUrl
 from pyoxigraph import BlankNode, NamedNode, QueryResultsFormat, QuerySolutions, Triple, parse_query_results
 
 from kg.errors import InvalidInputError, QuadciteError, QueryTimeoutError, UpstreamError
-from kg.remote.http import DeadlinePassedError, TooLargeError, address_of, exchange
+from kg.remote.http import DeadlinePassedError, TooLargeError, parse_address, send_request
 from kg.sparql.guard import line_and_column
 from kg.sparql.service import Clause, Prologue
 from kg.sparql.terms import bind
@@ -42,7 +42,7 @@ class Federation:
 
     def __init__(self, endpoints: Sequence[HttpUrl], deadline: float) -> None:
         self.endpoints: Final = tuple(str(endpoint) for endpoint in endpoints)
-        self._by_address = {address_of(endpoint): endpoint for endpoint in self.endpoints}
+        self._by_address = {parse_address(endpoint): endpoint for endpoint in self.endpoints}
         self._deadline = deadline
 
     def allows(self, endpoint: str | None) -> bool:
@@ -70,7 +70,7 @@ class Federation:
             return EMPTY
 
     def _url(self, endpoint: str) -> str | None:
-        address = address_of(endpoint)
+        address = parse_address(endpoint)
         return None if address is None else self._by_address.get(address)
 
     def _fetch_rows(self, url: str, query: str, names: set[str], where: str) -> str:
@@ -109,7 +109,7 @@ class Federation:
         if left_s <= 0:
             raise QueryTimeoutError(f"{where}: No time was left for the request.")
         try:
-            reply = exchange(url, {"query": query}, f"{_JSON}, {_XML};q=0.9", left_s, MAX_BYTES)
+            reply = send_request(url, {"query": query}, f"{_JSON}, {_XML};q=0.9", left_s, MAX_BYTES)
         except DeadlinePassedError:
             raise QueryTimeoutError(f"{where}: No answer before the query's deadline.") from None
         except TooLargeError:

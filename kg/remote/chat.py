@@ -1,4 +1,4 @@
-"""A client of any endpoint for chat completions that speaks OpenAI's protocol."""
+"""A client for chat completion endpoints with OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kg.errors import UpstreamError
-from kg.remote.http import Deadline, Reply, TooLargeError, exchange, request_with_retry
+from kg.remote.http import Deadline, Reply, TooLargeError, request_with_retry, send_request
 
-ANSWERS: Final = 3
-"""Answers that may be of no use before the endpoint counts as failing."""
+MAX_RESPONSES: Final = 3
+"""Number of unusable responses after which the endpoint counts as failing."""
 MAX_BYTES: Final = 4 << 20
-"""Bytes of an answer that is taken in."""
-_LEAST_S: Final = 0.1
+"""Maximum size of a response."""
+_MIN_TIMEOUT_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What was answered, and the tokens that it took, as the endpoint counts them (0 where it does not say)."""
+    """A completion, with the token counts that the endpoint reports (0 if it reports none)."""
 
     text: str
     prompt_tokens: int = 0
@@ -31,24 +31,24 @@ class Completion:
 
 @dataclass(slots=True)
 class Usage:
-    """What an endpoint was asked for, all in all: its bill is by these tokens."""
+    """The total use of an endpoint, which bills by these tokens."""
 
     requests: int = 0
-    """Requests that it took, those too whose answer was of no use."""
+    """Requests that it answered, including unusable responses."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
     @property
     def tokens(self) -> int:
-        """Those of both kinds."""
+        """Prompt and completion tokens."""
         return self.prompt_tokens + self.completion_tokens
 
 
 class ChatEndpoint:
     """``POST {url}/chat/completions`` with ``{"model", "messages"}`` answers ``{"choices": [{"message"}], "usage"}``.
 
-    Calls block and are safe from any thread; `usage` counts those of all. `sleep` is what waits between tries, and
-    `patience_s` bounds the time of one completion with all its tries.
+    Calls block and are thread-safe; `usage` counts those of all threads. `sleep` waits between attempts, and
+    `patience_s` limits the time of one completion with all its attempts.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ChatEndpoint:
         self._running: set[Deadline] = set()
 
     def close(self) -> None:
-        """End what is being asked, and ask nothing more: both raise UpstreamError."""
+        """Abort running requests and refuse new ones; both raise UpstreamError."""
         self._open = False
         for deadline in list(self._running):
             deadline.end()
@@ -89,8 +89,8 @@ class ChatEndpoint:
     def complete(self, system: str, user: str, max_tokens: int) -> Completion:
         """Send one prompt (`system` and `user` messages) and return the completion.
 
-        Raises UpstreamError if all retries fail (`kg.remote.http.request_with_retry`), or if `ANSWERS` responses are
-        invalid, empty or truncated.
+        Raises UpstreamError if all retries fail (`kg.remote.http.request_with_retry`), or if `MAX_RESPONSES`
+        responses are invalid, empty or truncated.
         """
         body = {
             "model": self.model,
@@ -100,61 +100,61 @@ class ChatEndpoint:
         }
         problem = ""
         deadline = time.monotonic() + self._patience_s
-        for _ in range(ANSWERS):
+        for _ in range(MAX_RESPONSES):
             reply = self._post(body, deadline)
             try:
-                return self._read(json.loads(reply.body))
+                return self._parse(json.loads(reply.body))
+            except _UnusableError as error:
+                problem = str(error)
             except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-                problem = (
-                    f"{error}" if isinstance(error, _UselessError) else f"no completion in it: {type(error).__name__}"
-                )
-        raise UpstreamError(self._safe(f"{self.url} answered {ANSWERS} times with nothing to use: {problem}"))
+                problem = f"not a completion ({type(error).__name__})"
+        raise UpstreamError(self._redact(f"{self.url} returned {MAX_RESPONSES} unusable responses: {problem}"))
 
     def _post(self, body: dict[str, object], deadline: float) -> Reply:
         def send() -> Reply:
             if not self._open:
-                raise UpstreamError(f"{self.url} is not asked any more")
-            left = max(_LEAST_S, min(self._timeout_s, deadline - time.monotonic()))
+                raise UpstreamError(f"The client for {self.url} is closed.")
+            left = max(_MIN_TIMEOUT_S, min(self._timeout_s, deadline - time.monotonic()))
             try:
-                return exchange(
+                return send_request(
                     self.url, None, "application/json", left, MAX_BYTES,
                     json=body, token=self._token, running=self._running,
                 )  # fmt: skip
             except TooLargeError:
-                raise UpstreamError(f"{self.url} answers with more than {MAX_BYTES >> 20} MiB") from None
+                raise UpstreamError(f"The response of {self.url} exceeds {MAX_BYTES >> 20} MiB.") from None
 
         try:
             reply = request_with_retry(send, self.url, "complete", sleep=self._sleep, deadline=deadline)
         except UpstreamError as error:
-            raise UpstreamError(self._safe(str(error))) from None
+            raise UpstreamError(self._redact(str(error))) from None
         with self._lock:
             self.usage.requests += 1
         return reply
 
-    def _safe(self, text: str) -> str:
-        """Return `text` without the token: some endpoints quote what they were sent."""
+    def _redact(self, text: str) -> str:
+        """Return `text` without the token, since some endpoints quote the request."""
         return text.replace(self._token, "***") if self._token else text
 
-    def _read(self, said: Any) -> Completion:
-        used = said.get("usage") or {}
+    def _parse(self, response: Any) -> Completion:
+        used = response.get("usage") or {}
         prompt, completion = _count(used.get("prompt_tokens")), _count(used.get("completion_tokens"))
         with self._lock:
             self.usage.prompt_tokens += prompt
             self.usage.completion_tokens += completion
-        choice = said["choices"][0]
+        choice = response["choices"][0]
         text = choice["message"]["content"]
         if not isinstance(text, str) or not text.strip():
-            raise _UselessError("the message is empty")
-        if self._safe(text) != text:
-            raise _UselessError("the message repeats the token")
+            raise _UnusableError("the message is empty")
+        if self._redact(text) != text:
+            raise _UnusableError("the message contains the token")
         if choice.get("finish_reason") not in (None, "stop"):
-            reason = self._safe(f"{choice['finish_reason']!r}")
-            raise _UselessError(f"it ended for the reason {reason:.40}")
+            reason = self._redact(f"{choice['finish_reason']!r}")
+            raise _UnusableError(f"finish_reason is {reason:.40}")
         return Completion(text, prompt, completion)
 
 
-class _UselessError(ValueError):
-    """An answer of the protocol, of which no use can be made."""
+class _UnusableError(Exception):
+    """A valid response without a usable completion."""
 
 
 def _count(value: object) -> int:

@@ -1,6 +1,7 @@
-"""Requests to services elsewhere: each within a deadline and a size, asked again where that can help, and no more.
+"""HTTP requests to remote services, with a total timeout, a size limit and retries.
 
-The address is always one that a setting or an argument names. Redirects are not followed.
+The address always comes from a setting or an argument. Redirects are not followed. httpx alone has no total timeout:
+its timeouts start again with each packet, hence `Deadline`.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from urllib.parse import urlsplit
 from kg.errors import UpstreamError
 
 ATTEMPTS: Final = 4
-"""Requests before a service counts as unavailable."""
-LONGEST_WAIT_S: Final = 60.0
-"""Longest Retry-After that is waited for, in seconds."""
+"""Attempts before a service counts as unavailable."""
+MAX_WAIT_S: Final = 60.0
+"""Maximum Retry-After to wait for, in seconds."""
 
 _BUSY: Final = frozenset({408, 429, 500, 502, 503, 504})
 _CODINGS: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_TOLD: Final = 300
+_MAX_ERROR_CHARS: Final = 300
 
 Address = tuple[str, str, int, str]
 
 
-def address_of(url: str) -> Address | None:
-    """Return scheme, host, port and path of `url`: what two addresses must share to be the same endpoint.
+def parse_address(url: str) -> Address | None:
+    """Parse `url` into scheme, host, port and path: two URLs with the same address are the same endpoint.
 
-    None for what is no address of an endpoint here: another scheme, user information, a query, a fragment, or any
-    character that programs are known to read differently.
+    Returns None for another scheme, user information, a query, a fragment, or characters that URL parsers are known to
+    interpret differently.
     """
     if not url.isascii() or not url.isprintable() or any(character in url for character in " \\@?#"):
         return None
@@ -50,34 +51,34 @@ def address_of(url: str) -> Address | None:
 
 
 class DeadlinePassedError(Exception):
-    """The answer had not ended when its time had."""
+    """The response was not complete within the timeout."""
 
 
 class TooLargeError(Exception):
-    """The answer is larger than is taken in."""
+    """The response exceeds the size limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer that was read to its end, decoded as its headers say."""
+    """A complete response, decoded by its Content-Encoding."""
 
     status: int
     headers: Mapping[str, str]
-    """Their names as httpx has them: in any case."""
+    """Case-insensitive, as in httpx."""
     body: bytes
 
     @property
     def media_type(self) -> str:
-        """The media type, without parameters; empty where there is none."""
+        """The media type without parameters, or ""."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
     def text(self) -> str:
-        """The body as far as it can be told in an error."""
-        return self.body[: 4 * _TOLD].decode(errors="replace")[:_TOLD].strip()
+        """The start of the body, for error messages."""
+        return self.body[: 4 * _MAX_ERROR_CHARS].decode(errors="replace")[:_MAX_ERROR_CHARS].strip()
 
 
-def exchange(
+def send_request(
     url: str,
     form: Mapping[str, str] | None,
     accept: str,
@@ -88,18 +89,17 @@ def exchange(
     token: str | None = None,
     running: set[Deadline] | None = None,
 ) -> Reply:
-    """Post `form`, or `json`, to exactly `url`, or get that where there is neither; return the whole answer, whatever
-    its status.
+    """POST `form` or `json` to exactly `url`, or GET it without either; return the response, whatever its status.
 
-    Of one other than 200 it is the start. `token` is sent as the bearer's. Until the end `running` has the deadline,
-    which any thread can make pass at once.
+    For a status other than 200 the body may be truncated. `token` is sent as a bearer token. While the request runs,
+    `running` contains its deadline, which any thread can end.
 
-    Raises DeadlinePassedError after `seconds`, however the answer drips, TooLargeError beyond `max_bytes`, and
-    httpx.HTTPError, httpx.StreamError or OSError where there is no whole answer, or no such host.
+    Raises DeadlinePassedError after `seconds`, even if data still arrives, TooLargeError beyond `max_bytes`, and
+    httpx.HTTPError, httpx.StreamError or OSError for an incomplete response or an unknown host.
     """
-    import httpx  # which takes long, and most commands ask nothing elsewhere
+    import httpx  # here, since the import is slow and most commands send no requests
 
-    # Neither a proxy nor credentials from the environment: the address is the one that was named.
+    # trust_env=False: no proxies and no credentials from the environment.
     with (
         Deadline(seconds, running) as deadline,
         httpx.Client(trust_env=False, follow_redirects=False, timeout=httpx.Timeout(seconds), http2=False) as client,
@@ -114,24 +114,24 @@ def exchange(
                 headers=headers | ({} if token is None else {"Authorization": f"Bearer {token}"}),
                 extensions={"trace": deadline.watch},
             ) as response:
-                # Of one in another, a few bytes can unpack to more than there is memory, before any can be counted.
+                # In other encodings, a few bytes can decompress to more than the memory before they can be counted.
                 if (coding := response.headers.get("Content-Encoding", "identity").strip().lower()) not in _CODINGS:
-                    raise httpx.DecodingError(f"it is encoded as {coding!r:.80}, which was not asked for")
+                    raise httpx.DecodingError(f"unsupported Content-Encoding {coding!r:.80}")
                 body = bytearray()
                 for piece in response.iter_bytes(65_536):
                     body += piece
-                    if response.status_code != httpx.codes.OK and len(body) > 4 * _TOLD:
+                    if response.status_code != httpx.codes.OK and len(body) > 4 * _MAX_ERROR_CHARS:
                         break
                     if len(body) > max_bytes:
                         raise TooLargeError
-        except httpx.TimeoutException:  # which has the same limit, and may be first to notice
+        except httpx.TimeoutException:  # has the same limit, and may occur first
             raise DeadlinePassedError from None
         except (httpx.HTTPError, httpx.StreamError, OSError):
             if not deadline.passed:
                 raise
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise OSError(f"no host can be called that: {error}") from None
-        if deadline.passed:  # then an answer of no declared length only seems to have ended
+            raise OSError(f"invalid host name: {error}") from None
+        if deadline.passed:  # a response without Content-Length then only looks complete
             raise DeadlinePassedError
         return Reply(response.status_code, response.headers, bytes(body))
 
@@ -144,10 +144,10 @@ def request_with_retry(
     sleep: Callable[[float], object] = time.sleep,
     deadline: float = math.inf,
 ) -> Reply:
-    """Return the successful answer to `send`, which is called up to `ATTEMPTS` times, with growing waits between.
+    """Call `send` up to `ATTEMPTS` times, with exponential backoff, until a response is successful; return that.
 
-    A Retry-After is respected up to `LONGEST_WAIT_S`. No wait goes beyond `deadline` (of the monotonic clock). Every
-    failure raises UpstreamError, which says what `url` did not `verb`: no answer, or a refusal that would be repeated.
+    Respects a Retry-After up to `MAX_WAIT_S`. No wait goes beyond `deadline` (of the monotonic clock). Raises
+    UpstreamError after the last attempt, or at once for a permanent refusal; its message contains `url` and `verb`.
     """
     import httpx
 
@@ -157,7 +157,7 @@ def request_with_retry(
         try:
             reply = send()
         except DeadlinePassedError:
-            problem = "the answer did not end in time"
+            problem = "timeout"
         except (httpx.TransportError, httpx.StreamError, httpx.DecodingError, OSError) as error:
             problem = f"{type(error).__name__}: {error}"
         else:
@@ -165,21 +165,21 @@ def request_with_retry(
                 return reply
             problem = f"HTTP {reply.status} {reply.text}"
             if 300 <= reply.status < 400:
-                raise UpstreamError(f"{url} redirects elsewhere, which is not followed: HTTP {reply.status}")
+                raise UpstreamError(f"{url} redirects (HTTP {reply.status}). Redirects are not followed.")
             if reply.status not in _BUSY:
                 raise UpstreamError(f"{url} refused to {verb}: {problem}")
-            wait = retry_after(reply.headers.get("Retry-After"), wait)
-            if wait > LONGEST_WAIT_S:
-                raise UpstreamError(f"{url} asks to wait {wait:.0f} s before the next request: {problem}")
+            wait = parse_retry_after(reply.headers.get("Retry-After"), wait)
+            if wait > MAX_WAIT_S:
+                raise UpstreamError(f"{url} requests a wait of {wait:.0f} s before the next attempt: {problem}")
         if attempt < ATTEMPTS:
             if time.monotonic() + wait > deadline:
-                raise UpstreamError(f"{url} did not {verb} in the time there was, in {attempt} attempts: {problem}")
+                raise UpstreamError(f"{url} did not {verb} before the deadline, in {attempt} attempts: {problem}")
             sleep(wait)
     raise UpstreamError(f"{url} did not {verb} after {ATTEMPTS} attempts: {problem}")
 
 
-def retry_after(header: str | None, default: float) -> float:
-    """Return the seconds that a Retry-After header asks for, in either of its forms (RFC 9110, 10.2.3)."""
+def parse_retry_after(header: str | None, default: float) -> float:
+    """Parse a Retry-After header (RFC 9110, 10.2.3) into seconds; `default` if missing or invalid."""
     if header is None:
         return default
     with contextlib.suppress(ValueError, OverflowError):
@@ -191,9 +191,7 @@ def retry_after(header: str | None, default: float) -> float:
 
 
 class Deadline:
-    """Ends a connection after some seconds, whatever drips from it: a timeout of HTTP clients starts anew with each
-    packet.
-    """
+    """Shuts a connection down after some seconds, even if data still arrives."""
 
     def __init__(self, seconds: float, running: set[Deadline] | None = None) -> None:
         self.passed = False
@@ -204,9 +202,9 @@ class Deadline:
         self._timer.daemon = True
 
     def watch(self, event: str, info: Mapping[str, Any]) -> None:
-        """Learn of the connection: an httpcore trace (https://www.encode.io/httpcore/extensions/#trace)."""
+        """Record the connection: an httpcore trace (https://www.encode.io/httpcore/extensions/#trace)."""
         if event == "connection.connect_tcp.complete":
-            # A duplicate: TLS takes the socket itself over, and whoever still has it cannot end the connection.
+            # A duplicate, because TLS wraps the original socket, which then can no longer be shut down from here.
             connected: socket.socket = info["return_value"].get_extra_info("socket").dup()
             with self._lock:
                 self._sockets.append(connected)
@@ -214,7 +212,7 @@ class Deadline:
                 self.end()
 
     def end(self) -> None:
-        """Let it pass."""
+        """End the connection now."""
         self.passed = True
         with self._lock:
             for each in self._sockets:

@@ -1,7 +1,7 @@
-"""Answers that were given before, on disk: a bounded folder that any number of processes may share.
+"""A cache of responses on disk: a bounded folder that any number of processes may share.
 
-Each file has a line that says what was asked, where and when, and then the answer. A file that is not whole, or not of
-what is asked, counts as none; that a file cannot be written is logged, and no error.
+Each file has a line of JSON with endpoint, query and time, followed by the body. A damaged file, or one of another
+query, counts as missing. A failed write is logged, and is not an error.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ from typing import Final
 from kg.vocabulary import sha256
 
 MAX_BYTES: Final = 256 << 20
-"""Bytes of all answers together; the oldest go first."""
+"""Maximum total size; the oldest responses are removed first."""
 MAX_FILES: Final = 4_096
 
 _VERSION: Final = 1
 _ABANDONED_S: Final = 3_600
-_LATEST_S: Final = 2.5e11  # the year 9892: later times are no dates
+_LATEST_S: Final = 2.5e11  # the year 9892: datetime supports no times much later
 _LARGEST_SHARE: Final = 4
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An answer as it was given at `time` (seconds since 1970)."""
+class CachedResponse:
+    """A response received at `time` (seconds since 1970)."""
 
     body: bytes
     time: float
 
 
-class Answers:
-    """The answers in `folder`, which is made when the first is kept."""
+class ResponseCache:
+    """The responses in `folder`, which is created with the first one."""
 
     def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
         self.folder: Final = folder
         self._max_bytes = max_bytes
 
-    def get(self, endpoint: str, query: str) -> Kept | None:
-        """Return the last answer to `query`, however old, None where there is none."""
+    def get(self, endpoint: str, query: str) -> CachedResponse | None:
+        """Get the last response to `query`, of any age, or None."""
         try:
             head, _, body = self._path(endpoint, query).read_bytes().partition(b"\n")
-            said = json.loads(head)
-            asked = {"version": _VERSION, "endpoint": endpoint, "query": query}
-            whole = said["sha256"] == hashlib.sha256(body).hexdigest()
-            if not whole or any(said[name] != value for name, value in asked.items()):
+            entry = json.loads(head)
+            expected = {"version": _VERSION, "endpoint": endpoint, "query": query}
+            whole = entry["sha256"] == hashlib.sha256(body).hexdigest()
+            if not whole or any(entry[name] != value for name, value in expected.items()):
                 return None
-            time_given = float(said["time"])
-            return Kept(body, time_given) if 0 <= time_given < _LATEST_S else None
+            received_at = float(entry["time"])
+            return CachedResponse(body, received_at) if 0 <= received_at < _LATEST_S else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def put(self, endpoint: str, query: str, answer: Kept) -> None:
-        """Keep an answer in the place of the one before, unless it would take too much of the folder."""
+    def put(self, endpoint: str, query: str, answer: CachedResponse) -> None:
+        """Store a response in place of the previous one, unless it is too large a share of the folder."""
         if len(answer.body) > self._max_bytes // _LARGEST_SHARE:
             return
-        said = {"version": _VERSION, "endpoint": endpoint, "query": query, "time": answer.time}
-        head = json.dumps(said | {"sha256": hashlib.sha256(answer.body).hexdigest()})
+        entry = {"version": _VERSION, "endpoint": endpoint, "query": query, "time": answer.time}
+        head = json.dumps(entry | {"sha256": hashlib.sha256(answer.body).hexdigest()})
         partial = None
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,9 +73,9 @@ class Answers:
                 stream.write(head.encode() + b"\n" + answer.body)
             os.replace(partial, self._path(endpoint, query))
             partial = None
-            self._bound()
+            self._remove_excess()
         except OSError as error:
-            _log.warning("%s: an answer cannot be kept (%s)", self.folder, error.strerror)
+            _log.warning("Cannot write a response to the cache %s: %s", self.folder, error.strerror)
         finally:
             if partial is not None:
                 with contextlib.suppress(OSError):
@@ -84,8 +84,8 @@ class Answers:
     def _path(self, endpoint: str, query: str) -> Path:
         return self.folder / f"{sha256(json.dumps([endpoint, query]))}.answer"
 
-    def _bound(self) -> None:
-        """Remove the oldest answers beyond what may be kept. Another process may do the same."""
+    def _remove_excess(self) -> None:
+        """Remove the oldest responses beyond the limits. Other processes may do the same concurrently."""
         found: list[tuple[float, int, str]] = []
         with os.scandir(self.folder) as entries:
             for entry in entries:

@@ -1,7 +1,7 @@
-"""Live SPARQL endpoints, such as a concept store's: asked seldom, patiently, and never without an end.
+"""A client of live SPARQL endpoints, such as a concept store's: rate-limited, cached, with a total timeout.
 
-An answer counts as live for five minutes. After that the endpoint is asked again; when it cannot answer, its last good
-answer is given, which says that it is stale, how old it is and why.
+A result counts as live for five minutes. After that the endpoint is queried again; if that fails, the last result is
+returned, marked as stale, with its age and the reason.
 """
 
 from __future__ import annotations
@@ -18,69 +18,69 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg.errors import InvalidInputError, UpstreamError
-from kg.remote.http import Reply, TooLargeError, address_of, exchange, request_with_retry, retry_after
-from kg.remote.response_cache import Answers, Kept
+from kg.remote.http import Reply, TooLargeError, parse_address, parse_retry_after, request_with_retry, send_request
+from kg.remote.response_cache import CachedResponse, ResponseCache
 from kg.vocabulary import BASE, sha256
 
 TIMEOUT_S: Final = 10.0
-"""Time of one request, until the last byte of its answer."""
+"""Timeout of one request, up to the last byte of its response."""
 PATIENCE_S: Final = 60.0
-"""Time of all requests, and of the waits between them, that one question takes at most."""
+"""Total timeout of one query, with all its requests and the waits between them."""
 LIVE_S: Final = 300.0
-"""Age up to which an answer counts as live."""
+"""Age up to which a result counts as live."""
 INTERVAL_S: Final = 0.5
-"""Time between the starts of two requests to one host."""
+"""Minimum time between the starts of two requests to one host."""
 REST_S: Final = 10.0
-"""Time for which a host that did not answer is not asked again."""
+"""Time without requests to an endpoint after a failure."""
 MAX_BYTES: Final = 32 << 20
-"""Bytes of one answer, decoded."""
+"""Maximum size of one response, decoded."""
 
 TRUNCATED: Final = BASE + "truncated"
-"""What a server of this kind puts among the links of an answer that it cut."""
+"""The link in a truncated result of a Quadcite server."""
 
 _JSON: Final = "application/sparql-results+json"
-_TAKEN: Final = frozenset({_JSON, "application/json"})
+_ACCEPTED: Final = frozenset({_JSON, "application/json"})
 _LONGEST_HOLD_S: Final = 3_600.0
 
 Binding = Mapping[str, Mapping[str, str]]
-"""Of each variable that is bound, its ``type``, its ``value`` and what else there is of it, as SPARQL's JSON has it."""
+"""A solution in SPARQL 1.1 Query Results JSON: each bound variable with its ``type``, ``value`` and so on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The solutions of a SELECT, and when and how they were got."""
+    """The solutions of a SELECT, with their source and age."""
 
     endpoint: str
     query_sha256: str
     variables: Sequence[str]
     bindings: Sequence[Binding]
     asked_at: datetime
-    """When the endpoint gave them."""
+    """The time of the response."""
     age_s: float
     truncated: bool = False
-    """Whether the endpoint says that it left solutions out."""
+    """Whether the endpoint reports that it truncated the result."""
     problem: str | None = None
-    """Why it could not be asked again, of a stale answer."""
+    """Why a stale result could not be renewed."""
 
     @property
     def stale(self) -> bool:
-        """Whether the endpoint should have been asked again, and could not be."""
+        """Whether the result is too old and could not be renewed."""
         return self.problem is not None
 
     @property
     def note(self) -> str | None:
-        """What to tell whoever uses a stale answer."""
+        """A warning about a stale result, or None."""
         if self.problem is None:
             return None
         when = self.asked_at.isoformat(timespec="seconds")
-        return f"stale: {self.endpoint} gave this answer {self.age_s:.0f} s ago ({when}), and now: {self.problem}"
+        return f"Stale result of {self.endpoint}: {self.age_s:.0f} s old ({when}). {self.problem}"
 
 
 class Endpoint:
-    """The SPARQL endpoint at exactly this `url`. Calls block, for bounded time, and are safe from any thread.
+    """The SPARQL endpoint at exactly this `url`. Calls block, for bounded time, and are thread-safe.
 
-    All endpoints of one host share its turns: two requests a second, in this process. Without `folder` no answer is
-    kept. Raises InvalidInputError for a `url` that is more, or less, than an address.
+    All endpoints of one host share a rate limit of two requests per second in this process. Without `folder` results
+    are not cached. Raises InvalidInputError for an invalid `url`.
     """
 
     def __init__(
@@ -95,111 +95,111 @@ class Endpoint:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        address = address_of(url)
+        address = parse_address(url)
         if address is None:
             raise InvalidInputError(
-                f"{url!r} is not the address of a SPARQL endpoint: http or https, host, port and path alone, such as "
-                "https://wikibase.example.org/query/sparql"
+                f"Invalid SPARQL endpoint {url!r}. Expected http or https, host, port and path only, such as "
+                "https://wikibase.example.org/query/sparql."
             )
         self.url: Final = url
-        self._answers = None if folder is None else Answers(folder)
+        self._cache = None if folder is None else ResponseCache(folder)
         self._timeout_s, self._patience_s, self._rest_s = timeout_s, patience_s, rest_s
         self._max_bytes = max_bytes
         self._sleep, self._clock = sleep, clock
-        self._pace = pace_of(address[1], address[2])
+        self._limiter = get_limiter(address[1], address[2])
 
     def select(self, query: str, *, stale: bool = True) -> Answer:
-        """Return the solutions of `query`, which is sent as it stands.
+        """Run `query`, which is sent unchanged, and return its solutions.
 
-        Raises UpstreamError when the endpoint cannot answer and there is no earlier answer, or `stale` ones are not
-        wanted; InvalidInputError for a query that it refuses, or whose answer is too large.
+        Raises UpstreamError if the endpoint fails and there is no cached result (or only a stale one, without `stale`),
+        and InvalidInputError for a query that it refuses or whose result is too large.
         """
-        if (answer := self._live(query)) is not None:
+        if (answer := self._find_live(query)) is not None:
             return answer
         deadline = time.monotonic() + self._patience_s
-        with self._pace.asking(self.url, query, self._patience_s) as first:
-            # Who asks the same at the same time waits for the one answer.
-            if (answer := self._live(query)) is not None:
+        with self._limiter.exclusive(self.url, query, self._patience_s) as first:
+            # Concurrent calls with the same query wait for a single request, so look into the cache again.
+            if (answer := self._find_live(query)) is not None:
                 return answer
             try:
                 if not first:
-                    raise UpstreamError(f"{self.url} is still being asked the same after {self._patience_s:.0f} s")
-                body = self._ask(query, deadline)
-                given = self._read(query, Kept(body, self._clock()))
+                    raise UpstreamError(f"{self.url}: another request of this query runs for {self._patience_s:.0f} s")
+                body = self._send(query, deadline)
+                answer = self._parse(query, CachedResponse(body, self._clock()))
             except UpstreamError as error:
-                return self._last(query, error, stale)
-            if self._answers is not None:
-                self._answers.put(self.url, query, Kept(body, given.asked_at.timestamp()))
-            return given
+                return self._find_stale(query, error, stale)
+            if self._cache is not None:
+                self._cache.put(self.url, query, CachedResponse(body, answer.asked_at.timestamp()))
+            return answer
 
-    def _live(self, query: str) -> Answer | None:
-        kept = None if self._answers is None else self._answers.get(self.url, query)
-        if kept is None or not 0 <= self._clock() - kept.time < LIVE_S:
+    def _find_live(self, query: str) -> Answer | None:
+        cached = None if self._cache is None else self._cache.get(self.url, query)
+        if cached is None or not 0 <= self._clock() - cached.time < LIVE_S:
             return None
         try:
-            return self._read(query, kept)
+            return self._parse(query, cached)
         except UpstreamError:
             return None
 
-    def _last(self, query: str, error: UpstreamError, stale: bool) -> Answer:
-        kept = None if self._answers is None else self._answers.get(self.url, query)
-        if kept is None:
+    def _find_stale(self, query: str, error: UpstreamError, stale: bool) -> Answer:
+        cached = None if self._cache is None else self._cache.get(self.url, query)
+        if cached is None:
             raise error
-        answer = self._read(query, kept, str(error))
+        answer = self._parse(query, cached, str(error))
         if not stale:
-            raise UpstreamError(f"{error}; its last answer is {answer.age_s:.0f} s old, and not taken here") from error
+            raise UpstreamError(f"{error}. The last result is {answer.age_s:.0f} s old.") from error
         return answer
 
-    def _ask(self, query: str, deadline: float) -> bytes:
+    def _send(self, query: str, deadline: float) -> bytes:
         def send() -> Reply:
-            seconds = min(self._timeout_s, self._turn(deadline))
+            seconds = min(self._timeout_s, self._wait_for_slot(deadline))
             try:
-                reply = exchange(self.url, {"query": query}, _JSON, seconds, self._max_bytes)
+                reply = send_request(self.url, {"query": query}, _JSON, seconds, self._max_bytes)
             except TooLargeError:
                 raise InvalidInputError(
-                    f"{self.url} answers with more than {self._max_bytes / 1024**2:.0f} MiB; ask for less"
+                    f"The result of {self.url} exceeds {self._max_bytes / 1024**2:.0f} MiB. Use a narrower query."
                 ) from None
             if reply.status == 400:
-                raise InvalidInputError(f"{self.url} refuses the query: {reply.text or 'HTTP 400'}")
-            if reply.status != 200 and (wait := retry_after(reply.headers.get("Retry-After"), 0)):
-                self._pace.hold(wait)
+                raise InvalidInputError(f"{self.url} refused the query: {reply.text or 'HTTP 400'}")
+            if reply.status != 200 and (wait := parse_retry_after(reply.headers.get("Retry-After"), 0)):
+                self._limiter.hold(wait)
             return reply
 
-        if (problem := self._pace.problem(self.url)) is not None:
+        if (problem := self._limiter.find_problem(self.url)) is not None:
             raise UpstreamError(problem)
         try:
             reply = request_with_retry(send, self.url, sleep=self._sleep, deadline=deadline)
-        except _NoTurnError:
+        except _NoSlotError:
             raise
         except UpstreamError as error:
-            self._pace.rest(self.url, self._rest_s, str(error))
+            self._limiter.pause(self.url, self._rest_s, str(error))
             raise
-        if reply.media_type not in _TAKEN:
-            raise UpstreamError(f"{self.url} answered with {reply.media_type or 'no media type'}, not with {_JSON}")
+        if reply.media_type not in _ACCEPTED:
+            raise UpstreamError(f"{self.url} returned {reply.media_type or 'no media type'}. Expected {_JSON}.")
         return reply.body
 
-    def _turn(self, deadline: float) -> float:
-        """Wait for the next turn of the host and return the seconds until `deadline` that are left then."""
-        wait = self._pace.turn(deadline)
+    def _wait_for_slot(self, deadline: float) -> float:
+        """Wait until a request to the host is allowed; return the seconds left until `deadline`."""
+        wait = self._limiter.reserve(deadline)
         if wait is None:
-            raise _NoTurnError(f"{self.url} has no turn for this question in {self._patience_s:.0f} s")
+            raise _NoSlotError(f"Rate limit of {self.url}: no request is possible within {self._patience_s:.0f} s.")
         if wait > 0:
             self._sleep(wait)
         return max(0.05, deadline - time.monotonic())
 
-    def _read(self, query: str, kept: Kept, problem: str | None = None) -> Answer:
+    def _parse(self, query: str, response: CachedResponse, problem: str | None = None) -> Answer:
         try:
-            said = json.loads(kept.body)
-            variables, links = said["head"]["vars"], said["head"].get("link") or []
-            truncated = (said.get("meta") or {}).get("truncated") is True or TRUNCATED in links
-            bindings = said["results"]["bindings"]
+            result = json.loads(response.body)
+            variables, links = result["head"]["vars"], result["head"].get("link") or []
+            truncated = (result.get("meta") or {}).get("truncated") is True or TRUNCATED in links
+            bindings = result["results"]["bindings"]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            what = f"it has no {error}, as the answer to an ASK" if isinstance(error, KeyError) else f"{error!r:.200}"
-            raise UpstreamError(f"{self.url} answered with no solutions as {_JSON} has them: {what}") from None
+            what = f"missing {error}, as in the result of ASK" if isinstance(error, KeyError) else f"{error!r:.200}"
+            raise UpstreamError(f"{self.url} returned no SELECT result in {_JSON}: {what}") from None
         if not _is_list(variables, str) or not _is_list(bindings, dict) or not all(map(_is_binding, bindings)):
-            raise UpstreamError(f"{self.url} answered with solutions that are not as {_JSON} has them")
-        age_s = max(0.0, self._clock() - kept.time)
-        asked_at = datetime.fromtimestamp(kept.time, UTC)
+            raise UpstreamError(f"{self.url} returned invalid {_JSON}.")
+        age_s = max(0.0, self._clock() - response.time)
+        asked_at = datetime.fromtimestamp(response.time, UTC)
         return Answer(self.url, sha256(query), variables, bindings, asked_at, age_s, truncated, problem)
 
 
@@ -218,37 +218,37 @@ def _is_binding(binding: Mapping[str, Any]) -> bool:
     )
 
 
-class _NoTurnError(UpstreamError):
-    """So many questions wait for this host that it cannot be asked in time."""
+class _NoSlotError(UpstreamError):
+    """Too many requests to this host are waiting for one more to be possible in time."""
 
 
-class Pace:
-    """When one host may be asked next, and what it is being asked."""
+class HostLimiter:
+    """The rate limit of one host, its running queries, and its endpoints that failed recently."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._next = -math.inf
-        self._resting: dict[str, tuple[float, str]] = {}
-        self._asked: set[tuple[str, str]] = set()
+        self._paused: dict[str, tuple[float, str]] = {}
+        self._running: set[tuple[str, str]] = set()
 
     @contextmanager
-    def asking(self, url: str, query: str, seconds: float) -> Iterator[bool]:
-        """Hold a question, so that nobody else asks the same; False when another does so for longer than `seconds`."""
-        question = url, query
+    def exclusive(self, url: str, query: str, seconds: float) -> Iterator[bool]:
+        """Wait until no other thread runs the same query, and block others; yields False after `seconds`."""
+        key = url, query
         with self._changed:
-            free = self._changed.wait_for(lambda: question not in self._asked, seconds)
+            free = self._changed.wait_for(lambda: key not in self._running, seconds)
             if free:
-                self._asked.add(question)
+                self._running.add(key)
         try:
             yield free
         finally:
             if free:
                 with self._changed:
-                    self._asked.discard(question)
+                    self._running.discard(key)
                     self._changed.notify_all()
 
-    def turn(self, deadline: float) -> float | None:
-        """Take the next turn and return the seconds until it, None where it would come after `deadline`."""
+    def reserve(self, deadline: float) -> float | None:
+        """Reserve the next slot and return the seconds until it, or None if it is after `deadline`."""
         with self._changed:
             now = time.monotonic()
             at = max(now, self._next)
@@ -258,27 +258,27 @@ class Pace:
             return at - now
 
     def hold(self, seconds: float) -> None:
-        """Give no turn for some seconds: the host asked for that."""
+        """Allow no request for some seconds, as the host demands."""
         with self._changed:
             self._next = max(self._next, time.monotonic() + min(seconds, _LONGEST_HOLD_S))
 
-    def rest(self, url: str, seconds: float, problem: str) -> None:
-        """Have it known for some seconds that an endpoint does not answer."""
+    def pause(self, url: str, seconds: float, problem: str) -> None:
+        """Mark an endpoint as failing for some seconds."""
         with self._changed:
-            self._resting[url] = time.monotonic() + seconds, problem
+            self._paused[url] = time.monotonic() + seconds, problem
 
-    def problem(self, url: str) -> str | None:
-        """Return why an endpoint is not to be asked now."""
+    def find_problem(self, url: str) -> str | None:
+        """Return why an endpoint counts as failing now, or None."""
         with self._changed:
-            until, problem = self._resting.get(url, (-math.inf, ""))
+            until, problem = self._paused.get(url, (-math.inf, ""))
             return problem if time.monotonic() < until else None
 
 
-_paces: dict[tuple[str, int], Pace] = {}
-_paces_lock = threading.Lock()
+_limiters: dict[tuple[str, int], HostLimiter] = {}
+_limiters_lock = threading.Lock()
 
 
-def pace_of(host: str, port: int) -> Pace:
-    """Return the turns of a host, which all that ask it in this process share."""
-    with _paces_lock:
-        return _paces.setdefault((host, port), Pace())
+def get_limiter(host: str, port: int) -> HostLimiter:
+    """Get the limiter of a host, shared by all clients in this process."""
+    with _limiters_lock:
+        return _limiters.setdefault((host, port), HostLimiter())

@@ -18,7 +18,7 @@ from pyoxigraph import QueryResultsFormat, Store
 from kg.errors import InvalidInputError, QueryTimeoutError, UpstreamError
 from kg.queries import federation
 from kg.queries.federation import MAX_ROWS, Federation
-from kg.remote.http import address_of
+from kg.remote.http import parse_address
 from kg.settings import Settings
 from kg.sparql.guard import check_query
 from kg.sparql.service import find_clauses, parse_prologue, replace_clauses
@@ -310,8 +310,8 @@ def test_every_other_address_is_refused(iri: str) -> None:
 
 
 def test_an_address_without_a_path_has_the_root() -> None:
-    assert address_of("http://e") == address_of("http://e:80/") == ("http", "e", 80, "/")
-    assert address_of("https://e") == ("https", "e", 443, "/")
+    assert parse_address("http://e") == parse_address("http://e:80/") == ("http", "e", 80, "/")
+    assert parse_address("https://e") == ("https", "e", 443, "/")
 
 
 @pytest.mark.parametrize(

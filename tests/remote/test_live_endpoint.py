@@ -25,7 +25,7 @@ from cryptography.x509.oid import NameOID
 
 from kg.errors import InvalidInputError, UpstreamError
 from kg.remote import http
-from kg.remote.response_cache import Answers
+from kg.remote.response_cache import ResponseCache
 from kg.remote.sparql import INTERVAL_S, TRUNCATED, Answer, Endpoint
 from tests.remote.live_store import JSON, LiveStore, bindings, send, status
 
@@ -115,13 +115,13 @@ BROKEN = {
     "HTTP 429": status(429),
     "HTTP 404": status(404),
     "HTTP 401": status(401),
-    "redirects elsewhere": status(302, Location="http://127.0.0.1:1/"),
-    "with text/html": status(200, b"<html>", "text/html"),
-    "answered with no solutions": status(200, b"[" * 100_000, JSON),
+    "redirects": status(302, Location="http://127.0.0.1:1/"),
+    "returned text/html": status(200, b"<html>", "text/html"),
+    "returned no SELECT result": status(200, b"[" * 100_000, JSON),
     "JSONDecodeError": status(200, b'{"head": {"vars": []}, "results": {"bind', JSON),
-    "it has no 'vars', as the answer to an ASK": status(200, b'{"head": {}, "boolean": true}', JSON),
+    "missing 'vars', as in the result of ASK": status(200, b'{"head": {}, "boolean": true}', JSON),
     "TypeError": status(200, b"[]", JSON),
-    "solutions that are not": status(200, bindings({"s": "e:a"}), JSON),
+    "returned invalid": status(200, bindings({"s": "e:a"}), JSON),
     "RemoteProtocolError": cut_short,
 }
 
@@ -140,9 +140,9 @@ def test_when_it_breaks_the_last_good_answer_is_given_as_stale_else_an_error(
     clock.now += 7200
     answer = endpoint().select(QUERY)
     assert (found(answer), answer.stale, answer.age_s) == (["e:a"], True, 7200)
-    assert "7200 s ago" in str(answer.note)
+    assert "7200 s old" in str(answer.note)
     assert message in str(answer.note)
-    with pytest.raises(UpstreamError, match=f"{message}.*7200 s old, and not taken"):
+    with pytest.raises(UpstreamError, match=f"{message}.*7200 s old"):
         endpoint().select(QUERY, stale=False)
     live.behave()
     assert not endpoint().select(QUERY).stale
@@ -156,7 +156,7 @@ def test_it_is_not_waited_for_longer_than_the_timeout_however_it_drips(
 ) -> None:
     live.always(lambda handler, query: drips(handler, live, head))
     started = time.monotonic()
-    with pytest.raises(UpstreamError, match="did not end in time"):
+    with pytest.raises(UpstreamError, match="timeout"):
         endpoint(timeout_s=0.3).select(QUERY)
     assert time.monotonic() - started < 4 * 0.3 + 2
     assert len(live.asked) == http.ATTEMPTS
@@ -204,7 +204,7 @@ def test_the_timeout_holds_over_tls_too(
         lambda handler, query: drips(handler, live, f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\n\r\n".encode())
     )
     started = time.monotonic()
-    with pytest.raises(UpstreamError, match="did not end in time"):
+    with pytest.raises(UpstreamError, match="timeout"):
         endpoint(url=url, timeout_s=0.3, folder=None).select(QUERY)
     assert time.monotonic() - started < 4 * 0.3 + 3
 
@@ -220,7 +220,7 @@ def test_all_attempts_together_take_no_longer_than_the_patience(
 ) -> None:
     live.always(lambda handler, query: drips(handler, live, b""))
     started = time.monotonic()
-    with pytest.raises(UpstreamError, match="in the time there was"):
+    with pytest.raises(UpstreamError, match="before the deadline"):
         endpoint(timeout_s=30, patience_s=0.5, sleep=time.sleep).select(QUERY)
     assert time.monotonic() - started < 3
 
@@ -238,7 +238,7 @@ def test_an_endless_body_is_not_read_beyond_the_largest_and_is_no_fault_of_the_e
             sent += 100_000
 
     live.always(flood)
-    with pytest.raises(InvalidInputError, match="more than 1 MiB"):
+    with pytest.raises(InvalidInputError, match="1 MiB"):
         endpoint(max_bytes=1 << 20).select(QUERY)
     assert sent < 50_000_000
     assert len(live.asked) == 1
@@ -251,7 +251,7 @@ def test_an_answer_that_is_packed_in_another_way_than_asked_is_not_unpacked(
     monkeypatch.setattr(http, "ATTEMPTS", 1)
     bomb = gzip.compress(gzip.compress(b" " * 50_000_000))
     live.always(status(200, bomb, JSON, Content_Encoding=coding))
-    with pytest.raises(UpstreamError, match="which was not asked for"):
+    with pytest.raises(UpstreamError, match="Content-Encoding"):
         endpoint().select(QUERY)
     assert live.headers[-1]["accept-encoding"] == "gzip"
 
@@ -259,7 +259,7 @@ def test_an_answer_that_is_packed_in_another_way_than_asked_is_not_unpacked(
 def test_a_query_that_is_refused_is_the_asker_s_fault_and_is_not_repeated(
     live: LiveStore, endpoint: Callable[..., Endpoint]
 ) -> None:
-    with pytest.raises(InvalidInputError, match=r"refuses the query: .*expected"):
+    with pytest.raises(InvalidInputError, match=r"refused the query: .*expected"):
         endpoint().select("SELECT nonsense")
     assert len(live.asked) == 1
 
@@ -271,9 +271,9 @@ def test_a_host_that_is_not_there_is_said_and_its_last_answer_given(
     with pytest.raises(UpstreamError, match=r"after 4 attempts: ConnectError"):
         endpoint(url=gone).select(QUERY)
     endpoint().select(QUERY)
-    kept = Answers(tmp_path / "answers").get(live.url, QUERY)
+    kept = ResponseCache(tmp_path / "answers").get(live.url, QUERY)
     assert kept is not None
-    Answers(tmp_path / "answers").put(gone, QUERY, kept)
+    ResponseCache(tmp_path / "answers").put(gone, QUERY, kept)
     clock.now += 301
     assert endpoint(url=gone).select(QUERY).stale
 
@@ -292,9 +292,9 @@ def test_a_busy_endpoint_is_asked_again_when_it_says(
 
 def test_one_that_asks_for_an_hour_is_left_alone_for_it(live: LiveStore, endpoint: Callable[..., Endpoint]) -> None:
     live.behave(status(429, Retry_After="3600"))
-    with pytest.raises(UpstreamError, match="asks to wait 3600 s"):
+    with pytest.raises(UpstreamError, match="3600 s"):
         endpoint().select(QUERY)
-    with pytest.raises(UpstreamError, match="has no turn"):
+    with pytest.raises(UpstreamError, match="Rate limit"):
         endpoint().select(QUERY)
     assert len(live.asked) == 1
 
@@ -370,7 +370,7 @@ def test_an_answer_that_was_cut_says_so(
 
 @pytest.mark.parametrize("url", ["", "ftp://e/", "http://u@e/", "http://e/?q", "http://e/#f", "http://e\\@f/", "e"])
 def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(InvalidInputError, match="is not the address"):
+    with pytest.raises(InvalidInputError, match="Invalid SPARQL endpoint"):
         Endpoint(url, None)
 
 
@@ -380,4 +380,4 @@ def test_what_is_no_address_is_refused(url: str) -> None:
      ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("Wed, 99 Oct 2015 07:28:00 GMT", 9)],
 )  # fmt: skip
 def test_retry_after_is_read_in_both_forms_and_nonsense_is_passed_over(header: str | None, seconds: float) -> None:
-    assert http.retry_after(header, 9) == seconds
+    assert http.parse_retry_after(header, 9) == seconds

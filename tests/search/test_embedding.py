@@ -384,7 +384,7 @@ def test_an_endpoint_that_stays_busy_is_given_up(
 
 def test_a_long_retry_after_is_not_waited_for(remote: RemoteEmbedder, endpoint: Endpoint, slept: list[float]) -> None:
     endpoint.answers = [(429, {"Retry-After": "3600"}, {})]
-    with pytest.raises(UpstreamError, match="asks to wait 3600 s"):
+    with pytest.raises(UpstreamError, match="3600 s"):
         remote.embed_query("text")
     assert slept == []
 

@@ -268,7 +268,7 @@ def test_a_write_that_the_engine_refuses_is_rolled_back_whole(
 ) -> None:
     store.commit(dict([titles("a", 1)]))
     before, counted = set(store._opened()), store.statistics()
-    real = oxigraph.difference.update_text
+    real = oxigraph.difference.build_update
     with monkeypatch.context() as patched:
         patched.setattr(
             oxigraph.difference, "build_update", lambda *parts: real(*parts) + "DROP GRAPH <urn:there-is-none>"

@@ -84,7 +84,7 @@ def test_an_answer_of_no_use_is_asked_for_again_and_then_told_of(stand_in: Start
     once = stand_in(useless, completion("Fine."))
     assert endpoint(once).complete("a", "b", 9).text == "Fine."
     always = stand_in(answer=lambda body: useless)
-    with pytest.raises(UpstreamError, match="answered 3 times with nothing to use") as caught:
+    with pytest.raises(UpstreamError, match="3 unusable responses") as caught:
         endpoint(always).complete("a", "b", 9)
     assert SECRET[:8] not in str(caught.value)
     assert len(always.asked) == 3
@@ -107,7 +107,7 @@ def test_an_answer_that_does_not_come_in_time_counts_as_none(stand_in: Start) ->
 
 def test_an_endless_answer_is_not_read(stand_in: Start) -> None:
     server = stand_in(answer=lambda body: completion("x" * (5 << 20)))
-    with pytest.raises(UpstreamError, match="more than 4 MiB"):
+    with pytest.raises(UpstreamError, match="4 MiB"):
         endpoint(server).complete("a", "b", 9)
 
 
@@ -302,7 +302,7 @@ def test_whoever_waits_for_another_try_is_told_that_the_build_is_broken_off(
 def test_the_time_of_one_completion_with_all_its_tries_can_be_bounded(stand_in: Start) -> None:
     server = stand_in(answer=lambda body: Said({}, 429, {"Retry-After": "9"}))
     asked = ChatEndpoint(server.url, "small", patience_s=2.0)
-    with pytest.raises(UpstreamError, match="in the time there was"):
+    with pytest.raises(UpstreamError, match="before the deadline"):
         asked.complete("a", "b", 9)
     assert len(server.asked) == 1
 
@@ -320,7 +320,7 @@ def test_a_connection_that_drops_and_an_answer_that_unpacks_without_end_are_boun
     assert endpoint(dropped, timeout_s=2.0).complete("a", "b", 9).text == "Fine."
     bomb = gzip.compress(b" " * (100 << 20))
     packed = stand_in(answer=lambda body: Said(bomb, headers={"Content-Encoding": "gzip"}))
-    with pytest.raises(UpstreamError, match="more than 4 MiB"):
+    with pytest.raises(UpstreamError, match="4 MiB"):
         endpoint(packed).complete("a", "b", 9)
 
 
@@ -334,7 +334,7 @@ def test_an_odd_wait_that_is_asked_for_is_none(stand_in: Start, asked_for: str, 
 
 def test_a_wait_of_hours_that_is_asked_for_is_an_error(stand_in: Start) -> None:
     server = stand_in(answer=lambda body: Said({}, 429, {"Retry-After": "7200"}))
-    with pytest.raises(UpstreamError, match="asks to wait 7200 s"):
+    with pytest.raises(UpstreamError, match="7200 s"):
         endpoint(server).complete("a", "b", 9)
     assert len(server.asked) == 1
 

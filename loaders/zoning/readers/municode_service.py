@@ -18,9 +18,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from kg.errors import SourceError, UpstreamError
-from kg.remote.http import Reply, TooLargeError, address_of, exchange, request_with_retry
-from kg.remote.response_cache import Answers, Kept
-from kg.remote.sparql import pace_of
+from kg.remote.http import Reply, TooLargeError, parse_address, request_with_retry, send_request
+from kg.remote.response_cache import CachedResponse, ResponseCache
+from kg.remote.sparql import get_limiter
 from kg.settings import Settings
 from kg.vocabulary import segment, sha256
 from loaders.readers.locations import Fetched, replacing
@@ -183,7 +183,7 @@ class Service:
         """Fetch a response, from the cache if it is at most `fresh_s` old (None: any age)."""
         url = f"{self.url}{path}"
         asked = urlencode(sorted(query.items()))
-        answers = None if self.folder is None else Answers(self.folder)
+        answers = None if self.folder is None else ResponseCache(self.folder)
         kept = None if answers is None else answers.get(url, asked)
         if kept is not None and (fresh_s is None or 0 <= time.time() - kept.time < fresh_s):
             with suppress(ValueError, RecursionError):
@@ -194,24 +194,24 @@ class Service:
         except (ValueError, RecursionError) as error:
             raise UpstreamError(f"{url}: The response is not JSON ({error!r:.120}).") from None
         if answers is not None:
-            answers.put(url, asked, Kept(body, time.time()))
+            answers.put(url, asked, CachedResponse(body, time.time()))
         return value
 
     def _get(self, url: str, asked: str) -> bytes:
-        address = address_of(url)
+        address = parse_address(url)
         if address is None:
             raise SourceError(f"{url}: Invalid address of the service. Use http or https, host, port and path only.")
-        pace = pace_of(address[1], address[2])
+        limiter = get_limiter(address[1], address[2])
         deadline = time.monotonic() + PATIENCE_S
 
         def send() -> Reply:
-            wait = pace.turn(deadline)
+            wait = limiter.reserve(deadline)
             if wait is None:
                 raise UpstreamError(f"{url}: No free slot for the request within {PATIENCE_S:.0f} s.")
             if wait > 0:
                 self.sleep(wait)
             try:
-                return exchange(f"{url}?{asked}" if asked else url, None, "application/json", TIMEOUT_S, MAX_BYTES)
+                return send_request(f"{url}?{asked}" if asked else url, None, "application/json", TIMEOUT_S, MAX_BYTES)
             except TooLargeError:
                 raise UpstreamError(f"{url}: The response is larger than {MAX_BYTES / 1024**2:.0f} MiB.") from None
 
