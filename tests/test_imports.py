@@ -48,7 +48,9 @@ STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.zoning_summaries",
 }
 PIPELINE = {"model", "pipeline", "quarantine", "quarantine_retry", "sources"}
-"""The root modules of loaders; `sources` is the one that imports the domains."""
+"""The root modules of loaders. Only `sources`, the composition root, imports the domains."""
+SOURCES_KNOWN_TO = {"quarantine_retry"}
+"""The modules of loaders that look up the loader of a source; all others are given one."""
 SHARED_BY_DOMAINS = {"model", "readers"}
 
 MAX_LINES = 800
@@ -108,7 +110,7 @@ def offences(path: Path) -> list[str]:
                 found.append(f"{name_of(path)} may not import {target}")
         elif theirs != here[1] and here[1] != "sources":
             allowed = PIPELINE | {"readers", "mentions"} if may_read_the_store(here) else SHARED_BY_DOMAINS
-            if theirs not in allowed:
+            if theirs not in allowed or (theirs == "sources" and here[1] not in SOURCES_KNOWN_TO):
                 found.append(f"{name_of(path)} may not import {target}")
     return found
 
@@ -127,6 +129,8 @@ def test_modules_import_only_from_lower_layers() -> None:
         ("loaders/zoning/readers/x.py", "from kg.store.oxigraph import OxigraphStore"),
         ("loaders/zoning/graph/x.py", "from kg.tools.registry import TOOLS"),
         ("loaders/zoning/x.py", "from loaders.hansard import parties"),
+        ("loaders/zoning/graph/x.py", "from loaders import sources"),
+        ("loaders/pipeline.py", "from loaders.sources import build_loader"),
         ("loaders/readers/x.py", "def f():\n    from loaders import sources"),
     ],
 )
