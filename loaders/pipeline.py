@@ -34,7 +34,7 @@ from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_name, to_quads
 from loaders.quarantine import CORRECTION, Quarantine
 from loaders.readers import excerpts
-from loaders.readers.locations import FORMATS, Fetch, File, Located, find
+from loaders.readers.locations import FORMATS, Fetch, File, Located, find_files
 
 log = logging.getLogger(__name__)
 
@@ -216,7 +216,7 @@ def load(
 
     Raises SourceError if a named file cannot be read.
     """
-    located = find(locations, kg.settings, loader.formats, loader.fetchers)
+    located = find_files(locations, kg.settings, loader.formats, loader.fetchers)
     return Loading(kg, loader, located, on_progress, gate, index).run(prune)
 
 

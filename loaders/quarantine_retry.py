@@ -20,7 +20,7 @@ from kg.vocabulary import SOURCED, mint
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name, to_quads
 from loaders.pipeline import Loader, Loading, LoadReport, Options
 from loaders.quarantine import CORRECTION, Entry, Quarantine, resolve_ids, short_ids
-from loaders.readers.locations import File, Located, find
+from loaders.readers.locations import File, Located, find_files
 from loaders.sources import LOADERS, build_loader
 
 LOADED: Final = "loaded"
@@ -122,7 +122,7 @@ def _find_correction(kg: KnowledgeGraph, location: str | None, entry: Entry, by:
     if location is None:
         return None
     formats = build_loader(entry.domain, kg.settings, _options(entry)).formats
-    files = find([location], kg.settings, formats).files
+    files = find_files([location], kg.settings, formats).files
     if len(files) != 1 or not files[0].named:
         raise InvalidInputError(f"{location}: A correction must be a single file.")
     path, digest = files[0].path, files[0].snapshot.sha256

@@ -19,7 +19,7 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, mint, segment, sha256
 from loaders.climate.layouts import BODY, FLAT, HEAD, LAWS, detect
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
-from loaders.readers.cells import items, present, slug_from, truth, web_address, whole_number
+from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, to_slug
 from loaders.readers.html import parse_blocks
 from loaders.readers.languages import language_tag
 from loaders.readers.locations import File
@@ -39,7 +39,7 @@ def place_codes(text: str | None) -> tuple[str, ...]:
                 raise RecordError("the geography is neither a code, a list of codes nor an object with 'iso'") from None
         code = described.get("iso") if isinstance(described, dict) else None
         return (str(code),) if present(code and str(code)) else ()
-    return tuple(dict.fromkeys(code.upper() if len(code) <= 3 else code for code in items(text)))
+    return tuple(dict.fromkeys(code.upper() if len(code) <= 3 else code for code in parse_items(text)))
 
 
 def iso_date(text: str) -> str | None:
@@ -152,7 +152,7 @@ def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rej
         kind = LAWS.name if row.layout == LAWS.name else "document"
         record: tuple[str, str | None] = (kind, None)
         try:
-            if row.layout == FLAT.name and truth(row.split):
+            if row.layout == FLAT.name and parse_boolean(row.split):
                 record = (kind, _translated_into(head, row))
         except RecordError as error:
             faults[record] = f"row {row.row}: {error}"
@@ -189,7 +189,7 @@ def _key(kind: str, version: str | None, head: Mapping[str, str | None]) -> tupl
 
 
 def _translated_into(head: Mapping[str, str | None], row: BodyRow) -> str:
-    named = items(head["languages"]) or items(row.values[BODY.index("language")])
+    named = parse_items(head["languages"]) or parse_items(row.values[BODY.index("language")])
     if not named or (code := language_tag(named[0])) is None:
         raise RecordError("a translated row does not say in which language it is (languages, language)")
     return code
@@ -233,7 +233,7 @@ def _ordered(rows: Sequence[BodyRow]) -> list[tuple[int, BodyRow]]:
         if index is None:
             raise RecordError(f"row {row.row} has no passage index")
         try:
-            number = whole_number(index)
+            number = parse_integer(index)
         except RecordError as error:
             raise RecordError(f"row {row.row}: the passage index {error}") from None
         if number < 0:
@@ -361,7 +361,7 @@ class _Draft:
         if description := present(self.head["description"]):
             self.say(DCTERMS.description, description)
         if address := present(self.head["source_url"]):
-            if found := web_address(address, site):
+            if found := parse_web_address(address, site):
                 self.say(DCTERMS.source, NamedNode(found))
             else:
                 self.warn(f"the source {address!r} is no web address")
@@ -425,7 +425,7 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
     elif family_title is not None:
         # A title alone names many families ("Climate Change Act"): its places tell them apart.
         mark = sha256(family_title + "".join(sorted(codes)))[:8]
-        draft.family(f"{slug_from(family_title)}-{mark}", family_title)
+        draft.family(f"{to_slug(family_title)}-{mark}", family_title)
     else:
         raise RecordError("the document is of no family: family slug and family title are both empty")
 
@@ -447,7 +447,7 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
             else:
                 spoken[code] += 1
         try:
-            number = whole_number(page) if (page := present(page)) is not None else None
+            number = parse_integer(page) if (page := present(page)) is not None else None
         except RecordError as error:
             raise RecordError(f"row {row.row}: the page number {error}") from None
         if number is not None and number < -1:
@@ -468,7 +468,7 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
 def _document_languages(draft: _Draft, head: Mapping[str, str | None], spoken: Counter[str]) -> list[str]:
     """The languages that the source states, else the one that most passages are in."""
     draft.digest(head["languages"])
-    stated = items(head["languages"])
+    stated = parse_items(head["languages"])
     codes = [code for name in stated if (code := language_tag(name)) is not None]
     for name in stated:
         if language_tag(name) is None:

@@ -14,7 +14,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SKOS, mint, sha256
 from loaders.hansard import parties
 from loaders.hansard.sitting_model import Talker
-from loaders.readers.cells import shown, slug_from
+from loaders.readers.cells import quote, to_slug
 
 AUSTRALIA: Final = mint("place", "AUS")
 LANGUAGE: Final = Literal("en")
@@ -96,7 +96,7 @@ class Authorities:
     def warnings(self) -> Iterator[str]:
         """Yield in words the forms that stay as recorded, for nothing known is meant by them."""
         for kind, forms in self.unknown.items():
-            yield f"{kind} {', '.join(map(shown, forms))}: no known {kind}, so it is kept as recorded only"
+            yield f"{kind} {', '.join(map(quote, forms))}: no known {kind}, so it is kept as recorded only"
 
     def person(self, talker: Talker) -> NamedNode | None:
         """Return who speaks; None where that is an office, a crowd or somebody unknown."""
@@ -125,7 +125,7 @@ class Authorities:
         name = talker.full_name or talker.name
         state = parties.state(talker.state or "")
         told_apart = [" ".join(name.casefold().split()), self.chamber.value, state.value if state else ""]
-        return self._person(f"name-{slug_from(name)}-{sha256(chr(10).join(told_apart))[:8]}", "unverified", [name])
+        return self._person(f"name-{to_slug(name)}-{sha256(chr(10).join(told_apart))[:8]}", "unverified", [name])
 
     def _person(self, key: str, status: str, names: Sequence[str], identifier: str | None = None) -> NamedNode:
         iri, graph = mint("person", key), mint("graph", "ref", "person", key)
@@ -155,7 +155,7 @@ class Authorities:
         name = parties.electorate(form)
         if name is None:
             return None
-        slug = slug_from(name)
+        slug = to_slug(name)
         iri, graph = mint("electorate", "au", slug), mint("graph", "ref", "electorate", "au", slug)
         self._add(
             graph,
@@ -167,7 +167,7 @@ class Authorities:
 
     def bill(self, title: str, number: str | None = None) -> NamedNode:
         """Return the bill with this title; `number` is that in the register of the parliament."""
-        slug = slug_from(title)
+        slug = to_slug(title)
         iri, graph = mint("bill", "au", slug), mint("graph", "ref", "bill", "au", slug)
         self._add(
             graph,

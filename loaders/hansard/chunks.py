@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from loaders.readers.sentences import sentences
+from loaders.readers.sentences import split_sentences
 
 SIZE: Final = 800
 """Code points that a chunk has at most."""
@@ -55,7 +55,7 @@ def _chunks(text: str, start: int, end: int, size: int, overlap: int) -> Iterato
 
 def _atoms(text: str, start: int, end: int, size: int) -> Iterator[Span]:
     """The spans that are not cut: sentences, and of one that is too long its lines, of such a line its words."""
-    for sentence in sentences(text, start, end):
+    for sentence in split_sentences(text, start, end):
         yield from _within(text, sentence, size, (_LINES, _WORDS, _BOUND_WORDS))
 
 

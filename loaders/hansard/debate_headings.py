@@ -12,7 +12,7 @@ from lxml.etree import _Element
 from loaders.hansard.paragraphs import one_line, paragraphs
 from loaders.hansard.sitting_model import Debate, Talker
 from loaders.hansard.turn_builder import talk_of
-from loaders.readers.cells import digits
+from loaders.readers.cells import parse_digits
 
 _BILL: Final = re.compile(r"\bbill\b", re.IGNORECASE)
 
@@ -47,7 +47,7 @@ class Heading:
             [numbers.get(title) for title in bills],
             venue,
             self.presenters,
-            digits(signatures),
+            parse_digits(signatures),
         )
 
 

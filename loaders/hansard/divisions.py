@@ -10,7 +10,7 @@ from lxml.etree import _Element
 
 from loaders.hansard.paragraphs import clock, one_line, paragraphs
 from loaders.hansard.sitting_model import Division, Vote, VoteValue
-from loaders.readers.cells import digits
+from loaders.readers.cells import parse_digits
 
 _SIDES: Final[dict[str, VoteValue]] = {"ayes": "aye", "noes": "no", "pairs": "pair"}
 _TELLER: Final = re.compile(r"\s*(?:\*|\(\s*tellers?\s*\))\s*$", re.IGNORECASE)
@@ -66,7 +66,7 @@ def _parts(element: _Element) -> Iterator[_Element]:
 
 def _count(side: _Element) -> int | None:
     recorded = next((one_line(child) for child in side.iterchildren("num.votes")), side.get("numvotes", "")).strip()
-    return digits(recorded)
+    return parse_digits(recorded)
 
 
 def _votes(side: _Element, value: VoteValue) -> Iterator[Vote]:

@@ -24,7 +24,7 @@ from loaders.hansard.speech_records import (
     when_and_where,
 )
 from loaders.model import Origin, Property, SourceGraph, TextUnit
-from loaders.readers.cells import digits, shown
+from loaders.readers.cells import parse_digits, quote
 
 
 def sitting_record(domain: str, sitting: Sitting, origin: Origin) -> SourceGraph:
@@ -34,7 +34,7 @@ def sitting_record(domain: str, sitting: Sitting, origin: Origin) -> SourceGraph
     """
     chamber = parties.chamber(sitting.chamber)
     if chamber is None:
-        raise RecordError(f"chamber {shown(sitting.chamber)} is neither the House of Representatives nor the Senate")
+        raise RecordError(f"chamber {quote(sitting.chamber)} is neither the House of Representatives nor the Senate")
     day = _Day(domain, sitting, chamber)
     day.write()
     return SourceGraph(
@@ -116,7 +116,7 @@ class _Day:
             (KG.sessionNumber, sitting.session),
             (KG.periodNumber, sitting.period),
         ):
-            if (counted := digits(number)) is not None:
+            if (counted := parse_digits(number)) is not None:
                 said.append((predicate, Literal(counted)))
         if sitting.proof is not None:
             said.append((KG.proof, Literal(sitting.proof)))

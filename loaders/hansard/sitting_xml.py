@@ -24,7 +24,7 @@ from loaders.hansard import sgml
 from loaders.hansard.paragraphs import one_line, paragraphs
 from loaders.hansard.sitting_model import Sitting
 from loaders.hansard.transcript import Transcript
-from loaders.readers.cells import shown
+from loaders.readers.cells import quote
 
 _ROOT: Final = re.compile(r"<([A-Za-z][\w.:-]*)")
 _PROLOGUE: Final = re.compile(
@@ -210,8 +210,8 @@ def _day(recorded: str | None, given: calendar.date | None, name: str, warnings:
         except ValueError:
             continue
     if given is None:
-        missing = f"{shown(recorded)} in its head is no date" if recorded else "its head does not say the date"
+        missing = f"{quote(recorded)} in its head is no date" if recorded else "its head does not say the date"
         raise SourceError(f"{name}: {missing}; give --date YYYY-MM-DD")
     if recorded:
-        warnings.append(f"{shown(recorded)} in its head is no date: {given} as given")
+        warnings.append(f"{quote(recorded)} in its head is no date: {given} as given")
     return given

@@ -16,7 +16,7 @@ from loaders.hansard.authorities import AUSTRALIA, LANGUAGE, Authorities, office
 from loaders.hansard.chunks import chunks
 from loaders.hansard.sitting_model import Speech, Talker, Utterance
 from loaders.model import Property, TextUnit
-from loaders.readers.cells import digits
+from loaders.readers.cells import parse_digits
 
 SENATE: Final = mint("chamber", "au-senate")
 
@@ -209,7 +209,7 @@ def when_and_where(at: time | None, page: str | None) -> Iterator[Property]:
     """Yield the time of day and the page, where they are known."""
     if at is not None:
         yield SCHEMA.startTime, Literal(at.isoformat(), datatype=XSD.time)
-    if page and _is_page(page) and (number := digits(page)) is not None:
+    if page and _is_page(page) and (number := parse_digits(page)) is not None:
         yield KG.pageNumber, Literal(number)
 
 

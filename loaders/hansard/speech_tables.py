@@ -18,7 +18,7 @@ from loaders.hansard.sitting_model import Speech, Utterance
 from loaders.hansard.speech_records import Recorded, Writer, day_of, label_of
 from loaders.hansard.table_columns import COLUMNS, Cells, chamber_of, goes_on, is_same, iso_day, kind_of, page_of, plain
 from loaders.model import Notice, Origin, Rejection, SourceGraph
-from loaders.readers.cells import items, present, shown, truth, web_address, whole_number
+from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, quote
 from loaders.readers.formats import Sheet, json_sheet, open_sheet, surrogate_in
 from loaders.readers.locations import File
 from loaders.readers.tables import parquet_sheet
@@ -224,16 +224,16 @@ class _Table:
             hint = f"; {options} can say it" if options else ""
             raise RecordError(f"row {head.number} lacks {', '.join(missing)}{hint}")
         chamber = chamber_of(chamber_form)
-        order = self._read(head, "order", whole_number, warnings)
+        order = self._read(head, "order", parse_integer, warnings)
         speech = self._speech(rows, order, warnings)
         title = head["title"]
         source = head["source"]
-        address = web_address(source) if source else None
+        address = parse_web_address(source) if source else None
         if source and address is None:
-            warnings.append(f"the source {shown(source)} is no web address")
+            warnings.append(f"the source {quote(source)} is no web address")
         quality = (head["quality"] or QUALITIES[0]).strip().casefold()
         if quality not in QUALITIES:
-            raise RecordError(f"the transcript quality {shown(quality)} is none of {', '.join(QUALITIES)}")
+            raise RecordError(f"the transcript quality {quote(quality)} is none of {', '.join(QUALITIES)}")
         fields = [on.isoformat(), chamber.value, speech.talker.name, "" if order is None else str(order), speech.text]
         made = sha256("\n".join(f"{len(each)}:{each}" for each in fields))[:24]
         return Recorded(
@@ -246,7 +246,7 @@ class _Table:
             parties.venue(chamber_form),
             head["reference"],
             head["debate_type"],
-            tuple(dict.fromkeys(items(head["topics"], ",;|"))),
+            tuple(dict.fromkeys(parse_items(head["topics"], ",;|"))),
             quality,
             address,
             position=order,
@@ -286,8 +286,8 @@ class _Table:
         head = rows[0]
         talker = replace(
             head.talker,
-            in_government=self._read(head, "in_government", truth, warnings),
-            first_speech=self._read(head, "first_speech", truth, warnings),
+            in_government=self._read(head, "in_government", parse_boolean, warnings),
+            first_speech=self._read(head, "first_speech", parse_boolean, warnings),
         )
         return Speech(
             0 if order is None else order,
@@ -307,5 +307,5 @@ class _Table:
             return parse(text.strip())
         except (RecordError, ValueError):
             column = COLUMNS[name][0]
-            warnings.append(f"{column} {shown(text)} in row {row.number} cannot be read and is left out")
+            warnings.append(f"{column} {quote(text)} in row {row.number} cannot be read and is left out")
             return None

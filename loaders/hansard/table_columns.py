@@ -23,7 +23,7 @@ from kg.errors import RecordError
 from loaders.hansard import parties
 from loaders.hansard.authorities import identifier_of, office_of
 from loaders.hansard.sitting_model import SpeechKind, Talker
-from loaders.readers.cells import is_structure, present, shown, truth, whole_number
+from loaders.readers.cells import is_structure, parse_boolean, parse_integer, present, quote
 
 COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "id": ("speech_id",),
@@ -83,7 +83,7 @@ class Cells:
         self.check_words("id")
         identifier = self["id"].strip()
         if len(identifier) > _LONGEST_ID:
-            raise RecordError(f"the id {shown(identifier)} is too long; at most {_LONGEST_ID} characters are taken")
+            raise RecordError(f"the id {quote(identifier)} is too long; at most {_LONGEST_ID} characters are taken")
         if not all(character.isprintable() or character == " " for character in identifier):
             raise RecordError(f"the id {identifier!r} has a character that cannot be seen")
         return identifier
@@ -121,7 +121,7 @@ def iso_day(text: str) -> date:
     try:
         found = date.fromisoformat(match[1] if match else "")
     except ValueError:
-        raise RecordError(f"the date {shown(text)} is not an ISO 8601 date, such as 2024-10-15") from None
+        raise RecordError(f"the date {quote(text)} is not an ISO 8601 date, such as 2024-10-15") from None
     return not_in_future(found)
 
 
@@ -136,7 +136,7 @@ def chamber_of(form: str) -> NamedNode:
     """Return the chamber that a form names. Raises RecordError, naming the valid ones, when it names none."""
     found = parties.chamber(form)
     if found is None:
-        raise RecordError(f"the chamber {shown(form)} is neither 'House of Representatives' nor 'Senate'")
+        raise RecordError(f"the chamber {quote(form)} is neither 'House of Representatives' nor 'Senate'")
     return found
 
 
@@ -172,7 +172,7 @@ def kind_of(row: Cells) -> SpeechKind:
 
 def _is_flagged(row: Cells, name: str) -> bool:
     try:
-        return truth(row[name])
+        return parse_boolean(row[name])
     except RecordError:
         return False
 
@@ -182,7 +182,7 @@ def page_of(text: str | None) -> str | None:
     if text is None:
         return None
     try:
-        return str(whole_number(text))
+        return str(parse_integer(text))
     except RecordError:
         return text.strip()
 

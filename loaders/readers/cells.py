@@ -1,4 +1,4 @@
-"""Cells of tables as sources write them: marks of absence, whole numbers, truth, lists in three notations."""
+"""Parsers of table cells: missing values, integers, booleans, lists in three notations, web addresses."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ _TRUTH: Final = {"true": True, "t": True, "1": True, "1.0": True, "false": False
 _WHOLE: Final = re.compile(r"([+-]?[0-9]+)(?:\.0+)?")
 _SHOWN: Final = 60
 _LONGEST_WHOLE: Final = 18
-"""Digits that fit the integers of SPARQL engines; a longer number is no index and no page."""
+"""Digits that fit the integers of SPARQL engines."""
 _QUOTED: Final = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 _UNFIT_FOR_IRI: Final = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
 
 
 def present(text: str | None) -> str | None:
-    """Return `text`, or None where it is one of the marks that stand for nothing: empty, ``nan``, ``None``, ``[]``."""
+    """Return `text`, or None if it denotes a missing value: empty, ``nan``, ``None``, ``[]``."""
     return None if text is None or text.strip().casefold() in _MISSING else text
 
 
-def whole_number(text: str) -> int:
-    """Return the integer that `text` is, also in the form ``3.0``. Raises RecordError otherwise."""
+def parse_integer(text: str) -> int:
+    """Parse an integer, also in the form ``3.0``. Raises RecordError if `text` is not one or has over 18 digits."""
     match = _WHOLE.fullmatch(text.strip())
     if match is None:
-        raise RecordError(f"{shown(text)} is not a whole number")
+        raise RecordError(f"{quote(text)} is not a whole number")
     if len(match[1].lstrip("+-0")) > _LONGEST_WHOLE:
-        raise RecordError(f"{shown(text)} is too large a number")
+        raise RecordError(f"{quote(text)} is too large")
     return int(match[1])
 
 
-def shown(text: str) -> str:
-    """Return a text as a message quotes it: the beginning of a long one, and how long it is."""
+def quote(text: str) -> str:
+    """Quote a text for a message: if it is long, its beginning and its length."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}... ({len(text):,} characters)"
 
 
-def digits(text: str | None) -> int | None:
-    """Return the integer that the digits 0 to 9 write; None for anything else, and for what no engine can count."""
+def parse_digits(text: str | None) -> int | None:
+    """Parse a number of at most 18 ASCII digits, None for anything else."""
     if text is None or not (text.isascii() and text.isdecimal()) or len(text.lstrip("0")) > _LONGEST_WHOLE:
         return None
     return int(text)
 
 
-def truth(text: str | None) -> bool:
-    """Return whether `text` says yes; nothing says no. Raises RecordError for what is neither."""
+def parse_boolean(text: str | None) -> bool:
+    """Parse a boolean; a missing value is False. Raises RecordError if `text` is not a boolean."""
     if (text := present(text)) is None:
         return False
     if (value := _TRUTH.get(text.strip().casefold())) is None:
-        raise RecordError(f"{shown(text)} is not true or false")
+        raise RecordError(f"{quote(text)} is not true or false")
     return value
 
 
-def items(text: str | None, separators: str = ";|") -> list[str]:
-    """Return the items of a list written as JSON, as Python or NumPy print it, or with any of `separators` between."""
+def parse_items(text: str | None, separators: str = ";|") -> list[str]:
+    """Parse a list in JSON, as printed by Python or NumPy, or separated by any of `separators`."""
     if (text := present(text)) is None:
         return []
     text = text.strip()
@@ -72,10 +72,10 @@ def items(text: str | None, separators: str = ";|") -> list[str]:
     return [item.strip() for item in found if present(item)]
 
 
-def web_address(text: str, site: str = "") -> str | None:
-    """Return the http(s) address that `text` is or that its HTML link leads to; a path leads into `site`, if any.
+def parse_web_address(text: str, site: str = "") -> str | None:
+    """Parse an http(s) address, or an HTML link with one; a path is relative to `site`. None if there is no address.
 
-    Characters that no IRI may hold are percent-encoded. None when there is no address.
+    Characters that an IRI may not contain are percent-encoded.
     """
     if match := re.search(r"href=\"([^\"]*)\"", text):
         text = match[1]
@@ -92,7 +92,7 @@ def web_address(text: str, site: str = "") -> str | None:
 
 
 def is_structure(text: str) -> bool:
-    """Return whether `text` is a list or an object, as JSON writes them: of a cell that should hold words."""
+    """Whether `text` is a JSON list or object, in a cell that should contain words."""
     if text[:1] not in ("[", "{"):
         return False
     try:
@@ -101,6 +101,6 @@ def is_structure(text: str) -> bool:
         return False
 
 
-def slug_from(title: str) -> str:
-    """Return `title` in lower case with hyphens for all that is neither letter nor digit."""
+def to_slug(title: str) -> str:
+    """Convert a title to lower case with hyphens for everything but letters and digits."""
     return re.sub(r"[\W_]+", "-", title.casefold()).strip("-") or "untitled"

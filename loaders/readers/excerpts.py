@@ -1,7 +1,7 @@
-"""Rows cut out of a source file into small files of the same format, which the same reader reads to the same effect.
+"""Excerpts: rows of a source file copied into a small file of the same format, for the same reader.
 
-Nothing is converted: a line of JSONL keeps its bytes, a workbook its types of cell, a ragged row of CSV stays ragged.
-Only the numbers of the rows are lost; `locations.File.rows` says them of an excerpt.
+Nothing is converted: a line of JSONL keeps its bytes, a workbook its cell types, a ragged row of CSV its cells. Only
+the row numbers are lost; `locations.File.rows` contains them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg.errors import SourceError
-from loaders.readers.formats import csv_rows, flat, text_of_cell, workbook_rows
+from loaders.readers.formats import csv_rows, flatten, text_of_cell, workbook_rows
 from loaders.readers.locations import FORMATS
 
 ROWS_AT_ONCE: Final = 20_000
-"""Rows that are held in memory while excerpts are written; for more the file is read again."""
+"""Maximum rows in memory while excerpts are written. For more rows the file is read several times."""
 
 Cut = Callable[[Path, Mapping[Path, Sequence[int]]], None]
-"""What cuts a source's files, as `cut` does those that hold tables."""
+"""Copies rows of a file into excerpts, as `cut` does for tables."""
 
 _MARKUP: Final = (".xml", ".sgml", ".sgm")
 _LINES: Final = {".json": ".jsonl", ".ttl": ".nt", ".nt": ".nt", ".nq": ".nt"} | {each: each for each in _MARKUP}
 
 
 def ending(path: str) -> str:
-    """Return how an excerpt of the file at `path` ends: as it does, or as the form of it that has a record a line."""
+    """Return the extension of an excerpt: that of the file, or of its format with one record per line."""
     suffixes = [suffix for suffix in Path(path.lower()).suffixes if suffix not in (".gz", ".bz2")]
     last = suffixes[-1] if suffixes else ""
     return last if last in FORMATS else _LINES.get(last, FORMATS[0])
@@ -39,9 +39,9 @@ ENDINGS: Final = frozenset({*FORMATS, *_LINES.values()})
 
 
 def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
-    """Write, for each target, the data rows of `path` with these numbers, in this order.
+    """Copy the data rows of `path` with these numbers, in this order, into each target.
 
-    A target ends as `path` does. Raises SourceError when the file cannot be read, or has no such row, OSError when a
+    A target has the extension of `path`. Raises SourceError if the file cannot be read or lacks a row, OSError if a
     target cannot be written.
     """
     part: dict[Path, Sequence[int]] = {}
@@ -57,15 +57,15 @@ def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
 def _cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
     ending = path.suffix.lower()
     if ending == ".parquet":
-        from loaders.readers.tables import copy_parquet  # and DuckDB, which takes long
+        from loaders.readers.tables import copy_parquet  # loads DuckDB, which is slow
 
         copy_parquet(path, wanted)
         return
     numbers = {number for each in wanted.values() for number in each}
     header, rows = _sheet(path) if ending in (".csv", ".xlsx") else ((), _lines(path))
-    found = _picked(rows, numbers)
+    found = _pick_rows(rows, numbers)
     if absent := numbers - found.keys():
-        raise SourceError(f"{path}: there is no row {min(absent)} (any more)")
+        raise SourceError(f"{path}: no row {min(absent)} (any more)")
     for target, rows_of in wanted.items():
         cells = [found[number] for number in rows_of]
         if ending == ".csv":
@@ -81,7 +81,7 @@ def _sheet(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, Sequence[Any]
     return csv_rows(path) if path.suffix.lower() == ".csv" else workbook_rows(path)
 
 
-def _picked(rows: Iterable[tuple[int, Any]], numbers: set[int]) -> dict[int, Any]:
+def _pick_rows(rows: Iterable[tuple[int, Any]], numbers: set[int]) -> dict[int, Any]:
     last = max(numbers)
     found = {}
     for number, row in rows:
@@ -110,9 +110,9 @@ def _write_workbook(target: Path, rows: Iterable[Sequence[Any]]) -> None:
 
 
 def rows_in(path: Path, numbers: Sequence[int]) -> Iterator[tuple[int, Mapping[str, str | None] | str]]:
-    """Yield the rows of an excerpt for people: the number given to each, and its cells by column.
+    """Yield the rows of an excerpt for display: the number of each, and its cells by column.
 
-    A row that has no columns, such as a line of JSONL that is not JSON, is its text. Raises SourceError.
+    A row without columns, such as a line of JSONL that is not JSON, is a string. Raises SourceError.
     """
     ending = path.suffix.lower()
     if ending == ".parquet":
@@ -132,6 +132,6 @@ def rows_in(path: Path, numbers: Sequence[int]) -> Iterator[tuple[int, Mapping[s
             except (ValueError, RecursionError):
                 value = None
             if isinstance(value, dict):
-                yield number, {name: text_of_cell(cell) for name, cell in flat(value) if not isinstance(cell, dict)}
+                yield number, {name: text_of_cell(cell) for name, cell in flatten(value) if not isinstance(cell, dict)}
             else:
                 yield number, line.decode(errors="backslashreplace").rstrip("\r\n")

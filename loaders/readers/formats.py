@@ -1,7 +1,7 @@
-"""CSV, JSONL, JSON and xlsx as streams of rows of text, verbatim: every cell is what the file says, or None.
+"""CSV, JSONL, JSON and xlsx as streams of rows of verbatim text: each cell is as in the file, or None.
 
-Parsed here rather than by DuckDB, whose readers change what has to stay: they take the empty quoted cell for NULL,
-stop at long lines, and fail on the whole file for one lone surrogate.
+The readers of DuckDB are not used, since they change text: they read an empty quoted cell as NULL, stop at long lines,
+and reject a whole file for one lone surrogate.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kg.errors import SourceError
 _SAMPLE_ROWS: Final = 1000
 _CHUNK: Final = 1 << 20
 _LONGEST_CELL: Final = 1 << 27
-"""Characters of a CSV cell, beyond which a quote was never closed or the file is something else."""
+"""Maximum characters of a CSV cell. In a longer one a quote is unclosed, or the file is not CSV."""
 _NO_OBJECT: Final = "is not a JSON object"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One data row. `cells` follow the columns that were asked for; `problem` says why the row cannot be trusted."""
+    """One data row. `cells` are in the order of the requested columns. `problem` is why the row is invalid."""
 
     number: int
     cells: Sequence[str | None]
@@ -39,16 +39,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table: its columns (of JSONL: the keys of the first rows) and its rows, 1-based and without the header."""
+    """A table: its columns (in JSONL, the keys of the first rows) and its rows, 1-based, without the header."""
 
     columns: Sequence[str]
     rows: Callable[[Sequence[str], str], Iterator[Row]]
-    """Called with the columns to read and the one among them whose cells must be text, not numbers."""
+    """Arguments: the columns to read, and the one of them whose cells must be text, not numbers."""
     warnings: Sequence[str] = ()
 
 
 def open_sheet(path: Path) -> Sheet:
-    """Open a CSV, JSONL or xlsx file by its ending. Raises SourceError when it is empty or not of its format."""
+    """Open a CSV, JSONL or xlsx file by its extension. Raises SourceError if it is empty or not of its format."""
     if path.stat().st_size == 0:
         raise SourceError(f"{path}: the file is empty")
     ending = path.suffix.lower()
@@ -60,7 +60,7 @@ def open_sheet(path: Path) -> Sheet:
 
 
 def surrogate_in(text: str) -> str | None:
-    """Return the first lone surrogate of `text` as ``U+D800``, or None: text with one has no UTF-8 form."""
+    """Find the first lone surrogate of `text`, as ``U+D800``. Text with one cannot be encoded in UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -93,14 +93,14 @@ def _encoding(path: Path) -> str:
 
 
 _BARE_RETURN: Final = "\udc0d"
-"""Stands for U+000D while a line is parsed. A lone surrogate is in no text that was decoded."""
+"""Replaces U+000D while a line is parsed. Decoded text contains no lone surrogate."""
 
 
 def _records(path: Path, encoding: str, newline: str, delimiter: str) -> Iterator[list[str]]:
-    """The rows of a file, with the header.
+    """Yield the rows of a file, including the header.
 
-    Where the header ends in a line feed, so do rows: a carriage return alone, which the csv module takes for the end
-    of a row, is text. Many writers, pandas among them, do not put it in quotes.
+    If the header ends in a line feed, so do all rows: a single carriage return, which the csv module takes as the end
+    of a row, is text. Many writers, such as pandas, do not quote it.
     """
     with path.open(encoding=encoding, newline=newline) as stream:
         lines = (re.sub(r"\r(?!\n)", _BARE_RETURN, line) if newline and "\r" in line else line for line in stream)
@@ -115,7 +115,7 @@ def _records(path: Path, encoding: str, newline: str, delimiter: str) -> Iterato
 
 
 def csv_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, list[str]]]]:
-    """Return the names of the columns, and the data rows with their numbers, as many cells as each has."""
+    """Read the names of the columns, and the data rows with their numbers and all their cells."""
     header, _, table = _opened_csv(path)
     return header, table()
 
@@ -155,7 +155,7 @@ def _csv(path: Path) -> Sheet:
 
 
 def _header(path: Path, stream: IO[str]) -> tuple[list[str], str]:
-    """Column names and delimiter: the one that splits the header most, for a name with a comma in it is quoted."""
+    """Read the column names and the delimiter: the one that splits the header most (names with commas are quoted)."""
     headers = []
     for delimiter in ",;\t|":
         stream.seek(0)
@@ -179,16 +179,16 @@ _NAMES: Final = {"cp1252": "Windows-1252", "utf-16": "UTF-16"}
 # JSONL
 
 
-def flat(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested objects by dotted names: ``{"text_block": {"text": ...}}`` has the column ``text_block.text``."""
+def flatten(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield members of nested objects by dotted names: ``text_block.text`` for ``{"text_block": {"text": ...}}``."""
     for key, inner in value.items():
         if isinstance(inner, dict) and inner:
-            yield from flat(inner, f"{prefix}{key}.")
+            yield from flatten(inner, f"{prefix}{key}.")
         yield f"{prefix}{key}", inner
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """Number and object of each line, or what is wrong with it. Lines end at U+000A alone, and blank ones count."""
+    """Yield the number and the object (or the problem) of each line. Only U+000A ends a line. Blank lines count."""
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             if number == 1:
@@ -202,7 +202,7 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
             except (ValueError, RecursionError) as error:  # ValueError: also for numbers of thousands of digits
                 yield number, f"is not JSON ({error})"
             else:
-                yield number, dict(flat(value)) if isinstance(value, dict) else _NO_OBJECT
+                yield number, dict(flatten(value)) if isinstance(value, dict) else _NO_OBJECT
 
 
 def _jsonl(path: Path) -> Sheet:
@@ -215,19 +215,19 @@ def _jsonl(path: Path) -> Sheet:
 def json_sheet(path: Path, within: str) -> Sheet:
     """Open a JSON file with one array of objects, or one object with that array as its member `within`.
 
-    JSON is one value, so the file is read whole. Raises SourceError when it is not so.
+    The whole file is read into memory. Raises SourceError if it has another structure.
     """
     values = json_rows(path, within)
     sheet = _sheet_of(
-        lambda: ((n, dict(flat(v)) if isinstance(v, dict) else _NO_OBJECT) for n, v in enumerate(values, 1))
+        lambda: ((n, dict(flatten(v)) if isinstance(v, dict) else _NO_OBJECT) for n, v in enumerate(values, 1))
     )
     if not sheet.columns:
-        raise SourceError(f"{path}: the JSON holds no object")
+        raise SourceError(f"{path}: the JSON contains no object")
     return sheet
 
 
 def json_rows(path: Path, within: str) -> list[Any]:
-    """Return what stands in the array of such a file. Raises SourceError when there is none."""
+    """Load the items of the array of such a file. Raises SourceError if there is none."""
     if path.stat().st_size == 0:
         raise SourceError(f"{path}: the file is empty")
     try:
@@ -272,7 +272,7 @@ def _sheet_of(objects: Callable[[], Iterator[tuple[int, dict[str, Any] | str]]])
 
 
 def text_of_cell(value: object) -> str | None:
-    """Return the cell as text: JSON's own form for what is neither text nor a number or date."""
+    """Convert a cell to text: JSON for values other than text, numbers and dates."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -287,7 +287,7 @@ def text_of_cell(value: object) -> str | None:
 
 @contextmanager
 def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
-    """Yield the rows of the first sheet, the header among them."""
+    """Yield the rows of the first sheet, including the header."""
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
@@ -307,7 +307,7 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
 
 
 def workbook_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, tuple[object, ...]]]]:
-    """Return the names of the columns of the first sheet, and its data rows with their numbers, empty ones left out."""
+    """Read the names of the columns of the first sheet, and its data rows with their numbers, without empty ones."""
     with _workbook(path) as table:
         header = [str(name).strip() if name is not None else "" for name in next(table, ())]
     if not any(header):

@@ -1,4 +1,4 @@
-"""Where a load reads from: a file, a glob, a folder, or a dataset on the model hub, each resolved to files."""
+"""Locations of a load, resolved to files: files, folders, glob patterns, datasets on the model hub, fetched sources."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from loaders.model import Snapshot
 from loaders.readers.formats import surrogate_in
 
 FORMATS: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".xlsx")
-"""Endings of the files that a folder is searched for."""
+"""Extensions of tables."""
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file to read, with its hash. `named`: the caller named this very file, so it must be readable."""
+    """A file to read, with its hash. `named` means that the caller named it, so it must be readable."""
 
     path: Path
     snapshot: Snapshot
     named: bool
     rows: Sequence[int] | None = None
-    """Of an excerpt: which data rows of the snapshot its rows are."""
+    """For an excerpt, the row numbers of its rows in the snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """What some locations stand for.
+    """The files at some locations.
 
-    `scopes` say which `Snapshot.source` lie there, now or once: a path, all below a folder (ending in ``/``), or all
-    that a pattern matches.
+    `scopes` match each `Snapshot.source` at these locations, present or deleted: a path, a folder (ending in ``/``),
+    or a pattern.
     """
 
     files: Sequence[File]
@@ -47,7 +47,7 @@ class Located:
     warnings: Sequence[str] = ()
 
     def covers(self, source: str) -> bool:
-        """Return whether a file known as `source` lies under these locations."""
+        """Whether `source` is at these locations."""
         return any(
             scope.fullmatch(source) is not None
             if isinstance(scope, re.Pattern)
@@ -58,21 +58,21 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What was fetched from elsewhere: files by the `Snapshot.source` of each, which all start with `scope`."""
+    """Fetched files by their `Snapshot.source`, which all start with `scope`."""
 
     files: Mapping[str, Path]
     scope: str
-    """Ends in ``/``: all that lies there, now or once."""
+    """The location of all files of this source, present or deleted. Ends in ``/``."""
     revision: str
-    """How that was then, or when."""
+    """The revision or the time of the fetch."""
     warnings: Sequence[str] = ()
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a file beside `path` to write what was fetched to; if it is there in the end, it takes the place of `path`.
+def replace_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path next to `path`, which replaces `path` at the end if it exists.
 
-    Raises SourceError where it cannot be written; `path` is as it was then.
+    Raises SourceError if it cannot be written. Then `path` is unchanged.
     """
     partial = path.with_suffix(".partial")
     try:
@@ -81,7 +81,7 @@ def replacing(path: Path) -> Iterator[Path]:
         if partial.exists():
             partial.replace(path)
     except OSError as error:
-        raise SourceError(f"{path}: what was fetched cannot be written ({error.strerror})") from error
+        raise SourceError(f"{path}: cannot write fetched data ({error.strerror})") from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -96,13 +96,13 @@ class _Finder:
     settings: Settings
     formats: Sequence[str] = FORMATS
     remote: Sequence[str] = ()
-    """How locations start that are no files."""
+    """Prefixes of locations that are not files, for messages."""
     files: dict[str, File] = field(default_factory=dict)
     scopes: list[str | re.Pattern[str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, path: Path, *, named: bool, source: str | None = None, revision: str | None = None) -> None:
-        # The same file reached twice (say, by a folder and by name) is read once.
+        # A file at several locations (in a folder and by name) is read once.
         if (found := surrogate_in(str(path))) is not None:
             raise SourceError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8 ({found}); rename it")
         key = os.path.realpath(path)
@@ -114,7 +114,7 @@ class _Finder:
             self.files[key] = File(known.path, known.snapshot, named=True)
 
     def local(self, location: str) -> None:
-        # os.path says of a name that no file can have, or that may not be looked at, just that there is no such file.
+        # Unlike pathlib, os.path reports invalid or forbidden names as missing files instead of raising.
         path = Path(os.path.abspath(os.path.expanduser(location)))
         if os.path.isfile(path):
             if not _ends(path, self.formats):
@@ -125,7 +125,7 @@ class _Finder:
             self.scopes.append(path.as_posix().rstrip("/") + "/")
             found = list(_walk(path, self.formats))
             if not found:
-                raise SourceError(f"{location}: the folder holds no file that ends in {_or(self.formats)}")
+                raise SourceError(f"{location}: the folder contains no file that ends in {_or(self.formats)}")
             for each in found:
                 self.add(each, named=False)
         elif glob.has_magic(location):
@@ -133,7 +133,7 @@ class _Finder:
             found = [match for match in matches if match.is_file() and _ends(match, self.formats)]
             if not found:
                 raise SourceError(f"{location}: the pattern matches no file that ends in {_or(self.formats)}")
-            self.scopes.append(_matcher(path.as_posix()))
+            self.scopes.append(_compile_glob(path.as_posix()))
             for each in found:
                 self.add(each, named=False)
         else:
@@ -152,7 +152,7 @@ class _Finder:
         self.scopes.append(scope)
         found = list(_walk(folder, self.formats))
         if not found:
-            raise SourceError(f"hub:{repo}@{commit}: the dataset holds no file that ends in {_or(self.formats)}")
+            raise SourceError(f"hub:{repo}@{commit}: the dataset contains no file that ends in {_or(self.formats)}")
         for each in found:
             self.add(each, named=False, source=scope + each.relative_to(folder).as_posix(), revision=commit)
 
@@ -163,31 +163,32 @@ class _Finder:
             self.add(path, named=True, source=source, revision=fetched.revision)
 
 
-def find(
+def find_files(
     locations: Sequence[str],
     settings: Settings,
     formats: Sequence[str] = FORMATS,
-    fetches: Mapping[str, Fetch] | None = None,
+    fetchers: Mapping[str, Fetch] | None = None,
 ) -> Located:
-    """Return the files that `locations` stand for, each with its hash, in a fixed order.
+    """Find the files at `locations`, each with its hash, in a fixed order.
 
-    A location is a file, a folder (searched to any depth), a glob, ``hub`` (the dataset and revision of the settings)
-    or ``hub:OWNER/NAME@REVISION``; `formats` are the endings of the files that can be read, and `fetches` what fetches
-    locations that start with a scheme of the source's own, as in ``sparql:``. Raises SourceError where there is nothing
-    to read, UpstreamError when the hub, or what is fetched from, does not answer.
+    A location is a file, a folder (searched recursively), a glob pattern, ``hub`` (the dataset and revision of the
+    settings) or ``hub:OWNER/NAME@REVISION``. `formats` are the extensions of readable files. `fetchers` maps schemes,
+    such as ``sparql``, to functions that fetch their locations.
+
+    Raises SourceError if there is nothing to read, UpstreamError if the hub or a fetched source does not respond.
     """
     if not locations or not all(locations):
         raise SourceError("no location: name a file, a folder, a pattern or hub:OWNER/NAME@REVISION")
     # Of a dataset on the hub only tables are downloaded.
     tables = set(FORMATS) <= set(formats)
-    remote = [f"{scheme}:..." for scheme in fetches or ()]
+    remote = [f"{scheme}:..." for scheme in fetchers or ()]
     finder = _Finder(settings, formats, ["hub:OWNER/NAME@REVISION", *remote] if tables else remote)
     for location in locations:
         if location == "hub" or location.startswith("hub:"):
             if not tables:
-                raise SourceError(f"{location}: of this source there are no datasets on the hub; name files or folders")
+                raise SourceError(f"{location}: this source has no datasets on the hub. Name files or folders.")
             finder.hub(location)
-        elif (fetch := (fetches or {}).get(re.split("[:@]", location, maxsplit=1)[0])) is not None:
+        elif (fetch := (fetchers or {}).get(re.split("[:@]", location, maxsplit=1)[0])) is not None:
             finder.fetched(fetch(location, settings, settings.data_dir / "fetched"))
         else:
             finder.local(location)
@@ -195,7 +196,7 @@ def find(
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, read as a stream. Raises SourceError when it cannot be read."""
+    """Compute the SHA-256 of a file, read as a stream. Raises SourceError if it cannot be read."""
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -216,12 +217,12 @@ def _walk(folder: Path, formats: Sequence[str]) -> Iterator[Path]:
 
 
 def _refuse(error: OSError) -> None:
-    # Passed over, what lies there would look as if it were gone.
+    # If it were skipped, the files in it would look deleted.
     raise SourceError(f"{error.filename}: the folder cannot be read ({error.strerror})") from error
 
 
-def _matcher(pattern: str) -> re.Pattern[str]:
-    """`pattern` as a regular expression over whole paths, with the meaning that `glob.glob` gives it."""
+def _compile_glob(pattern: str) -> re.Pattern[str]:
+    """Compile a glob pattern into a regular expression over whole paths, with the semantics of `glob.glob`."""
     parts = []
     for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", pattern, re.DOTALL):
         if part == "**/":
@@ -242,7 +243,7 @@ def _or(endings: Sequence[str]) -> str:
 
 
 def _download(repo: str, revision: str | None, settings: Settings) -> Path:
-    """Fetch a dataset's tables into the hub's own cache and return the folder, which is named by its commit."""
+    """Download the tables of a dataset into the cache of the hub client. The name of the folder is the commit."""
     import huggingface_hub
     from httpx import HTTPError
     from huggingface_hub.errors import (
@@ -263,15 +264,15 @@ def _download(repo: str, revision: str | None, settings: Settings) -> Path:
             allow_patterns=[f"*{ending}" for ending in FORMATS],
         )
     except HFValidationError as error:
-        raise SourceError(f"{place}: not the name of a dataset, which is OWNER/NAME ({error})") from error
+        raise SourceError(f"{place}: not a dataset name, OWNER/NAME ({error})") from error
     except RevisionNotFoundError as error:
         raise SourceError(f"{place}: the dataset has no such revision") from error
     except RepositoryNotFoundError as error:
         raise SourceError(
-            f"{place}: no such dataset, or it asks for a token (QUADCITE_HUB_TOKEN) that may read it"
+            f"{place}: no such dataset, or it needs a token with read access (QUADCITE_HUB_TOKEN)"
         ) from error
     except (HfHubHTTPError, LocalEntryNotFoundError, HTTPError) as error:
-        raise UpstreamError(f"{place}: the model hub did not answer as agreed ({error})") from error
+        raise UpstreamError(f"{place}: unexpected response of the model hub ({error})") from error
     except OSError as error:
-        raise SourceError(f"{place}: cannot be kept in the hub's cache ({error})") from error
+        raise SourceError(f"{place}: cannot write to the cache of the hub client ({error})") from error
     return Path(folder)

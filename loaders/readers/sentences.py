@@ -1,4 +1,4 @@
-"""Text as sentences, by offsets."""
+"""Sentences of a text, by offsets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from kg.text import sentence_ends
 
 
-def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the sentences of the code points [start, end) of `text`, each with the white space after it."""
+def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of the sentences of ``text[start:end]``, each with the white space after it."""
     plain = text[start:end]
     edge = cut = 0
     for found in sentence_ends(plain):
-        if found <= cut:  # within space that was passed already
+        if found <= cut:  # inside white space that belongs to the previous sentence
             continue
         cut = found
         while cut < len(plain) and plain[cut].isspace():

@@ -1,7 +1,7 @@
-"""Files as one stream of records: the rows of each key together, whatever files and formats they stand in.
+"""Files of tables as one stream of records: the rows of each key together, across files and formats.
 
-DuckDB reads, stages and sorts within a memory limit and spills to a temporary folder, so a load needs no more memory
-for a large source than for a small one.
+DuckDB reads, stages and sorts within a memory limit and spills to a temporary folder, so memory use does not depend on
+the size of the source.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _FETCHED_ROWS: Final = 2048
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns of a file hold the fields of a record; of several columns the first with a value counts.
+    """The columns of a file for each field of a record. Of several columns the first with a value is used.
 
-    `key` is the field that rows are grouped by; `head` fields are the record's (read from its first row), `body`
-    fields each row's own. `text` is the body field that has to be text, and is kept byte for byte.
+    Rows are grouped by the field `key`. `head` fields belong to the record (read from its first row), `body` fields to
+    each row. `text` is the body field that must be text and is kept verbatim.
     """
 
     key: str
@@ -52,13 +52,13 @@ class Columns:
     body: Mapping[str, Sequence[str]]
 
     def names(self) -> list[str]:
-        """All column names that may be read."""
+        """Return all column names."""
         return list(dict.fromkeys(name for names in (*self.head.values(), *self.body.values()) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
 class BodyRow:
-    """A row's own fields, with the file and 1-based data row that it stands in."""
+    """The fields of a row, with its file and 1-based data row."""
 
     file: File
     row: int
@@ -70,7 +70,7 @@ class BodyRow:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The record's fields by name, from the first of its rows that has this `layout` and `split`."""
+    """The fields of a record by name, from its first row with this `layout` and `split`."""
 
     layout: str
     split: str | None
@@ -79,7 +79,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All rows of one key, in no particular order, and what they say of the record."""
+    """All rows of one key, unordered, with the fields of the record."""
 
     key: str | None
     heads: Sequence[Head]
@@ -87,17 +87,17 @@ class Group:
 
 
 class Tables:
-    """Reads files that are added with their columns, and yields their rows grouped by key. A context manager."""
+    """Context manager that reads files with their columns, and yields their rows grouped by key."""
 
     def __init__(self, head: Sequence[str], body: Sequence[str]) -> None:
-        """`head` and `body` name the fields that every layout maps, in the order in which they are returned."""
+        """`head` and `body` are the names of the fields, in the order of the results."""
         self.head = tuple(head)
         self.body = tuple(body)
         self.files: list[File] = []
         self.layouts: list[str] = []
         self.selects: list[str] = []
         self.rows = 0
-        """How many data rows there are in the files added so far."""
+        """Number of data rows of the files added so far."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -115,9 +115,9 @@ class Tables:
         self._stack.__exit__(kind, error, at)
 
     def columns(self, file: File) -> tuple[Sequence[str], Sheet | None]:
-        """Return the column names of a file, and the open sheet where it is not Parquet.
+        """Read the column names of a file, and open it as a sheet if it is not Parquet.
 
-        Raises SourceError when the file is empty, truncated or not of its format.
+        Raises SourceError if the file is empty, truncated or not of its format.
         """
         if file.path.suffix.lower() != ".parquet":
             sheet = open_sheet(file.path)
@@ -125,29 +125,27 @@ class Tables:
         return [name for name, _ in self._parquet(file)], None
 
     def add(self, file: File, layout: str, columns: Columns, sheet: Sheet | None) -> None:
-        """Take the rows of `file` into what `groups` yields, and count them.
+        """Add the rows of `file` to those that `groups` yields, and count them.
 
-        Raises SourceError when a part of the file is damaged: every row is looked at.
+        Raises SourceError if any part of the file is damaged: every row is decoded.
         """
         number = len(self.files)
         if sheet is None:
             types = dict(self._parquet(file))
             if types.get(column := _first(columns.body[columns.text], types)) != "VARCHAR":
-                raise SourceError(
-                    f"{file.path}: column {column!r} has type {types.get(column)}, and the text of a passage is text"
-                )
+                raise SourceError(f"{file.path}: column {column!r} has type {types.get(column)} instead of text")
             source = _parquet(file.path, "file_row_number = true")
             row, problem = "file_row_number + 1", "NULL::VARCHAR"
             if file.rows is not None:
                 row = f"({list(file.rows)})[{row}]"
         else:
-            # All that the layout knows: in JSONL, a key may first occur far down.
+            # All columns of the layout: in JSONL, a key may first occur in a late row.
             types = dict.fromkeys(columns.names(), "VARCHAR")
             source, row, problem = f"staged_{number}", "row_number", "problem"
             try:
-                with _engine(f"{file.path}: cannot be taken in"):
+                with _engine(f"{file.path}: cannot be read"):
                     self._stage(file, source, sheet, list(types), _first(columns.body[columns.text], sheet.columns))
-            except SourceError:  # the next file takes the name, and the rows before the fault are of no use
+            except SourceError:  # the next file reuses the name
                 self.db.execute(f"DROP TABLE IF EXISTS {source}")
                 raise
 
@@ -161,8 +159,8 @@ class Tables:
         split = field(columns.head.get(columns.split, ()))
         where = f"{number}::BIGINT AS file, ({row})::BIGINT AS row, {_string(layout)} AS layout, {problem} AS problem"
         select = f"SELECT {key} AS key, {split} AS split, {where}, {', '.join(fields)} FROM {source}"  # noqa: S608
-        # The hash makes the engine decode every cell, so damage shows here, where the file is known.
-        with _engine(f"{file.path}: cannot be read whole"):
+        # Hashing decodes every cell, so that damage is detected here, where the file is known.
+        with _engine(f"{file.path}: cannot be read completely"):
             [(rows, _)] = self.db.execute(f"SELECT count(*), bit_xor(hash(t)) FROM ({select}) t").fetchall()  # noqa: S608
         self.rows += rows
         self.files.append(file)
@@ -172,14 +170,14 @@ class Tables:
     def groups(self) -> Iterator[Group]:
         """Yield the rows of all files by key, in the order of keys (first the rows without one).
 
-        Raises SourceError when a file turns out to be damaged.
+        Raises SourceError if a file is damaged.
         """
         if not self.selects:
             return
         source = " UNION ALL ".join(self.selects)
         heads = ", ".join(f"'h{i}': h{i}" for i in range(len(self.head)))
         bodies = ", ".join(f"b{i}" for i in range(len(self.body)))
-        # The record's fields are repeated in every row: they are taken apart, so that sorting does not carry them.
+        # Every row repeats the fields of the record: they are read separately, so that sorting does not move them.
         head = self._rows(
             f"SELECT key, layout, split, arg_min({{{heads}}}, file * {1 << 40} + row) FROM ({source}) "  # noqa: S608
             "GROUP BY key, layout, split ORDER BY key NULLS FIRST, layout, split NULLS FIRST"
@@ -206,7 +204,7 @@ class Tables:
             yield Group(key, heads_of_key, rows)
 
     def fields(self, layout: str, names: Sequence[str]) -> Iterator[tuple[File, int, tuple[str | None, ...]]]:
-        """Yield file, row and some head fields of each row of the files that were added as `layout`."""
+        """Yield the file, row number and some head fields of each row of the files with this layout."""
         mine = [select for select, of in zip(self.selects, self.layouts, strict=True) if of == layout]
         if mine:
             picked = ", ".join(f"h{self.head.index(name)}" for name in names)
@@ -222,7 +220,7 @@ class Tables:
     def _parquet(self, file: File) -> list[tuple[str, str]]:
         if file.path.stat().st_size == 0:
             raise SourceError(f"{file.path}: the file is empty")
-        with _engine(f"{file.path}: not a whole Parquet file"):
+        with _engine(f"{file.path}: not a complete Parquet file"):
             described = self.db.execute(f"DESCRIBE SELECT * FROM {_parquet(file.path)}").fetchall()  # noqa: S608
         return [(name, kind) for name, kind, *_ in described]
 
@@ -254,12 +252,12 @@ class Tables:
 
 
 def copy_parquet(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
-    """Write, for each target, the rows of a Parquet file with these numbers, in this order. Raises SourceError."""
+    """Copy the rows of a Parquet file with these numbers, in this order, into each target. Raises SourceError."""
     numbers = sorted({number - 1 for each in wanted.values() for number in each})
     with (
         interruption.temporary_folder() as folder,
         duckdb.connect(folder / "rows.duckdb", config={**_ENGINE, "temp_directory": str(folder)}) as db,
-        _engine(f"{path}: rows cannot be taken out of it"),
+        _engine(f"{path}: cannot copy rows"),
     ):
         source = _parquet(path, "file_row_number = true")
         db.execute(f"CREATE TABLE picked AS SELECT * FROM {source} WHERE file_row_number IN {tuple(numbers)}")  # noqa: S608
@@ -267,23 +265,23 @@ def copy_parquet(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
             places = f"list_position({[number - 1 for number in rows]}, file_row_number)"
             [(count,)] = db.execute(f"SELECT count(*) FROM picked WHERE {places} IS NOT NULL").fetchall()  # noqa: S608
             if count < len(rows):
-                raise SourceError(f"{path}: a row is not there (any more)")
+                raise SourceError(f"{path}: a row is missing (the file may have changed)")
             query = f"SELECT * EXCLUDE (file_row_number) FROM picked WHERE {places} IS NOT NULL ORDER BY {places}"  # noqa: S608
             db.execute(f"COPY ({query}) TO {_string(str(target))} (FORMAT parquet)")
 
 
 def parquet_sheet(path: Path) -> Sheet:
-    """Open a Parquet file as a stream of rows of text. Raises SourceError when it is not whole, and so do its rows."""
+    """Open a Parquet file as a stream of rows of text. Raises SourceError, also on iteration, if it is damaged."""
     if path.stat().st_size == 0:
         raise SourceError(f"{path}: the file is empty")
-    with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: not a whole Parquet file"):
+    with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: not a complete Parquet file"):
         kinds = {name: kind for name, kind, *_ in db.execute(f"DESCRIBE SELECT * FROM {_parquet(path)}").fetchall()}  # noqa: S608
 
     def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
         if kinds.get(verbatim, "VARCHAR") != "VARCHAR":
-            raise SourceError(f"{path}: column {verbatim!r} has type {kinds[verbatim]}, and text is expected")
+            raise SourceError(f"{path}: column {verbatim!r} has type {kinds[verbatim]} instead of text")
         cells = ", ".join(_as_text(name, kinds[name]) if name in kinds else "NULL" for name in wanted)
-        with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: cannot be read whole"):
+        with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: cannot be read completely"):
             found = db.execute(f"SELECT {cells} FROM {_parquet(path)}")  # noqa: S608
             number = 0
             while batch := found.fetchmany(_FETCHED_ROWS):
@@ -295,8 +293,8 @@ def parquet_sheet(path: Path) -> Sheet:
 
 
 def read_parquet(path: Path) -> Iterator[dict[str, str | None]]:
-    """Yield the rows of a small Parquet file, each cell as the text that a record is made of. Raises SourceError."""
-    with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: not a whole Parquet file"):
+    """Yield the rows of a small Parquet file as text by column. Raises SourceError."""
+    with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: not a complete Parquet file"):
         kinds = db.execute(f"DESCRIBE SELECT * FROM {_parquet(path)}").fetchall()  # noqa: S608
         cells = ", ".join(_as_text(name, kind) for name, kind, *_ in kinds)
         for row in db.execute(f"SELECT {cells} FROM {_parquet(path)}").fetchall():  # noqa: S608
@@ -304,12 +302,12 @@ def read_parquet(path: Path) -> Iterator[dict[str, str | None]]:
 
 
 _INTERRUPTED: Final = ("Query interrupted", "INTERRUPT Error", "KeyboardInterrupt", "SystemExit")
-"""How the engine's errors begin when a signal, which it wraps, has stopped it."""
+"""Prefixes of the errors that DuckDB raises after a signal."""
 
 
 @contextmanager
 def _engine(blame: str) -> Iterator[None]:
-    """Turn what DuckDB raises into our own errors: a SourceError that begins with `blame`, unless the disk is full."""
+    """Convert errors of DuckDB to SourceError with the prefix `blame`, or StoreError if the disk is full."""
     try:
         yield
     except (duckdb.Error, RuntimeError) as error:
@@ -320,8 +318,8 @@ def _engine(blame: str) -> Iterator[None]:
             raise
         if isinstance(error, duckdb.OutOfMemoryException) or os.strerror(errno.ENOSPC) in reason:
             raise StoreError(
-                f"{tempfile.gettempdir()} has no room for the load's temporary files: free some space, or set TMPDIR "
-                f"to a larger place ({reason})"
+                f"{tempfile.gettempdir()} has no room for the load's temporary files. Free some space, or set TMPDIR "
+                f"to a larger volume. ({reason})"
             ) from error
         raise SourceError(f"{blame} ({reason})") from error
 
@@ -331,7 +329,7 @@ def _first(names: Sequence[str], columns: Collection[str]) -> str:
 
 
 def _parquet(path: Path, *options: str) -> str:
-    """This one file as a table, whatever characters its name has, with no columns made of its folders' names."""
+    """Build the SQL for one file as a table, without glob patterns and without columns from names of folders."""
     name = re.sub(r"[*?\[]", r"[\g<0>]", str(path))
     given = ("hive_partitioning = false", "binary_as_string = true", *options)
     return f"read_parquet({_string(name)}, {', '.join(given)})"
@@ -343,7 +341,7 @@ def _as_text(column: str, kind: str) -> str:
         return name
     if kind.endswith("[]") or kind.startswith(("STRUCT", "MAP")):
         return f"to_json({name})::VARCHAR"
-    if kind == "TIMESTAMP WITH TIME ZONE":  # in UTC, whatever the time zone of this process
+    if kind == "TIMESTAMP WITH TIME ZONE":  # in UTC, independent of the time zone of the process
         return f"strftime(make_timestamp(epoch_us({name})), '%Y-%m-%dT%H:%M:%SZ')"
     return f"{name}::VARCHAR"
 

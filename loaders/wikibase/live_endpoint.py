@@ -22,7 +22,7 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.remote.sparql import Answer, Endpoint
 from kg.settings import Settings
 from kg.vocabulary import CC, OWL, RDF, RDFS, SCHEMA, SKOS, WIKIBASE, XSD, segment, sha256
-from loaders.readers.locations import Fetched, replacing
+from loaders.readers.locations import Fetched, replace_file
 from loaders.wikibase.entity_rdf import FORMAT_VERSION
 from loaders.wikibase.instances import Instance, with_base
 from loaders.wikibase.languages import UNDETERMINED, tagged
@@ -116,7 +116,7 @@ def _write(path: Path, lines: Iterator[str]) -> bool:
 
     Raises SourceError when it cannot be written.
     """
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as stream:
             size = sum(stream.write(line) for line in lines)
         if not size:

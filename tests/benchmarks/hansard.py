@@ -30,7 +30,7 @@ from kg.store.oxigraph import OxigraphStore
 from loaders import model
 from loaders.hansard.loader import FORMATS, Reading
 from loaders.model import SourceGraph
-from loaders.readers.locations import find
+from loaders.readers.locations import find_files
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison
 
@@ -97,7 +97,7 @@ def timed(action: Callable[[], object]) -> tuple[float, float]:
 
 
 def raw(files: Sequence[Path], folder: Path) -> dict[str, Any]:
-    located = find([str(path) for path in files], Settings(), FORMATS).files
+    located = find_files([str(path) for path in files], Settings(), FORMATS).files
     batches = [
         model.to_quads(item) + [quad for quads in item.shared.values() for quad in quads]
         for item in Reading().read(located)

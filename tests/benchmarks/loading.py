@@ -30,7 +30,7 @@ from loaders import model
 from loaders.climate import documents
 from loaders.model import SourceDocument
 from loaders.pipeline import BATCH_QUADS
-from loaders.readers.locations import find
+from loaders.readers.locations import find_files
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison
 
@@ -141,7 +141,7 @@ def extend_raw(source: Path, data_dir: Path) -> tuple[float, int]:
         count += len(batch)
         batch.clear()
 
-    for item in documents.read(find([str(source)], Settings()).files):
+    for item in documents.read(find_files([str(source)], Settings()).files):
         if isinstance(item, SourceDocument):
             batch += model.to_quads(item)
             batch += [quad for quads in item.shared.values() for quad in quads]

@@ -23,7 +23,7 @@ UNREADABLE = {
     "empty.csv": "the file is empty",
     "empty.jsonl": "the file is empty",
     "empty.parquet": "the file is empty",
-    "truncated.parquet": "not a whole Parquet file",
+    "truncated.parquet": "not a complete Parquet file",
     "unterminated-quote.csv": "not CSV at line 2",
     "not-a-workbook.xlsx": "not an xlsx workbook",
 }

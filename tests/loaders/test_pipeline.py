@@ -112,7 +112,7 @@ def test_provenance_leads_from_a_passage_to_file_row_and_hash(kg: KnowledgeGraph
     [explanation] = explain_iri(kg.store.query, mint("passage", "b", "2"))
     [source] = explanation.sources
     assert (source.locations, source.row, explanation.run) == ((str(path),), 4, report.run)
-    assert source.sha256 == pipeline.find([str(path)], kg.settings).files[0].snapshot.sha256
+    assert source.sha256 == pipeline.find_files([str(path)], kg.settings).files[0].snapshot.sha256
 
 
 def test_a_record_that_breaks_its_shapes_is_quarantined_with_the_report_and_comes_back(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from loaders.readers.sentences import sentences
+from loaders.readers.sentences import split_sentences
 from loaders.zoning.extraction.citations import Citation
 
 UNKNOWN: Final = "unknown"
@@ -206,7 +206,7 @@ def find_relationships(text: str, citations: Sequence[Citation]) -> Sequence[Rel
 def _split_sentences(text: str, line: tuple[int, int]) -> list[tuple[int, int]]:
     """The sentences of a line; what ends in an abbreviation of law, or goes on in lower case, is not the end of one."""
     merged: list[tuple[int, int]] = []
-    for start, end in sentences(text, *line):
+    for start, end in split_sentences(text, *line):
         goes_on = (
             text[start : start + 1].islower() or text[start : start + 1] in "§[" or text[start : start + 1].isdigit()
         )

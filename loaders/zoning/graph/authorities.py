@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
 from kg.vocabulary import BASE, DCTERMS, KG, RDF, SKOS, mint
-from loaders.readers.cells import slug_from
+from loaders.readers.cells import to_slug
 from loaders.zoning.extraction import statutes
 
 STATES: Final = {letters.upper(): name for name, letters in statutes.STATES.items()} | {
@@ -52,7 +52,7 @@ def municipality_key(name: str, state: str) -> str:
         return "us-dc"
     if not re.search(r"\w", name):
         raise RecordError("The municipality has no name.")
-    return f"us-{code.lower()}-{slug_from(name)}"
+    return f"us-{code.lower()}-{to_slug(name)}"
 
 
 def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:

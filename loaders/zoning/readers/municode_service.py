@@ -23,7 +23,7 @@ from kg.remote.response_cache import CachedResponse, ResponseCache
 from kg.remote.sparql import get_limiter
 from kg.settings import Settings
 from kg.vocabulary import segment, sha256
-from loaders.readers.locations import Fetched, replacing
+from loaders.readers.locations import Fetched, replace_file
 
 SCHEME: Final = "municode"
 TIMEOUT_S: Final = 60.0
@@ -69,7 +69,7 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
         raise SourceError(f"{location}: The client has no code{below}.")
     files = {source: folder / f"{sha256(source)[:32]}.json" for source in fetched}
     for source, data in fetched.items():
-        with replacing(files[source]) as partial:
+        with replace_file(files[source]) as partial:
             partial.write_bytes(data)
     return Fetched(files, scope, "; ".join(revisions), service.warnings)
 

@@ -17,7 +17,7 @@ from loaders.climate import documents
 from loaders.climate.documents import iso_date, place_codes
 from loaders.climate.layouts import LAYOUTS, detect
 from loaders.model import Notice, Rejection, SourceDocument, graph_name, to_quads
-from loaders.readers.locations import find
+from loaders.readers.locations import find_files
 from tests.loaders.test_pipeline import rows, write
 
 CLIMATE = Path(__file__).parent.parent.parent.parent / "fixtures" / "climate"
@@ -26,7 +26,7 @@ SETTINGS = Settings(_env_file=None)  # type: ignore[call-arg]
 
 def read(*paths: Path) -> dict[str, SourceDocument]:
     found = {}
-    for item in documents.read(find([str(path) for path in paths], SETTINGS).files):
+    for item in documents.read(find_files([str(path) for path in paths], SETTINGS).files):
         assert not isinstance(item, Rejection), item
         if isinstance(item, SourceDocument):
             found["/".join(item.key)] = item
@@ -141,13 +141,13 @@ def test_a_translated_row_without_a_language_is_refused(tmp_path: Path) -> None:
         row["document_metadata.languages"] = []
     path = tmp_path / "t.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in records))
-    items = list(documents.read(find([str(path)], SETTINGS).files))
+    items = list(documents.read(find_files([str(path)], SETTINGS).files))
     [rejection] = [item for item in items if isinstance(item, Rejection)]
     assert "does not say in which language" in rejection.reason
 
 
 def test_what_is_unusual_about_a_file_is_told() -> None:
-    notices = [item for item in documents.read(find([str(CLIMATE)], SETTINGS).files) if isinstance(item, Notice)]
+    notices = [item for item in documents.read(find_files([str(CLIMATE)], SETTINGS).files) if isinstance(item, Notice)]
     assert sorted(notice.text.rpartition(" ")[2] for notice in notices if "layout" in notice.text) == sorted(
         f"'{layout.name}'" for layout in LAYOUTS
     )

@@ -29,7 +29,7 @@ from loaders.hansard.sitting_records import sitting_record
 from loaders.hansard.speech_records import citation
 from loaders.model import Origin, Snapshot, SourceGraph
 from loaders.quarantine_retry import retry
-from loaders.readers.locations import find
+from loaders.readers.locations import find_files
 from loaders.sources import load
 from tests.loaders.conftest import MemoryIndex, content, values
 
@@ -430,7 +430,7 @@ def test_the_chunks_of_real_days_give_back_the_text_that_was_read(shared: Path) 
     chance = random.Random(0)
     for path in chance.sample([*real_days(shared)], 3):
         sitting = sitting_xml.read(path.read_bytes(), path.name)
-        files = find([str(path)], Settings(_env_file=None), FORMATS).files  # type: ignore[call-arg]
+        files = find_files([str(path)], Settings(_env_file=None), FORMATS).files  # type: ignore[call-arg]
         [day] = [item for item in Reading().read(files) if isinstance(item, SourceGraph)]
         texts: dict[NamedNode, list[str]] = {}
         hashes: dict[NamedNode, str] = {}

@@ -26,7 +26,7 @@ from loaders.hansard.loader import FORMATS, Reading
 from loaders.hansard.table_columns import iso_day
 from loaders.model import Notice, Rejection, SourceGraph
 from loaders.quarantine_retry import retry
-from loaders.readers.locations import File, find
+from loaders.readers.locations import File, find_files
 from loaders.sources import load
 from tests.loaders.conftest import content, values
 
@@ -59,7 +59,7 @@ def write_json(path: Path, value: object) -> Path:
 
 
 def files(*paths: Path) -> Sequence[File]:
-    return find([str(path) for path in paths], Settings(_env_file=None), FORMATS).files  # type: ignore[call-arg]
+    return find_files([str(path) for path in paths], Settings(_env_file=None), FORMATS).files  # type: ignore[call-arg]
 
 
 def read(*paths: Path, **options: str) -> list[SourceGraph | Rejection | Notice]:
@@ -297,7 +297,7 @@ def test_a_speech_of_two_hundred_thousand_words_is_read_whole(tmp_path: Path) ->
         ("s.json", b"[]", "holds no object"),
         ("s.json", b'["\xff"]', "not UTF-8"),
         ("s.jsonl", b"no JSON\n", "none of the first lines is a JSON object"),
-        ("s.parquet", b"PAR1", "not a whole Parquet file"),
+        ("s.parquet", b"PAR1", "not a complete Parquet file"),
         (
             "s.csv",
             "name,body\nA,b\n".encode("utf-16-le"),

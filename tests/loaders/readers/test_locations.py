@@ -16,7 +16,7 @@ import pytest
 
 from kg.errors import SourceError, UpstreamError
 from kg.settings import Settings
-from loaders.readers.locations import find
+from loaders.readers.locations import find_files
 
 SETTINGS = Settings(_env_file=None, dataset_repo="fictional/set", hub_token="a-token")  # type: ignore[call-arg,arg-type]
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def names(folder: Path, *locations: str) -> list[str]:
-    return [str(file.path.relative_to(folder)) for file in find(locations, SETTINGS).files]
+    return [str(file.path.relative_to(folder)) for file in find_files(locations, SETTINGS).files]
 
 
 def test_a_folder_is_searched_to_any_depth_for_known_endings(folder: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_glob_a_file_and_a_folder_together_give_each_file_once(folder: Path) -
 
 
 def test_only_a_file_that_was_named_must_be_readable(folder: Path) -> None:
-    located = find([str(folder), str(folder / "a.csv")], SETTINGS)
+    located = find_files([str(folder), str(folder / "a.csv")], SETTINGS)
     assert {file.path.name: file.named for file in located.files} == {
         "a.csv": True,
         "b.parquet": False,
@@ -59,19 +59,19 @@ def test_a_name_with_glob_characters_is_a_name_first(folder: Path) -> None:
 
 def test_a_snapshot_knows_the_bytes_and_the_absolute_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    [file] = find(["a.csv"], SETTINGS).files
+    [file] = find_files(["a.csv"], SETTINGS).files
     assert file.snapshot.sha256 == hashlib.sha256(b"a.csv").hexdigest()
     assert file.snapshot.source == str(folder / "a.csv")
 
 
 def test_an_empty_name_is_not_the_working_folder() -> None:
     with pytest.raises(SourceError, match="no location"):
-        find(["", "x.csv"], SETTINGS)
+        find_files(["", "x.csv"], SETTINGS)
 
 
 def test_an_unknown_home_is_no_such_file() -> None:
     with pytest.raises(SourceError, match="no such file"):
-        find(["~nobody-of-this-name/x.csv"], SETTINGS)
+        find_files(["~nobody-of-this-name/x.csv"], SETTINGS)
 
 
 def test_a_folder_that_may_not_be_read_is_not_taken_for_empty(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_a_folder_that_may_not_be_read_is_not_taken_for_empty(folder: Path, monk
 
     monkeypatch.setattr(os, "scandir", refused)
     with pytest.raises(SourceError, match="sub: the folder cannot be read"):
-        find([str(folder)], SETTINGS)
+        find_files([str(folder)], SETTINGS)
 
 
 def test_a_file_name_that_is_no_text_is_refused_for_it_could_not_be_cited(folder: Path) -> None:
@@ -93,11 +93,11 @@ def test_a_file_name_that_is_no_text_is_refused_for_it_could_not_be_cited(folder
     except OSError:
         pytest.skip("this file system holds UTF-8 names alone")
     with pytest.raises(SourceError, match="not UTF-8"):
-        find([str(folder)], SETTINGS)
+        find_files([str(folder)], SETTINGS)
 
 
 def test_locations_cover_what_lies_under_them(folder: Path) -> None:
-    located = find([str(folder / "sub"), str(folder / "a.csv")], SETTINGS)
+    located = find_files([str(folder / "sub"), str(folder / "a.csv")], SETTINGS)
     assert located.covers(str(folder / "sub" / "gone.csv"))
     assert located.covers(str(folder / "a.csv"))
     assert not located.covers(str(folder / "b.csv"))
@@ -105,11 +105,11 @@ def test_locations_cover_what_lies_under_them(folder: Path) -> None:
 
 
 def test_a_pattern_covers_what_it_would_match_and_no_more(folder: Path) -> None:
-    flat = find([str(folder / "sub" / "*.parquet")], SETTINGS)
+    flat = find_files([str(folder / "sub" / "*.parquet")], SETTINGS)
     assert flat.covers(str(folder / "sub" / "gone.parquet"))
     assert not flat.covers(str(folder / "sub" / "gone.csv"))
     assert not flat.covers(str(folder / "sub" / "deep" / "gone.parquet"))
-    deep = find([str(folder / "**" / "[a-c].*")], SETTINGS)
+    deep = find_files([str(folder / "**" / "[a-c].*")], SETTINGS)
     assert deep.covers(str(folder / "a.jsonl"))
     assert deep.covers(str(folder / "x" / "y" / "b.csv"))
     assert not deep.covers(str(folder / "x" / "d.csv"))
@@ -120,7 +120,7 @@ def test_a_pattern_covers_what_it_would_match_and_no_more(folder: Path) -> None:
     [
         ("missing.csv", "no such file"),
         ("sub/*.xlsx", "matches no file"),
-        ("empty", "holds no file"),
+        ("empty", "contains no file"),
         ("notes.txt", "only files that end in .parquet, .csv"),
         ("x" * 5000, "no such file"),
         ("a\0.csv", "no such file"),
@@ -129,7 +129,7 @@ def test_a_pattern_covers_what_it_would_match_and_no_more(folder: Path) -> None:
 def test_nothing_to_read_is_said(location: str, message: str, folder: Path) -> None:
     (folder / "empty").mkdir()
     with pytest.raises(SourceError, match=message):
-        find([str(folder / location)], SETTINGS)
+        find_files([str(folder / location)], SETTINGS)
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -198,7 +198,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type[Hub]]:
 
 
 def test_a_dataset_on_the_hub_is_read_at_its_pinned_revision_with_the_token(hub: type[Hub]) -> None:
-    located = find([f"hub:fictional/set@{COMMIT}"], SETTINGS)
+    located = find_files([f"hub:fictional/set@{COMMIT}"], SETTINGS)
     [file] = located.files
     assert file.path.read_bytes() == Hub.files["data/train.csv"]
     assert (file.snapshot.source, file.snapshot.revision) == ("hub:fictional/set/data/train.csv", COMMIT)
@@ -211,7 +211,7 @@ def test_a_dataset_on_the_hub_is_read_at_its_pinned_revision_with_the_token(hub:
 @pytest.mark.parametrize("location", ["hub", "hub:fictional/set@v1"])
 @pytest.mark.usefixtures("hub")
 def test_a_revision_that_is_not_pinned_is_resolved_recorded_and_said(location: str) -> None:
-    located = find([location], SETTINGS)
+    located = find_files([location], SETTINGS)
     assert located.files[0].snapshot.revision == COMMIT
     assert f"hub:fictional/set@{COMMIT}" in located.warnings[0]
 
@@ -222,20 +222,20 @@ def test_a_revision_that_is_not_pinned_is_resolved_recorded_and_said(location: s
         ("hub:fictional/set@no-such", SourceError, "no such revision"),
         ("hub:fictional/none", SourceError, "no such dataset"),
         ("hub:not a name", SourceError, "OWNER/NAME"),
-        ("hub:fictional/broken", UpstreamError, "did not answer as agreed"),
+        ("hub:fictional/broken", UpstreamError, "unexpected response"),
     ],
 )
 @pytest.mark.usefixtures("hub")
 def test_what_the_hub_refuses_is_said(location: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        find([location], SETTINGS)
+        find_files([location], SETTINGS)
 
 
 def test_a_source_that_is_no_table_has_no_dataset_on_the_hub_and_says_what_else_there_is(tmp_path: Path) -> None:
     fetches = {"sparql": lambda location, settings, folder: pytest.fail("it was asked")}
     with pytest.raises(SourceError, match="no datasets on the hub"):
-        find(["hub"], SETTINGS, (".json", ".csv"), fetches)
+        find_files(["hub"], SETTINGS, (".json", ".csv"), fetches)
     with pytest.raises(SourceError, match=r"nor a pattern, nor sparql:\.\.\.\)$"):
-        find([str(tmp_path / "none.json")], SETTINGS, (".json", ".csv"), fetches)
+        find_files([str(tmp_path / "none.json")], SETTINGS, (".json", ".csv"), fetches)
     with pytest.raises(SourceError, match=r"nor a pattern, nor hub:OWNER/NAME@REVISION\)$"):
-        find([str(tmp_path / "none.csv")], SETTINGS)
+        find_files([str(tmp_path / "none.csv")], SETTINGS)
