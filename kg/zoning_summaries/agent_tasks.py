@@ -1,4 +1,4 @@
-"""Summaries by the agent that calls: what is to be summarized is handed out, and a text is taken back."""
+"""Summaries of zoning codes by the calling agent: lists the sections to summarize, and stores the agent's texts."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from kg.zoning_summaries.stored_summaries import AGENT, build_source, build_summ
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A section whose summary is missing or stale: what a writer is told and given."""
+    """A section whose summary is missing or stale, with the instructions and the source for its writer."""
 
     section: str
     name: str
     state: str
     ready: bool
-    """Whether the summaries of all parts are current: those that are not ready come after those that they wait for."""
+    """Whether the summaries of all parts are current. Sections that are not ready come after their parts."""
     level: int
     sentences: tuple[int, int]
     instructions: str
     source: str
     inputs_sha256: str
-    """To be sent back with the text, so that one of an older state is not taken for this one."""
+    """To be passed back with the text, which is rejected if the inputs have changed."""
 
 
 def find_pending(
     kg: KnowledgeGraph, municipality: str, root: str | None = None, *, limit: int = 10
 ) -> tuple[list[Pending], int]:
-    """Return the first sections without a current summary, parts before what they are parts of, and how many there are.
+    """Find the sections without a current summary, parts first. Returns the first `limit` and the total.
 
-    Raises NotFoundError where there is no such municipality or root.
+    Raises NotFoundError for an unknown municipality or root.
     """
     tree = code_tree.load_tree(kg, municipality)
     todo = [iri for iri in tree.below(root) if tree.states[iri] in ("missing", "stale")]
@@ -68,17 +68,18 @@ def _hash_inputs(tree: CodeTree, iri: str) -> str:
 def record_summary(
     kg: KnowledgeGraph, section: str, text: str, *, model: str = "agent", inputs_sha256: str | None = None
 ) -> tuple[Summary, list[str]]:
-    """Take a summary that the calling agent, or whoever it names as `model`, wrote; return it and what is stale above.
+    """Store a summary written by the calling agent, or by `model`. Returns it and the stale sections above it.
 
-    Raises NotFoundError where there is no such section, InvalidInputError for a text that is no summary (see
-    `kg.zoning_summaries.prompts.check_summary`) and for a section without anything to summarize, ConflictError where
-    `inputs_sha256` is given and the section or its parts have changed since.
+    Raises NotFoundError for an unknown section, InvalidInputError for an invalid summary (see
+    `kg.zoning_summaries.prompts.check_summary`) and for a section without text to summarize, and ConflictError if the
+    section or its parts have changed since `inputs_sha256`.
     """
     tree = code_tree.load_tree(kg, code_tree.find_municipality(kg.store.query, section))
     if section not in tree.heights:
-        raise InvalidInputError(f"{tree.sections[section].name} is {tree.states[section]}: it cannot have a summary")
+        name, state = tree.sections[section].name, tree.states[section]
+        raise InvalidInputError(f"{name} cannot have a summary: its state is {state}.")
     if inputs_sha256 is not None and inputs_sha256 != _hash_inputs(tree, section):
-        raise ConflictError(f"{tree.sections[section].name} or its parts have changed since; read it again")
+        raise ConflictError(f"{tree.sections[section].name} or its parts have changed. Get its source again.")
     source = build_source(tree, section, code_tree.load_texts(kg.store.query, [section]).get(section, ""))
     name = model.strip() or "agent"
     made = build_summary(

@@ -1,10 +1,9 @@
-"""Writing the summaries of a code: level by level from its leaves, whatever is missing or stale and no more.
+"""Builds the missing and stale summaries of a zoning code, level by level from the leaves.
 
-Summaries are committed as they are written, so a build that is killed or interrupted has done what it has committed,
-and the next one goes on from there: the hashes of the inputs say what is left. What an endpoint has answered is
-committed at once, since it was paid for. One writer's current summaries are not replaced by a plainer one's: extracts
-never replace what a model or an agent has written of the same text. Of two builds of a code at once in one process the
-second waits, and finds what the first has done.
+Summaries are committed as they are written, so the next build continues where an interrupted one stopped. Answers of a
+chat endpoint are committed at once, since they were paid for. A current summary is never replaced by one of a writer of
+lower rank: extracts do not replace the text of a model or an agent. A second build of the same code in one process
+waits for the first.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from kg.zoning_summaries.topic_search import comparison_text
 from kg.zoning_summaries.writers import Chat, Mode, Summarizer, get_rank, open_writer
 
 BATCH: Final = 50
-"""Sections whose texts are read at a time, and graphs that are removed in one commit."""
+"""Sections whose texts are read together, and graphs removed in one commit."""
 ENOUGH_FAILURES: Final = 5
-"""Failures of an endpoint in a row after which a build asks it no more."""
+"""Consecutive failures of an endpoint after which a build stops calling it."""
 
 _WAIT_S: Final = 0.2
 _BUILDING: Final[defaultdict[tuple[Path, str], threading.Lock]] = defaultdict(threading.Lock)
-"""By data directory and municipality."""
+"""Locks by data directory and municipality."""
 
 ALL_GRAPHS: Final = """
 SELECT ?graph ?section WHERE {
@@ -58,33 +57,33 @@ SELECT ?graph ?section WHERE {
 
 @dataclass(slots=True)
 class BuildReport:
-    """What a build did. `run` is its run in ``graph/prov``, None where nothing had to be committed."""
+    """The outcome of a build. `run` is its IRI in ``graph/prov``, None if nothing was committed."""
 
     municipality: str
     model: str
     run: str | None = None
     sections: int = 0
-    """Sections in question: those below the root that was given, or all."""
+    """Sections in scope: those at and below the given root, or all."""
     built: int = 0
     current: int = 0
-    """Summaries that were current already."""
+    """Summaries that were already current."""
     empty: int = 0
-    """Sections in which nothing can be summarized."""
+    """Sections without text to summarize."""
     removed: int = 0
-    """Summaries of sections that are gone, of whichever code, or that have nothing to summarize any more."""
+    """Summaries removed since their section was deleted (in any code) or has no text to summarize."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Sections without a summary now, and why."""
+    """Reasons by section."""
     waiting: int = 0
-    """Sections that wait for a part that failed, or for which an endpoint was not asked any more."""
+    """Sections skipped since one of their parts failed, or since the endpoint is no longer called."""
     circular: list[str] = field(default_factory=list)
-    """Sections that are, over their parents, parts of themselves."""
+    """Sections whose parents form a circle."""
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON types."""
+        """Convert the report to JSON types."""
         said = {name: getattr(self, name) for name in self.__slots__}
         return said | {"seconds": round(self.seconds, 3)}
 
@@ -99,11 +98,11 @@ def build(
     on_progress: Progress | None = None,
     sleep: Callable[[float], object] | None = None,
 ) -> BuildReport:
-    """Bring the summaries of a municipality in line with its sections: those at and below `root`, or all.
+    """Build the missing and stale summaries of a municipality: at and below `root`, or all.
 
-    With `anew`, those that are current are written again too. A section that fails is told of and does not stop the
-    others, only those that it is a part of; an endpoint that fails `ENOUGH_FAILURES` times in a row is left alone.
-    Raises NotFoundError where there is no such municipality or root, InvalidInputError where `mode` has no endpoint.
+    With `anew`, current summaries are rewritten, too. A section that fails is reported and stops only the sections
+    above it. An endpoint is no longer called after `ENOUGH_FAILURES` consecutive failures. Raises NotFoundError for an
+    unknown municipality or root, and InvalidInputError if `mode` needs an endpoint and none is configured.
     """
     halt = threading.Event()
     writer = open_writer(kg, mode, sleep or halt.wait)
@@ -120,7 +119,7 @@ def rebuild(
     on_progress: Progress | None = None,
     sleep: Callable[[float], object] | None = None,
 ) -> BuildReport:
-    """Write the summary of `section` again, and those below and above it that are missing or stale; else as `build`."""
+    """Rewrite the summary of `section`, and build the missing and stale ones below and above it; see `build`."""
     municipality = code_tree.find_municipality(kg.store.query, section)
     halt = threading.Event()
     writer = open_writer(kg, mode, sleep or halt.wait)
@@ -132,11 +131,11 @@ def rebuild(
 
 @contextmanager
 def _alone(kg: KnowledgeGraph, municipality: str, on_progress: Progress | None) -> Iterator[None]:
-    """Wait until no other build of this code runs; `on_progress` may raise meanwhile, which ends the wait."""
+    """Hold the lock of builds of this code. While waiting, `on_progress` is called and may raise."""
     lock = _BUILDING[kg.settings.data_dir, municipality]
     while not lock.acquire(timeout=_WAIT_S):
         if on_progress is not None:
-            on_progress(0, None, "waiting for another build to end")
+            on_progress(0, None, "waiting for another build to finish")
     try:
         yield
     finally:
@@ -157,9 +156,9 @@ class _Build:
         self.report = BuildReport(municipality, writer.model)
         self.prov_run = Run(AGENT, {"municipality": municipality, "model": writer.model})
         self.failures = 0
-        """Of the endpoint, in a row."""
+        """Consecutive failures of the endpoint."""
         self.halt = halt
-        """Set when the build is broken off: nobody waits before another try then, and nobody asks for more."""
+        """Set when the build is aborted: retries stop waiting, and no further requests start."""
         self.lock = threading.Lock()
         self.done = self.whole = 0
 
@@ -184,7 +183,7 @@ class _Build:
                 for start in range(0, len(todo), BATCH):
                     written += self.write(todo[start : start + BATCH], threads)
             tree.put(written)
-        if report.built:  # so that the first question does not wait for it
+        if report.built:  # in advance, so that the first search is fast
             texts = [comparison_text(tree, section) for section in tree.order if section in tree.heights]
             section_vectors(self.kg, report.municipality, texts)
         if isinstance(self.writer, Chat):
@@ -195,7 +194,7 @@ class _Build:
         return report
 
     def is_due(self, iri: str) -> bool:
-        """Say whether the summary of `iri` is to be written: what is current stays, unless it is a plainer one's."""
+        """Check whether the summary of `iri` must be written: it is not current, or by a writer of lower rank."""
         summary = self.tree.summaries.get(iri)
         if summary is None or self.tree.states[iri] != "current":
             return True
@@ -209,7 +208,7 @@ class _Build:
         return [build_source(self.tree, iri, texts.get(iri, "")) for iri in sections]
 
     def write(self, batch: Sequence[str], threads: ThreadPoolExecutor) -> list[Summary]:
-        """Have the summaries of some sections of one level written, and commit them, also where this is broken off."""
+        """Write the summaries of some sections of one level, and commit them, also when aborted."""
         texts = code_tree.load_texts(self.kg.store.query, batch)
         ready = [iri for iri in batch if self.is_ready(iri, texts.get(iri))]
         self.advance(len(batch) - len(ready))
@@ -256,7 +255,7 @@ class _Build:
     def is_ready(self, iri: str, text: str | None) -> bool:
         digest = self.tree.sections[iri].text_sha256
         if (None if text is None else sha256(text)) != digest:
-            self.report.failed[iri] = "its text was changed meanwhile; build again"
+            self.report.failed[iri] = "Its text changed during the build. Build again."
             return False
         if any(self.tree.states[part] != "current" for part in self.tree.parts(iri)):
             self.report.waiting += 1
@@ -280,7 +279,7 @@ class _Build:
         return text
 
     def sweep(self) -> None:
-        """Remove the summaries of what cannot have one, or not any more."""
+        """Remove the summaries of sections that no longer exist or have no text to summarize."""
         tree = self.tree
         query = bind(ALL_GRAPHS, prefix=Literal(next(iter(tree.sections)).rpartition("/")[0] + "/"))
         rows = [*select(self.kg.store.query, query), *select(self.kg.store.query, ORPHANS)]

@@ -1,4 +1,4 @@
-"""Summaries that are sentences of the text itself: those nearest to what all of it says, and unlike each other."""
+"""Extractive summaries of zoning sections: sentences that are close to the whole text and unlike each other."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kg.zoning_summaries.prompts import MAX_CHARACTERS, Source
 from kg.zoning_summaries.sentence_selection import LEFT_OUT, find_key_sentences, find_table_header, shorten
 
 RECIPE: Final = "2: maximal marginal relevance 0.7 to the mean of the sentences and half the heading, in order"
-"""How sentences are chosen. A change of it makes every extract be made anew."""
+"""How sentences are chosen. Its hash is stored: a change causes every extract to be rebuilt."""
 CANDIDATES: Final = 160
-"""Sentences of a section that are compared: of more, as many all over it."""
+"""Maximum sentences of a section that are compared, spread evenly over it."""
 
 _RELEVANCE: Final = 0.7
 _HEADING: Final = 0.5
@@ -28,7 +28,7 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
 class Extracts:
-    """Writes extracts, always the same of the same text and model: one section's sentences are one batch."""
+    """Writes extracts, deterministic for a text and model. The sentences of one section are embedded as one batch."""
 
     threads: Final = 1
     at_once: Final = 50
@@ -40,11 +40,11 @@ class Extracts:
         self.has_model: Final = made_by != text_vectors.WORDS
 
     def prompt_sha256(self, source: Source) -> str:
-        """Return the hash of how sentences are chosen, and how many."""
+        """Hash the recipe and the number of sentences."""
         return sha256(f"{RECIPE} {source.length}")
 
     def write(self, source: Source) -> str:
-        """Return the summary of `source`; its heading, with that of its table, where it has no sentences."""
+        """Write the summary of `source`. Without sentences, it is its heading with that of its table."""
         found = [
             *find_key_sentences(source.text),
             *(each for _, summary in source.parts for each in find_key_sentences(summary)),
@@ -58,7 +58,7 @@ class Extracts:
 
 
 def extract(found: Sequence[str], heading: str, most: int, embed: Embed) -> str:
-    """Return at most `most` of the sentences `found`, in their order, in at most `MAX_CHARACTERS`."""
+    """Choose at most `most` of the sentences `found`, and join them in order, up to `MAX_CHARACTERS`."""
     spread = found
     if len(found) > CANDIDATES:
         spread = [found[number * len(found) // CANDIDATES] for number in range(CANDIDATES)]
@@ -68,13 +68,13 @@ def extract(found: Sequence[str], heading: str, most: int, embed: Embed) -> str:
         worth = _marginal(np.stack(rows), title, most)
     chosen: list[int] = []
     room = MAX_CHARACTERS
-    for number in worth:  # the best first, and none that would have to be cut
+    for number in worth:  # best first; sentences that do not fit whole are skipped
         if not chosen or len(spread[number]) < room:
             chosen.append(number)
             room -= len(spread[number]) + 1
     text = ""
     for number in sorted(chosen):
-        # What does not end as a sentence does, such as an item of a list, is a line of its own.
+        # A fragment, such as a list item, gets its own line.
         text += ("" if not text else " " if _ENDS.search(text) else "\n") + spread[number]
     return shorten(text, MAX_CHARACTERS - len(LEFT_OUT))
 
@@ -86,7 +86,7 @@ def _table(source: Source) -> str:
 
 def _marginal(rows: NDArray[np.float32], heading: NDArray[np.float32], most: int) -> list[int]:
     aim = rows.mean(axis=0) + _HEADING * heading
-    # Rounded, so that float noise cannot swap equals.
+    # Rounded, so that float noise cannot reorder ties.
     relevance = np.round(rows @ (aim / (np.linalg.norm(aim) or 1.0)), 5)
     alike = np.round(rows @ rows.T, 5)
     chosen = [int(relevance.argmax())]

@@ -1,7 +1,7 @@
-"""What a writer of a summary is told, what it is given, and what is taken from it. Pure.
+"""Prompts for writers of zoning summaries, and validation of the summaries they return. Pure.
 
-The text of a code is data: it stands between marks that it cannot hold itself, the instructions say so, and whatever
-comes back is bounded and checked, whoever sent it.
+The text of a code is data: it is enclosed in marks that it cannot contain, the instructions say so, and every returned
+summary is bounded and checked.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from kg.zoning_summaries.code_tree import LENGTHS
 from kg.zoning_summaries.sentence_selection import split_sentences
 
 MAX_CHARACTERS: Final = 1_500
-"""Code points of a summary."""
+"""Maximum code points of a summary."""
 MAX_SOURCE: Final = 24_000
-"""Code points of what a summary is made from that a writer is given; of more, lines are left out all over it."""
+"""Maximum code points of the source in a prompt. Lines of a longer source are omitted evenly."""
 MAX_TOKENS: Final = 600
-"""Tokens that a model may answer with."""
+"""Maximum tokens of a model's answer."""
 OMITTED: Final = "[...]"
 
+# Its hash is stored with every summary: a change causes every summary by a chat model to be rewritten.
 INSTRUCTIONS: Final = """\
 You summarize one section of a municipal code for readers who look for the rule that concerns them.
 Write {low} to {high} sentences of plain English prose, at most {characters} characters in all, in one paragraph: what \
@@ -40,35 +41,35 @@ _ROLE: Final = re.compile(r"^\s*(?:system|assistant|user)\s*:|<\|", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What one summary is made from."""
+    """The input of one summary."""
 
     section: str
     name: str
     """Number and heading."""
     text: str
-    """Its own text; empty where it has none."""
+    """Its own text, or empty."""
     parts: Sequence[tuple[str, str]]
     """Number and heading of each part, with its summary."""
     level: int
 
     @property
     def length(self) -> tuple[int, int]:
-        """Sentences, least and most."""
+        """Minimum and maximum number of sentences."""
         return LENGTHS[min(self.level, len(LENGTHS) - 1)]
 
     @property
     def instructions(self) -> str:
-        """What a writer is told."""
+        """The instructions for its writer."""
         low, high = self.length
         return INSTRUCTIONS.format(low=low, high=high, characters=MAX_CHARACTERS)
 
     @property
     def prompt_sha256(self) -> str:
-        """Hash of what a writer is told: the same for all sections of a level."""
+        """Hash of the instructions, the same for all sections of a level."""
         return sha256(self.instructions)
 
     def given(self) -> str:
-        """Return what a writer is given, between marks that stand nowhere in it."""
+        """Build the source text of the prompt, between marks that it does not contain."""
         lines = [self.name, *self.text.split("\n"), *(f"{name}: {summary}" for name, summary in self.parts)]
         body = "\n".join(thin_lines([line for line in lines if line.strip()], MAX_SOURCE))
         mark = f"===== {sha256(body)[:16]}"
@@ -76,9 +77,9 @@ class Source:
 
 
 def thin_lines(lines: Sequence[str], longest: int) -> list[str]:
-    """Return `lines`, of which some all over are left out, or cut, where they have more than `longest` code points.
+    """Shorten `lines` to about `longest` code points: cut long lines, and omit lines evenly. Omissions are marked.
 
-    What is left out is marked. The first line always stays.
+    The first line is always kept.
     """
     whole = sum(len(line) + 1 for line in lines)
     if whole <= longest:
@@ -98,33 +99,33 @@ def thin_lines(lines: Sequence[str], longest: int) -> list[str]:
 
 
 def check_summary(text: str, level: int, source: str = "") -> str:
-    """Return `text` as a summary of `level`: one paragraph of at most so many sentences.
+    """Validate `text` as a summary of `level`. Returns it as one paragraph, cut to the maximum number of sentences.
 
-    Raises InvalidInputError, which says what a summary is, for one that is empty or too long, or that holds markup, a
-    link that is not in `source`, a role of a conversation, or characters that are no text.
+    Raises InvalidInputError for a text that is empty or too long, or that contains markup, a link that is not in
+    `source`, a conversation role, or control characters.
     """
     low, high = LENGTHS[min(level, len(LENGTHS) - 1)]
-    wanted = f"a summary here is {low} to {high} sentences of plain text, at most {MAX_CHARACTERS} characters"
+    wanted = f"A summary is {low} to {high} sentences of plain text, at most {MAX_CHARACTERS} characters."
     stripped = text.strip()
     if bad := next(
         (each for each in stripped if unicodedata.category(each) in _NO_TEXT and each not in "\n\t\r"), None
     ):
-        raise InvalidInputError(f"the text holds the character U+{ord(bad):04X}; {wanted}")
+        raise InvalidInputError(f"summary: It contains the character U+{ord(bad):04X}. {wanted}")
     if "=====" in stripped or _ROLE.search(stripped):
-        raise InvalidInputError(f"the text holds marks of the conversation in which it was written; {wanted}")
+        raise InvalidInputError(f"summary: It contains marks of the prompt or conversation roles. {wanted}")
     if markup := _MARKUP.search(stripped):
-        raise InvalidInputError(f"the text holds markup ({markup[0].strip()[:20]!r}); {wanted}")
+        raise InvalidInputError(f"summary: It contains markup ({markup[0].strip()[:20]!r}). {wanted}")
     if (link := _LINK.search(stripped)) and link[0] not in source:
-        raise InvalidInputError(f"the text holds a link ({link[0]!r}) that the section does not have; {wanted}")
+        raise InvalidInputError(f"summary: It contains a link ({link[0]!r}) that is not in the section. {wanted}")
     plain = " ".join(stripped.split())
     if not any(each.isalpha() for each in plain):
-        raise InvalidInputError(f"the text says nothing; {wanted}")
+        raise InvalidInputError(f"summary: It contains no words. {wanted}")
     found = list(split_sentences(plain))
     if len(found) > 2 * high:
-        raise InvalidInputError(f"the text has {len(found)} sentences; {wanted}")
+        raise InvalidInputError(f"summary: It has {len(found)} sentences. {wanted}")
     plain = " ".join(found[:high])
     if len(plain) > MAX_CHARACTERS:
-        raise InvalidInputError(f"the text has {len(plain):,} characters; {wanted}")
+        raise InvalidInputError(f"summary: It has {len(plain):,} characters. {wanted}")
     return plain
 
 

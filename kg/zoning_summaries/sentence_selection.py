@@ -1,7 +1,7 @@
-"""Sentences of a text, and those of them that can stand for it on their own. Pure.
+"""Splits the text of a zoning section into sentences, and selects those that can summarize it. Pure.
 
-A law is written in outlines: labels, headings that run into the text, terms above what they mean, lists whose items end
-a sentence that began lines before. What is taken from it has to read as a sentence where it stands alone.
+Laws are outlines: labels, headings that run into the text, terms above their definitions, lists whose items end a
+sentence that began lines before. A selected sentence must be readable on its own.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 from kg.text import sentence_ends
 
 LONGEST: Final = 700
-"""Code points of a sentence that is shown beside others."""
+"""Maximum code points of a sentence among others."""
 LONGEST_ALONE: Final = 1_400
-"""Code points of one that is shown whole where all are longer."""
+"""Maximum code points of a whole sentence if all are longer than `LONGEST`."""
 LEFT_OUT: Final = " [...]"
-"""What stands for the rest of a longer one."""
+"""Marks the omitted rest of a sentence."""
 
 _LABEL: Final = re.compile(r"(?:\(\w{1,5}\)|\w{1,3}[.)])\s+")
 _LABELS: Final = re.compile(rf"\s*(?:{_LABEL.pattern})+")
@@ -25,16 +25,16 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _CELLS: Final = " | "
 
 _GOES_ON: Final = re.compile(r"[^\W\dA-Z_]|[§\])},;:.%&]")
-"""What no sentence begins with: a small letter, a section sign, a mark that closes."""
+"""Characters that cannot start a sentence: a lower-case letter, a section sign, a closing mark."""
 _ABBREVIATED: Final = re.compile(
     r"\b(?:secs?|arts?|chs?|nos?|paras?|subd|ann|stat|ords?|res|tit|pt|fig|ex|app|vol|pp?)\.$", re.IGNORECASE
 )
-"""An end after which a number belongs to what was said."""
+"""Abbreviations after which a number continues the sentence."""
 
 _WHOLE: Final = re.compile(r"[.!?][\"'”’)\]]*$")
 _ITEM_ENDS: Final = re.compile(r"(?:[;,]|[;,]?\s+(?:and|or|and/or))$")
 _HALF: Final = re.compile(r"(?:shall|means?|must|may|is|are|was|were|has|have|includes?|and|or)\b", re.IGNORECASE)
-"""Beginnings that lack what they speak of; a question apart."""
+"""First words of a sentence without a subject, unless it is a question."""
 _VERBS: Final = frozenset(
     re.findall(
         r"\w+",
@@ -44,13 +44,13 @@ _VERBS: Final = frozenset(
 )
 _FEWEST_WORDS: Final = 4
 _TERM_WORDS: Final = 8
-"""Words of a term that stands above its meaning, or of a heading that runs into the text, at most."""
+"""Maximum words of a term above its definition, or of a heading that runs into the text."""
 _SMALL: Final = 3
-"""Letters of the words that titles do not capitalize, at most."""
+"""Maximum letters of words that titles do not capitalize."""
 
 
 def split_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of each line of `text`, without the blanks around them."""
+    """Split each line of `text` into sentences, without surrounding blanks."""
     for line in text.split("\n"):
         pieces: list[str] = []
         for piece in _pieces(line):
@@ -64,7 +64,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def _pieces(line: str) -> Iterator[str]:
-    # After a label in brackets no end is found at all.
+    # `sentence_ends` finds no end after a label in brackets.
     label = match.end() if (match := _LABELS.match(line)) else 0
     start = 0
     for found in sentence_ends(line[label:]):
@@ -77,10 +77,10 @@ def _pieces(line: str) -> Iterator[str]:
 
 
 def find_key_sentences(text: str) -> list[str]:
-    """Return the sentences of `text` that can stand for it, each once, without their labels.
+    """Find the distinct sentences of `text` that can summarize it, without their labels.
 
-    A list makes one sentence with what leads to it, and a term one with its meaning. Whole sentences of at most
-    `LONGEST` code points are preferred to longer ones, which are cut, and these to fragments. A row of a table is none.
+    A list forms one sentence with its introduction, and a term one with its definition. Whole sentences of at most
+    `LONGEST` code points are preferred to longer ones, which are cut, and these to fragments. Table rows are skipped.
     """
     found = list(dict.fromkeys(each for each in _statements(text) if _WORD.search(each) and _CELLS not in each))
     whole = [each for each in found if is_whole(each)]
@@ -92,7 +92,7 @@ def find_key_sentences(text: str) -> list[str]:
 
 
 def find_table_header(text: str) -> list[str]:
-    """Return the cells of the first row of a table that has words in it; none where there is no table."""
+    """Find the first table row with words. Returns its cells, or an empty list."""
     for line in text.split("\n"):
         if _CELLS in line and (cells := [each.strip() for each in line.split("|") if _WORD.search(each)]):
             return cells
@@ -100,7 +100,7 @@ def find_table_header(text: str) -> list[str]:
 
 
 def is_whole(sentence: str) -> bool:
-    """Say whether this reads as a sentence on its own: no heading, no item of a list, no row of a table."""
+    """Check whether this is a readable sentence: not a heading, a list item or a table row."""
     if (
         _CELLS in sentence
         or LEFT_OUT in sentence
@@ -116,7 +116,7 @@ def is_whole(sentence: str) -> bool:
 
 
 def shorten(sentence: str, longest: int = LONGEST) -> str:
-    """Return `sentence`, or its beginning up to a boundary with a mark for the rest."""
+    """Cut a sentence longer than `longest` at a boundary, and mark the omitted rest."""
     if len(sentence) <= longest:
         return sentence
     head = sentence[:longest]
@@ -128,7 +128,7 @@ def shorten(sentence: str, longest: int = LONGEST) -> str:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Yield sentences without labels, lists together with what leads to them."""
+    """Yield sentences without labels, and lists together with their introduction."""
     lines = [list(split_sentences(line)) for line in text.split("\n") if line.strip()]
     place = 0
     term = ""
@@ -149,7 +149,7 @@ def _statements(text: str) -> Iterator[str]:
 
 
 def _find_list_items(lines: Sequence[Sequence[str]], start: int) -> list[str]:
-    """Return the items of a list that begins at a line, if it is one that ends the sentence before it."""
+    """Find the items of a list that starts at a line and completes the sentence before it."""
     found: list[str] = []
     for line in lines[start:]:
         if len(line) != 1 or line[0].endswith((":", "—", "–")):
@@ -161,7 +161,7 @@ def _find_list_items(lines: Sequence[Sequence[str]], start: int) -> list[str]:
 
 
 def _is_heading(sentence: str) -> bool:
-    """Say whether this is a heading that runs into the text: a few words, all that have any length capitalized."""
+    """Check whether this is a heading that runs into the text: a few words, all longer ones capitalized."""
     words = sentence.rstrip(".:").split()
     long = [word for word in words if len(word) > _SMALL]
     return len(words) <= _TERM_WORDS and len(words) > 1 and all(not word[0].islower() for word in long)

@@ -1,4 +1,4 @@
-"""One summary as it stands: its words, who wrote it when, and whether it is stale."""
+"""Commits the summaries of zoning sections with their provenance, and loads the status of one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kg.zoning_summaries.code_tree import CodeTree, State, Summary, to_summary_g
 from kg.zoning_summaries.prompts import Source
 
 AGENT: Final = Agent("kg.summaries", "1")
-"""What writes the graphs of summaries, whoever wrote their words."""
+"""The agent that commits the graphs of summaries, by whichever writer. The name is part of stored provenance."""
 
 GRAPHS_OF: Final = """
 SELECT ?graph ?section WHERE { VALUES ?section { $sections } GRAPH ?graph { ?summary kg:summaryOf ?section } }"""
@@ -31,22 +31,22 @@ _WRITING: Final = threading.Lock()
 
 
 def build_source(tree: CodeTree, section: str, text: str) -> Source:
-    """Return what the summary of a section is made from; `text` is its own."""
+    """Build the input of the summary of a section. `text` is its own text."""
     said = tree.summaries
     parts = [(tree.sections[part].name, said[part].text) for part in tree.parts(section) if part in said]
     return Source(section, tree.sections[section].name, text, parts, tree.heights[section])
 
 
 def build_summary(tree: CodeTree, section: str, text: str, model: str, prompt_sha256: str) -> Summary:
-    """Return the summary `text`, made from what `tree` has now."""
+    """Build the summary `text` with the hashes of its inputs in `tree`."""
     graph = to_summary_graph(section, model).value
     return Summary(section, graph, text, tree.heights[section], prompt_sha256, tree.inputs(section))
 
 
 def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Summary], run: Run) -> str | None:
-    """Write summaries, each in the place of what others wrote of its section, and return the run that is recorded.
+    """Commit summaries, each replacing any other of its section. Returns the run, or None if nothing changed.
 
-    Two builds at once leave one summary of each section.
+    Concurrent builds leave one summary per section.
     """
     replace: dict[NamedNode, Sequence[Quad]] = {}
     origins: dict[NamedNode, RecordOrigin] = {}
@@ -66,7 +66,7 @@ def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Sum
 
 
 def find_withdrawn(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-    """Return the summaries that go with the graphs of sections that are about to be removed: each becomes nothing."""
+    """Find the summaries of sections whose graphs are about to be removed. Each maps to an empty graph."""
     removed = [graph for graph, quads in replace.items() if not quads and graph.value.startswith(_OF_SECTIONS)]
     if not removed:
         return {}
@@ -105,7 +105,7 @@ SELECT ?run ?time WHERE {
 
 @dataclass(frozen=True, slots=True)
 class SummaryStatus:
-    """The summary of one section. `summary` is None where there is none, `why` says why it is stale."""
+    """The summary of one section, if any, with its state. `why` gives the reasons for which it is stale."""
 
     state: State
     summary: Summary | None = None
@@ -115,7 +115,7 @@ class SummaryStatus:
 
 
 def load_summary_status(kg: KnowledgeGraph, section: str) -> SummaryStatus:
-    """Return how the summary of a section stands. NotFoundError where there is no such section."""
+    """Load the summary of a section and its state. Raises NotFoundError for an unknown section."""
     municipality = code_tree.find_municipality(lambda text: kg.query(text).result, section)
     tree = code_tree.cached_tree(kg, municipality)
     found = tree.summaries.get(section)

@@ -1,11 +1,10 @@
-"""From the highest sections of a code down to those that a question is about, by their summaries.
+"""Searches a zoning code for a topic, from its top-level sections down, by their summaries.
 
-At each step the parts of the sections chosen before compete, and the best `top_k` go on; a section without parts that
-is chosen is a result. Without an endpoint that rates them, a section counts as much as the best of its own summary and
-what is below it, since the few sentences about a large part of a code cannot name all that stands there; and what
-stands at the bottom counts by its own text too, as `kg.zoning_summaries.scoring` says. The trace lists
-every candidate. Plain search over the same sections runs as well: it reads the text and no summary, so where the two
-differ, one of them may have missed something.
+At each step the parts of the sections chosen before are candidates, and the best `top_k` are chosen. A chosen section
+without parts is a result. Without a chat endpoint for ratings, the score of a section is the best score at or below it,
+since the few sentences about a large part of a code cannot name everything in it (see `kg.zoning_summaries.scoring`).
+The trace lists every candidate. Plain search, which reads texts and no summaries, runs over the same sections, and the
+differences are reported: either may have missed something.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Final
 from kg.errors import IndexUnavailableError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
+from kg.retrieval.text_vectors import WITHOUT_MODEL
 from kg.search.protocol import Candidate as Found
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, State
@@ -24,12 +24,12 @@ from kg.zoning_summaries.scoring import WORDS, Evidence, Score, score_by_chat, s
 from kg.zoning_summaries.sentence_selection import shorten
 
 MAX_STEPS: Final = 50
-"""Levels of a code, more than any has."""
+"""Maximum levels of a search, more than any code has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A section that was compared with the question."""
+    """A section that was scored against the question."""
 
     section: str
     name: str
@@ -37,12 +37,12 @@ class Candidate:
     chosen: bool
     why: str
     state: State
-    """Of its summary; one that is missing was compared by its heading."""
+    """State of its summary. Without a summary, its heading was scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One level of the descent: its candidates, best first, and by what they were scored."""
+    """One level of the search: its candidates, best first, and the basis of their scores."""
 
     scored_by: str
     candidates: Sequence[Candidate]
@@ -50,7 +50,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A section that the descent arrived at, with the sections above it, the highest first."""
+    """A result, with the sections above it, top level first."""
 
     section: str
     name: str
@@ -61,44 +61,43 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """A section that plain search has among its first, and the descent has not."""
+    """A top result of plain search that this search did not return."""
 
     section: str
     name: str
     rank: int
-    """Its place in plain search, from 1."""
+    """Rank in plain search, one-based."""
     lost_at: str
-    """Where the descent turned elsewhere."""
+    """The step at which this search rejected it or a section above it."""
 
 
 @dataclass(slots=True)
 class Descent:
-    """What a descent found, how, and what plain search would have chosen instead."""
+    """The results, the steps that led to them, and the differences to plain search."""
 
     leaves: Sequence[Leaf]
     steps: Sequence[Step]
     top_k: int
-    """Sections that went on at each step."""
+    """Sections chosen at each step."""
     otherwise: Sequence[Otherwise] = ()
     agreeing: int = 0
-    """Sections that plain search has among its first too."""
+    """Results that are also top results of plain search."""
     notes: list[str] = field(default_factory=list)
 
 
 def descend(
     kg: KnowledgeGraph, municipality: str, question: str, top_k: int = 5, *, endpoint: ChatEndpoint | None = None
 ) -> Descent:
-    """Return the sections that `question` is about, by the summaries of the code of `municipality`.
+    """Find the sections of a code that answer `question`, from the top down by their summaries.
 
-    With `endpoint`, that rates the candidates of each step; where it fails, a note and the step say so, and vectors
-    decide from there on.
-    Raises NotFoundError where the municipality has no sections.
+    `endpoint` rates the candidates of each step. If it fails, embeddings score the remaining steps, and a note and the
+    steps say so. Raises NotFoundError if the municipality has no sections.
     """
     return _Descending(kg, municipality, question, top_k, endpoint).run()
 
 
 def comparison_text(tree: CodeTree, section: str) -> str:
-    """Return the text by which a section is compared: its heading and its summary."""
+    """Build the text by which a section is scored: heading and summary."""
     summary = tree.summaries.get(section)
     title = tree.sections[section].title or tree.sections[section].name
     return f"{title}\n{summary.text}" if summary is not None else title
@@ -113,12 +112,12 @@ class _Descending:
         self.tree = code_tree.cached_tree(kg, municipality)
         self.notes: list[str] = []
         self.known: dict[str, tuple[Score, str]] = {}
-        """The score of each section, and which one at or below it has that."""
+        """The score of each section, and the section at or below it that has this score."""
         self.scored_by = ""
         self.units = [section for section in self.tree.order if self.tree.sections[section].text_sha256 is not None]
-        """What plain search ranks too."""
+        """Sections with text, which plain search ranks."""
         self.ends: set[str] = set()
-        """Sections with parts whose own text is nearer than what any part has: they are results too."""
+        """Sections whose own text scores higher than any of their parts: they are results, too."""
         self.plain: Sequence[Found] | None = None
 
     def run(self) -> Descent:
@@ -132,7 +131,7 @@ class _Descending:
             chosen = [candidate for candidate in step.candidates if candidate.chosen]
             arrived += [each for each in chosen if each.section in self.ends or not tree.parts(each.section)]
             level = [part for candidate in chosen for part in tree.parts(candidate.section)]
-        arrived.sort(key=lambda candidate: -candidate.score)  # stable: of equals the one that was met first
+        arrived.sort(key=lambda candidate: -candidate.score)  # stable: ties keep the order of the search
         leaves = [self.leaf(candidate) for candidate in arrived[: self.top_k]]
         self.note_states(steps)
         descent = Descent(leaves, steps, self.top_k, notes=self.notes)
@@ -163,26 +162,26 @@ class _Descending:
                 shown = [self.shown(section) for section in level]
                 return f"ratings of {self.endpoint.name}", score_by_chat(self.endpoint, self.question, shown)
             except UpstreamError as error:
-                self.notes.append(f"The chat endpoint did not rate the summaries, so vectors decided: {error}")
-                failed, self.endpoint = f" (not by ratings: {self.endpoint.name} gave none)", None
+                self.notes.append(f"The chat endpoint failed, so embeddings were used: {error}")
+                failed, self.endpoint = f" (not by ratings: {self.endpoint.name} failed)", None
         if not self.known:
             self.score_all()
         return self.scored_by + failed, [self.told(section) for section in level]
 
     def score_all(self) -> None:
-        """Score every section by the best of what speaks for itself and for those below it."""
+        """Score every section by the best score at or below it."""
         tree = self.tree
         layout = self.layout()
         found = {each.iri: each for each in self.searched(len(self.units))}
         texts = [found.get(section) for section in layout]
         if found and not any(each.bm25 for each in found.values()):
-            self.notes.append("No section has a word of the query: these are the nearest in meaning, however far.")
+            self.notes.append("No section contains a word of the query. The results are the closest in meaning.")
         self.scored_by, scores = score_by_evidence(
             self.kg, self.municipality, self.question, list(layout.values()), texts
         )
         best = {section: (score, section) for section, score in zip(layout, scores, strict=True)}
         for section in reversed(layout):
-            # Of equals the section itself, then its first part.
+            # max() keeps the first of ties: the section itself, then its first part.
             best[section] = max(
                 [best[section], *(best[part] for part in tree.parts(section))], key=lambda each: each[0].value
             )
@@ -190,7 +189,7 @@ class _Descending:
         self.ends = {each for each in self.units if best[each][1] == each and each in found and tree.parts(each)}
 
     def layout(self) -> dict[str, Evidence]:
-        """Return what each section is scored by, in the order of the code; it is kept for as long as the tree."""
+        """Build the evidence to score each section by, in the order of the code. It is cached with the tree."""
         tree, key = self.tree, ("summary evidence", self.municipality)
         known: tuple[CodeTree, dict[str, Evidence]] | None = self.kg.memory.get(key)
         if known is not None and known[0] is tree:
@@ -207,26 +206,26 @@ class _Descending:
         return self.kg.memory.keep(key, (tree, made))[1]
 
     def told(self, section: str) -> Score:
-        """Return the score of a section, which says what of it, or below it, was so near."""
+        """Get the score of a section, with the section below it that has this score as part of the reason."""
         score, through = self.known[section]
         below = "" if through == section else f", for {self.tree.sections[through].name}, which is below it"
         return Score(score.value, score.reason + below)
 
     def searched(self, limit: int) -> Sequence[Found]:
-        """Return what plain search has, at least its first `limit`; it is asked once."""
+        """Run plain search once. Returns at least its first `limit` results."""
         if self.plain is None:
             self.plain = ()
             try:
                 if self.units:
                     self.plain = self.kg.search.rank(self.question, units=self.units, limit=limit).candidates
                     if not self.plain:
-                        self.notes.append("Plain search has none of these sections: they are not in the index.")
+                        self.notes.append("Plain search found nothing: these sections are not in the index.")
             except IndexUnavailableError as error:
-                self.notes.append(f"Plain search could not be asked: {error}")
+                self.notes.append(f"Plain search is unavailable: {error}")
         return self.plain
 
     def shown(self, section: str) -> str:
-        """Return what an endpoint is shown of a section: what stands for it, and the headings of its parts."""
+        """Build the text of a section for an endpoint: heading, summary, and the headings of its parts."""
         parts = "; ".join(self.tree.sections[part].name for part in self.tree.parts(section))
         said = comparison_text(self.tree, section)
         return f"{said}\nParts: {shorten(parts)}" if parts else said
@@ -238,15 +237,15 @@ class _Descending:
 
     def note_states(self, steps: Sequence[Step]) -> None:
         states = [candidate.state for step in steps for candidate in step.candidates]
-        meanings: dict[State, str] = {"missing": "were compared without one", "stale": "may say what was"}
+        meanings: dict[State, str] = {"missing": "Their headings were scored.", "stale": "They may be outdated."}
         for state, meaning in meanings.items():
             if count := states.count(state):
-                self.notes.append(f"The summaries of {count} of {len(states)} candidates are {state}: these {meaning}.")
+                self.notes.append(f"The summaries of {count} of {len(states)} candidates are {state}. {meaning}")
         if self.scored_by == WORDS:
-            self.notes.append("No embedding model is there, so this was matched by words alone (kg models pull).")
+            self.notes.append(WITHOUT_MODEL)
 
     def compare(self, descent: Descent) -> None:
-        """Ask plain search for the same sections, and tell where it differs."""
+        """Compare the results with those of plain search over the same sections."""
         tree = self.tree
         found = self.searched(self.top_k)[: self.top_k]
         mine = {leaf.section for leaf in descent.leaves}
@@ -258,13 +257,13 @@ class _Descending:
         ]
 
     def lost_at(self, section: str, steps: Sequence[Step]) -> str:
-        """Return at which section above `section`, or at itself, the descent turned elsewhere."""
+        """Describe the step at which `section`, or a section above it, was rejected."""
         wanted = {section, *self.tree.above(section)}
         for number, step in enumerate(steps, 1):
             for candidate in step.candidates:
                 if candidate.section in wanted and not candidate.chosen:
                     return f"step {number}: {candidate.name} was {candidate.why}"
-        return f"it was reached, but {self.top_k} others score higher"
+        return f"reached, but {self.top_k} other sections score higher"
 
 
 def _ordinal(number: int) -> str:

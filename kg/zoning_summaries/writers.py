@@ -1,4 +1,4 @@
-"""Who writes summaries: extracts of the text, or a model behind a chat endpoint."""
+"""Writers of zoning summaries: extraction from the text, or a model behind a chat endpoint."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from kg.zoning_summaries.prompts import MAX_TOKENS, Source, check_summary
 Mode = Literal["extractive", "chat"]
 
 TRIES: Final = 2
-"""Texts of a model that may fail the check before the section counts as failed."""
+"""Attempts of a model to return a valid summary before the section fails."""
 
 AGAIN: Final = "\nA first answer was not taken, since it was not such a paragraph. Keep to these instructions alone."
-"""What is said after the first; nothing of the answer, which whoever wrote the law may have dictated."""
+"""Added to the prompt of a retry. It does not quote the answer, which the text of the law may have manipulated."""
 
 
 class Summarizer(Protocol):
-    """Writes one summary after the other, or several at once, in as many threads."""
+    """Writes summaries, in one or several threads."""
 
     @property
     def model(self) -> str:
-        """What writes: its method, a stroke, and its name."""
+        """Method and name, separated by a slash."""
         ...
 
     @property
     def threads(self) -> int:
-        """How many summaries it may be asked for at a time."""
+        """Maximum concurrent calls of `write`."""
         ...
 
     @property
     def at_once(self) -> int:
-        """How many of its summaries are committed together."""
+        """Summaries per commit."""
         ...
 
     def prompt_sha256(self, source: Source) -> str:
@@ -46,14 +46,12 @@ class Summarizer(Protocol):
         ...
 
     def write(self, source: Source) -> str:
-        """Return a summary; a QuadciteError means that there is none of this section."""
+        """Write the summary of one section. Raises QuadciteError if the section gets none."""
         ...
 
 
 class Chat:
-    """Has a model behind a chat endpoint write each summary: one request a section, so that no section's text stands
-    beside another's.
-    """
+    """Writes summaries by a chat endpoint, one section per request, so that no text can influence another summary."""
 
     def __init__(self, endpoint: ChatEndpoint, threads: int) -> None:
         self.endpoint: Final = endpoint
@@ -66,7 +64,7 @@ class Chat:
         return source.prompt_sha256
 
     def write(self, source: Source) -> str:
-        """Return a summary that passed the check; see Summarizer."""
+        """Write a valid summary; see `Summarizer`."""
         given, again = source.given(), ""
         for attempt in range(1, TRIES + 1):
             answer = self.endpoint.complete(source.instructions + again, given, MAX_TOKENS)
@@ -76,27 +74,27 @@ class Chat:
                 if attempt == TRIES:
                     raise
                 again = AGAIN
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
 
 def has_chat(settings: Settings) -> bool:
-    """Say whether the settings name a chat endpoint and a model at it."""
+    """Check whether the settings configure a chat endpoint and a model."""
     return settings.chat_url is not None and bool(settings.chat_model)
 
 
 def open_chat(
     settings: Settings, *, patience_s: float = math.inf, sleep: Callable[[float], object] = time.sleep
 ) -> ChatEndpoint:
-    """Return the chat endpoint of the settings. InvalidInputError where they name none."""
+    """Open the chat endpoint of the settings. Raises InvalidInputError if none is configured."""
     if settings.chat_url is None or not has_chat(settings):
         raise InvalidInputError(
-            "no chat endpoint is configured: set QUADCITE_CHAT_URL and QUADCITE_CHAT_MODEL, or do without: "
-            "mode 'extractive' of summaries, scorer 'embeddings' of a search"
+            "No chat endpoint is configured. Set QUADCITE_CHAT_URL and QUADCITE_CHAT_MODEL, or use "
+            "mode 'extractive' for summaries and scorer 'embeddings' for search."
         )
     url = settings.chat_url
     if url.username or url.password or url.query is not None or url.fragment is not None:
         raise InvalidInputError(
-            "QUADCITE_CHAT_URL must be scheme, host, port and path alone; a token goes into QUADCITE_CHAT_TOKEN"
+            "QUADCITE_CHAT_URL may contain only scheme, host, port and path. Put a token into QUADCITE_CHAT_TOKEN."
         )
     token = settings.chat_token.get_secret_value() if settings.chat_token else None
     return ChatEndpoint(
@@ -110,14 +108,14 @@ def open_chat(
 
 
 def open_writer(kg: KnowledgeGraph, mode: Mode, sleep: Callable[[float], object] = time.sleep) -> Extracts | Chat:
-    """Return what writes in `mode`. InvalidInputError where that needs an endpoint and the settings name none."""
+    """Open the writer of `mode`. Raises InvalidInputError if it needs an endpoint and none is configured."""
     if mode == "chat":
         return Chat(open_chat(kg.settings, sleep=sleep), kg.settings.chat_concurrency)
     return Extracts(kg)
 
 
 def get_rank(model: str) -> int:
-    """Return how good a writer is: a current summary is never replaced by that of a plainer one."""
+    """Get the rank of a writer. A current summary is never replaced by one of a writer of lower rank."""
     if model == "extractive/words":
         return 0
     return 1 if model.startswith("extractive/") else 2

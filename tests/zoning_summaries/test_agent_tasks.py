@@ -56,7 +56,7 @@ def test_a_summary_that_is_taken_makes_those_above_stale(town: KnowledgeGraph) -
 def test_a_summary_of_what_has_changed_since_is_not_taken(town: KnowledgeGraph) -> None:
     one = find_pending(town, TOWN)[0][0]
     enact(town.store, [Law("7.1.1", "Height", "A fence may be nine feet high.", "7.1", 0)])
-    with pytest.raises(ConflictError, match="have changed since"):
+    with pytest.raises(ConflictError, match="have changed"):
         record_summary(town, one.section, "Fences may be six feet high.", inputs_sha256=one.inputs_sha256)
     assert load_tree(town, TOWN).summaries == {}
 
@@ -65,7 +65,7 @@ def test_a_summary_of_what_has_changed_since_is_not_taken(town: KnowledgeGraph) 
     "text", ["", "???", "<b>Fences</b>", "See http://x.example.", "A rule is here. " * 9, "x" * 1_600]
 )
 def test_what_is_no_summary_is_refused_with_what_one_is(town: KnowledgeGraph, text: str) -> None:
-    with pytest.raises(InvalidInputError, match="a summary here is 1 to 2 sentences"):
+    with pytest.raises(InvalidInputError, match="A summary is 1 to 2 sentences"):
         record_summary(town, iri("7.1.1"), text)
 
 
@@ -75,7 +75,7 @@ def test_more_sentences_than_there_may_be_are_cut(town: KnowledgeGraph) -> None:
 
 
 def test_what_cannot_have_a_summary_is_told(town: KnowledgeGraph) -> None:
-    with pytest.raises(InvalidInputError, match="it cannot have a summary"):
+    with pytest.raises(InvalidInputError, match="cannot have a summary"):
         record_summary(town, iri("7.2.2"), "It is repealed.")
-    with pytest.raises(NotFoundError, match="there is no section"):
+    with pytest.raises(NotFoundError, match="Unknown section"):
         record_summary(town, iri("7.9"), "It is not there.")

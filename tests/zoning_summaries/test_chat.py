@@ -170,7 +170,7 @@ def test_what_an_endpoint_extracts_is_replaced_by_what_a_model_writes(
     ],
 )
 def test_what_is_no_summary_is_not_taken(bad: str) -> None:
-    with pytest.raises(InvalidInputError, match="a summary here is 1 to 2 sentences"):
+    with pytest.raises(InvalidInputError, match="A summary is 1 to 2 sentences"):
         check_summary(bad, 0, "A fence may be six feet high.")
 
 

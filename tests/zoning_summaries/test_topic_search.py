@@ -34,7 +34,7 @@ def test_a_question_leads_to_the_section_that_answers_it(town: KnowledgeGraph) -
 def test_a_question_whose_words_stand_nowhere_is_told_to_be_far(town: KnowledgeGraph) -> None:
     build(town, TOWN)
     assert descend(town, TOWN, "zeppelin", 1).notes == [
-        "No section has a word of the query: these are the nearest in meaning, however far."
+        "No section contains a word of the query. The results are the closest in meaning."
     ]
 
 
@@ -102,7 +102,8 @@ def test_without_summaries_headings_are_compared_and_that_is_told(town: Knowledg
     found = descend(town, TOWN, "animals such as bees", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
     assert found.leaves[0].summary is None
-    assert found.notes == ["The summaries of 6 of 6 candidates are missing: these were compared without one."]
+    [note] = found.notes
+    assert "6 of 6 candidates are missing" in note
 
 
 def test_what_no_summary_names_is_found_by_the_text(opened: Callable[..., KnowledgeGraph]) -> None:
@@ -139,7 +140,7 @@ def test_without_an_index_summaries_decide_alone_and_that_is_told(town: Knowledg
     found = descend(town, TOWN, "hives of bees", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
     assert {step.scored_by for step in found.steps} == {"summaries"}
-    assert found.notes == ["Plain search could not be asked: the index process was stopped"]
+    assert [note.partition(": ")[2] for note in found.notes] == ["the index process was stopped"]
 
 
 def test_a_commit_is_seen_by_the_next_descent_and_only_new_texts_are_embedded(town: KnowledgeGraph) -> None:
@@ -151,7 +152,8 @@ def test_a_commit_is_seen_by_the_next_descent_and_only_new_texts_are_embedded(to
     assert embedded == ["roosters"]
     enact(town.store, [Law("7.2.1.2", "Hens", "Ostriches are fine.", "7.2.1", 1)])
     found = descend(town, TOWN, "roosters", 5)
-    assert found.notes == ["The summaries of 4 of 8 candidates are stale: these may say what was."]
+    [note] = found.notes
+    assert "4 of 8 candidates are stale" in note
     build(town, TOWN)
     assert "Hens\nOstriches are fine." in embedded
     assert not any(text.startswith(("Height\n", "Materials\n", "Bees\n")) for text in embedded)
@@ -189,7 +191,7 @@ def test_without_a_model_words_decide_and_that_is_told(town: KnowledgeGraph) -> 
     build(town, TOWN)
     found = descend(town, TOWN, "hives of bees", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
-    assert "No embedding model is there" in found.notes[-1]
+    assert "kg models pull" in found.notes[-1]
     assert found.steps[0].scored_by == "words of summaries and texts"
 
 
@@ -224,6 +226,6 @@ def test_where_the_ratings_are_none_vectors_decide(
     found = descend(town, TOWN, "hives of bees", 1, endpoint=ChatEndpoint(server.url, "judge"))
     assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
     assert len(server.asked) == 1
-    assert found.notes[0].startswith("The chat endpoint did not rate the summaries, so vectors decided")
-    assert found.steps[0].scored_by == "summaries and texts (not by ratings: 127.0.0.1/judge gave none)"
+    assert found.notes[0].startswith("The chat endpoint failed")
+    assert found.steps[0].scored_by == "summaries and texts (not by ratings: 127.0.0.1/judge failed)"
     assert {step.scored_by for step in found.steps[1:]} == {"summaries and texts"}

@@ -1,1 +1,1 @@
-"""What the graph is made of: its vocabulary, measured in the store, and examples of questions."""
+"""Tools for the schema of the graph: its terms, as declared and as measured in the store, and example queries."""

@@ -1,4 +1,4 @@
-"""What the graph is made of, in levels: its domains and classes, one class with its properties, one property."""
+"""Tool that describes the schema in levels: domains and classes, one class with its properties, one property."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from kg.vocabulary import PREFIXES, RDF, SCHEMA
 ABOUT_CHARACTERS: Final = 160
 EXAMPLE_CHARACTERS: Final = 90
 CODES_SHOWN: Final = 12
-"""Codes of a list that a class names; the property has them all."""
+"""Codes listed per property of a class; the description of the property lists all."""
 NOTE_TOKENS: Final = 45
-"""What it takes to say that something was cut."""
+"""Tokens of the note on truncation."""
 STANDARDS: Final = "standards"
-"""The domain of classes that other vocabularies define."""
+"""Domain of the classes of other vocabularies."""
 
 CODES_IN_DATA: Final = "SELECT DISTINCT ?code WHERE { ?thing $property ?code FILTER(isIRI(?code)) } LIMIT 2000"
 
@@ -43,7 +43,7 @@ class ClassLine(BaseModel):
 
 
 class Domain(BaseModel):
-    """A part of the model with the classes that belong to it."""
+    """A module of the ontology with its classes."""
 
     name: str
     title: str
@@ -52,20 +52,20 @@ class Domain(BaseModel):
 
 
 class PropertyLine(Lean):
-    """How a class uses a property; what is not known is absent."""
+    """The use of a property by a class. Unknown fields are absent."""
 
     name: str
     values: str = Field(description="Datatypes, languages or classes of the values")
-    per_thing: str = Field(description="How many values one thing has, by the shapes, and how many things have any")
+    per_thing: str = Field(description="Values per instance by the shapes, and number of instances with a value")
     about: str | None = None
-    rule: str | None = Field(None, description="What else the shapes demand")
+    rule: str | None = Field(None, description="Further constraints of the shapes")
     codes: list[str] | None = Field(None, description="Codes of the values; see code_iri")
     code_iri: str | None = None
     example: str | None = Field(None, description="One value, as a SPARQL term")
 
 
 class UsedBy(BaseModel):
-    """One class that uses the property."""
+    """A class that uses the property."""
 
     name: str
     triples: int
@@ -75,7 +75,7 @@ class UsedBy(BaseModel):
 
 
 class SchemaResult(Result):
-    """One level of the schema: `domains`, or a class with its `properties`, or a property with who is `used_by` it."""
+    """One level: `domains`, a class with its `properties`, or a property with the classes of `used_by`."""
 
     level: OneOf["domains", "class", "property"]
     iri: str | None = None
@@ -92,7 +92,7 @@ class SchemaResult(Result):
     used_by: list[UsedBy] | None = None
     codes: list[str] | None = None
     code_iri: str | None = None
-    query: str | None = Field(None, description="SPARQL to begin with")
+    query: str | None = Field(None, description="SPARQL to start from")
 
 
 def describe_schema(
@@ -101,10 +101,10 @@ def describe_schema(
     max_tokens: MaxTokens = 2_000,
     offset: Offset = 0,
 ) -> SchemaResult:
-    """Describe the graph's schema as measured: without term its domains and classes, with one a class or property.
+    """Describe the measured schema: domains and classes without a term, else one class or property.
 
-    Use before writing SPARQL. A class comes with its properties, most used first: values, cardinality, codes, rules,
-    example, and a query; a property with the classes that use it. Next page: offset=next_offset.
+    Use before writing SPARQL. A class has its properties, most used first, with values, cardinality, codes, rules,
+    example, and a query. A property has the classes that use it. Next page: offset=next_offset.
     Example: describe_schema(term="kg:Passage").
     Next: `sparql_examples` for a query like yours, then `sparql`.
     """
@@ -122,7 +122,7 @@ def describe_schema(
         result.label = entry.label
         result.definition = entry.about
     if not terms.schema.generation:
-        result.notes.append("The graph is being measured for the first time: counts and values come in a moment.")
+        result.notes.append("The schema is being measured for the first time. Counts and values are missing yet.")
     total, following = _cut(result, max_tokens, offset)
     reader.generation = terms.schema.generation
     completeness: Completeness = "truncated" if following is not None else "complete"
@@ -147,10 +147,10 @@ def _describe_domains(schema: Schema) -> SchemaResult:
     ]
     result = SchemaResult(level="domains", triples=schema.triples, domains=domains)
     if unused:
-        result.notes.append(f"Declared, with nothing of them here: {', '.join(map(to_query_name, sorted(unused)))}.")
+        result.notes.append(f"Declared classes without instances: {', '.join(map(to_query_name, sorted(unused)))}.")
     result.notes.append(
-        "Prefixes need no declaration: " + ", ".join(sorted(PREFIXES)) + ". The default graph is all graphs together; "
-        "GRAPH ?g { } tells them apart, and graph/prov says where each comes from."
+        "Predefined prefixes: " + ", ".join(sorted(PREFIXES)) + ". The default graph is the union of all graphs. "
+        "GRAPH ?g { } selects one, and graph/prov contains the source of each."
     )
     return result
 
@@ -165,9 +165,9 @@ def _describe_class(terms: TermIndex, iri: str) -> SchemaResult:
         for path in [*use.properties, *unused]
         if path != RDF.type.value
     ]
-    rules = [f"IRIs look like {shape.pattern}"] if shape.pattern else []
+    rules = [f"IRIs match {shape.pattern}"] if shape.pattern else []
     if shape.closed:
-        rules.append("It has no other properties than these.")
+        rules.append("No other properties are allowed.")
     return SchemaResult(
         level="class",
         iri=iri,
@@ -207,7 +207,7 @@ def _line(
 
 
 def _values(use: PropertyUse | None, constraint: Constraint | None, path: str) -> str:
-    """Say in a few words what the values are, as measured; where there are none, as declared."""
+    """Describe the values of a property in a few words: as measured, or as declared if there are none."""
     parts: Counter[str] = Counter()
     if use is not None:
         for datatype, count in use.datatypes.items():
@@ -267,7 +267,7 @@ def _example(use: PropertyUse | None) -> str | None:
 
 
 def _class_query(iri: str, use: ClassUse) -> str:
-    """Return a query for some things of a class with the properties that nearly all of them have."""
+    """Build a query for some instances of a class with the properties that nearly all of them have."""
     paths = [
         path
         for path, used in use.properties.items()
@@ -327,7 +327,7 @@ def _describe_property(reader: Reader, terms: TermIndex, iri: str) -> SchemaResu
 
 
 def _codes(reader: Reader, iri: str, scheme: str) -> list[str]:
-    """Return the codes of a list: those that the ontology explains, with their labels, and what else the data use."""
+    """List the codes of a property: those of the ontology with definitions, then others that the data uses."""
     known = load_code_lists().get(scheme, ())
     lines = [f"{local_name(code.iri)}: {clipped(code.definition or code.label, ABOUT_CHARACTERS)}" for code in known]
 
@@ -340,9 +340,9 @@ def _codes(reader: Reader, iri: str, scheme: str) -> list[str]:
 
 
 def _cut(result: SchemaResult, most: int, offset: int) -> tuple[int | None, int | None]:
-    """Leave out what is before `offset` and what `most` tokens have no room for; return the total and the next offset.
+    """Cut the list of a level to the lines from `offset` on that fit in `most` tokens.
 
-    What the level lists is counted in lines, and the cut is announced with how to get the rest.
+    Returns the total number of lines and the next offset. Truncation is noted.
     """
     max_tokens = most - NOTE_TOKENS
     if result.domains is not None:
@@ -365,7 +365,7 @@ def _cut(result: SchemaResult, most: int, offset: int) -> tuple[int | None, int 
             values = getattr(result, field)
             if values and tokens_of(values) > max_tokens // 4:
                 kept_values = values[: _find_end(values, max_tokens // 4, 0)]
-                result.notes.append(f"{len(kept_values)} of {len(values)} {field} are shown: raise max_tokens.")
+                result.notes.append(f"{len(kept_values)} of {len(values)} {field} are shown. Raise max_tokens.")
                 setattr(result, field, kept_values)
         bare = result.model_copy(update={name: []})
     end = _find_end(listed, max_tokens - tokens_of(bare), offset)
@@ -374,7 +374,7 @@ def _cut(result: SchemaResult, most: int, offset: int) -> tuple[int | None, int 
 
 
 def _find_end(lines: Sequence[Any], tokens: int, offset: int) -> int:
-    """Return the end of the lines from `offset` on that `tokens` have room for, at least one."""
+    """Find the end of the lines from `offset` on that fit in `tokens`, at least one line."""
     end, used = offset, 0
     for line in lines[offset:]:
         used += tokens_of(line)
@@ -388,7 +388,7 @@ def _note_cut(result: SchemaResult, what: str, total: int, offset: int, end: int
     following = end if end < total else None
     if following is not None:
         result.notes.append(
-            f"Cut to max_tokens: {what} {offset + 1} to {end} of {total}. offset={end} gives the next, a larger "
-            "max_tokens more at once."
+            f"Truncated to max_tokens: {what} {offset + 1} to {end} of {total}. Next page: offset={end}. A larger "
+            "max_tokens returns more."
         )
     return total, following

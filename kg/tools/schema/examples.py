@@ -1,4 +1,4 @@
-"""Questions with the queries that answer them, found by what is asked. They ship as RDF in ``ontology/examples``."""
+"""Tool that finds example queries by question. The examples ship as RDF in ``ontology/examples``."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kg.store.protocol import Term
 from kg.vocabulary import BASE, RDF, RDFS, SCHEMA, SH
 
 QUESTION_CHARACTERS: Final = 1_000
-WORDS: Final = 0.3
-"""What shared words are worth beside the cosine of two questions."""
+WORDS_WEIGHT: Final = 0.3
+"""Weight of shared words. The cosine of two questions has weight 1."""
 
 FORMS: Final = (SH.select, SH.ask, SH.construct, SH.describe)
 
@@ -38,12 +38,12 @@ class Example:
 
     @property
     def text(self) -> str:
-        """What a question is compared with."""
+        """The text that questions are compared with."""
         return f"{self.question} ({', '.join(self.keywords)})"
 
 
 class ExampleQuery(BaseModel):
-    """A query to start from."""
+    """An example query."""
 
     id: str
     question: str
@@ -52,7 +52,7 @@ class ExampleQuery(BaseModel):
 
 
 class ExampleResult(Result):
-    """Queries, the nearest to the question first."""
+    """Example queries, the most similar question first."""
 
     examples: list[ExampleQuery]
 
@@ -60,16 +60,16 @@ class ExampleResult(Result):
 def sparql_examples(
     kg: KnowledgeGraph,
     question: Annotated[
-        str, Field(min_length=1, max_length=QUESTION_CHARACTERS, description="What you want to know, in words")
+        str, Field(min_length=1, max_length=QUESTION_CHARACTERS, description="Your question, in words")
     ],
     limit: Annotated[int, Field(ge=1, le=50)] = 3,
 ) -> ExampleResult:
-    """Find tested SPARQL queries that answer a question like yours, to be adapted.
+    """Find tested SPARQL queries for questions similar to yours, to adapt.
 
-    Use before writing a query: they show the right properties, how to count without counting twice, how to cite the
-    source of a statement, and how search joins in. Returns examples: id, question, query, keywords.
+    Use before writing a query: they show the right properties, how to avoid double counting, how to cite the source of
+    a statement, and how to join full-text search. Returns examples: id, question, query, keywords.
     Example: sparql_examples(question="how many laws per country").
-    Next: change the query to your question and run it with `sparql`.
+    Next: adapt the query and run it with `sparql`.
     """
     question = clean_text("question", question, QUESTION_CHARACTERS)
     bounded("limit", limit, 1, 50)
@@ -77,7 +77,7 @@ def sparql_examples(
     texts = [example.text for example in known]
     words = find_overlaps(question, texts)
     cosines = find_cosines(kg, question, texts)
-    scores = words if cosines is None else [c + WORDS * w for c, w in zip(cosines, words, strict=True)]
+    scores = words if cosines is None else [c + WORDS_WEIGHT * w for c, w in zip(cosines, words, strict=True)]
     order = sorted(range(len(known)), key=lambda number: (-round(scores[number], 6), number))
     result = ExampleResult(
         examples=[
@@ -96,7 +96,7 @@ def sparql_examples(
 
 @cache
 def load_examples() -> Sequence[Example]:
-    """Return the queries that ship here. Raises SourceError for one that is not complete."""
+    """Load the example queries. Raises SourceError for an incomplete one."""
     found: list[Example] = []
     for path in sorted((bundle.folder("ontology") / "examples").glob("*.ttl")):
         said: dict[Term, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -108,7 +108,7 @@ def load_examples() -> Sequence[Example]:
                 continue
             queries = [query for form in FORMS for query in properties[form]]
             if len(queries) != 1 or len(properties[RDFS.comment]) != 1:
-                raise SourceError(f"{path}: {subject} needs exactly one query and one rdfs:comment")
+                raise SourceError(f"{path}: {subject} needs exactly one query and one rdfs:comment.")
             keywords = tuple(sorted(properties[SCHEMA.keywords]))
             found.append(Example(subject.value, properties[RDFS.comment][0], queries[0].strip(), keywords))
     return found

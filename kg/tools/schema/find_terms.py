@@ -1,4 +1,4 @@
-"""From words to terms: classes, properties and individuals by their names, misspelt or not, and by what they mean."""
+"""Tool that finds classes, properties and individuals by name, with misspellings, or by meaning."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from kg.vocabulary import DCTERMS, PREFIXES, SKOS
 TEXT_CHARACTERS: Final = 300
 CONTEXT_CHARACTERS: Final = 160
 USES_COUNTED: Final = 10_000
-"""Uses of an individual up to which they are counted."""
-NAMED: Final = 0.55
-"""Likeness of a name from which it counts as found."""
-FAR: Final = 0.6
-"""What is not this near, as a share of the nearest, is left out."""
-MEANT: Final = 0.3
-"""Cosine of a definition from which it counts as found; unrelated ones reach about 0.2."""
-WORDED: Final = 0.9
-"""What it is worth that a definition has all the words, beside a name that is the same (1)."""
-UNUSED: Final = 0.8
-"""What the cosine of a term is worth that no data use."""
+"""Maximum uses of an individual that are counted."""
+LEAST_NAME_SCORE: Final = 0.55
+"""Least similarity of a name."""
+LEAST_SHARE: Final = 0.6
+"""Least score of a result, as a share of the best one."""
+LEAST_COSINE: Final = 0.3
+"""Least cosine of a definition. Unrelated ones reach about 0.2."""
+WORDS_FACTOR: Final = 0.9
+"""Score of a definition that contains all the words. An identical name has 1."""
+UNUSED_FACTOR: Final = 0.8
+"""Factor of the score of a term that the data does not use."""
 
-# Each counted up to a limit: a common code is the object of millions of triples.
+# Counts are limited: a common code is the object of millions of triples.
 USES: Final = """{ SELECT ($thing AS ?thing) (COUNT(*) AS ?uses) WHERE {
   { SELECT ?s WHERE { ?s ?p $thing } LIMIT $most } } }"""
 
@@ -53,17 +53,17 @@ SELECT ?thing ?property ?text WHERE {
 
 
 class FoundTerm(Lean):
-    """A term, with what is needed to use it in a query."""
+    """A term with the data to use it in a query."""
 
     iri: str
-    curie: str | None = Field(None, description="Prefixed name, where a prefix fits")
+    curie: str | None = Field(None, description="Prefixed name, if a prefix fits")
     kind: Kind
     label: str
-    context: str = Field(description="What it is, in one line")
-    uses: int = Field(description=f"Things of a class, triples of a property or individual (counted to {USES_COUNTED})")
-    matched: str | None = Field(
-        None, description="What is like the text, where it is not the label: a name, or `meaning`"
+    context: str = Field(description="Definition or description in one line")
+    uses: int = Field(
+        description=f"Instances of a class, triples of a property or individual (counted to {USES_COUNTED})"
     )
+    matched: str | None = Field(None, description="The matching name if not the label, or `meaning`")
 
 
 class TermResult(Result):
@@ -75,14 +75,14 @@ class TermResult(Result):
 def find_terms(
     kg: KnowledgeGraph,
     text: Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS, description="A name, code or few words")],
-    kind: Annotated[Kind | None, Field(description="Only these")] = None,
+    kind: Annotated[Kind | None, Field(description="Only terms of this kind")] = None,
     limit: Annotated[int, Field(ge=1, le=50)] = 10,
     offset: Offset = 0,
 ) -> TermResult:
     """Find the IRI of a class, property or individual (place, code, concept, policy family) by name or meaning.
 
-    Use before writing SPARQL, to get identifiers right; misspellings are forgiven. Returns terms: iri, curie, kind,
-    label, context, uses, matched. Documents and passages are not terms: `search` finds those.
+    Use before writing SPARQL, to get identifiers right. Tolerates misspellings. Returns terms: iri, curie, kind, label,
+    context, uses, matched. Documents and passages are not terms: use `search`.
     Example: find_terms(text="country of a document", kind="property").
     Next: `describe_schema` with a class or property; `sparql` with the curie.
     """
@@ -99,7 +99,7 @@ def find_terms(
         scored[exact.iri] = (2.0, exact, to_query_name(exact.iri))
     words = text.partition(":")[2] if text.partition(":")[0] in PREFIXES else text
     for likeness, entry, name in terms.like(words, kinds, wanted):
-        if likeness >= NAMED and entry.iri not in scored:
+        if likeness >= LEAST_NAME_SCORE and entry.iri not in scored:
             scored[entry.iri] = (likeness, entry, name)
     explained = [entry for entry in terms.explained if entry.kind in kinds]
     notes = _add_by_meaning(kg, text, explained, scored)
@@ -108,16 +108,16 @@ def find_terms(
         scored.values(), key=lambda found: (-round(found[0], 3), order[found[1].kind], -(found[1].count or 0))
     )
     if ranked:
-        least = FAR * min(1.0, ranked[0][0])
+        least = LEAST_SHARE * min(1.0, ranked[0][0])
         ranked = [found for found in ranked if found[0] >= least]
     page = ranked[offset : offset + limit]
     result = TermResult(terms=_to_found_terms(reader, page), notes=notes)
     if not ranked:
-        result.notes.append("Nothing has a name or meaning like this; `search` finds passages by what they say.")
+        result.notes.append("No term has a similar name or meaning. `search` finds passages by content.")
     if terms.truncated:
-        result.notes.append("There are too many individuals to find all of them by name; SPARQL does.")
+        result.notes.append("Not all individuals are indexed by name, since there are too many. Use SPARQL.")
     if not terms.schema.generation:
-        result.notes.append("The graph is being measured for the first time: individuals and counts come in a moment.")
+        result.notes.append("The schema is being measured for the first time. Individuals and counts are missing yet.")
     reader.generation = max(reader.generation, terms.generation)
     return reader.finish(
         result,
@@ -129,16 +129,16 @@ def find_terms(
 def _add_by_meaning(
     kg: KnowledgeGraph, text: str, entries: Sequence[Entry], scored: dict[str, tuple[float, Entry, str]]
 ) -> list[str]:
-    """Add the entries whose definitions are about `text`; return notes for whoever asked."""
+    """Add the entries whose definitions match `text` to `scored`. Returns notes."""
     texts = [f"{entry.label}: {entry.about}" for entry in entries]
     cosines = find_cosines(kg, text, texts) if texts else []
-    values = [WORDED * share for share in find_overlaps(text, texts)] if cosines is None else cosines
-    least = NAMED if cosines is None else MEANT
+    values = [WORDS_FACTOR * share for share in find_overlaps(text, texts)] if cosines is None else cosines
+    least = LEAST_NAME_SCORE if cosines is None else LEAST_COSINE
     close = sorted(zip(values, entries, strict=True), key=lambda item: -item[0])[:20]
     for value, entry in close:
         known = scored.get(entry.iri)
         if entry.count == 0:
-            value *= UNUSED
+            value *= UNUSED_FACTOR
         if value >= least and (known is None or known[0] < value):
             scored[entry.iri] = (value, entry, "meaning")
     return [WITHOUT_MODEL] if cosines is None else []
@@ -189,6 +189,6 @@ def _load_contexts(reader: Reader, iris: Sequence[str]) -> dict[str, str]:
         return {}
     things = [NamedNode(iri) for iri in iris]
     rows = reader.rows(
-        "what individuals are", bind(CONTEXT, things=things, properties=[SKOS.definition, DCTERMS.description])
+        "descriptions of individuals", bind(CONTEXT, things=things, properties=[SKOS.definition, DCTERMS.description])
     )
     return {iri_of(row["thing"]): text_of(row["text"]) for row in rows if isinstance(row["text"], Literal)}

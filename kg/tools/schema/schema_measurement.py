@@ -1,7 +1,7 @@
-"""Measuring the store: which classes there are, which properties their things have, and with what values.
+"""Measures the schema of the store: its classes, the properties of their instances, and the values of these.
 
-A measurement is a few dozen aggregate queries in the workers. It runs in a thread of its own, one at a time for each
-graph; the last one is kept in memory and in the data directory, and is served while a newer one is made.
+A measurement is a few dozen aggregate queries in the query workers. It runs in a background thread, one at a time per
+graph. The last result is cached in memory and in the data directory, and is returned while a newer one is computed.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from kg.vocabulary import BASE, RDF
 log = logging.getLogger(__name__)
 
 FIRST_WAIT_S: Final = 8.0
-"""Seconds that a call waits for the very first measurement; a small store is measured by then."""
+"""Seconds that a call waits for the first measurement. It is enough for a small store."""
 QUERY_DEADLINE_S: Final = 300.0
 """Deadline of one query of a measurement, in seconds."""
 REST: Final = 9.0
-"""How many times as long as a measurement took no new one is begun: measuring takes a tenth of the time at most."""
+"""Pause after a measurement, as a multiple of its duration: measuring takes a tenth of the time at most."""
 RETRY_S: Final = 60.0
-"""Seconds after which a measurement that failed is tried again over the same generation: a worker died, or was busy."""
+"""Seconds before a failed measurement of the same generation is retried: a worker may have died or been busy."""
 EXAMPLE_CHARACTERS: Final = 160
-"""Characters of a literal that an example shows."""
+"""Maximum characters of a literal in an example."""
 FILE: Final = "schema.json"
 """Name of the last measurement's file in the data directory."""
 
 _FORMAT: Final = 1
 _ALL_ROWS: Final = 1_000_000
 
-# A query that needs more memory than a worker has is asked in PARTS, by the hash of the subject in place of #PART.
+# A query that needs more memory than a worker has runs in PARTS, by a hash of the subject in place of #PART.
 PARTS: Final = 16
 PART: Final = "FILTER(STRSTARTS(MD5(STR(?s)), $part))"
 
-# One pass over the store. The family of a graph is worked out once for each graph, not for each quad.
+# One pass over the store. The family of a graph is computed once per graph, not per quad.
 FAMILIES: Final = """
 SELECT ?family ?property (SUM(?quads) AS ?count) WHERE {
   { SELECT ?graph ?property (COUNT(*) AS ?quads) WHERE { GRAPH ?graph { ?s ?property ?o #PART
@@ -84,7 +84,7 @@ SELECT ?family (COUNT(?graph) AS ?count) WHERE {
   GRAPH ?graph {} BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
 } GROUP BY ?family"""
 
-# One look into the index for each thing, where a join for each property would take one for each triple.
+# One index lookup per instance. A query per property would need one per triple.
 CLASS_PROPERTIES: Final = """
 SELECT ?class ?property (COUNT(*) AS ?count) WHERE {
   { SELECT DISTINCT ?s ?class WHERE { ?s a ?class #PART
@@ -92,9 +92,9 @@ SELECT ?class ?property (COUNT(*) AS ?count) WHERE {
   ?s ?property ?o
 } GROUP BY ?class ?property"""
 
-# For one property, and for one class of its subjects where $class is bound in PATTERN.
+# PATTERN of a property, or of a property with the subjects of one class.
 PATTERNS: Final = {
-    # (of one class, a triple may stand in two graphs)
+    # (with a class, a triple may be in two graphs)
     (False, False): "?s $property ?o #PART\n",
     (False, True): "{ SELECT DISTINCT ?s ?o WHERE { ?s $property ?o #PART\n} }",
     (True, False): "?s a $class . ?s $property ?o #PART\n",
@@ -119,22 +119,22 @@ SELECT ?type (SUM(?uses) AS ?count) WHERE {
 
 
 def get_schema(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S) -> Schema:
-    """Return the last measurement of `kg`, and begin a newer one in the background when the store has moved on.
+    """Get the last measured schema of `kg`. Starts a new measurement in the background if the store has changed.
 
-    `Schema.generation` says what it speaks of. As long as nothing has been measured at all (an empty store, or a large
-    one whose first measurement takes longer than `wait_s`) the generation is 0, and only `terms` are given.
+    `Schema.generation` is the measured generation. Before the first measurement is complete (an empty store, or one
+    that takes longer than `wait_s`) it is 0, and the schema has only `terms`.
     """
     return _get_measurements(kg).current(wait_s)
 
 
 def get_family(graph: str) -> str:
-    """Return the family that a graph is counted with: ``src/climate``, ``prov``; its IRI where it is none of ours."""
+    """Get the family of a graph: ``src/climate``, ``prov``. A graph outside ``graph/`` is its own family."""
     parts = graph.removeprefix(BASE + "graph/")
     return graph if parts == graph else "/".join(parts.split("/")[:2])
 
 
 class _Measurements:
-    """The measurements of one graph: at most one runs at a time, the last good one is kept."""
+    """The measurements of one graph: at most one runs at a time, and the last successful one is cached."""
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self._kg: Final = kg
@@ -151,7 +151,7 @@ class _Measurements:
         return self._schema or Schema(0, 0, {}, {}, load_declared_terms())
 
     def _begin(self) -> threading.Thread | None:
-        """Start measuring if that is due; return the thread to wait for when there is nothing to show yet."""
+        """Start a measurement if one is due. Returns the thread to wait for if there is no result yet."""
         generation = self._kg.store.statistics().generation
         with self._lock:
             stale = self._schema is None or self._schema.generation < generation
@@ -160,7 +160,7 @@ class _Measurements:
             if self._running is None and stale and due:
                 self._running = threading.Thread(target=self._work, args=(generation,), name="measure", daemon=True)
                 self._running.start()
-            # That it was empty is no help to anybody once it is not.
+            # The schema of an empty store is useless once it has data: wait as for the first.
             return self._running if self._schema is None or self._schema.triples == 0 else None
 
     def _work(self, generation: int) -> None:
@@ -170,9 +170,9 @@ class _Measurements:
             schema = measure_schema(self._kg)
             _save(self._kg.settings.data_dir, schema)
         except QuadciteError as error:
-            log.warning("generation %d of the store could not be measured: %s", generation, error)
+            log.warning("Cannot measure generation %d of the store: %s", generation, error)
         except OSError as error:
-            log.warning("the measurement could not be kept in %s: %s", self._kg.settings.data_dir, error)
+            log.warning("Cannot save the measured schema in %s: %s", self._kg.settings.data_dir, error)
         finally:
             took = time.monotonic() - started
             with self._lock:
@@ -193,9 +193,9 @@ def _get_measurements(kg: KnowledgeGraph) -> _Measurements:
 
 
 def measure_schema(kg: KnowledgeGraph) -> Schema:
-    """Measure the store as it is. Blocks: some milliseconds a property, and some seconds a million quads.
+    """Measure the store now. Blocks for some milliseconds per property and some seconds per million quads.
 
-    Raises what the pool raises: a QueryLimitError when a query hit a limit or the pool was closed.
+    Raises QueryLimitError if a query hits a limit or the pool is closed.
     """
     return _Measurement(kg).schema()
 
@@ -225,7 +225,7 @@ class _Measurement:
         for iri in sorted(triples, key=lambda iri: (-triples[iri], iri)):
             properties[iri] = self._use(iri, iri in doubled)
             for name, count in pairs.get(iri, {}).items():
-                # Where all its subjects are of this class, what was measured holds for the class.
+                # If all its subjects are of this class, its measurement is that of the class.
                 if count == quads[iri]:
                     of_class[name][iri] = properties[iri]
                 elif iri == RDF.type.value and iri not in doubled:
@@ -304,7 +304,7 @@ class _Measurement:
         return PropertyUse(iri, triples, _count(subjects[0]), datatypes, languages, classes, example)
 
     def _rows(self, query: str, **terms: NamedNode | Literal) -> list[dict[str, Term]]:
-        """Return the rows of a query that counts, as `count`; nothing else may be an aggregate but an `example`."""
+        """Run a counting query. Its only aggregates may be `count` and `example`."""
         try:
             return self._asked(bind(query, **terms))
         except QueryMemoryError:
@@ -317,13 +317,13 @@ class _Measurement:
                 key = tuple((name, term) for name, term in row.items() if name not in ("count", "example"))
                 total = _count(row) + (_count(counted[key]) if key in counted else 0)
                 counted[key] = {**row, **counted.get(key, {}), "count": Literal(total)}
-        # An aggregate without groups has one row, also of nothing.
+        # An aggregate without groups has a row even without solutions.
         return [row for key, row in counted.items() if not key or _count(row)]
 
     def _asked(self, query: str) -> list[dict[str, Term]]:
         answer = self._kg.pool.run(query, limit=_ALL_ROWS, timeout_s=QUERY_DEADLINE_S, at_least=self._at_least)
         if not isinstance(answer.result, Rows):
-            raise TypeError(f"a measurement compiled something that is not a SELECT: {query}")
+            raise TypeError(f"not a SELECT: {query}")
         if self._generation is None:
             self._generation = answer.generation
         return list(answer.result)
@@ -347,7 +347,7 @@ def _example(term: Term) -> str:
     return str(term)
 
 
-# The last measurement as a file. The terms are not in it: they come with the version that runs.
+# The cache file has no terms: they belong to the running version.
 
 
 def _save(folder: Path, schema: Schema) -> None:
@@ -361,7 +361,7 @@ def _save(folder: Path, schema: Schema) -> None:
 
 
 def _load(file: Path, newest: int) -> Schema | None:
-    """Return the measurement kept in `file`, if it can be read and is of this store, at `newest` or earlier."""
+    """Load the schema saved in `file`, None if it is unreadable or of a generation after `newest`."""
     try:
         content = json.loads(file.read_text())
         if content.pop("format") != _FORMAT or content["generation"] > newest:
@@ -383,7 +383,7 @@ def _load(file: Path, newest: int) -> Schema | None:
     except OSError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("%s is no measurement, and is made again: %s", file, error)
+        log.warning("%s is not a valid schema and is rebuilt: %s", file, error)
         return None
 
 

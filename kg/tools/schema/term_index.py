@@ -1,4 +1,4 @@
-"""The names of the graph's vocabulary and of what it speaks of: classes, properties, codes, places, families, ..."""
+"""Index of named terms: classes, properties, and individuals such as codes, places and policy families."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from kg.vocabulary import BASE, DCTERMS, FOAF, KG, PREFIXES, RDF, RDFS, SCHEMA, 
 Kind = Literal["class", "property", "individual"]
 
 INDIVIDUAL_NAMES: Final = 200_000
-"""Names of individuals that are read at most; the cut is announced."""
+"""Maximum names of individuals. Truncation is reported."""
 
 NEAR: Final = 0.5
-"""Likeness of a name from which it is proposed for one that is not there."""
+"""Least similarity of a name that is suggested for an unknown one."""
 
 SHARE: Final = 20
-"""The names are read anew after a commit, once the last reading is this many times as old as it took."""
+"""After a commit the index is rebuilt once it is this many times as old as its last build took."""
 
 NAMING: Final = (SKOS.prefLabel, SKOS.altLabel, SKOS.notation, RDFS.label, FOAF.name, SCHEMA.name, DCTERMS.title)
-"""The properties whose values are names, the one to show first."""
+"""The properties whose values are names, the preferred one first."""
 
 NAMES_OF: Final = """
 SELECT DISTINCT ?thing ?class ?property ?name WHERE {
@@ -48,17 +48,17 @@ SELECT DISTINCT ?thing ?class ?property ?name WHERE {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that has a name: `names` are its labels, aliases, codes and local name, the first one to be shown."""
+    """A named term. `names` are its labels, aliases, codes and local name. The first one is shown."""
 
     iri: str
     kind: Kind
     names: tuple[str, ...]
     about: str | None = None
-    """What its definition says, where the ontology or the shapes have one."""
+    """Definition from the ontology or message of the shapes, if any."""
     classes: tuple[str, ...] = ()
-    """Of an individual: what it is."""
+    """Classes of an individual."""
     count: int | None = None
-    """Of a class: how many there are; of a property: in how many triples it is used."""
+    """Number of instances of a class, or of triples of a property."""
 
     @property
     def label(self) -> str:
@@ -67,7 +67,7 @@ class Entry:
 
 
 class TermIndex:
-    """All that has a name at `generation`, findable by it."""
+    """All named terms at `generation`."""
 
     def __init__(self, schema: Schema, entries: Sequence[Entry], generation: int, *, truncated: bool) -> None:
         self.schema = schema
@@ -80,10 +80,10 @@ class TermIndex:
             for kind in ("class", "property", "individual")
         }
         self.explained = [entry for entry in entries if entry.about]
-        """Those that can be found by meaning."""
+        """Entries that can be found by meaning."""
 
     def like(self, text: str, kinds: Sequence[str], most: int) -> list[tuple[float, Entry, str]]:
-        """Return at most `most` entries of each of `kinds` that are named like `text`, with their likeness and name."""
+        """Find at most `most` entries of each of `kinds` with similar names. Returns score, entry and matching name."""
         found = [
             (likeness.score, self.entries[likeness.number], likeness.name)
             for kind in kinds
@@ -92,7 +92,7 @@ class TermIndex:
         return sorted(found, key=lambda item: -item[0])
 
     def get(self, text: str) -> Entry | None:
-        """Return the entry that `text` is the IRI, the prefixed name, or (bare) the local name in ``kg:`` of."""
+        """Get an entry by IRI, prefixed name, or local name in ``kg:``."""
         stripped = text.strip().removeprefix("<").removesuffix(">")
         prefix, colon, local = stripped.partition(":")
         forms = [stripped, KG.iri + stripped]
@@ -101,9 +101,9 @@ class TermIndex:
         return next((self._by_iri[form] for form in forms if form in self._by_iri), None)
 
     def resolve(self, text: str, kinds: Sequence[str]) -> Entry:
-        """Return the one entry of `kinds` that `text` names, by IRI, prefixed name, label or alias.
+        """Find the one entry of `kinds` that `text` names, by IRI, prefixed name, label or alias.
 
-        Raises NotFoundError that names the nearest.
+        Raises NotFoundError with similar names.
         """
         entry = self.get(text)
         if entry is not None and entry.kind in kinds:
@@ -116,7 +116,7 @@ class TermIndex:
         raise self.unknown(text, kinds, [item for score, item, _ in found if score >= NEAR])
 
     def unknown(self, text: str, kinds: Sequence[str], near: Sequence[Entry]) -> NotFoundError:
-        """Return the error for a name that no entry of `kinds` has; `near` are those that come close."""
+        """Build the error for a name without an entry of `kinds`. `near` are similar entries."""
         singular = " or ".join(kinds)
         close = ", ".join(f"{to_query_name(entry.iri)} ({entry.label})" for entry in near[:5])
         other = self.get(text)
@@ -126,15 +126,15 @@ class TermIndex:
                 f"{to_query_name(other.iri)} is not a {singular} but an {other.kind} of {classes}. "
                 "kg://entity/{iri} shows its statements."
             )
-        hint = f"; near it are {close}" if close else ""
+        hint = f" Similar: {close}." if close else ""
         return NotFoundError(
-            f"there is no {singular} {text[:100]!r}{hint}; find_terms finds them by meaning, and describe_schema "
-            "without a term lists the classes"
+            f"Unknown {singular} {text[:100]!r}.{hint} find_terms finds terms by meaning. describe_schema without a "
+            "term lists the classes."
         )
 
 
 def get_term_index(kg: KnowledgeGraph) -> TermIndex:
-    """Return the names at the last commit, or a little before it while commits come faster than names are read."""
+    """Get the index at the last commit, or at an earlier one while commits are faster than rebuilding."""
     generation, schema = kg.store.statistics().generation, get_schema(kg)
     kept: tuple[TermIndex, float, float] | None = kg.memory.get("terms")
     if kept is not None:
@@ -163,7 +163,7 @@ def _build_index(kg: KnowledgeGraph, schema: Schema) -> TermIndex:
 
 
 def _vocabulary_entries(schema: Schema) -> Iterator[Entry]:
-    """Yield the classes and properties that are used, or declared here."""
+    """Yield the classes and properties that are used or declared."""
     said = _shape_messages(schema)
     uses: Mapping[str, tuple[Kind, int]] = {
         **{iri: ("property", use.triples) for iri, use in schema.properties.items()},
@@ -193,9 +193,9 @@ def _code_entries() -> Iterator[Entry]:
 
 
 def _shape_messages(schema: Schema) -> dict[str, str]:
-    """Return what the shapes say of each property: the best there is for those that other vocabularies define.
+    """Get a message of the shapes for each property, as a description of those of other vocabularies.
 
-    Not where most of its uses are with classes that have no shape for it.
+    A property that is mostly used with classes without a shape for it has none.
     """
     found: dict[str, list[str]] = defaultdict(list)
     covered: dict[str, int] = defaultdict(int)
@@ -212,7 +212,7 @@ def _shape_messages(schema: Schema) -> dict[str, str]:
 
 
 def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], int, bool]:
-    """Return what has a name and is neither a document nor a text, of which there are too many to be listed."""
+    """Load the named individuals, without documents and text units, of which there are too many."""
     classes = [
         NamedNode(iri)
         for iri, use in schema.classes.items()
@@ -224,7 +224,7 @@ def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], 
     query = bind(NAMES_OF, classes=classes, properties=list(NAMING))
     answer = kg.query(query, limit=INDIVIDUAL_NAMES)
     if not isinstance(answer.result, Rows):
-        raise TypeError("a SELECT gave no rows")
+        raise TypeError("a SELECT returned no rows")
     ranks = {name.value: rank for rank, name in enumerate(NAMING)}
     names: dict[str, list[tuple[int, tuple[int, str, str], str]]] = defaultdict(list)
     of: dict[str, set[str]] = defaultdict(set)
@@ -245,7 +245,7 @@ def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], 
 
 
 def get_scheme(iri: str) -> str | None:
-    """Return the code list that a code is of by its IRI."""
+    """Get the IRI of the code list of a code, None for any other IRI."""
     scheme, _, code = iri.rpartition("/")
     return scheme if code and scheme.startswith(f"{BASE}vocab/") else None
 

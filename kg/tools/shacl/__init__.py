@@ -1,1 +1,1 @@
-"""SHACL as a tool: what breaks the shapes, and where it was read from."""
+"""Tools for SHACL: validation on request and in the background, with the source of each result."""

@@ -1,9 +1,9 @@
-"""The dataset shapes, checked in the background after commits: the result is told in `status` and stops nobody.
+"""Validates the store in the background after commits. The result is part of `status` and blocks nothing.
 
-What is checked is the whole store, all graphs as one, by the dataset shapes: once when the first commit is seen, and
-after that only the nodes that commits can have affected (`kg.shacl.incremental`). Each graph of a person is
-checked too by the record shapes taken as open (an update is not held back by them), and has to be described. It all
-runs on a checkpoint, so nobody waits for it, and the engine leaves the other threads alone while it looks.
+The union of all graphs is validated by the dataset shapes: all of it after the first commit, later only the nodes that
+commits can have affected (`kg.shacl.incremental`). Each user graph is validated by the open record shapes, too (updates
+are not rejected by them), and must be described in ``graph/prov``. Validation runs on a checkpoint, so no request waits
+for it, and the engine does not block other threads.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF
 
 _TOLD: Final = 20
 _REMEMBERED: Final = 10_000
-"""Nodes whose first message is kept; of all others that break a shape it is known that they do."""
+"""Maximum nodes whose first message is kept. The violations of other nodes are only counted."""
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Violations:
-    """What breaks the shapes, by the node that it was found from: how much, and the first of it in words."""
+    """Violations by target node: their number, and the first message."""
 
     counts: Counter[Term] = field(default_factory=Counter)
     messages: dict[Term, str] = field(default_factory=dict)
 
     def replace(self, nodes: Iterable[Term] | None, found: Iterable[tuple[Term, Violation]]) -> None:
-        """Forget what was found of `nodes`, or of all of them, and take in what is `found`."""
+        """Remove the violations of `nodes`, or of all nodes, and add those of `found`."""
         if nodes is None:
             self.counts.clear()
             self.messages.clear()
@@ -63,10 +63,10 @@ class _Violations:
 
 @dataclass(slots=True)
 class DatasetChecks:
-    """Checks when told to, in a thread of its own, one check at a time; what is asked for meanwhile is one more.
+    """Runs scheduled checks in a background thread, one at a time. Requests during a check cause one more.
 
-    Between two checks there are at least `pause_s` seconds, since each takes a checkpoint, which slows a load down.
-    `look_s`: how often `watching` looks for commits.
+    Checks are at least `pause_s` seconds apart, since each takes a checkpoint, which slows down a load. `watching`
+    polls for commits every `look_s` seconds.
     """
 
     kg: KnowledgeGraph
@@ -79,7 +79,7 @@ class DatasetChecks:
     _result: DatasetCheck | None = field(default=None, init=False)
     _ended: float = field(default=-1e9, init=False)
     _checked: int | None = field(default=None, init=False)
-    """The generation that what is known is of; None where nothing is."""
+    """The validated generation; None if unknown."""
     _nodes: _Violations = field(default_factory=_Violations, init=False, repr=False)
     _graphs: _Violations = field(default_factory=_Violations, init=False, repr=False)
 
@@ -87,7 +87,7 @@ class DatasetChecks:
         self._idle.set()
 
     def schedule(self) -> None:
-        """Have the store checked soon; returns at once."""
+        """Schedule a check and return at once."""
         with self._state:
             self._wanted = True
             if not self._idle.is_set() or self._closing.is_set():
@@ -97,7 +97,7 @@ class DatasetChecks:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Schedule a check after each commit, whoever makes it, for as long as the block runs."""
+        """Schedule a check after each commit while the block runs."""
         seen = self.kg.store.statistics().generation
 
         def look() -> None:
@@ -117,18 +117,18 @@ class DatasetChecks:
             watcher.join()
 
     def result(self) -> DatasetCheck | None:
-        """Return what the last check found; None before the first."""
+        """Get the result of the last check; None before the first."""
         with self._state:
             if self._result is None:
                 return None
             return self._result.model_copy(update={"pending": not self._idle.is_set()})
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until no check is under way; return whether that is so."""
+        """Wait until no check is running. Returns False at the timeout."""
         return self._idle.wait(timeout_s)
 
     def close(self) -> None:
-        """Begin no further check."""
+        """Stop starting checks."""
         self._closing.set()
 
     def _work(self) -> None:
@@ -139,12 +139,12 @@ class DatasetChecks:
                     self._idle.set()
                     return
                 self._wanted = False
-            if self._checked == self.kg.store.statistics().generation:  # whoever committed and the watch both told
+            if self._checked == self.kg.store.statistics().generation:  # scheduled by the writer and by `watching`
                 continue
             try:
                 result = self._check()
-            except (QuadciteError, OSError, RuntimeError) as error:  # the last two: a checkpoint that cannot be read
-                _log.warning("the dataset shapes could not be checked: %s", error)
+            except (QuadciteError, OSError, RuntimeError) as error:  # the last two: an unreadable checkpoint
+                _log.warning("Background validation failed: %s", error)
                 self._checked = None
                 generation = self.kg.store.statistics().generation
                 result = DatasetCheck(generation=generation, checked="nothing", problem=str(error))
@@ -159,7 +159,7 @@ class DatasetChecks:
 
     def _on(self, store: pyoxigraph.Store, begun: float) -> DatasetCheck:
         since, generation = self._checked, get_generation(store)
-        self._checked = None  # until all is known
+        self._checked = None  # until this check is complete
         change = Change(unknown="nothing is known yet") if since is None else load_change(store, since)
         data, suite = DataGraph.from_store(store), load_dataset_shapes()
         found = Affected(None) if since is None else find_affected(suite, data, change)
@@ -174,13 +174,13 @@ class DatasetChecks:
         self._checked = generation
         some = "the whole store"
         if since is not None:
-            everything = f"everything anew, since {found.why}"
-            some = everything if found.nodes is None else f"{len(found.nodes)} nodes that commits since can affect"
+            everything = f"the whole store again, since {found.why}"
+            some = everything if found.nodes is None else f"{len(found.nodes)} nodes that later commits can affect"
         violations = self._nodes.counts.total() + self._graphs.counts.total()
         told = dict.fromkeys([*self._nodes.messages.values(), *self._graphs.messages.values()])
         return DatasetCheck(
             generation=generation,
-            checked=f"{some}, by the dataset shapes; {len(graphs)} graphs of people, by the open record shapes",
+            checked=f"{some}, by the dataset shapes; {len(graphs)} user graphs, by the open record shapes",
             conforms=not violations,
             violations=violations,
             messages=list(told)[:_TOLD],
@@ -189,18 +189,18 @@ class DatasetChecks:
 
 
 def _check_user_graph(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Violation]:
-    """Yield what breaks the record shapes in the graph of a person, and what it lacks where nothing says what it is."""
+    """Yield the violations of the record shapes in a user graph, and of the dataset shapes if it is not described."""
     if not store.contains_named_graph(graph):
         return
     yield from record_shapes().results(DataGraph.from_store(store, graph), details=False)
     if not any(store.quads_for_pattern(graph, RDF.type, None, PROV_GRAPH)):
-        # The class that a graph has by its name is what the dataset shapes look for.
+        # The dataset shapes target the class of the graph, which its name implies.
         kind = KG.CuratedGraph if graph.value.startswith(CURATED) else KG.UserGraph
         yield from load_dataset_shapes().check([Triple(graph, RDF.type, kind), *_provenance_of(store, graph)])
 
 
 def _provenance_of(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Triple]:
-    """Yield what ``graph/prov`` says of a graph, of what it came from and of who made it."""
+    """Yield the triples of ``graph/prov`` about a graph, its sources and its agents."""
     todo = [graph]
     seen = {graph}
     while todo:
@@ -216,5 +216,5 @@ _WHENCE: Final = frozenset({PROV.wasGeneratedBy, PROV.wasDerivedFrom, PROV.wasAs
 
 @cache
 def load_dataset_shapes() -> Shapes:
-    """Return the dataset shapes that ship with Quadcite."""
+    """Load the dataset shapes that ship with Quadcite."""
     return Shapes.load_dataset()

@@ -27,27 +27,27 @@ from kg.vocabulary import KG, PROV, PROV_GRAPH, SCHEMA
 T = TypeVar("T")
 
 _UNITS: Final = 4_000_000
-"""Text units at most whose positions are kept, and rows, each in 8 bytes: results come in no order of graphs."""
+"""Maximum cached positions and rows of text units, 8 bytes each. Results are not ordered by graph."""
 
 _WHOLE: Final = re.compile("[0-9]{1,18}")
 
 _DEPTH: Final = 5
-"""Through how many graphs that are made of graphs a file is looked for."""
+"""Maximum derivation steps from a graph to its file."""
 
 _LOOKED_AT: Final = 1_000
-"""Quads about one node that are looked through at most for the graphs that they stand in."""
+"""Maximum quads of one node that are searched for its graphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A file that a graph was read from, with the rows of its text units, in their order."""
+    """A file that a graph was loaded from, with the rows of its text units, in their order."""
 
     document: str
     rows: Sequence[int] = ()
 
 
 class _Kept(Generic[T]):
-    """What was read of graphs, until it is too much: then what was read first goes."""
+    """A cache of values by graph, limited by their total size. The oldest is evicted first."""
 
     def __init__(self, read: Callable[[NamedNode], T], size: Callable[[T], int]) -> None:
         self._read, self._size = read, size
@@ -64,7 +64,7 @@ class _Kept(Generic[T]):
 
 
 class Locator:
-    """Finds where the nodes of `store` were read from, by lookups, each some microseconds."""
+    """Finds the source of nodes of `store`, by lookups of some microseconds each."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -72,10 +72,9 @@ class Locator:
         self._positions = _Kept(self._read_positions, lambda positions: 50 + len(positions))
 
     def locate(self, violation: Violation) -> Location | None:
-        """Return the file that the triple or the focus node of a result was read from, and the row, where it has one.
+        """Find the file, and the row if any, that the triple or focus node of a result was loaded from.
 
-        A node that several graphs describe is located in one of them, the first by name; what a request wrote has no
-        file.
+        A node in several graphs is located in the first of them by name. Data written by a request has no file.
         """
         for graph in self._homes(violation):
             if parts := self._parts(graph):
@@ -83,7 +82,7 @@ class Locator:
         return None
 
     def _homes(self, violation: Violation) -> Iterator[NamedNode]:
-        """Yield the graphs that the result may be about, the best first."""
+        """Yield the graphs that the result may be about, the most likely first."""
         if violation.graph is not None:
             yield violation.graph
         focus, path = violation.focus, violation.path
@@ -113,7 +112,7 @@ class Locator:
         return None
 
     def _rank(self, position: int, graph: NamedNode) -> int:
-        """Return the place of a position in a graph: the rows of a record stand in the order of its units."""
+        """Get the rank of a position in a graph: the rows of a record are in the order of its units."""
         return bisect_left(self._positions(graph), position)
 
     def _read_positions(self, graph: NamedNode) -> Sequence[int]:

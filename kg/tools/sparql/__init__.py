@@ -1,1 +1,1 @@
-"""SPARQL as a tool: typed rows, and why there are none."""
+"""Tools for SPARQL: typed rows, SERVICE clauses, and diagnosis of empty results."""

@@ -1,7 +1,7 @@
-"""Why a query has no rows: the smallest set of its patterns and filters that already has none.
+"""Diagnoses empty query results: finds a minimal set of patterns and filters without solutions.
 
-Parts of the query are asked by themselves, in the workers, until a set is found that has no solution while each smaller
-one has. What is claimed was asked: the patterns named have no solution together, as they stand in the query.
+Parts of the query run in the workers until a set is found that has no solution while each smaller one has. Every claim
+has been tested: the reported patterns have no solution together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.suggestions import Suggestions
 
 TIMEOUT_S: Final = 4.0
-"""Seconds that a diagnosis takes at most, all its probes together."""
+"""Maximum seconds of a diagnosis, for all its probes together."""
 MOST_PROBES: Final = 40
 _MOST_UNITS: Final = 30
 _MOST_PAIRS: Final = 30
@@ -37,9 +37,9 @@ _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why a query has no rows. `patterns` are in the query's own words, in its order.
+    """The cause of an empty result. `patterns` are in the spelling and order of the query.
 
-    `complete`: no smaller part of them is without solutions too; else time or probes ran out before that was known.
+    `complete`: the set is minimal. If False, time or probes ran out before that was known.
     """
 
     patterns: tuple[str, ...]
@@ -50,7 +50,7 @@ class Diagnosis:
 
 
 class Probes:
-    """Asks parts of one query, within bounds of number and time."""
+    """Runs parts of one query, with limits of number and time."""
 
     def __init__(self, kg: KnowledgeGraph, query: Query, timeout_s: float) -> None:
         self.kg, self.query = kg, query
@@ -59,17 +59,17 @@ class Probes:
         self._end = time.monotonic() + timeout_s
 
     def rows(self, head: str, body: str, tail: str = "", limit: int = 200) -> Rows | None:
-        """Return the rows of ``head { body } tail``; None where that could not be told in time."""
+        """Run ``head { body } tail``. Returns None at a limit."""
         result = self._run(f"{self.query.prologue}{head} {self.query.dataset}WHERE {{ {body} }} {tail}", limit)
         return result if isinstance(result, Rows) else None
 
     def any(self, body: str) -> bool | None:
-        """Return whether `body` has a solution; None where that could not be told in time."""
+        """Check whether `body` has a solution. Returns None at a limit."""
         result = self._run(f"{self.query.prologue}ASK {self.query.dataset}{{ {body} }}", 1)
         return result if isinstance(result, bool) else None
 
     def each(self, bodies: Sequence[str]) -> list[bool | None]:
-        """Return for each of `bodies` whether it has a solution, in one go if that can be."""
+        """Check for each of `bodies` whether it has a solution, in one query if possible."""
         columns = " ".join(f"(EXISTS {{ {body} }} AS ?probe{index})" for index, body in enumerate(bodies))
         rows = self.rows(f"SELECT {columns}", "", limit=1) if bodies else None
         if rows is None or len(rows) != 1:
@@ -90,7 +90,7 @@ class Probes:
 
 
 def is_empty(query: str, result: Result) -> bool:
-    """Return whether `result` says nothing: no rows, false, no triples, or one row of aggregates over nothing."""
+    """Check whether `result` is empty: no rows, false, no triples, or one row of aggregates over nothing."""
     if not isinstance(result, Rows):
         return not result
     if len(result.rows) != 1 or result.truncated:
@@ -103,9 +103,9 @@ def is_empty(query: str, result: Result) -> bool:
 
 
 def diagnose(kg: KnowledgeGraph, query: str, *, timeout_s: float = TIMEOUT_S) -> Diagnosis | None:
-    """Return why `query`, which has no rows, has none; None where that cannot be told.
+    """Find the cause of the empty result of `query`. Returns None if it is unknown.
 
-    Raises no error for the query's sake: what cannot be read, or asked in parts, has no diagnosis.
+    Never raises for the query itself: one that cannot be parsed or split has no diagnosis.
     """
     parsed = parse(query)
     if parsed is None or not parsed.where or _remote(parsed.where):
@@ -142,9 +142,9 @@ def diagnose(kg: KnowledgeGraph, query: str, *, timeout_s: float = TIMEOUT_S) ->
 
 
 def _cores(probes: Probes, elements: Sequence[Element], depth: int = 0) -> list[list[Element]]:
-    """Return a smallest set of `elements` without solutions, known that all of them have none; empty: not found.
+    """Find a minimal set of `elements` without solutions, given that all together have none.
 
-    Several sets: the branches of a UNION, each of which has none.
+    Returns several sets for the branches of a UNION without solutions, and an empty list if none was found.
     """
     units = _flat(elements)
     if len(units) > _MOST_UNITS:
@@ -165,7 +165,7 @@ def _cores(probes: Probes, elements: Sequence[Element], depth: int = 0) -> list[
 
 
 def _reduced(probes: Probes, units: list[Element]) -> list[list[Element]]:
-    """Leave out of `units` one after the other what the lack of solutions does not depend on."""
+    """Remove units one by one as long as the rest has no solutions."""
     kept = [unit for unit in units if unit.kind not in _EXTENDING]
     if probes.any(_body_of(_whole(kept, units))) is not False:
         return []
@@ -177,7 +177,7 @@ def _reduced(probes: Probes, units: list[Element]) -> list[list[Element]]:
 
 
 def _inside(probes: Probes, unit: Element, depth: int) -> list[list[Element]]:
-    """Return what in the group of `unit`, which has no solutions, is to blame: of UNION, in each branch."""
+    """Find the minimal sets within the group of `unit`, which has no solutions, or within each branch of a UNION."""
     if unit.kind not in ("union", "group", "select") or depth == 2:
         return [[unit]]
     found: list[list[Element]] = []
@@ -192,7 +192,7 @@ def _inside(probes: Probes, unit: Element, depth: int) -> list[list[Element]]:
 
 
 def _flat(elements: Iterable[Element]) -> list[Element]:
-    """Return `elements` with those of groups and GRAPH clauses that are joined with them in any case."""
+    """Replace groups and GRAPH clauses of triples and VALUES by their elements, which join anyway."""
     found: list[Element] = []
     for element in elements:
         inner = element.parts[0] if element.kind in ("group", "graph") and element.parts else ()
@@ -208,7 +208,7 @@ def _bound(units: Iterable[Element]) -> frozenset[str]:
 
 
 def _needs(unit: Element, units: Sequence[Element]) -> tuple[frozenset[str], list[Element]]:
-    """Return which variables have to be bound for `unit`, and the OPTIONAL and BIND elements that bind its others."""
+    """Find the variables that `unit` needs bound, and the OPTIONAL and BIND elements that bind its others."""
     anywhere = _bound(units)
     names, missing, extending = set(unit.names & anywhere), set(unit.names - anywhere), []
     if unit.kind in _BINDING:
@@ -222,13 +222,13 @@ def _needs(unit: Element, units: Sequence[Element]) -> tuple[frozenset[str], lis
 
 
 def _valid(units: list[Element], all_units: Sequence[Element]) -> list[Element]:
-    """Return `units` without the filters whose variables nothing in them binds."""
+    """Remove the filters whose variables are not bound in `units`."""
     bound = _bound(units)
     return [unit for unit in units if _needs(unit, all_units)[0] <= bound]
 
 
 def _fit(pair: Sequence[Element], units: Sequence[Element]) -> bool:
-    """Return whether two elements are worth asking together: they share a variable, and none lacks one."""
+    """Check whether two elements can be tested as a pair: they share a variable, and no variable is unbound."""
     if any(unit.kind in _EXTENDING for unit in pair) or not any(unit.kind in _BINDING for unit in pair):
         return False
     first, second = (unit.names | _needs(unit, units)[0] for unit in pair)
@@ -236,7 +236,7 @@ def _fit(pair: Sequence[Element], units: Sequence[Element]) -> bool:
 
 
 def _whole(chosen: Sequence[Element], units: Sequence[Element]) -> list[Element]:
-    """Return `chosen` in the order of the query, with the OPTIONAL and BIND that their filters need."""
+    """Get `chosen` in query order, with the OPTIONAL and BIND elements that their filters need."""
     kept = {id(unit) for unit in chosen}
     kept |= {id(other) for unit in chosen for other in _needs(unit, units)[1]}
     return [unit for unit in units if id(unit) in kept]
@@ -247,7 +247,7 @@ def _body_of(elements: Iterable[Element]) -> str:
 
 
 def _body(element: Element) -> str:
-    """Return `element` as it can stand in a group of its own."""
+    """Write `element` as the content of a group."""
     if element.kind == "triple":
         text = f"{element.text} ."
         return text if element.node is None else f"GRAPH {element.node.text} {{ {text} }}"
@@ -258,7 +258,7 @@ def _remote(elements: Iterable[Element]) -> bool:
     return any(element.kind == "service" or any(map(_remote, element.parts)) for element in elements)
 
 
-# -- in words
+# -- messages
 
 
 def _words(element: Element) -> str:
@@ -271,7 +271,7 @@ def _words(element: Element) -> str:
 
 
 def _at(element: Element) -> int:
-    """Return the offset that points at `element` best: of a triple, its predicate."""
+    """Get the offset to report for `element`: the predicate of a triple."""
     pattern = element.pattern
     return pattern.atoms[0].start if pattern is not None and pattern.atoms else element.start
 
@@ -292,15 +292,12 @@ def _sentence(query: str, core: Sequence[Element]) -> str:
         return f"{_words(element)} (line {line}, column {column})"
 
     if len(core) == 1:
-        return f"Nothing matches {place(core[0])}, whatever the rest of the query says."
-    return (
-        f"Nothing matches these {len(core)} together, though fewer of them have solutions: "
-        f"{'; '.join(map(place, core))}."
-    )
+        return f"Nothing matches {place(core[0])}, independent of the rest of the query."
+    return f"Nothing matches these {len(core)} patterns together, only fewer of them: {'; '.join(map(place, core))}."
 
 
 def _stopped(text: str) -> str:
-    """Return `text` as a sentence."""
+    """End `text` with a period unless it has an end."""
     return text if text.endswith(("?", ".")) else f"{text}."
 
 
@@ -308,7 +305,7 @@ def _modifiers(query: Query) -> str:
     words = [token.text.upper() for token in query.tail]
     named = [word for word in ("HAVING", "OFFSET", "LIMIT") if word in words]
     if query.form == "CONSTRUCT":
-        return "The WHERE clause has solutions; no triple of the template has all its variables bound in one of them."
+        return "The WHERE clause has solutions, but none binds all variables of a triple of the template."
     if named:
-        return f"The WHERE clause has solutions; what leaves none of them is {' or '.join(named)}."
+        return f"The WHERE clause has solutions, but {' or '.join(named)} removes all of them."
     return "The WHERE clause has solutions."

@@ -1,8 +1,8 @@
-"""SERVICE clauses that are answered here: ``kg:search`` by the index, ``wikibase:label`` from the labels in the graph
-(`kg.sparql.label_service`), allowed endpoints by asking them.
+"""Evaluates SERVICE clauses before a query runs: ``kg:search`` by the search index, ``wikibase:label`` from labels in
+the graph (`kg.sparql.label_service`), and allowed remote endpoints.
 
-A clause ``SERVICE kg:search { ?unit kg:matches "..." ; kg:score ?score }`` becomes ``VALUES (?unit ?score) { ... }``
-before the query runs, so it joins with any pattern. Hits that the graph does not hold join with nothing.
+A clause ``SERVICE kg:search { ?unit kg:matches "..." ; kg:score ?score }`` becomes ``VALUES (?unit ?score) { ... }``,
+so it joins with any pattern. Hits that are not in the graph join with nothing.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _DECIMALS: Final = 6
 
 
 def expand_services(kg: KnowledgeGraph, query: str, timeout_s: float | None = None) -> str:
-    """Return `query` with its SERVICE clauses replaced by their results; without any it is returned as it is.
+    """Replace the SERVICE clauses of `query` by their results.
 
-    `timeout_s` is what the query has left (default: its whole deadline). Raises InvalidInputError for a clause that
-    says something else than the search takes, QueryForbiddenError for an endpoint that the setting
-    ``service_endpoints`` does not name, and what the index and a remote endpoint raise; each with line and column.
+    `timeout_s` is the remaining time of the query (default: its whole deadline). Raises InvalidInputError for an
+    invalid kg:search clause, QueryForbiddenError for an endpoint that is not in the setting ``service_endpoints``, and
+    the errors of the index and of remote endpoints, each with line and column.
     """
     left_s = kg.settings.query_timeout_s if timeout_s is None else min(timeout_s, kg.settings.query_timeout_s)
     federation = Federation(kg.settings.service_endpoints, time.monotonic() + left_s)
     found, prologue = find_clauses(query)
     if not found:
         return query
-    # Everything that can be refused is, before anything is asked.
+    # All clauses are validated before any of them runs.
     searches = _parse_searches(query, found, prologue, federation)
     results = []
     for clause in found:
@@ -62,9 +62,9 @@ def expand_services(kg: KnowledgeGraph, query: str, timeout_s: float | None = No
 
 
 def blank_services(kg: KnowledgeGraph, query: str) -> str:
-    """Return `query` with an empty group for each SERVICE clause, every other character where it was; asks nothing.
+    """Replace each SERVICE clause by an empty group of the same length, without running it.
 
-    Raises what `expand_services` raises for clauses that it would refuse.
+    Raises the errors of `expand_services` for invalid clauses.
     """
     found, prologue = find_clauses(query)
     _parse_searches(query, found, prologue, Federation(kg.settings.service_endpoints, time.monotonic()))
@@ -77,7 +77,7 @@ def blank_services(kg: KnowledgeGraph, query: str) -> str:
 def _parse_searches(
     query: str, found: Sequence[Clause], prologue: Prologue, federation: Federation
 ) -> dict[int, _Search]:
-    """Return what the clauses for kg:search ask, by where they begin; raises for a clause that is not answered."""
+    """Parse the kg:search clauses, by their offsets. Raises QueryForbiddenError for an unknown service."""
     searches = {
         clause.start: _Reader(query, clause, prologue).read() for clause in found if clause.endpoint == KG.search.value
     }
@@ -94,14 +94,14 @@ def _unknown_service(query: str, clause: Clause, federation: Federation) -> Quer
     answered = "kg:search, wikibase:label" + "".join(f", <{endpoint}>" for endpoint in federation.endpoints)
     asked = "a variable" if clause.endpoint is None else f"<{clause.endpoint}>"
     return QueryForbiddenError(
-        f"SERVICE at line {line}, column {column}: {asked} is not asked from here; this server answers {answered} "
-        "(its setting QUADCITE_SERVICE_ENDPOINTS names others). Load the data, or query the other server yourself"
+        f"SERVICE at line {line}, column {column}: {asked} is not available. Available: {answered}. Others are allowed "
+        "by the setting QUADCITE_SERVICE_ENDPOINTS. Load the data, or query the other server yourself."
     )
 
 
 @dataclass(slots=True)
 class _Search:
-    """What one clause asks for, and the variables that take the answer."""
+    """The parameters of one clause, and the variables for its result."""
 
     unit: str
     words: str
@@ -112,7 +112,7 @@ class _Search:
 
 
 def _to_values(kg: KnowledgeGraph, search: _Search) -> str:
-    """Return the hits of `search` as a VALUES block."""
+    """Run `search` and write its hits as a VALUES block."""
     if not search.words.strip() or not search.limit:
         candidates: Sequence[Candidate] = ()
     elif search.mode == "hybrid":
@@ -128,7 +128,7 @@ def _to_values(kg: KnowledgeGraph, search: _Search) -> str:
 
 
 def _with_evidence(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """Yield the candidates for which words or meaning speak."""
+    """Yield the candidates that match by words or meaning."""
     return (candidate for candidate in candidates if candidate.bm25 > 0 or candidate.cosine is not None)
 
 
@@ -139,7 +139,7 @@ def _score(candidate: Candidate, mode: Mode) -> float:
 
 
 class _Reader:
-    """Reads the few triples that a clause may hold."""
+    """Parser of the few triples that a clause may contain."""
 
     def __init__(self, query: str, clause: Clause, prologue: Prologue) -> None:
         self._query, self._clause, self._prologue = query, clause, prologue
@@ -149,21 +149,21 @@ class _Reader:
         self._search = _Search("", "")
 
     def read(self) -> _Search:
-        """Return what the clause asks for. Raises InvalidInputError that says where it goes wrong and what would do."""
+        """Parse the clause. Raises InvalidInputError with line, column and the valid form."""
         subject: Token | None = None
         while (token := self._peek()) is not None:
             if token.kind != "variable":
-                self._fail(token, f"{token.text} stands where the variable for the units belongs")
+                self._fail(token, f"{token.text} is not a variable for the text units")
             if subject is not None and token.text[1:] != subject.text[1:]:
-                self._fail(token, f"one clause speaks of one variable, and this one of {subject.text} already")
+                self._fail(token, f"the clause has a second subject next to {subject.text}")
             subject = self._next()
             self._properties()
         if subject is None or "matches" not in self._said:
-            self._fail(None, "it says nothing to search for; it needs kg:matches and a string")
+            self._fail(None, "kg:matches with a string is missing")
         self._search.unit = subject.text[1:]
         named = [self._search.unit, *self._search.score, *self._search.rank]
         if len(set(named)) < len(named):
-            self._fail(None, "unit, score and rank need a variable each")
+            self._fail(None, "unit, score and rank need different variables")
         return self._search
 
     def _properties(self) -> None:
@@ -176,7 +176,7 @@ class _Reader:
             if token is None:
                 return
             if token.text not in (";", "."):
-                self._fail(token, f"{token.text} stands where ; or . belongs")
+                self._fail(token, f"expected ; or . instead of {token.text}")
             while (token := self._peek()) is not None and token.text in (";", "."):
                 self._next()
                 if token.text == ".":
@@ -193,9 +193,9 @@ class _Reader:
 
     def _no_part(self, token: Token) -> NoReturn:
         near = nearest(token.text.rpartition(":")[2], _PARTS, 1, least=60)
-        hint = f"; did you mean kg:{near[0]}?" if near else ""
+        hint = f". Did you mean kg:{near[0]}?" if near else ""
         valid = ", ".join(f"kg:{name}" for name in _PARTS)
-        self._fail(token, f"{token.text} is no property of a search, which has {valid}{hint}")
+        self._fail(token, f"unknown property {token.text} of a search. Available: {valid}{hint}")
 
     def _property(self, predicate: Token, part: str) -> None:
         value = self._next()
@@ -203,14 +203,14 @@ class _Reader:
             self._fail(None, f"kg:{part} has no value")
         if part in ("score", "rank"):
             if value.kind != "variable":
-                self._fail(value, f"kg:{part} takes a variable, not {value.text}; compare it in a FILTER outside")
+                self._fail(value, f"kg:{part} takes a variable, not {value.text}. Use a FILTER outside the clause")
             (self._search.score if part == "score" else self._search.rank).append(value.text[1:])
             return
         if value.kind == "variable":
             why = "the search runs before the query does, so it cannot depend on a variable"
             self._fail(value, f"kg:{part} takes a constant, not {value.text}: {why}")
         if part in self._said:
-            self._fail(predicate, f"kg:{part} is said twice")
+            self._fail(predicate, f"kg:{part} is given twice")
         self._said[part] = value
         if part == "matches":
             self._search.words = self._string(value, part)
@@ -225,7 +225,7 @@ class _Reader:
             self._search.mode = chosen
 
     def _string(self, token: Token, part: str) -> str:
-        """Return the text of a string literal; a language tag or the datatype xsd:string after it changes nothing."""
+        """Parse a string literal. A language tag or the datatype xsd:string is ignored."""
         if token.kind != "string":
             self._fail(token, f"kg:{part} takes a string, not {token.text}")
         following = self._peek()
@@ -239,7 +239,7 @@ class _Reader:
         try:
             quad = next(parse(f"<a:a> <a:a> {token.text} .", format=RdfFormat.TURTLE))
         except SyntaxError:
-            self._fail(token, "the string holds an escape that names no character")
+            self._fail(token, "the string contains an invalid escape")
         assert isinstance(quad.object, Literal)  # noqa: S101 -- a string token reads as one
         return quad.object.value
 
@@ -260,4 +260,4 @@ class _Reader:
         offset = self._clause.end - 1 if token is None else token.start
         line, column = line_and_column(self._query, offset)
         end = "" if reason.endswith("?") else "."
-        raise InvalidInputError(f"kg:search, line {line}, column {column}: {reason}{end} A search is written {FORM}")
+        raise InvalidInputError(f"kg:search, line {line}, column {column}: {reason}{end} Valid form: {FORM}")

@@ -1,4 +1,4 @@
-"""SPARQL as a tool: typed rows within a budget, what cut them off, and what may be wrong with the query."""
+"""Tool that runs SPARQL: typed rows within a token budget, the cause of truncation, and hints on likely mistakes."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from kg.vocabulary import PREFIXES
 QUERY_CHARACTERS: Final = 100_000
 MAX_ROWS: Final = 10_000
 FRAME_TOKENS: Final = 60
-"""What an answer takes beside its rows, notes and hints."""
+"""Tokens of an answer without its rows, notes and hints."""
 
 Why = OneOf["rows", "tokens", "time"]
 
 
 class Column(BaseModel):
-    """One variable, and what all its cells are."""
+    """A variable and the type of its cells."""
 
     name: str
     type: str = Field(description="iri, string, @tag, a datatype, bnode or unbound; term: each cell is a SPARQL term")
 
 
 class HintLine(Lean):
-    """One thing that looks wrong in the query, and what would be right."""
+    """A likely mistake in the query, with suggestions."""
 
     code: str
     message: str
@@ -51,18 +51,18 @@ class HintLine(Lean):
 
 
 class SparqlResult(Result):
-    """What a query gives: columns and rows, a boolean, or Turtle."""
+    """The result of a query: columns and rows, a boolean, or Turtle."""
 
     form: str
     complete: bool
     truncated_by: Why | None = None
-    snapshot: int = Field(description="Generation of the store that was asked; can be given as snapshot")
+    snapshot: int = Field(description="Generation of the store that was queried; can be passed as snapshot")
     columns: list[Column] | None = None
     rows: list[list[Cell]] | None = Field(None, description="null is unbound")
     boolean: bool | None = None
     turtle: str | None = None
     hints: list[HintLine] | None = None
-    empty_because: list[str] | None = Field(None, description="The fewest patterns that together match nothing")
+    empty_because: list[str] | None = Field(None, description="Minimal set of patterns that together match nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +78,20 @@ def sparql(
     max_rows: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 100,
     max_tokens: MaxTokens = 4_000,
     timeout: Annotated[float | None, Field(gt=0, description="Seconds; lowers the server's deadline")] = None,
-    snapshot: Annotated[int | None, Field(ge=0, description="Generation to ask; the last two are kept")] = None,
+    snapshot: Annotated[int | None, Field(ge=0, description="Generation to query; the last two are available")] = None,
 ) -> SparqlResult:
     """Run a read-only SPARQL query (SELECT, ASK, CONSTRUCT, DESCRIBE) over the whole graph.
 
-    Use for counts, joins and lists that no other tool gives. Common prefixes are declared; full-text search joins in by
+    Use for counts, joins and lists that no other tool returns. Common prefixes are predefined. Full-text search:
     SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }. Returns columns with their types,
-    rows, complete or truncated_by, and hints on what looks wrong. Count with COUNT(DISTINCT ?x).
+    rows, complete or truncated_by, and hints on likely mistakes. Count with COUNT(DISTINCT ?x).
     Example: sparql(query="SELECT ?place (COUNT(DISTINCT ?doc) AS ?n) { ?doc kg:jurisdiction ?place } GROUP BY ?place").
     Next: `describe_schema` or `find_terms` when rows are missing; `fetch` the passages found.
     """
     bounded("max_rows", max_rows, 1, MAX_ROWS)
     bounded("max_tokens", max_tokens, 200, 50_000)
     if timeout is not None and not timeout > 0:
-        raise InvalidInputError(f"timeout is {timeout}; it must be more than 0 seconds")
+        raise InvalidInputError(f"timeout is {timeout}. It must be more than 0 seconds.")
     schema = get_schema(kg)
     hints = [_line(hint) for hint in check(query, schema)]
     try:
@@ -109,8 +109,8 @@ def sparql(
         _explain_emptiness(kg, query, result)
     if result.hints and schema.generation < answered.generation:
         result.notes.append(
-            f"The hints go by the graph as it was at generation {schema.generation}, and it has changed since; it is "
-            "being measured anew."
+            f"The hints are based on the schema at generation {schema.generation}. The graph has changed since and is "
+            "being measured again."
         )
     spare = int((max_tokens - FRAME_TOKENS) * CHARACTERS_PER_TOKEN) - len(result.model_dump_json(exclude_none=True))
     _fill(result, answered.result, max(spare, 300))
@@ -128,7 +128,7 @@ def sparql(
 def _ask(
     kg: KnowledgeGraph, query: str, max_rows: int, timeout: float | None, snapshot: int | None
 ) -> tuple[str | None, _Answered]:
-    """Run the query; one that is stopped at its deadline with rows underway gives those."""
+    """Run the query. At the deadline, the rows received so far are returned."""
     deadline = min(kg.settings.query_timeout_s, timeout or kg.settings.query_timeout_s)
     expanded = expand_services(kg, query, deadline)
     form = find_form(expanded)
@@ -150,7 +150,7 @@ def _ask(
             pieces.extend(stream)
         why = "rows" if stream.truncated else None
     except QueryTimeoutError:
-        # Every line but the last is whole: line ends within a literal are escaped.
+        # Every line but the last is complete: line breaks in literals are escaped.
         whole = b"".join(pieces).rpartition(b"\n")[0]
         if not whole or (not graph and b"\n" not in whole):
             raise
@@ -159,26 +159,26 @@ def _ask(
 
 
 def _with_hints(error: QuadciteError, hints: Sequence[HintLine]) -> QuadciteError:
-    """Return `error` with what looks wrong in the query, in the words for whoever wrote it."""
+    """Add the hints on likely mistakes to the message of `error`."""
     said = str(error)
-    if isinstance(error, QueryForbiddenError):  # what a refused clause would have declared or bound is not missing
+    if isinstance(error, QueryForbiddenError):  # a refused clause may have declared the prefix or bound the variable
         hints = [hint for hint in hints if hint.code not in ("undeclared_prefix", "unbound_variable")]
     for hint in hints:
         at, _, problem = hint.message.partition(": ")
-        # The parser says the same of a prefix, with less help.
+        # The parser reports the same for a prefix, with less help.
         said = f"Invalid SPARQL: {hint.message}" if said.startswith(f"Invalid SPARQL: {at}: ") and problem else said
     more = [hint.message for hint in hints if hint.message not in said]
     return type(error)(" ".join([said, *more])) if more or said != str(error) else error
 
 
 def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult) -> None:
-    """Put into `result` what part of the query has no solutions, and what would be right."""
+    """Add to `result` the part of the query without solutions, and suggestions."""
     diagnosis = diagnose(kg, query)
     if diagnosis is None:
         return
     result.empty_because = list(diagnosis.patterns)
     note = diagnosis.message
-    for hint in diagnosis.hints:  # they stand in `hints`
+    for hint in diagnosis.hints:  # they are in `hints` already
         note = note.replace(hint.message, "").replace(" .", "").strip()
     result.notes.append(note)
     known = {hint.message for hint in result.hints or []}
@@ -191,7 +191,7 @@ def _line(hint: Hint) -> HintLine:
 
 
 def _fill(result: SparqlResult, answer: StoreResult, characters: int) -> None:
-    """Put as much of `answer` into `result` as `characters` have room for."""
+    """Copy as much of `answer` into `result` as fits in `characters`."""
     if isinstance(answer, bool):
         result.boolean = answer
     elif isinstance(answer, Rows):
@@ -216,7 +216,7 @@ def _fill_rows(result: SparqlResult, answer: Rows, characters: int) -> None:
         row, cut = longest_cut(rows[0], longest)
         kept = [row]
         if cut:
-            result.notes.append(f"Texts are cut to {longest} characters to fit max_tokens; they end in an ellipsis.")
+            result.notes.append(f"Texts are truncated to {longest} characters, with an ellipsis, to fit max_tokens.")
             _cut_by_tokens(result)
     if len(kept) < len(rows):
         _cut_by_tokens(result)
@@ -246,21 +246,21 @@ def _cut_by_tokens(result: SparqlResult) -> None:
 
 
 def _say_why(result: SparqlResult, max_rows: int) -> None:
-    """Add to the notes how to get what was cut off."""
+    """Note how to get the rest of a truncated result."""
     shown = len(result.rows) if result.rows is not None else None
     rows = f"{shown} rows are shown" if shown is not None else "Not all triples are shown"
     match result.truncated_by:
         case "rows":
             result.notes.append(
-                f"{rows}, and there are more (max_rows={max_rows}). Count them with COUNT(DISTINCT ...), raise "
+                f"{rows} of more (max_rows={max_rows}). Count them with COUNT(DISTINCT ...), raise "
                 "max_rows, or page with ORDER BY, LIMIT and OFFSET."
             )
         case "tokens":
             result.notes.append(
-                f"{rows}, and more did not fit max_tokens. Select fewer variables, shorten texts with SUBSTR, raise "
+                f"{rows}. More did not fit in max_tokens. Select fewer variables, shorten texts with SUBSTR, raise "
                 "max_tokens, or page with ORDER BY, LIMIT and OFFSET."
             )
         case "time":
             result.notes.append(
-                f"{rows}: what was there at the deadline, in no order, and more may be missing. Restrict the query."
+                f"{rows}: those found before the deadline, in arbitrary order. More may exist. Restrict the query."
             )

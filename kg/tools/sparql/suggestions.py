@@ -1,4 +1,4 @@
-"""What the data have where a query without rows names a constant: other values, the other direction."""
+"""Suggests alternatives for the constants of a query without rows: other values, properties, graphs or directions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ORDER: Final = frozenset({"<", ">", "<=", ">="})
 
 
 class Suggestions:
-    """Asks what would make the patterns of `core`, given as SPARQL in `bodies`, have solutions."""
+    """Finds changes with which the patterns of `core`, given as SPARQL in `bodies`, have solutions."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Suggestions:
         self._rows, self._exists, self._bodies, self._core, self._query = rows, exists, bodies, core, query
 
     def hints(self) -> list[Hint]:
-        """Return a hint for each constant that other values could stand for, and for a pattern that is turned round."""
+        """Find a hint for each constant with other values, and for each pattern in the wrong direction."""
         if len(self._core) > 3:
             return []
         return [*self._turned(), *self._linked(), *self._constants(), *self._filtered()]
@@ -58,12 +58,12 @@ class Suggestions:
                     "wrong_direction",
                     pattern.atoms[0].start,
                     element.text,
-                    f"the other way round there are solutions: {turned}",
+                    f"the reverse direction has solutions: {turned}",
                     (turned,),
                 )
 
     def _linked(self) -> Iterator[Hint]:
-        """Say which properties there are that lead to the constant at a pattern's end."""
+        """Yield the properties that do have the object of a pattern as a value."""
         for index, element in enumerate(self._core):
             pattern = element.pattern
             if pattern is None or not pattern.iri or pattern.iri == RDF.type.value:
@@ -79,7 +79,7 @@ class Suggestions:
                     "other_property",
                     pattern.atoms[0].start,
                     pattern.path,
-                    f"what has {self._text(pattern.object)} as its value is not {pattern.path} but {', '.join(found)}",
+                    f"{self._text(pattern.object)} is not a value of {pattern.path} but of {', '.join(found)}",
                     found,
                 )
 
@@ -97,14 +97,14 @@ class Suggestions:
             subject, _, object_ = element.text.partition(f" {pattern.path} ")
             if pattern.object.kind in ("iri", "literal") and pattern.iri != RDF.type.value:
                 body = self._with(index, f"{subject} {pattern.path} ?alternative .")
-                yield from self._other(pattern.object, body, f"{pattern.path} has other values")
+                yield from self._other(pattern.object, body, f"{pattern.path} has the values")
             if pattern.subject.kind == "iri":
                 body = self._with(index, f"?alternative {pattern.path} {object_} .")
-                yield from self._other(pattern.subject, body, f"{pattern.path} has other subjects")
+                yield from self._other(pattern.subject, body, f"{pattern.path} has the subjects")
             if pattern.graph is not None and pattern.graph.kind == "iri":
                 other = f"GRAPH ?alternative {{ {element.text} . }}"
                 body = " ".join([*self._bodies[:index], other, *self._bodies[index + 1 :]])
-                yield from self._other(pattern.graph, body, "other graphs have it", "wrong_graph")
+                yield from self._other(pattern.graph, body, "it is in the graphs", "wrong_graph")
 
     def _other(self, constant: Node, body: str, what: str, code: str = "no_such_value") -> Iterator[Hint]:
         rows = self._rows("SELECT DISTINCT ?alternative", body, f"LIMIT {_VALUES}", _VALUES)
@@ -116,12 +116,12 @@ class Suggestions:
         if constant.kind == "iri" and code == "no_such_value":
             node = NamedNode(constant.value)
             if self._exists(f"{{ {node} ?p ?o }} UNION {{ ?s ?p {node} }}") is False:
-                absent = f"{text} is nowhere in the data; "
-        message = f"{absent}instead of {text} {what}: {', '.join(near)}"
+                absent = f"{text} is not in the data; "
+        message = f"{absent}instead of {text}, {what}: {', '.join(near)}"
         yield self._hint(code, constant.start, constant.text, message, near)
 
     def _filtered(self) -> Iterator[Hint]:
-        """Say what values a filtered variable has."""
+        """Yield the values of filtered variables."""
         for index, element in enumerate(self._core):
             if element.kind not in ("filter", "values"):
                 continue
@@ -146,7 +146,7 @@ class Suggestions:
                         "no_such_value",
                         start,
                         comparison.constant.text,
-                        f"the values of {asked} are others: {', '.join(near)}",
+                        f"{asked} has other values: {', '.join(near)}",
                         near,
                     )
 
@@ -164,7 +164,7 @@ class Suggestions:
 
 
 def _nearest(constant: Node, values: Sequence[Term]) -> list[str]:
-    """Return some of `values` as SPARQL, nearest to `constant` first."""
+    """Find the values most similar to `constant`, as SPARQL, best first."""
     wanted = _phrase(constant.value, iri=constant.kind == "iri")
 
     def distance(term: Term) -> tuple[float, str]:

@@ -1,1 +1,1 @@
-"""Municipal codes: what they permit, which dimensions hold, what their sections say and cite, and their summaries."""
+"""Tools for municipal codes: permissions, standards, definitions, sections, citations and summaries."""

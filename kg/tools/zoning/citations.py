@@ -1,4 +1,4 @@
-"""What a section of a code cites and is cited by: claims with the words of the citation and what it is for."""
+"""Tool for the citations of a section, outgoing and incoming: claims with the cited words and their type."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ TYPES: Final = (
     "defines", "constrains", "requires", "excepts", "supersedes", "authorizes", "delegates", "supplements",
     "incorporates", "references", "unknown",
 )  # fmt: skip
-"""What a citation is for."""
+"""Types of citations, in the wording of the data."""
 
 _SECTIONS: Final = iri_prefix("section")
 
@@ -72,13 +72,13 @@ Direction = Literal["outgoing", "incoming", "both"]
 
 
 class Related(Lean):
-    """A citation. It is read from the citing side: `reads` says how the one that cites stands to the one cited."""
+    """A citation. `reads` is the relation of the citing side to the cited side."""
 
     citing: str
     citing_iri: str
     citing_title: str | None = None
     citing_status: str | None = None
-    cited: str | None = Field(None, description="Section or law; absent: not known")
+    cited: str | None = Field(None, description="Section or law; absent: unknown")
     cited_iri: str | None = None
     cited_title: str | None = None
     cited_status: str | None = None
@@ -87,7 +87,7 @@ class Related(Lean):
     reads: str = Field(description="E.g. subjectTo: citing is subject to cited")
     raw_citation: str | None = None
     context: str | None = None
-    asserted: bool = Field(description="Whether it counts as an edge")
+    asserted: bool = Field(description="Whether it is an edge of the graph")
     confidence: float | None = None
     method: str
     spans: list[Span] | None = None
@@ -97,7 +97,7 @@ class Related(Lean):
 
 
 class RelatedResult(Result):
-    """Citations, those of the section itself first, in the order of the text."""
+    """Citations, outgoing ones first, in the order of the text."""
 
     section_id: str
     iri: str
@@ -107,7 +107,7 @@ class RelatedResult(Result):
 
 
 class _Citation(NamedTuple):
-    """A citation before what is said of it is read; without a claim it is one of the source's own markup."""
+    """A citation before its claim is loaded. Without a claim it is a link in the markup of the source."""
 
     citing: str
     cited: str | None
@@ -121,11 +121,11 @@ class _Citation(NamedTuple):
 class _Names:
     tree: CodeTree
     laws: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
-    """What they are called, and their types."""
+    """Name and type by IRI."""
     statuses: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, iri: str) -> tuple[str, str | None]:
-        """Return what to call a section or a law, and the heading of a section."""
+        """Get the name of a section or law, and the heading of a section."""
         if iri.startswith(_SECTIONS):
             known = self.tree.sections.get(iri)
             return get_section_key(iri), None if known is None else known.title
@@ -142,10 +142,10 @@ def kg_find_related(
     limit: PageSize = 50,
     offset: Skipped = 0,
 ) -> RelatedResult:
-    """Find what a section cites and what cites it, sections and laws, and what each citation is for.
+    """Find the sections and laws that a section cites or that cite it, with the type of each citation.
 
-    Use before relying on a section. Returns related: citing, cited (absent: not known), relationship_type, reads,
-    raw_citation, context, spans, confidence. Types name what the cited one does: what constrains is cited.
+    Use before relying on a section. Returns related: citing, cited (absent: unknown), relationship_type, reads,
+    raw_citation, context, spans, confidence. The type is the role of the cited one: constrains means it constrains.
     Example: kg_find_related(municipality="Quarry Bend", state="UT", section_id="17.12.040", direction="outgoing").
     Next: `kg_query_section` with cited.
     """
@@ -164,14 +164,14 @@ def kg_find_related(
     page = found[offset : offset + limit]
     claims = load_rules(reader, {each.claim: each.graph for each in page if each.claim is not None})
     known = load_origins(reader, {each.graph for each in page})
-    standing = load_statuses(reader, [iri, *(end for each in page for end in (each.citing, each.cited))])
-    names = _Names(tree, _load_laws(reader, page), standing)
+    statuses = load_statuses(reader, [iri, *(end for each in page for end in (each.citing, each.cited))])
+    names = _Names(tree, _load_laws(reader, page), statuses)
     promoted = _load_promoted(reader, claims.values())
     result = RelatedResult(
         section_id=own,
         iri=iri,
         title=tree.sections[iri].title,
-        status=standing.get(iri),
+        status=statuses.get(iri),
         related=[
             _to_related(each, claims[each.claim] if each.claim else None, names, known.of(each.graph).source, promoted)
             for each in page
@@ -180,8 +180,8 @@ def kg_find_related(
     if not found:
         parts = len(tree.children.get(iri, ()))
         result.notes.append(
-            "No such citation is known."
-            + (f" It has {parts} parts, which may cite: kg_traverse_hierarchy lists them." if parts else "")
+            "No such citation is recorded."
+            + (f" Its {parts} parts may have citations. kg_traverse_hierarchy lists them." if parts else "")
         )
     return reader.finish(result, total=len(found), next_offset=page_of(found, offset, limit))
 
@@ -190,16 +190,16 @@ def _parse_type(text: str) -> str:
     wanted = text.strip().casefold()
     found = [name for name in TYPES if wanted in (name, name.rstrip("s"))]
     if not found:
-        raise InvalidInputError(f"relationship_type: {text[:40]!r} is none of {', '.join(TYPES)}")
+        raise InvalidInputError(f"relationship_type: Unknown type {text[:40]!r}. Available: {', '.join(TYPES)}.")
     return found[0]
 
 
 def _to_related(
     found: _Citation, claim: Rule | None, names: _Names, source: str | None, promoted: set[tuple[str, str, str]]
 ) -> Related:
-    """Return a citation as an answer has it; of one without a claim, which markup makes, no words are known."""
+    """Convert a citation to its form in answers. One without a claim (from markup) has no recorded words."""
     citing, cited = found.citing, found.cited
-    if claim is not None:  # by its own graph: another may say otherwise of it
+    if claim is not None:  # the claim's own graph decides: other graphs may contradict it
         citing, cited = claim.one(RDF.subject) or "", claim.one(RDF.object)
     called, heading = (None, None) if cited is None else names.of(cited)
     own, title = names.of(citing)
@@ -239,12 +239,12 @@ def _local(iri: str) -> str:
 
 
 def _load_citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
-    """Return the claims about a section, then the citations in the source's own markup that no claim is of."""
+    """Load the claims about a section, then the citations in the markup of the source that have no claim."""
     found: dict[str, _Citation] = {}
     for name, end in (("outgoing", RDF.subject), ("incoming", RDF.object)):
         if direction not in (name, "both"):
             continue
-        # Kept for the pages that follow: a section may have thousands.
+        # Cached for the following pages: a section may have thousands.
         for row in reader.kept(f"{name} citations", bind(CLAIMS, place=NamedNode(iri), end=end), list):
             claim = iri_of(row["claim"])
             start = int(text_of(row["start"])) if "start" in row else 0
@@ -267,12 +267,12 @@ def _load_citations(reader: Reader, iri: str, direction: str) -> list[_Citation]
 
 
 def _load_laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tuple[str, str | None]]:
-    """Return how the laws beside the code that are cited are called, and of which type they are."""
+    """Load name and type of the cited laws outside the code, by IRI."""
     cited = {each.cited for each in citations}
     laws = sorted(each for each in cited if each is not None and not each.startswith(_SECTIONS))
     if not laws:
         return {}
-    rows = reader.rows("laws that are cited", bind(LAWS, laws=[NamedNode(law) for law in laws]))
+    rows = reader.rows("cited laws", bind(LAWS, laws=[NamedNode(law) for law in laws]))
     return {
         iri_of(row["law"]): (text_of(row["name"]), code_of(iri_of(row["type"])) if "type" in row else None)
         for row in rows
@@ -280,11 +280,11 @@ def _load_laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tupl
 
 
 def _load_promoted(reader: Reader, claims: Iterable[Rule]) -> set[tuple[str, str, str]]:
-    """Return the triples of claims that are asserted."""
+    """Load those triples of `claims` that are asserted."""
     triples = {(claim.one(RDF.subject), claim.one(RDF.predicate), claim.one(RDF.object)) for claim in claims}
     whole = sorted((s, p, o) for s, p, o in triples if s is not None and p is not None and o is not None)
     if not whole:
         return set()
     query = bind(ASSERTED, triples=[(NamedNode(s), NamedNode(p), NamedNode(o)) for s, p, o in whole])
-    rows = reader.rows("citations that are asserted", query)
+    rows = reader.rows("asserted citations", query)
     return {(iri_of(row["citing"]), iri_of(row["predicate"]), iri_of(row["cited"])) for row in rows}

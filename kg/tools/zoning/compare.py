@@ -1,4 +1,7 @@
-"""Municipalities side by side: in which districts each permits a use, and between which values its standards lie."""
+"""Tool that compares municipalities: the districts that permit a use, and the range of each standard.
+
+Standards are converted to one unit per row by the QUDT factors in ``ontology/reference/units.ttl``.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ MunicipalityNames = Annotated[
 
 
 class UseCell(Lean):
-    """A use in one municipality: the codes of the districts, by level of permission or the source's word for it."""
+    """A use in one municipality: district codes by level of permission, or by the source's word for it."""
 
     municipality: str
     districts: dict[str, list[str]] = Field(description="Empty: not recorded")
@@ -71,20 +74,20 @@ class UseCell(Lean):
 
 
 class UseRow(Lean):
-    """A use in all the municipalities."""
+    """A use in all municipalities."""
 
     use: str
     places: list[UseCell]
 
 
 class StandardCell(Lean):
-    """A standard in one municipality: the lowest and highest value of its districts, in the unit of the row."""
+    """A standard in one municipality: lowest and highest value of its districts, in the unit of the row."""
 
     municipality: str
     lowest: float | None = None
-    lowest_recorded: str | None = Field(None, description="Number and unit, where recorded in another")
+    lowest_recorded: str | None = Field(None, description="Number and unit as recorded, if converted")
     lowest_in: str | None = None
-    lowest_for: str | None = Field(None, description="What it applies to, where it is not for all")
+    lowest_for: str | None = Field(None, description="What it applies to, if not to all")
     median: float | None = None
     highest: float | None = None
     highest_recorded: str | None = None
@@ -96,7 +99,7 @@ class StandardCell(Lean):
 
 
 class StandardRow(Lean):
-    """A standard in all the municipalities, in the unit that most of its values have."""
+    """A standard in all municipalities, in the most common unit of its values."""
 
     standard_type: str
     bound: str | None = None
@@ -105,7 +108,7 @@ class StandardRow(Lean):
 
 
 class ZoningComparison(Result):
-    """Uses and standards of municipalities side by side, what most of them have first."""
+    """Uses and standards of municipalities side by side, the most common first."""
 
     municipalities: list[str]
     uses: list[UseRow]
@@ -120,10 +123,10 @@ def compare_zoning(
     limit: PageSize = 20,
     offset: Skipped = 0,
 ) -> ZoningComparison:
-    """Put municipalities side by side: where each permits a use, and how high its standards are.
+    """Compare municipalities: where each permits a use, and the values of its standards.
 
-    Use to compare places; uses are the same by name only. Returns uses with the districts by level, standards with
-    lowest, median and highest value in one unit, and the IRIs of rules. With `use`, standards for other uses are out.
+    Uses are matched by name. Returns uses with districts by level, standards with lowest, median and highest value in
+    one unit, and the IRIs of rules. With `use`, standards for other uses are left out.
     Example: compare_zoning(municipalities=["Quarry Bend, UT", "Lower Quill, CT"], use="duplex",
     standard_type="height").
     Next: `kg_query_permissions`, `kg_query_standards` for the evidence.
@@ -132,9 +135,9 @@ def compare_zoning(
     reader, notes = Reader(kg), list[str]()
     places = [_parse_place(reader, given) for given in municipalities]
     if len({place.iri for place in places}) < len(places):
-        raise InvalidInputError("municipalities: one is named twice; name each once")
+        raise InvalidInputError("municipalities: A municipality is named twice. Name each once.")
     if not 2 <= len(places) <= MOST_PLACES:
-        raise InvalidInputError(f"municipalities: {len(places)} are named; name 2 to {MOST_PLACES}")
+        raise InvalidInputError(f"municipalities: {len(places)} are named. Name 2 to {MOST_PLACES}.")
     known = [load_vocabulary(reader, place) for place in places]
     reader.ran.clear()
     uses = [] if use is None and standard_type is not None else _compare_uses(reader, places, known, use, notes)
@@ -145,7 +148,7 @@ def compare_zoning(
     )
     for place, words in zip(places, known, strict=True):
         if not words.districts:
-            notes.append(f"No district of {place.shown} is recorded.")
+            notes.append(f"{place.shown} has no recorded districts.")
     longest: Sequence[object] = uses if len(uses) > len(standards) else standards
     return reader.finish(
         ZoningComparison(
@@ -162,7 +165,7 @@ def compare_zoning(
 def _parse_place(reader: Reader, given: str) -> Place:
     name, comma, state = clean_text("municipalities", given, 260).rpartition(",")
     if not comma or not name.strip() or not state.strip():
-        raise InvalidInputError(f'municipalities: {given[:100]!r} is not "Name, State", as in "Quarry Bend, UT"')
+        raise InvalidInputError(f'municipalities: {given[:100]!r} is not "Name, State". Example: "Quarry Bend, UT".')
     return find_place(reader, name, state.strip())
 
 
@@ -186,7 +189,7 @@ def _compare_uses(
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural_key(name)))
     if wanted is not None and len(order) > 1:
         called = shorten([names[name] for name in order])
-        notes.append(f"use: {use!r} was taken for {called}: one row for each name, though they may mean the same.")
+        notes.append(f"use: {use!r} was interpreted as {called}. Each name has a row, though they may be synonyms.")
     return [
         UseRow(use=names[name], places=[_use_cell(place, cells[name].get(place.iri, {})) for place in places])
         for name in order
@@ -203,7 +206,7 @@ def _use_cell(place: Place, levels: Mapping[str, Sequence[tuple[str, str]]]) -> 
 
 
 def _find_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) -> set[str]:
-    """Return the folded names of uses that `text` means in any of the places."""
+    """Find the case-folded names of uses that `text` names in any of the places."""
     found: set[str] = set()
     for words in known:
         choices = [each.choice for each in words.uses.values()]
@@ -220,18 +223,18 @@ def _labels(choices: Iterable[Choice]) -> list[str]:
 
 
 class _Value(NamedTuple):
-    """A value of a standard; its number is in the unit of its row."""
+    """A value of a standard. Its number is in the unit of its row."""
 
     number: float | None
     recorded: str
-    """Its words; of a number those in another unit, else nothing."""
+    """The value as recorded; empty for a number that was recorded in the unit of the row."""
     district: str
     rule: str
     applies_to: str | None
 
 
 def _other_uses(places: Sequence[Place], known: Sequence[Vocabulary], use: str | None) -> Callable[[str], bool]:
-    """Return what tells whether a standard that applies to so and so is for another use than `use`."""
+    """Build a predicate on `applies_to`: whether the standard is for another use than `use`."""
     if use is None:
         return lambda applies_to: False
     wanted = _find_uses(clean_text("use", use, 300), places, known)
@@ -309,7 +312,7 @@ def _compare_standards(
 def _note_conversions(
     order: Sequence[tuple[str, str, str]], units: Mapping[tuple[str, str], Mapping[str, Counter[str]]]
 ) -> Iterator[str]:
-    """Yield what was converted, and what could not be and so has several rows."""
+    """Note which units were converted, and which standards have a row per unit since theirs do not convert."""
     converted_into = {
         f"{unit} to {common}"
         for kind, bound, common in order
@@ -318,14 +321,14 @@ def _note_conversions(
         if unit != common
     }
     if converted_into:
-        yield f"Converted, to compare in one unit: {shorten(sorted(converted_into))}; *_recorded has what is recorded."
+        yield f"Converted to one unit: {shorten(sorted(converted_into))}. *_recorded has the recorded values."
     apart: dict[str, list[str]] = defaultdict(list)
     for kind, bound, unit in order:
         if unit:
             apart[f"{bound} {kind}".strip()].append(unit)
     several = [f"{name} ({', '.join(sorted(found))})" for name, found in sorted(apart.items()) if len(found) > 1]
     if several:
-        yield f"In units that do not convert into each other, a row for each: {shorten(several)}."
+        yield f"Standards with a row per unit, since their units do not convert into each other: {shorten(several)}."
 
 
 def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:
@@ -367,7 +370,7 @@ _UNKNOWN: Final = Literal("not recorded")
 
 @cache
 def _load_factors() -> Mapping[str, tuple[str, Fraction]]:
-    """Return the kind of quantity of each unit, and what it is in the SI's unit of that kind, by local name."""
+    """Load quantity kind and factor to the SI unit of each unit, by local name."""
     kinds: dict[str, str] = {}
     factors: dict[str, Fraction] = {}
     for quad in parse((bundle.folder("ontology") / "reference" / "units.ttl").read_bytes(), format=RdfFormat.TURTLE):
@@ -380,19 +383,19 @@ def _load_factors() -> Mapping[str, tuple[str, Fraction]]:
 
 
 def get_quantity_kind(unit: str) -> str:
-    """Return what two units have in common that are converted into each other; of any other unit itself."""
+    """Get the quantity kind of a unit: units of one kind convert into each other. An unknown unit is its own kind."""
     known = _load_factors().get(unit)
     return unit if known is None else known[0]
 
 
 def convert(number: float, unit: str, into: str) -> float:
-    """Return a number of `unit` in the unit `into`, which is of the same kind; exactly, but for the last rounding."""
+    """Convert a number from `unit` into `into`, a unit of the same kind. Exact but for the final rounding."""
     if unit == into or not math.isfinite(number):
         return number
-    # By its shortest digits, which are those that were recorded: 0.23 acres are 10,018.8 square feet.
+    # repr() gives the digits that were recorded: 0.23 acres are 10,018.8 square feet.
     return float(Fraction(repr(number)) * _load_factors()[unit][1] / _load_factors()[into][1])
 
 
 def get_commonest(units: Counter[str]) -> str:
-    """Return the unit that most values have; of several the first by name; an empty text where there is none."""
+    """Get the most common unit, the first by name of several. Returns an empty string if there is none."""
     return min(units, key=lambda unit: (-units[unit], unit), default="")

@@ -1,4 +1,4 @@
-"""What agents send of codes: sections, use permissions, dimensional standards and definitions, one record each."""
+"""Tools by which agents store parts of codes: sections, permissions, standards and definitions, one record each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LONGEST: Final[Mapping[str, int]] = {
     "district": 200, "use": 300, "permission": 500, "conditions": 5_000, "review_section": 500, "section_ref": 500,
     "standard_type": 200, "value": 2_000, "unit": 200, "term": 300, "definition_text": 100_000,
 }  # fmt: skip
-"""Characters of the fields of an entry. What is longer than the query tools take could not be asked for again."""
+"""Maximum characters of the fields of an entry. Longer values could not be passed to the query tools."""
 
 _FOUND: Final = {
     "CrossReference": "cross_references",
@@ -44,9 +44,9 @@ Kind = Literal["section", "permission", "standard", "definition"]
 
 
 def _schema(properties: Mapping[str, str], optional: int) -> dict[str, Any]:
-    """Return the schema of a list of entries, the last `optional` of whose fields need not be there.
+    """Build the JSON schema of a list of entries. The last `optional` fields are optional.
 
-    It says what an entry has; each entry is checked by itself when it is taken, so that a bad one does not refuse all.
+    It documents the fields only: each entry is validated on its own, so that an invalid one does not reject all.
     """
     types = {
         name: {"type": "array", "items": {"type": "string"}} if kind == "list" else {"type": kind.split("|")}
@@ -74,7 +74,7 @@ Definitions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_DEFINITION, 1)
 
 
 class EntryOutcome(Lean):
-    """What became of one entry."""
+    """The outcome of one entry."""
 
     entry: int
     outcome: str = Field(description="stored, unchanged or rejected")
@@ -83,7 +83,7 @@ class EntryOutcome(Lean):
 
 
 class Ingested(Result):
-    """What became of what was sent."""
+    """The outcome of a call."""
 
     municipality: str
     state: str
@@ -98,12 +98,12 @@ class Ingested(Result):
 
 
 class IngestedSection(Ingested):
-    """What became of a section, and what was found in its text."""
+    """The outcome of storing a section, and the number of rules extracted from its text."""
 
     section_id: str | None = None
     iri: str | None = None
     found: dict[str, int] = Field(
-        default_factory=dict, description="cross_references, definitions, permissions, standards in its text"
+        default_factory=dict, description="Number of cross_references, definitions, permissions, standards in its text"
     )
 
 
@@ -113,15 +113,15 @@ def kg_ingest_code_section(
     state: StateName,
     section_id: Annotated[str, Field(min_length=1, max_length=500)],
     title: Annotated[str, Field(max_length=2_000)],
-    level: Annotated[int | str, Field(description="1 is the highest; or title, chapter, ...")],
+    level: Annotated[int | str, Field(description="1 is the top level; or title, chapter, ...")],
     raw_content: Annotated[str, Field(max_length=20_000_000, description="Text or HTML")],
     parent_id: Annotated[str | None, Field(max_length=500)] = None,
     order: Annotated[int | None, Field(ge=0)] = None,
 ) -> IngestedSection:
-    """Store a section; cross-references, definitions, permissions and standards in its text are found.
+    """Store a section and extract cross-references, definitions, permissions and standards from its text.
 
-    Use for law that you fetched, parents first; the section as it was is replaced. Needs the scope write. Returns the
-    outcome, what was found, fetched_at, sent_by.
+    Use for law that you fetched, parents first. An existing section is replaced. Needs the scope write. Returns the
+    outcome, found (number of each), fetched_at, sent_by.
     Example: kg_ingest_code_section(municipality="Quarry Bend", state="UT", section_id="17.70.010", title="Kilns",
     level="section", raw_content="(a) A kiln is subject to section 17.12.010.", parent_id="17.70").
     Next: `kg_build_summaries`.
@@ -137,7 +137,7 @@ def kg_ingest_code_section(
     done = _receive(reader, "kg_ingest_code_section", municipality, state, "section", [entry])
     [sent] = done["entries"]
     if sent["outcome"] == "rejected":
-        raise InvalidInputError(f"section {section_id[:100]}: {sent['reason']}")
+        raise InvalidInputError(f"section_id: {section_id[:100]!r} was rejected. {sent['reason']}")
     iri = next(iter(done["sections"].values()), None)
     result = IngestedSection(
         **_result(done),
@@ -151,10 +151,10 @@ def kg_ingest_code_section(
 def kg_ingest_use_permissions(
     kg: KnowledgeGraph, municipality: MunicipalityName, state: StateName, permissions: Permissions
 ) -> Ingested:
-    """Store which uses districts permit.
+    """Store which uses are permitted in which districts.
 
-    Use for a table of uses; permission is permitted, conditional, prohibited, or the source's own word. What was sent
-    of a use in a district and section before is replaced; a bad entry is rejected alone. Needs the scope write.
+    Use for a table of uses. permission is permitted, conditional, prohibited, or the source's own word. An earlier
+    entry for the same use, district and section is replaced. Invalid entries only are rejected. Needs the scope write.
     Example: kg_ingest_use_permissions(municipality="Quarry Bend", state="UT", permissions=[{"district": "M-1",
     "use": "Kiln", "permission": "conditional"}]).
     Next: `kg_query_permissions`.
@@ -165,10 +165,10 @@ def kg_ingest_use_permissions(
 def kg_ingest_dimensional_standards(
     kg: KnowledgeGraph, municipality: MunicipalityName, state: StateName, standards: Standards
 ) -> Ingested:
-    """Store dimensions that districts prescribe.
+    """Store dimensional standards of districts.
 
-    Use for a table of standards; standard_type as in minimum lot area, maximum height. What was sent of a type in a
-    district and section before is replaced; a bad entry is rejected alone. Needs the scope write.
+    Use for a table of standards. standard_type as in minimum lot area, maximum height. An earlier entry for the same
+    type, district and section is replaced. Invalid entries only are rejected. Needs the scope write.
     Example: kg_ingest_dimensional_standards(municipality="Quarry Bend", state="UT", standards=[{"district": "M-1",
     "standard_type": "maximum height", "value": 35, "unit": "feet"}]).
     Next: `kg_query_standards`.
@@ -179,10 +179,10 @@ def kg_ingest_dimensional_standards(
 def kg_ingest_definitions(
     kg: KnowledgeGraph, municipality: MunicipalityName, state: StateName, definitions: Definitions
 ) -> Ingested:
-    """Store what terms mean in a code.
+    """Store definitions of terms in a code.
 
-    Use for a list of definitions. What was sent of a term in a section before is replaced; a bad entry is rejected
-    alone. Needs the scope write.
+    Use for a list of definitions. An earlier entry for the same term and section is replaced. Invalid entries only are
+    rejected. Needs the scope write.
     Example: kg_ingest_definitions(municipality="Quarry Bend", state="UT", definitions=[{"term": "Chimney",
     "definition_text": "A flue of brick.", "section_ref": "17.08.020"}]).
     Next: `kg_query_definition`.
@@ -207,7 +207,7 @@ def _receive(
         place = find_place(reader, name, state)
         name, letters = place.name, place.short_state or letters
     except NotFoundError as error:
-        notes.append(f"A municipality is begun: {error}")
+        notes.append(f"A new municipality is created. {error}")
     sent_by = SENDER.get().name
     unfit = {
         number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _find_too_long(entry))
@@ -224,14 +224,14 @@ def _receive(
 
 
 def _find_too_long(entry: Any) -> str | None:
-    """Return which field of an entry is too long, and how long it may be."""
+    """Find the first field of an entry that is too long. Returns the reason for its rejection, or None."""
     if not isinstance(entry, Mapping):
         return None
     for name, longest in LONGEST.items():
         values = entry.get(name)
         for value in values if isinstance(values, list) else [values]:
             if isinstance(value, str) and len(value) > longest:
-                return f"its {name!r} has {len(value):,} characters; at most {longest:,} are taken"
+                return f"Field {name!r} has {len(value):,} characters. The limit is {longest:,}."
     return None
 
 
@@ -259,10 +259,10 @@ def _result(done: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _count_extracted(reader: Reader, graph: str) -> dict[str, int]:
-    """Return how much of each kind was found in the text of a section."""
+    """Count the rules extracted from the text of a section, by kind."""
     extracted = NamedNode(EXTRACTED + graph.removeprefix(SOURCED))
     counts = dict.fromkeys(_FOUND.values(), 0)
-    for row in reader.rows("what was found in its text", bind(FOUND, graph=extracted)):
+    for row in reader.rows("rules extracted from its text", bind(FOUND, graph=extracted)):
         if "kind" in row:
             counts[_FOUND[text_of(row["kind"]).rpartition("#")[2]]] = int(text_of(row["count"]))
     return counts

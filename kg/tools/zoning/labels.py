@@ -1,4 +1,4 @@
-"""What things of a code are called on pages: sections by number and title, rules, claims and spans by what they say."""
+"""Builds display names for the parts of codes: sections by number and title, rules, claims and spans by content."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _KINDS: Final = frozenset(
 def load_code_names(
     reader: Reader, kinds: Mapping[str, str], labels: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return names for what stands in codes, and the numbers of the sections among it.
+    """Load names for parts of codes, and the numbers of the sections among them.
 
-    `kinds` gives a class of each thing, and `labels` the names that things have already: only sections and districts
-    get another, with their number or code before it.
+    `kinds` gives the class of each IRI and `labels` its label, if any. Sections and districts with a label get their
+    number or code in front of it; other parts with a label get no name.
     """
     things = sorted(iri for iri, kind in kinds.items() if kind in _KINDS)
     names: dict[str, str] = {}
@@ -83,8 +83,8 @@ def load_code_names(
 
 
 def load_top_sections(reader: Reader, municipality: NamedNode, limit: int) -> list[str]:
-    """Return the sections that stand highest in the code of `municipality`, by their numbers."""
-    rows = reader.rows("its code from the top", bind(TOPS, municipality=municipality, limit=limit))
+    """Load the top-level sections of the code of `municipality`, sorted by number."""
+    rows = reader.rows("top-level sections of its code", bind(TOPS, municipality=municipality, limit=limit))
     return [iri_of(row["section"]) for row in sorted(rows, key=lambda row: natural_key(text_of(row["number"])))]
 
 
@@ -93,7 +93,7 @@ def _with_code(code: str, label: str) -> str:
 
 
 def _name(row: Mapping[str, Term]) -> str:
-    """Return what a rule, claim, span or paragraph says, in a line; nothing for what says none of it."""
+    """Summarize a rule, claim, span or paragraph in one line, or an empty string."""
     texts = {name: text_of(row[name]) for name in row.keys() - {"thing", "level", "type", "bound", "unit"}}
     place = f" in {texts['district']}" if "district" in texts else ""
     if "use" in texts:
@@ -112,7 +112,7 @@ def _name(row: Mapping[str, Term]) -> str:
 
 
 def _label_of(code: Term) -> str:
-    """Return the label of a code of ours, else the end of its IRI."""
+    """Get the label of a code of the ontology, else the end of its IRI."""
     iri = iri_of(code)
     term = load_declared_terms().get(iri)
     return term.label if term is not None else code_of(iri)

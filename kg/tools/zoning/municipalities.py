@@ -1,4 +1,4 @@
-"""Municipalities by name and state, and sections of their codes by number."""
+"""Finds municipalities by name and state, and sections of their codes by number."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ StateName = Annotated[str, Field(max_length=60)]
 SectionId = Annotated[str, Field(max_length=2_000, description="Number or IRI")]
 PageSize = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
 Skipped = Annotated[int, Field(ge=0, le=MOST_SKIPPED)]
-"""Results to skip: next_offset of the page before. Said of no argument, for many tools have it."""
+"""Results to skip: next_offset of the previous page. Without a description, since many tools have this argument."""
 
 _COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "county", "of", "the", "municipality"})
-"""Words in the names of municipalities that seldom tell them apart."""
+"""Words in names of municipalities that seldom distinguish them."""
 _SECTIONS: Final = iri_prefix("section")
 _WORD: Final = re.compile(r"^(?:§+|(?:sections?|secs?|title|chapter|article|part|division)\b\.?)\s*", re.IGNORECASE)
 _LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\))+)$")
@@ -48,32 +48,32 @@ _LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\))+)$")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A municipality as it is known."""
+    """A municipality."""
 
     iri: str
     name: str
     states: tuple[str, ...]
-    """Two letters and name of its state, where these are known."""
+    """Two-letter code and name of its state, if known."""
 
     @property
     def key(self) -> str:
-        """Its key: us-ut-quarry-bend."""
+        """Key, such as us-ut-quarry-bend."""
         return self.iri.rpartition("/")[2]
 
     @property
     def short_state(self) -> str:
-        """The letters of its state, where they are known."""
+        """Two-letter code of its state, or empty."""
         return min(self.states, key=len, default="")
 
     @property
     def shown(self) -> str:
-        """Its name with that of its state."""
+        """Name and state, for messages."""
         return f"{self.name}, {max(self.states, key=len, default='')}".strip(", ")
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """All municipalities, by what they may be called."""
+    """All municipalities, indexed by their names."""
 
     all: Sequence[Place]
     by_key: Mapping[str, Place]
@@ -81,11 +81,14 @@ class _Places:
     by_name: Mapping[tuple[str, str], Sequence[Place]]
     """By folded name and folded state."""
     by_words: Mapping[tuple[str, str], Sequence[Place]]
-    """The same, without the words that many names have in common."""
+    """The same, without the words in `_COMMON`."""
 
 
 def find_place(reader: Reader, name: str, state: str) -> Place:
-    """Return a municipality by name or key. NotFoundError names those that are like it, InvalidInputError several."""
+    """Find a municipality by name, key or IRI.
+
+    Raises NotFoundError with similar names, and InvalidInputError with the candidates if several match.
+    """
     wanted, within = clean_text("municipality", name, 200), fold(clean_text("state", state, 60))
     within = within.removeprefix("us ")
     places = reader.kept("all municipalities", MUNICIPALITIES, _places)
@@ -93,7 +96,7 @@ def find_place(reader: Reader, name: str, state: str) -> Place:
     found = [one] if one is not None and (not one.states or within in map(fold, one.states)) else []
     found = found or [*places.by_name.get((fold(wanted), within), ())]
     found = found or [*places.by_words.get((_distinct(wanted), within), ())]
-    # What is a state and a municipality at once, as the District of Columbia, is the only one there.
+    # A state that is also a municipality (District of Columbia) has no other municipality.
     found = found or [
         place for place in places.all if within in map(fold, place.states) and place.key == f"us-{within}"
     ]
@@ -101,15 +104,18 @@ def find_place(reader: Reader, name: str, state: str) -> Place:
         return found[0]
     if found:
         several = ", ".join(f"{place.name} ({place.key})" for place in found)
-        raise InvalidInputError(f"municipality: {name!r} in {state!r} may be {several}; give the name or key of one")
+        raise InvalidInputError(
+            f"municipality: {name!r} in {state!r} is ambiguous. Candidates: {several}. Give the name or key of one."
+        )
     names = sorted({place.shown for place in places.all})
     near = process.extract(f"{name}, {state}", names, scorer=fuzz.WRatio, limit=NEAR)
-    said = "; ".join(each for each, _, _ in near) or "none at all: kg load zoning loads a code"
-    raise NotFoundError(f"there is no municipality {name!r} in {state!r}; there are: {said}")
+    names_near = "; ".join(each for each, _, _ in near)
+    available = f"Available: {names_near}." if near else "None is loaded. `kg load zoning` loads a code."
+    raise NotFoundError(f"municipality: Unknown municipality {name!r} in {state!r}. {available}")
 
 
 def load_places(reader: Reader) -> list[Place]:
-    """Return all municipalities, by state and name."""
+    """Load all municipalities, sorted by state and name."""
     places = reader.kept("all municipalities", MUNICIPALITIES, _places)
     return sorted(places.all, key=lambda place: (max(place.states, key=len, default=""), fold(place.name)))
 
@@ -136,7 +142,10 @@ def _distinct(name: str) -> str:
 
 
 def find_section(tree: CodeTree, section_id: str) -> str:
-    """Return the IRI of a section by its number or its IRI. NotFoundError names numbers that are like it."""
+    """Find the IRI of a section by its number, heading or IRI.
+
+    Raises NotFoundError with similar numbers, and InvalidInputError with the candidates if several match.
+    """
     given = clean_text("section_id", section_id, 2_000)
     if given.strip("<>") in tree.sections:
         return given.strip("<>")
@@ -145,7 +154,7 @@ def find_section(tree: CodeTree, section_id: str) -> str:
     found = [iri for each in (given, number) if (iri := f"{own}/{segment(each)}") in tree.sections][:1]
     found = found or [iri for iri, each in tree.sections.items() if each.number.casefold() == number.casefold()]
     if len(found) > 1:
-        # "Chapter II" is in the key of the one that is meant, after those above it.
+        # "Chapter II" is the last part of the key of the chapter that is meant.
         named = [
             iri
             for iri in found
@@ -155,19 +164,19 @@ def find_section(tree: CodeTree, section_id: str) -> str:
     found = found or [iri for iri, each in tree.sections.items() if fold(each.title) == fold(given)]
     if len(found) > 1:
         keys = ", ".join(map(get_section_key, found[:NEAR]))
-        raise InvalidInputError(f"{len(found)} sections have the number {number}; give one of {keys}")
+        raise InvalidInputError(f"section_id: {len(found)} sections have the number {number}. Give one of {keys}.")
     if found:
         return found[0]
     numbers = [each.number for each in tree.sections.values() if each.number]
     like = process.extract(number, numbers, scorer=fuzz.ratio, limit=NEAR)
     near = ", ".join(dict.fromkeys(each for each, _, _ in like))
-    raise NotFoundError(f"this code has no section {given!r}; there are: {near}")
+    raise NotFoundError(f"section_id: Unknown section {given!r}. Similar: {near}.")
 
 
 def find_subsection(tree: CodeTree, section_id: str) -> tuple[str, str | None]:
-    """Return the IRI of a section, and the labels of a part of it where `section_id` ends in some: ``17.20(a)(1)``.
+    """Find the IRI of a section, and the labels of a subsection if `section_id` ends in some: ``17.20(a)(1)``.
 
-    Raises what `find_section` raises.
+    Raises the errors of `find_section`.
     """
     given = clean_text("section_id", section_id, 2_000)
     whole, _, part = given.partition("#subsection=")
@@ -177,20 +186,20 @@ def find_subsection(tree: CodeTree, section_id: str) -> tuple[str, str | None]:
     if labels is None or labels.start() == 0:
         return find_section(tree, given), None
     try:
-        return find_section(tree, given), None  # a number may end so
+        return find_section(tree, given), None  # a section number may end in a label
     except NotFoundError:
         return find_section(tree, given[: labels.start()].strip()), labels[1]
 
 
 def load_statuses(reader: Reader, sections: Iterable[str | None]) -> dict[str, str]:
-    """Return what became of those of `sections` that their source says something of: repealed, reserved."""
+    """Load the status (repealed, reserved, ...) of those of `sections` that have one, by IRI."""
     wanted = sorted({iri for iri in sections if iri is not None and iri.startswith(_SECTIONS)})
     if not wanted:
         return {}
     query = bind(STATUSES, sections=[NamedNode(iri) for iri in wanted])
-    return {iri_of(row["section"]): text_of(row["status"]) for row in reader.rows("what is repealed", query)}
+    return {iri_of(row["section"]): text_of(row["status"]) for row in reader.rows("status of sections", query)}
 
 
 def get_section_key(iri: str) -> str:
-    """Return the key of a section in its code, which its IRI was minted from."""
+    """Get the key of a section within its code, from its IRI."""
     return unquote(iri.removeprefix(_SECTIONS).partition("/")[2].partition("#")[0])

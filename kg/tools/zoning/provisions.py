@@ -1,13 +1,14 @@
-"""What is permitted in a district, and which dimensions hold there, each with what it rests on."""
+"""Tools for permissions, dimensional standards and definitions of a code, each with its evidence."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import Literal as Text
+from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
@@ -37,7 +38,7 @@ from kg.tools.zoning.term_lookup import (
     natural_key,
     no_match_message,
 )
-from kg.vocabulary import KG, SKOS, Kind, iri_prefix
+from kg.vocabulary import KG, SKOS, iri_prefix
 
 SHOWN_ODDS: Final = 5
 
@@ -51,7 +52,7 @@ SELECT ?rule ?graph ?district ?about WHERE {
   VALUES ?district { $districts } GRAPH ?graph { ?rule kg:district ?district ; kg:standardType ?about }
 }"""
 
-# Of the text of a code, some standards are for no district that is named.
+# Some standards in the text of a code name no district.
 ELSEWHERE: Final = """
 SELECT ?rule ?graph ?about WHERE {
   ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section
@@ -71,8 +72,8 @@ SELECT ?district (COUNT(?rule) AS ?count) WHERE {
 class Permission(Lean):
     """Whether a use is permitted in a district."""
 
-    district: str = Field(description="Its code")
-    district_name: str | None = Field(None, description="Where it is another than the code")
+    district: str = Field(description="District code")
+    district_name: str | None = Field(None, description="If other than the code")
     use: str
     permission: str | None = Field(
         None,
@@ -94,13 +95,13 @@ class PermissionResult(Result):
 
 
 class Standard(Lean):
-    """A dimension that a code prescribes. `raw_value` is as recorded; `value` with `unit` only where it is a number."""
+    """A prescribed dimension. `raw_value` is as recorded; `value` and `unit` are set for numbers only."""
 
-    district: str | None = Field(None, description="Its code; absent: not for one district")
+    district: str | None = Field(None, description="District code; absent: not for one district")
     standard_type: str
     bound: str | None = Field(None, description="min or max")
     value: float | None = None
-    unit: str | None = Field(None, description="Local name in QUDT, e.g. FT, AC, or of our list")
+    unit: str | None = Field(None, description="QUDT local name, e.g. FT, AC, or one of our list")
     raw_value: str
     raw_unit: str | None = None
     applies_to: str | None = None
@@ -118,12 +119,23 @@ class StandardResult(Result):
 
 
 class Found(NamedTuple):
-    """A rule that was found, before it is read."""
+    """A rule that was found and is not loaded yet."""
 
     iri: str
     graph: str
     district: str | None
     about: str
+
+
+class _Selection(NamedTuple):
+    """The rules that match a call, or those of them in the districts of its page."""
+
+    found: list[Found]
+    total: int
+    skipped: int = 0
+    """Number of matching rules before the first of `found`."""
+    elsewhere: int = 0
+    """Number of matching rules without a district, which are not in `total`."""
 
 
 def kg_query_permissions(
@@ -135,10 +147,10 @@ def kg_query_permissions(
     limit: PageSize = 25,
     offset: Skipped = 0,
 ) -> PermissionResult:
-    """Tell which uses are permitted in which districts, on which conditions.
+    """Look up which uses are permitted in which districts, and on which conditions.
 
-    Use for what may be built where. Returns permissions: district, use, permission (as_recorded: the source's word),
-    conditions, review_section, section_ref, evidence. What is not listed is not recorded, and not thereby prohibited.
+    Use to find out where a use is allowed. Returns permissions: district, use, permission (as_recorded: the source's
+    word), conditions, review_section, section_ref, evidence. An unlisted use is unrecorded, not prohibited.
     Example: kg_query_permissions(municipality="Quarry Bend", state="UT", district="R-1", use="duplex").
     Next: `kg_query_section` with a section_ref.
     """
@@ -150,20 +162,17 @@ def kg_query_permissions(
     uses = words.uses if use is None else find_named("use", use, words.uses, place, notes)
     reader.ran.clear()
     if use is None:
-        counts = _count_rules(reader, "permission", place, words)
-        total = sum(counts.get(iri, 0) for iri in districts)
-        shown, passed = _districts_on_page(counts, districts, offset, limit)
-        found = _find_rules(reader, "permissions", PERMISSIONS, shown)
+        selected = _select_page(reader, "permission", place, words, districts, offset, limit)
     else:
-        found = [each for each in _find_rules(reader, "permissions", PERMISSIONS, districts) if each.about in uses]
-        total, passed = len(found), 0
+        found = [each for each in _find_rules(reader, "permission", districts) if each.about in uses]
+        selected = _Selection(found, len(found))
     at, among = _ranks(districts), _ranks(uses)
-    found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, len(among)), each.iri))
-    page = load_with_evidence(reader, found[offset - passed : offset - passed + limit])
+    selected.found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, len(among)), each.iri))
+    start, total = offset - selected.skipped, selected.total
     permissions = [
         Permission(
             district=districts[each.district or ""].code,
-            district_name=_other_name(districts[each.district or ""].code, districts[each.district or ""].name),
+            district_name=districts[each.district or ""].other_name,
             use=uses[each.about].name,
             permission=rule.code(KG.permissionLevel),
             as_recorded=rule.one(KG.rawLevel),
@@ -172,7 +181,7 @@ def kg_query_permissions(
             section_ref=rule.section(KG.definedIn),
             evidence=evidence,
         )
-        for each, rule, evidence in page
+        for each, rule, evidence in load_with_evidence(reader, selected.found[start : start + limit])
     ]
     notes += _note_differences(
         ((each.use, "in", each.district, *each.conditions), each.permission or each.as_recorded or "", each.evidence)
@@ -198,9 +207,9 @@ def kg_query_standards(
     limit: PageSize = 25,
     offset: Skipped = 0,
 ) -> StandardResult:
-    """Tell the dimensions that districts prescribe: lot area, setbacks, height, coverage, density, parking.
+    """Look up dimensional standards of districts: lot area, setbacks, height, coverage, density, parking.
 
-    Use for how large, high or far. Returns standards: bound, value with unit where it is a number, raw_value,
+    Use for sizes, heights and distances. Returns standards: bound, value with unit if it is a number, raw_value,
     applies_to, conditions, section_ref, evidence.
     Example: kg_query_standards(municipality="Quarry Bend", state="UT", district="R-1", standard_type="setback").
     Next: `compare_zoning` for other places.
@@ -212,41 +221,35 @@ def kg_query_standards(
     districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
     reader.ran.clear()
     if standard_type is None:
-        counts = _count_rules(reader, "standard", place, words)
-        elsewhere = counts.get("", 0)
-        total = sum(counts.get(iri, 0) for iri in districts)
-        shown, passed = _districts_on_page(counts, districts, offset, limit)
-        found = _find_rules(reader, "standards", STANDARDS, shown)
-        if district is None and elsewhere:
-            found += _find_without_district(reader, place) if offset + limit > total else ()
-            passed = min(passed, total)
-            total, elsewhere = total + elsewhere, 0
+        selected = _select_page(reader, "standard", place, words, districts, offset, limit)
+        if district is None and selected.elsewhere:
+            if offset + limit > selected.total:
+                selected.found.extend(_find_without_district(reader, place))
+            skipped = min(selected.skipped, selected.total)
+            selected = _Selection(selected.found, selected.total + selected.elsewhere, skipped)
     else:
-        everything = _find_rules(reader, "standards", STANDARDS, words.districts) + _find_without_district(
-            reader, place
-        )
-        types, bound = find_standard_types(
-            standard_type, sorted({code_of(each.about) for each in everything}), place, notes
-        )
-        found = [each for each in everything if code_of(each.about) in types]
+        found = _find_rules(reader, "standard", words.districts) + _find_without_district(reader, place)
+        codes = sorted({code_of(each.about) for each in found})
+        types, bound = find_standard_types(standard_type, codes, place, notes)
+        found = [each for each in found if code_of(each.about) in types]
         if bound is not None:
             rules = load_rules(reader, {each.iri: each.graph for each in found})
             found = [each for each in found if rules[each.iri].code(KG.bound) in (bound, None)]
         elsewhere = 0 if district is None else sum(each.district is None for each in found)
         found = [each for each in found if each.district in districts or (district is None and each.district is None)]
-        total, passed = len(found), 0
+        selected = _Selection(found, len(found), elsewhere=elsewhere)
     at = _ranks(districts)
-    found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, each.iri))
-    if elsewhere:
-        notes.append(f"{elsewhere} more are for no district that is named with them: ask without district.")
-    page = load_with_evidence(reader, found[offset - passed : offset - passed + limit])
+    selected.found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, each.iri))
+    start, total = offset - selected.skipped, selected.total
+    if selected.elsewhere:
+        notes.append(f"{selected.elsewhere} more standards name no district. Omit district to list them.")
     standards = [
         to_standard(rule, evidence, districts[each.district].code if each.district else None)
-        for each, rule, evidence in page
+        for each, rule, evidence in load_with_evidence(reader, selected.found[start : start + limit])
     ]
     notes += _note_differences(
         (
-            # By unit: 10 per cent and 800 square feet may hold together.
+            # Units are compared separately: 10 percent and 800 square feet may both apply.
             (each.bound, each.standard_type, each.applies_to, "in", each.district, each.unit, *(each.conditions or ())),
             f"{each.value:g}" if each.value is not None else each.raw_value,
             each.evidence,
@@ -264,7 +267,7 @@ def kg_query_standards(
 
 
 def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
-    """Return a standard as an answer has it."""
+    """Convert a rule to a standard of an answer."""
     number, unit = rule.quantity() or (None, None)
     return Standard(
         district=district,
@@ -281,17 +284,21 @@ def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Sta
     )
 
 
-def _find_rules(reader: Reader, purpose: str, query: str, districts: Iterable[str]) -> list[Found]:
+_Kind = Literal["permission", "standard"]
+_QUERIES: Final[Mapping[_Kind, str]] = {"permission": PERMISSIONS, "standard": STANDARDS}
+
+
+def _find_rules(reader: Reader, kind: _Kind, districts: Iterable[str]) -> list[Found]:
     nodes = [NamedNode(iri) for iri in districts]
-    return [*reader.kept(purpose, bind(query, districts=nodes), _to_found)] if nodes else []
+    return [*reader.kept(f"{kind}s", bind(_QUERIES[kind], districts=nodes), _to_found)] if nodes else []
 
 
 def _find_without_district(reader: Reader, place: Place) -> list[Found]:
-    return [*reader.kept("standards for no district", bind(ELSEWHERE, municipality=NamedNode(place.iri)), _to_found)]
+    return [*reader.kept("standards without district", bind(ELSEWHERE, municipality=NamedNode(place.iri)), _to_found)]
 
 
-def _count_rules(reader: Reader, kind: Kind, place: Place, words: Vocabulary) -> Mapping[str, int]:
-    """Return how many rules of a kind each district has; for none, those that are for no district."""
+def _count_rules(reader: Reader, kind: _Kind, place: Place, words: Vocabulary) -> Mapping[str, int]:
+    """Count the rules of a kind by district IRI. Rules without a district count under the empty string."""
 
     def read(rows: Sequence[Mapping[str, Term]]) -> dict[str, int]:
         return {iri_of(row["district"]) if "district" in row else "": int(text_of(row["count"])) for row in rows}
@@ -300,31 +307,32 @@ def _count_rules(reader: Reader, kind: Kind, place: Place, words: Vocabulary) ->
         COUNTED,
         districts=[NamedNode(iri) for iri in words.districts],
         municipality=NamedNode(place.iri),
-        kind=Literal(iri_prefix(kind)),
+        kind=Text(iri_prefix(kind)),
     )
     return reader.kept(f"{kind}s by district", query, read)
 
 
-def _districts_on_page(
-    counts: Mapping[str, int], districts: Iterable[str], offset: int, limit: int
-) -> tuple[list[str], int]:
-    """Return which of `districts` have rules on a page, and how many rules those before them have.
+def _select_page(
+    reader: Reader, kind: _Kind, place: Place, words: Vocabulary, districts: Iterable[str], offset: int, limit: int
+) -> _Selection:
+    """Select the rules of the districts that have rules on a page.
 
-    What rules are about is read of these districts alone, for it takes long.
+    The counts say which districts these are. The subjects of their rules only are read, since that is slow.
     """
+    counts = _count_rules(reader, kind, place, words)
     shown: list[str] = []
-    start, passed = 0, offset
+    start, skipped = 0, offset
     for iri in districts:
         end = start + counts.get(iri, 0)
         if start < offset + limit and end > offset and end > start:
-            passed = passed if shown else start
+            skipped = skipped if shown else start
             shown.append(iri)
         start = end
-    return shown, passed
+    return _Selection(_find_rules(reader, kind, shown), start, skipped, counts.get("", 0))
 
 
 def _ranks(things: Mapping[str, object]) -> dict[str, int]:
-    """Return the places of things that are in order."""
+    """Map each key to its position."""
     return {iri: place for place, iri in enumerate(things)}
 
 
@@ -341,14 +349,14 @@ def _to_found(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
 
 
 def load_with_evidence(reader: Reader, found: Sequence[Found]) -> list[tuple[Found, Rule, RuleEvidence]]:
-    """Return what `found` says, with what it rests on."""
+    """Load the rules of `found`, each with its evidence."""
     rules = load_rules(reader, {each.iri: each.graph for each in found})
     evidence = dict(zip(rules, load_evidence(reader, list(rules.values())), strict=True))
     return [(each, rules[each.iri], evidence[each.iri]) for each in found]
 
 
 def _note_differences(said: Iterable[tuple[Sequence[str | None], str, RuleEvidence]]) -> list[str]:
-    """Return what to tell where places say different things of the same: what it is of, what, and where that stands."""
+    """Note values that differ between graphs for the same subject. `said` yields subject, value and evidence."""
     by_subject: dict[str, dict[str, str]] = defaultdict(dict)
     for about, what, evidence in said:
         by_subject[" ".join(filter(None, about))].setdefault(what, evidence.graph)
@@ -358,32 +366,24 @@ def _note_differences(said: Iterable[tuple[Sequence[str | None], str, RuleEviden
         if len(ways) > 1 and len(set(ways.values())) > 1
     ]
     more = f"; and {len(odd) - SHOWN_ODDS} more" if len(odd) > SHOWN_ODDS else ""
-    return (
-        [f"What is recorded differs by its source ({'; '.join(odd[:SHOWN_ODDS])}{more}); see evidence."] if odd else []
-    )
+    return [f"Recorded values differ by source ({'; '.join(odd[:SHOWN_ODDS])}{more}). See evidence."] if odd else []
 
 
 def _note_other_districts(reader: Reader, words: Vocabulary, uses: Mapping[str, object]) -> list[str]:
-    """Return what to tell of uses of which nothing is recorded in the districts that were asked for."""
-    found = {
-        each.district for each in _find_rules(reader, "permissions", PERMISSIONS, words.districts) if each.about in uses
-    }
+    """Note the other districts that have a permission for these uses."""
+    found = {each.district for each in _find_rules(reader, "permission", words.districts) if each.about in uses}
     codes = [known.code for iri, known in words.districts.items() if iri in found]
-    return [f"In other districts something is recorded of it: {shorten(codes)}."] if codes else []
-
-
-def _other_name(code: str, name: str) -> str | None:
-    return name if name != code else None
+    return [f"Other districts have permissions for this use: {shorten(codes)}."] if codes else []
 
 
 def _note_nothing(place: Place, kind: str, any_known: bool) -> str:
     if not any_known:
         return (
-            f"No {kind} of {place.shown} is recorded: none was loaded, and none was found in the text of its code, "
-            "whose prose may still hold some; kg_search_by_topic finds the sections that speak of a topic."
+            f"No {kind} of {place.shown} is recorded: none was loaded, and none was extracted from the text of its "
+            "code. Its prose may still contain some. kg_search_by_topic finds the sections about a topic."
         )
-    forbidden = "; that is no prohibition" if kind == "permission" else ""
-    return f"No {kind} is recorded for this, which does not say that there is none{forbidden}."
+    forbidden = " That is not a prohibition." if kind == "permission" else ""
+    return f"No {kind} is recorded for this. The code may still contain one.{forbidden}"
 
 
 DEFINITIONS: Final = """
@@ -393,7 +393,7 @@ SELECT ?definition ?graph ?term WHERE {
 
 
 class TermDefinition(Lean):
-    """What a code says that a term means in it."""
+    """The definition of a term in a code."""
 
     term: str
     definition_text: str
@@ -402,7 +402,7 @@ class TermDefinition(Lean):
 
 
 class DefinitionResult(Result):
-    """Definitions of a term, one for each place that has one."""
+    """Definitions of a term, one for each section that defines it."""
 
     municipality: str
     state: str
@@ -417,10 +417,10 @@ def kg_query_definition(
     limit: PageSize = 20,
     offset: Skipped = 0,
 ) -> DefinitionResult:
-    """Look up what a term means in a code.
+    """Look up the definition of a term in a code.
 
-    Use before reading a rule closely. Returns definitions: term, definition_text, section_ref, evidence; several
-    sections may define it differently.
+    Use before reading a rule closely. Returns definitions: term, definition_text, section_ref, evidence. Several
+    sections may define a term differently.
     Example: kg_query_definition(municipality="Quarry Bend", state="UT", term="building height").
     Next: `kg_query_section` with the section_ref.
     """
@@ -433,7 +433,7 @@ def kg_query_definition(
         return [(iri_of(row["definition"]), iri_of(row["graph"]), text_of(row["term"])) for row in rows]
 
     reader.ran.clear()
-    known = reader.kept("terms that are defined", bind(DEFINITIONS, municipality=NamedNode(place.iri)), read)
+    known = reader.kept("defined terms", bind(DEFINITIONS, municipality=NamedNode(place.iri)), read)
     in_order = sorted(known, key=lambda each: (natural_key(each[2]), each[0]))
     choices = [Choice(NamedNode(iri), name, (name,)) for iri, _, name in in_order]
     chosen = find_spelled(wanted, choices)
@@ -455,7 +455,7 @@ def kg_query_definition(
         for each, rule, evidence in load_with_evidence(reader, found[offset : offset + limit])
     ]
     if len({each.definition_text for each in definitions}) > 1 and len({each.term for each in definitions}) == 1:
-        notes.append("The code defines this term in several ways; each holds where its section says.")
+        notes.append("The code has several definitions of this term. Each applies where its section says.")
     return reader.finish(
         DefinitionResult(municipality=place.name, state=place.short_state, definitions=definitions, notes=notes),
         total=len(found),
@@ -464,14 +464,13 @@ def kg_query_definition(
 
 
 def _note_not_defined(wanted: str, choices: Sequence[Choice], chosen: Sequence[Choice], place: Place) -> str:
-    """Return what to tell where the code defines only other terms than the one that is wanted."""
+    """Build the note for a term that the code does not define itself, but that is part of defined terms."""
     taken = list(dict.fromkeys(choice.label for choice in chosen))
     others = [name for name in find_nearest(wanted, _labels(choices)) if name not in taken]
     rest = f" and {len(taken) - NEAREST} more" if len(taken) > NEAREST else ""
-    near = f"; near are also: {join_names(others)}" if others else ""
-    return (
-        f"term: {place.shown} defines no {wanted[:100]!r}; it was taken for {join_names(taken[:NEAREST])}{rest}{near}."
-    )
+    near = f" Also similar: {join_names(others)}." if others else ""
+    meant = f"{join_names(taken[:NEAREST])}{rest}"
+    return f"term: {place.shown} does not define {wanted[:100]!r}. It was interpreted as {meant}.{near}"
 
 
 def _labels(choices: Sequence[Choice]) -> list[str]:

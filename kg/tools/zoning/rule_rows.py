@@ -1,4 +1,4 @@
-"""What a code says of districts, uses and terms, read rule by rule with what each was read from."""
+"""Loads rules of codes (permissions, standards, definitions, citations) with their evidence."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kg.sparql.terms import bind
 from kg.tools.zoning.municipalities import get_section_key, load_statuses
 from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, OA, PROV, QUDT
 
-# A rule by its number and not its IRI: of some hundred rows, what is said again in each takes longest.
-# One property at a time, after the lookup by subject: OPTIONAL inside GRAPH has the engine read the whole store.
+# Rows name a rule by its number: repeating its IRI in hundreds of rows is the largest cost.
+# One property per row, after the lookup by subject: with OPTIONAL inside GRAPH the engine reads the whole store.
 RULES: Final = """
 SELECT ?number ?part ?property ?value WHERE {
   VALUES (?number ?rule) { $rules }
@@ -32,7 +32,7 @@ _NOTHING: Final[dict[str, list[str]]] = {}
 
 
 class Span(Lean):
-    """Words of the law: `text` is characters start to end of the section's text."""
+    """Text of the law: characters start to end of the section's text."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Span(Lean):
 
 
 class RuleEvidence(Lean):
-    """What a rule was read from."""
+    """The source of a rule."""
 
     id: str
     graph: str
@@ -48,7 +48,7 @@ class RuleEvidence(Lean):
     section_iri: str | None = None
     section_status: str | None = None
     spans: list[Span] | None = None
-    basis: str = Field(description="stated by the source, or extracted from text")
+    basis: str = Field(description="stated (by the source) or extracted (from text)")
     recorded_in: str | None = Field(None, description="Column or row of a table")
     method: str | None = None
     confidence: float | None = None
@@ -60,43 +60,43 @@ class RuleEvidence(Lean):
 
 @dataclass(slots=True)
 class Rule:
-    """All that is said of a permission, a standard, a definition or a citation."""
+    """The properties of a permission, standard, definition or citation."""
 
     iri: str
     graph: str
     said: dict[str, list[str]] = field(default_factory=dict)
-    """By property."""
+    """Values by property."""
     parts: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """What is said of the quantity, the spans and the section that it rests on, by IRI and property."""
+    """Properties of its quantity, spans and section, by IRI."""
 
     def all(self, name: NamedNode, of: str | None = None) -> list[str]:
-        """Return the values of one property, sorted."""
+        """Get the values of one property, sorted."""
         return sorted((self.said if of is None else self.parts.get(of, _NOTHING)).get(name.value, ()))
 
     def one(self, name: NamedNode, of: str | None = None) -> str | None:
-        """Return the first value of one property."""
+        """Get the first value of one property."""
         found = (self.said if of is None else self.parts.get(of, _NOTHING)).get(name.value)
         return None if found is None else found[0] if len(found) == 1 else min(found)
 
     def code(self, name: NamedNode) -> str | None:
-        """Return the code that a property names in its list."""
+        """Get the code of a code-list value."""
         value = self.one(name)
         return None if value is None else code_of(value)
 
     def section(self, name: NamedNode) -> str | None:
-        """Return the key of the section that a property names."""
+        """Get the key of the section that is the value of a property."""
         value = self.one(name)
         return None if value is None else get_section_key(value)
 
     def quantity(self) -> tuple[float, str] | None:
-        """Return the number that it prescribes, with the code of its unit."""
+        """Get the prescribed number and the code of its unit."""
         for part, said in self.parts.items():
             if QUDT.numericValue.value in said and (unit := self.one(QUDT.hasUnit, part)) is not None:
                 return float(self.one(QUDT.numericValue, part) or 0), code_of(unit)
         return None
 
     def spans(self) -> list[Span]:
-        """Return the words that it rests on."""
+        """Get the text spans of its evidence."""
         found = [
             Span(
                 start=int(self.one(KG.start, part) or 0),
@@ -110,11 +110,11 @@ class Rule:
 
 
 def load_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
-    """Return the rules of these IRIs, each in its graph, in this order."""
+    """Load rules by IRI. `graphs` gives the graph of each and the order of the result."""
     rules = [Rule(iri, graph) for iri, graph in graphs.items()]
     if rules:
         query = bind(RULES, rules=[(number, NamedNode(rule.iri)) for number, rule in enumerate(rules)])
-        for number, part, name, value in reader.tuples("what the rules say", query):
+        for number, part, name, value in reader.tuples("properties of the rules", query):
             if number is None or name is None or value is None:
                 continue
             rule = rules[int(text_of(number))]
@@ -124,7 +124,7 @@ def load_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
 
 
 class Origin(NamedTuple):
-    """Where a graph comes from, as far as it is recorded."""
+    """The source of a graph, as far as it is recorded."""
 
     source: str | None = None
     sha256: str | None = None
@@ -134,12 +134,12 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Where graphs come from."""
+    """The sources of graphs."""
 
     descriptions: Descriptions
 
     def of(self, graph: str) -> Origin:
-        """Return where a graph comes from."""
+        """Get the source of a graph."""
         found = self.descriptions
         made_from = found.all(graph, PROV.wasDerivedFrom)
         behind = [each for each in made_from if each.startswith(_GRAPHS)]
@@ -158,7 +158,7 @@ class Origins:
 
 
 def load_origins(reader: Reader, graphs: Iterable[str]) -> Origins:
-    """Return where `graphs` come from; what was found in a text comes from where the text does."""
+    """Load the sources of `graphs`. A graph of extracted rules has the source of the text."""
     wanted = set(graphs)
     first = describe(reader, (), wanted, rows=False)
     behind = {
@@ -172,7 +172,7 @@ def load_origins(reader: Reader, graphs: Iterable[str]) -> Origins:
 
 
 def build_evidence(rule: Rule, origin: Origin, status: str | None = None) -> RuleEvidence:
-    """Return what a rule was read from; `origin` is where its graph comes from, `status` that of its section."""
+    """Build the evidence of a rule from the source of its graph and the status of its section."""
     section = rule.one(KG.definedIn)
     confidence = rule.one(KG.confidence)
     return RuleEvidence(
@@ -194,13 +194,13 @@ def build_evidence(rule: Rule, origin: Origin, status: str | None = None) -> Rul
 
 
 def load_evidence(reader: Reader, rules: Sequence[Rule]) -> list[RuleEvidence]:
-    """Return what each of `rules` was read from."""
+    """Load the evidence of each of `rules`, in their order."""
     graphs = {rule.graph for rule in rules}
     known = load_origins(reader, graphs)
     by_graph = {graph: known.of(graph) for graph in graphs}
     sections = [rule.one(KG.definedIn) for rule in rules]
-    standing = load_statuses(reader, sections)
+    statuses = load_statuses(reader, sections)
     return [
-        build_evidence(rule, by_graph[rule.graph], standing.get(section or ""))
+        build_evidence(rule, by_graph[rule.graph], statuses.get(section or ""))
         for rule, section in zip(rules, sections, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Tables in the text of a section, cell by cell as pages show them."""
+"""Loads the tables in the text of a section as cells for HTML pages."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SELECT DISTINCT ?table ?start ?end ?cells ?rows WHERE {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table, as it is shown."""
+    """A cell of a table."""
 
     words: list[tuple[str, bool]]
-    """Its text in pieces, each with whether it is raised, as the mark of a footnote is."""
+    """Its text in pieces, each with whether it is superscript (a footnote mark)."""
     header: bool
     colspan: int
     rowspan: int
@@ -31,7 +31,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table in the text of a section, with the characters that its rows take there as lines."""
+    """A table in the text of a section, at characters `start` to `end`."""
 
     start: int
     end: int
@@ -39,9 +39,9 @@ class Table:
 
 
 def load_section_tables(reader: Reader, section: NamedNode) -> list[Table]:
-    """Return the tables in the text of `section`, in their order; none within another."""
+    """Load the tables in the text of `section`, in their order. Nested tables are skipped."""
     tables: list[Table] = []
-    for row in reader.rows("its tables", bind(TABLES, section=section)):
+    for row in reader.rows("tables of the section", bind(TABLES, section=section)):
         start, end = int(text_of(row["start"])), int(text_of(row["end"]))
         if tables and start < tables[-1].end:
             continue

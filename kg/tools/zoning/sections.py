@@ -1,4 +1,4 @@
-"""Sections of a code: their words and tables, the levels above and below, and what they cite and are cited by."""
+"""Tools for sections of a code: text and tables of one section, and the hierarchy around it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree
 
 CHARACTERS: Final = 30_000
-"""Characters of a section's text that an answer has at most; the rest is asked for by text_from."""
+"""Maximum characters of a section's text per answer; text_from gets the rest."""
 SHOWN_PARTS: Final = 20
-"""Parts that the answer for one that is not there names."""
+"""Available subsections that an error message lists."""
 
 SECTION: Final = """
 SELECT ?of ?property ?value WHERE {
@@ -49,11 +49,11 @@ SELECT ?of ?property ?value WHERE {
 BUILT: Final = """
 SELECT ?time WHERE { GRAPH $prov { $graph prov:generatedAtTime ?time } }"""
 
-Characters = Annotated[int, Field(ge=0, description="Character to begin at")]
+Characters = Annotated[int, Field(ge=0, description="Character offset to start at")]
 
 
 class SectionLine(Lean):
-    """A section as one line of a list."""
+    """A section in a list."""
 
     section_id: str
     iri: str
@@ -70,7 +70,7 @@ class SectionLine(Lean):
 
 
 class Part(Lean):
-    """A labelled part of the text, such as (a)(1): characters start to end."""
+    """A labelled subsection, such as (a)(1), at characters start to end."""
 
     label: str
     start: int
@@ -79,7 +79,7 @@ class Part(Lean):
 
 
 class SectionTable(Lean):
-    """A table of the text, at characters start to end; a cell is its text, or an object with its spans."""
+    """A table at characters start to end. A cell is its text, or an object with text and spans."""
 
     start: int
     end: int
@@ -89,14 +89,14 @@ class SectionTable(Lean):
 
 
 class Note(Lean):
-    """What the source prints beside the law."""
+    """An editorial note of the source."""
 
     kind: str
     text: str
 
 
 class SectionEvidence(Lean):
-    """Where a section comes from."""
+    """The source of a section."""
 
     id: str
     graph: str
@@ -108,7 +108,7 @@ class SectionEvidence(Lean):
 
 
 class SectionResult(Result):
-    """A section of a code, word for word."""
+    """A section of a code with its full text."""
 
     section_id: str
     iri: str
@@ -126,7 +126,7 @@ class SectionResult(Result):
     summary_level: int | None = None
     summary_built_at: str | None = None
     summary_state: str | None = None
-    subsection: Part | None = Field(None, description="That section_id names")
+    subsection: Part | None = Field(None, description="The one in section_id")
     subsections: list[Part] | None = None
     tables: list[SectionTable] | None = None
     history: list[str] | None = None
@@ -136,7 +136,7 @@ class SectionResult(Result):
 
 
 class HierarchyResult(Result):
-    """Sections in document order, each with its distance from where the walk began."""
+    """Sections in document order, each with its depth from the start."""
 
     municipality: str
     direction: str
@@ -153,10 +153,10 @@ def kg_query_section(
     limit: PageSize = 50,
     offset: Skipped = 0,
 ) -> SectionResult:
-    """Read a section of a code word for word, or a level above it.
+    """Get the full text of a section of a code, or of a level above it.
 
     Use to quote the law. Returns raw_content, title, level, parent_id, summary, summary_level, summary_built_at,
-    subsections, tables, history, fetched_at, evidence; limit pages children.
+    subsections, tables, history, fetched_at, evidence. limit and offset page children.
     Example: kg_query_section(municipality="Quarry Bend", state="UT", section_id="17.12.010(b)(2)").
     Next: `kg_find_related` for what it cites.
     """
@@ -171,7 +171,7 @@ def kg_query_section(
     own = said.get(iri, {})
     text = _one(own, SCHEMA.text) or ""
     if text_from > len(text):
-        raise InvalidInputError(f"text_from is {text_from:,}; the text of {known.name} has {len(text):,} characters")
+        raise InvalidInputError(f"text_from is {text_from:,}. The text of {known.name} has {len(text):,} characters.")
     parts = _parts(said)
     named = None if labels is None else _find_part(parts, labels, known.name)
     start, end = (text_from, len(text)) if named is None else (max(named.start, text_from), named.end)
@@ -216,11 +216,11 @@ def kg_query_section(
         ),
     )
     if start + len(shown_text) < end:
-        result.notes.append(f"The text goes on: pass text_from={start + len(shown_text)}.")
+        result.notes.append(f"The text is truncated. The rest: text_from={start + len(shown_text)}.")
     result.notes += _note_status(tree, iri, result.status)
     if children and not include_children and not text:
-        grouped = f"{len(children)} parts" if len(children) > 1 else "one part"
-        result.notes.append(f"It only groups {grouped}: include_children=true lists them.")
+        grouped = f"{len(children)} sections" if len(children) > 1 else "one section"
+        result.notes.append(f"It has no text and contains {grouped}. include_children=true lists them.")
     following = page_of(children, offset, limit) if include_children else None
     return reader.finish(result, total=len(children) if include_children else 1, next_offset=following)
 
@@ -235,10 +235,10 @@ def kg_traverse_hierarchy(
     limit: PageSize = 50,
     offset: Skipped = 0,
 ) -> HierarchyResult:
-    """Walk the tree of a code from a section, or from its top.
+    """List the sections below or above a section of a code, or from the top of the code.
 
-    Use to see what stands around a section. Returns sections in document order: section_id, title, level, order,
-    depth, parent_id, children (how many), summary, summary_level.
+    Use for the context of a section. Returns sections in document order: section_id, title, level, order, depth,
+    parent_id, children (number), summary, summary_level.
     Example: kg_traverse_hierarchy(municipality="Quarry Bend", state="UT", section_id="17.12", depth=2).
     Next: `kg_query_section`.
     """
@@ -253,12 +253,12 @@ def kg_traverse_hierarchy(
         above = [] if start is None else tree.above(start)[:depth]
         walked = list(enumerate(above, 1))
         if start is None:
-            notes.append("Above the top there is nothing: name a section_id.")
+            notes.append("direction 'up' needs a section_id.")
     else:
         walked = _walk_down(tree, start, depth)
         if start is None and (hidden := [iri for iri in tree.sections if tree.states[iri] == "circular"]):
             named = ", ".join(get_section_key(iri) for iri in hidden[:5])
-            notes.append(f"No walk from the top meets {len(hidden)} sections that are parts of themselves: {named}.")
+            notes.append(f"{len(hidden)} sections are not listed, since their parents form a circle: {named}.")
     lines = load_section_lines(reader, tree, walked[offset : offset + limit])
     if not walked and start is not None:
         notes.append(f"{tree.sections[start].name} {'is at the top' if direction == 'up' else 'has no parts'}.")
@@ -270,7 +270,7 @@ def kg_traverse_hierarchy(
 
 
 def load_section_lines(reader: Reader, tree: CodeTree, walked: Sequence[tuple[int | None, str]]) -> list[SectionLine]:
-    """Return sections, each with the steps to it, as one line each."""
+    """Load the lines of sections, each given with its depth."""
     known = load_statuses(reader, [iri for _, iri in walked])
     return [_line(tree, iri, steps, known.get(iri)) for steps, iri in walked]
 
@@ -294,14 +294,14 @@ def _line(tree: CodeTree, iri: str, depth: int | None, status: str | None) -> Se
 
 
 def _walk_down(tree: CodeTree, start: str | None, depth: int) -> list[tuple[int, str]]:
-    """Return the sections below `start`, or from the top, with their steps, in document order."""
+    """List the sections below `start`, or all from the top, with their depth, in document order."""
     first = tree.roots if start is None else tree.children.get(start, [])
     stack = [(1, iri) for iri in reversed(first)]
     found: list[tuple[int, str]] = []
     seen = {start}
     while stack:
         steps, iri = stack.pop()
-        if iri in seen:  # a circle
+        if iri in seen:  # circular parents
             continue
         seen.add(iri)
         found.append((steps, iri))
@@ -344,24 +344,24 @@ def _parts(said: Mapping[str, _Properties]) -> list[Part]:
 
 
 def _find_part(parts: Sequence[Part], labels: str, name: str) -> Part:
-    """Return the part of the section `name` that has these labels. Raises NotFoundError, which names those it has."""
+    """Find the subsection of the section `name` with these labels. Raises NotFoundError with the available ones."""
     found = next((part for part in parts if part.label == labels), None)
     if found is None:
         shown = ", ".join(part.label for part in parts[:SHOWN_PARTS]) or "none"
-        raise NotFoundError(f"section_id: {name} has no part {labels}; its parts are {shown}")
+        raise NotFoundError(f"section_id: Unknown subsection {labels} of {name}. Available: {shown}.")
     return found
 
 
 def _note_status(tree: CodeTree, iri: str, status: str | None) -> list[str]:
-    """Return what to tell of a section that is repealed or the like, and of a summary that is stale."""
-    notes = [] if status is None else [f"The source says of this section: {status}."]
+    """Note the status of a section (repealed, ...) and why its summary is stale."""
+    notes = [] if status is None else [f"Status of this section in the source: {status}."]
     if tree.states[iri] == "stale":
-        notes.append(f"The summary is stale: {'; '.join(tree.why_stale(iri))}.")
+        notes.append(f"The summary is stale: {', '.join(tree.why_stale(iri))}.")
     return notes
 
 
 def _tables(said: Mapping[str, _Properties], start: int, end: int) -> list[SectionTable]:
-    """Return the tables that begin in these characters."""
+    """List the tables that start in this range of characters."""
     found = []
     for about in said.values():
         if (cells := _one(about, KG.cells)) is not None and start <= _span(about)[0] < max(end, start + 1):
@@ -382,6 +382,6 @@ def _annotations(said: Mapping[str, _Properties]) -> list[Note]:
 
 
 def _load_built_at(reader: Reader, graph: str) -> str | None:
-    """Return when the summary in a graph was written."""
+    """Load the time at which the summary in a graph was written."""
     query = bind(BUILT, graph=NamedNode(graph), prov=PROV_GRAPH)
-    return next((text_of(row["time"]) for row in reader.rows("when it was summarized", query)), None)
+    return next((text_of(row["time"]) for row in reader.rows("time of the summary", query)), None)

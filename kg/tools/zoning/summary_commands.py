@@ -30,7 +30,7 @@ def summaries_build(
 
     With the mode "chat" the configured chat endpoint writes them; else they are sentences of the law.
     """
-    # Imported here because it takes long, and every start of the command line imports this module.
+    # Imported here because it is slow, and every start of the command line imports this module.
     from kg.zoning_summaries.build import build
 
     place = find_place(Reader(kg), municipality, state)

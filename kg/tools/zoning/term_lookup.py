@@ -1,4 +1,9 @@
-"""Districts, uses, kinds of standards and defined terms by what people call them."""
+"""Finds districts, uses, standard types and defined terms by the names that people use.
+
+A list of synonyms makes a house a single-family dwelling in one code and ``1-Family`` in another. It contains planners'
+everyday words, not those of any code, and equates only what differs in wording, never what differs in law, such as a
+duplex and an accessory dwelling.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +30,18 @@ DistrictName = Annotated[str | None, Field(max_length=200, description="Code or 
 UseName = Annotated[str | None, Field(max_length=300, description="E.g. duplex")]
 StandardType = Annotated[str | None, Field(max_length=200, description="E.g. setback, lot-area, max height")]
 
-# Which is which is said by the IRIs: to look up the classes takes half as long again.
+# Districts and uses are distinguished by IRI: a lookup of their classes makes the query half as slow again.
 NAMED: Final = """
 SELECT ?thing ?code ?name WHERE {
   ?thing kg:jurisdiction $municipality ; skos:notation ?code ; skos:prefLabel ?name
 }"""
 
-UNRECORDED: Final = (
-    "; what is not recorded is not thereby prohibited, and kg_search_by_topic finds the sections that speak of it"
-)
-LIKE: Final = 65
-"""Likeness, of 100, from which on a name is called near to another."""
-LIKE_CODE: Final = 50
-"""The same for a name of at most `CODE` characters, which may be a code."""
-CODE: Final = 4
+UNRECORDED: Final = " An unrecorded use is not necessarily prohibited. kg_search_by_topic finds the sections about it."
+SIMILAR: Final = 65
+"""Least similarity, of 100, of a name that is suggested."""
+SIMILAR_CODE: Final = 50
+"""The same for a name of at most `CODE_LENGTH` characters, which may be a code."""
+CODE_LENGTH: Final = 4
 _DISTRICTS: Final = iri_prefix("district")
 _USES: Final = iri_prefix("landuse")
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
@@ -46,9 +49,9 @@ _BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", 
 _SAME: Final = {
     "size": "area", "acreage": "area", "story": "storey", "yard": "setback", "far": "floor area ratio",
 }  # fmt: skip
-"""Words for kinds of standards, in the singular, by that of the list."""
+"""Synonyms of the words in standard types, in the singular."""
 _FILLERS: Final = frozenset(re.findall(r"\w+", "a an allowed for limit number of required requirement the"))
-"""Words that tell no kinds of standards apart."""
+"""Words that do not distinguish standard types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,13 @@ class Named:
 
     @property
     def iri(self) -> str:
-        """Its IRI."""
+        """IRI of its node."""
         return self.choice.term.value
+
+    @property
+    def other_name(self) -> str | None:
+        """The name, if it differs from the code."""
+        return self.name if self.name != self.code else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,7 @@ class Vocabulary:
 
 
 def load_vocabulary(reader: Reader, place: Place) -> Vocabulary:
-    """Return the districts and uses of a municipality."""
+    """Load the districts and uses of a municipality, in the order of answers."""
 
     def read(rows: Sequence[Mapping[str, Term]]) -> Vocabulary:
         districts: list[Named] = []
@@ -88,14 +96,14 @@ def load_vocabulary(reader: Reader, place: Place) -> Vocabulary:
                 uses.append(Named(Choice(NamedNode(iri), name, names), code, name))
         districts.sort(key=lambda each: natural_key(each.code))
         uses.sort(key=lambda each: natural_key(each.name))
-        # In order, as all answers have them.
+
         return Vocabulary({each.iri: each for each in districts}, {each.iri: each for each in uses})
 
     return reader.kept("districts and uses", bind(NAMED, municipality=NamedNode(place.iri)), read)
 
 
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Return what texts are ordered by so that R-2 comes before R-10."""
+    """Build a sort key that puts R-2 before R-10."""
     parts = re.findall(r"\d+|\D+", text.casefold())
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
@@ -103,7 +111,10 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
 def find_named(
     argument: str, text: str, things: Mapping[str, Named], place: Place, notes: list[str]
 ) -> Mapping[str, Named]:
-    """Return what `text` names among `things`, and note what it was taken for. NotFoundError names the nearest."""
+    """Find the entries of `things` that `text` names, and note an inexact match in `notes`.
+
+    Raises NotFoundError with similar names.
+    """
     wanted = clean_text(argument, text, 300)
     choices = [each.choice for each in things.values()]
     found = find_matching(wanted, choices)
@@ -119,13 +130,13 @@ def find_named(
 
 
 def find_matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
-    """Return those that `text` names: exactly, or else by ever looser likeness, all that are as like."""
+    """Find the choices that `text` names: by spelling, else by meaning, else by words. All matches of a rule count."""
     found = find_spelled(text, choices) or _find_by_key(_meant, text, choices)
     return found or find_by_words(text, choices)
 
 
 def find_spelled(text: str, choices: Sequence[Choice]) -> list[Choice]:
-    """Return those whose IRI or name is `text`, as it is, else but for case, blanks, plural and order of words."""
+    """Find the choices with this IRI or name: exact, else ignoring case, blanks, plural and word order."""
     whole = text.strip("<>")
     found = [choice for choice in choices if choice.term.value == whole]
     for rule in (str.strip, str.casefold, _squeezed, _plain):
@@ -134,7 +145,7 @@ def find_spelled(text: str, choices: Sequence[Choice]) -> list[Choice]:
 
 
 def find_by_head(text: str, choices: Sequence[Choice]) -> list[Choice]:
-    """Return those whose head is `text`, or means the same: of ``Dwelling, Row`` and ``Row dwelling`` a dwelling."""
+    """Find the choices whose head noun is `text` or a synonym: "dwelling" in ``Dwelling, Row`` and ``Row dwelling``."""
     words = _in_order(text)
     found = [choice for choice in choices if words and any(_head(name, len(words)) == words for name in choice.names)]
     alike = _find_by_key(_meant, text, choices)
@@ -142,7 +153,7 @@ def find_by_head(text: str, choices: Sequence[Choice]) -> list[Choice]:
 
 
 def find_by_words(text: str, choices: Sequence[Choice]) -> list[Choice]:
-    """Return those whose name has all words of `text`."""
+    """Find the choices whose name contains all words of `text`."""
     words = set(_plain(text))
     return [choice for choice in choices if words and any(words <= set(_plain(name)) for name in choice.names)]
 
@@ -153,7 +164,7 @@ def _find_by_key(rule: Callable[[str], object], text: str, choices: Sequence[Cho
 
 
 def _head(name: str, length: int) -> tuple[str, ...]:
-    """Return the last words of what stands before the first comma or bracket."""
+    """Get the last words before the first comma or bracket."""
     return _in_order(re.split(r"[,;:(\[]", name, maxsplit=1)[0])[-length:]
 
 
@@ -162,7 +173,7 @@ def _in_order(text: str) -> tuple[str, ...]:
 
 
 def match_note(argument: str, text: str, found: Sequence[Choice]) -> str | None:
-    """Return what to tell of a name that was not given as it is recorded; None where there is nothing to tell."""
+    """Build the note on an inexact match. Returns None for an exact one."""
     names = []
     for choice in found:
         other = next((name for name in choice.names if fold(name) != fold(choice.label)), None)
@@ -172,11 +183,11 @@ def match_note(argument: str, text: str, found: Sequence[Choice]) -> str | None:
         return None
     if len(found) == 1 and text.casefold() in map(str.casefold, found[0].names):
         return None
-    return f"{argument}: {text!r} was taken for {shorten(names)}."
+    return f"{argument}: {text!r} was interpreted as {shorten(names)}."
 
 
 def _squeezed(text: str) -> str:
-    """R1, R-1 and R 1 are one, where no code is written just so: then all that may be meant are taken."""
+    """Equate R1, R-1 and R 1. It applies only if no code is spelled exactly so."""
     return fold(text).replace(" ", "")
 
 
@@ -190,38 +201,38 @@ def _meant(text: str) -> frozenset[str]:
 
 
 def no_match_message(argument: str, text: str, names: Sequence[str], where: str) -> str:
-    """Return what to say of a name that nothing has: what is near it."""
+    """Build the error message for a name without a match, with similar names."""
     known = list(dict.fromkeys(names))
     if not known:
-        return f"{argument}: {text[:100]!r} is none of {where}: nothing of the kind is recorded there"
+        return f"{argument}: No match for {text[:100]!r}. {where} has no recorded {argument}."
     like = find_nearest(text, known)
     if not like:
-        return f"{argument}: {where} has no {text[:100]!r} nor the like; there are: {shorten(known)}"
+        return f"{argument}: No match for {text[:100]!r} in {where}. Available: {shorten(known)}."
     more = f" of {len(known)}" if len(known) > len(like) else ""
-    return f"{argument}: {where} has no {text[:100]!r}; nearest{more}: {join_names(like)}"
+    return f"{argument}: No match for {text[:100]!r} in {where}. Most similar{more}: {join_names(like)}."
 
 
 def find_nearest(text: str, known: Sequence[str]) -> list[str]:
-    """Return the names that are like `text`, the nearest first."""
-    least = LIKE_CODE if len(text) <= CODE else LIKE
+    """Find the names most similar to `text`, best first."""
+    least = SIMILAR_CODE if len(text) <= CODE_LENGTH else SIMILAR
     near = [known[each.number] for each in Names(list(enumerate(known))).nearest(text, NEAREST)]
     if like := [name for name in near if fuzz.partial_ratio(fold(text), fold(name)) >= least]:
         return like
-    # No word is spelt like one of a name: part of a name may be, as "daycare" is like "day care center".
-    scorer = fuzz.token_sort_ratio if len(text) <= CODE else fuzz.partial_ratio
+    # No word is similar to a word of a name, but part of a name may be: "daycare" and "day care center".
+    scorer = fuzz.token_sort_ratio if len(text) <= CODE_LENGTH else fuzz.partial_ratio
     found = process.extract(text, known, scorer=scorer, processor=fold, limit=NEAREST, score_cutoff=least)
     return [name for name, _, _ in found]
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return names in one line, by semicolons where one of them has a comma."""
+    """Join names by commas, or by semicolons if one of them contains a comma."""
     return ("; " if any("," in name for name in names) else ", ").join(names)
 
 
 def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: list[str]) -> tuple[set[str], str | None]:
-    """Return the codes of standards that `text` names, and the bound that it asks for, if it does.
+    """Find the codes of standard types that `text` names, and the bound (min or max) that it names, if any.
 
-    NotFoundError names the nearest.
+    Raises NotFoundError with similar types.
     """
     wanted = clean_text("standard_type", text, 200)
     if wanted in codes and "-" in wanted:
@@ -233,7 +244,7 @@ def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: li
     if not found:
         raise NotFoundError(no_match_message("standard_type", wanted, sorted(codes), place.shown))
     if {fold(code) for code in found} != {fold(wanted)}:
-        notes.append(f"standard_type: {wanted!r} was taken for {', '.join(sorted(found))}.")
+        notes.append(f"standard_type: {wanted!r} was interpreted as {', '.join(sorted(found))}.")
     return found, bound
 
 
@@ -270,7 +281,7 @@ _ALIKE: Final = {
     "bank": "bank, financial institution, credit union, savings bank",
     "clinic": "clinic, medical clinic, medical office, doctor s office, dental office",
 }
-"""By the name used here, the folded wordings in the singular."""
+"""Wordings, case-folded and in the singular, by the name that stands for them."""
 
 _WORDINGS: Final = {
     tuple(wording.split()): name for name, wordings in _ALIKE.items() for wording in wordings.split(", ")
@@ -282,7 +293,7 @@ _HOUSES: Final = frozenset({("house",), ("home",)})
 
 
 def parse_use_kinds(text: str) -> frozenset[str]:
-    """Return what `text` is about: words, and names of this list where its wordings stand; their order is lost."""
+    """Parse the name of a use into words, with the wordings of `_ALIKE` replaced by their names. Order is lost."""
     words = tuple(singular(word) for word in fold(_MORE.sub(r"\1 or more ", text)).split())
     if words in _HOUSES:
         return frozenset({"one-family", "dwelling"})

@@ -91,7 +91,7 @@ def test_pages_within_the_budget_make_up_the_whole(fixtures: KnowledgeGraph, nam
         offset = page.next_offset
         pages += 1
         assert (offset is None) == (page.meta.completeness == "complete")
-        assert (offset is None) == (not any("Cut to max_tokens" in note for note in page.notes))
+        assert (offset is None) == (not any("to max_tokens" in note for note in page.notes))
     assert seen == listed(whole)
     assert pages > 1 or max_tokens > 500 or name == "dcterms:title"
 

@@ -52,7 +52,7 @@ def test_what_people_wrote_over_http_conforms(kg: KnowledgeGraph) -> None:
     graphs.post(mint("graph", "cur", "x"), [Triple(NamedNode("urn:b"), DCTERMS.title, Literal("B"))], EVERYONE)
     result = checked(DatasetChecks(kg, pause_s=0))
     assert (result.conforms, result.messages, result.generation) == (True, [], 2)
-    assert result.checked == "the whole store, by the dataset shapes; 2 graphs of people, by the open record shapes"
+    assert result.checked == "the whole store, by the dataset shapes; 2 user graphs, by the open record shapes"
 
 
 def test_a_graph_that_nothing_describes_is_told(kg: KnowledgeGraph) -> None:
@@ -94,7 +94,7 @@ def test_only_what_commits_can_affect_is_checked_again(kg: KnowledgeGraph) -> No
     first = checked(checks)
     graphs.put(mint("graph", "user", "other"), [NOTE], EVERYONE)
     second = checked(checks)
-    assert second.checked.endswith("nodes that commits since can affect, by the dataset shapes; 1 graphs of people, by "
+    assert second.checked.endswith("nodes that later commits can affect, by the dataset shapes; 1 user graphs, by "
                                    "the open record shapes")  # fmt: skip
     assert (second.messages, second.violations) == (first.messages, first.violations)
     graphs.delete(GRAPH, HOLDER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -77,7 +78,7 @@ def tool(name: str) -> Any:
 
 @pytest.mark.parametrize("name", READING)
 def test_whatever_is_given_is_answered_or_refused_with_a_reason(small, name):
-    before = small.store.statistics()
+    before = small.store.statistics().generation
     refusals = []
     for argument in tool(name).arguments.model_fields:
         for value in (NUMBERS if argument in ("limit", "offset", "depth", "text_from") else TEXTS) + OTHERS:
@@ -87,7 +88,7 @@ def test_whatever_is_given_is_answered_or_refused_with_a_reason(small, name):
                 refusals.append((argument, value, error.http_status, str(error)))
     assert len(refusals) > 40
     assert [each for each in refusals if not (400 <= each[2] < 500 and 10 < len(each[3]) < 2_000)] == []
-    assert small.store.statistics() == before
+    assert small.store.statistics().generation == before
 
 
 def test_a_thousand_municipalities_are_refused_before_any_is_looked_up(small):
@@ -125,7 +126,9 @@ def test_what_is_too_long_to_be_asked_for_is_rejected_alone_under_its_own_number
     good = {"district": "R-9", "use": "Kiln", "permission": "P", "odd": 1}
     done = kg_ingest_use_permissions(kg, **FEIGN, permissions=[long, good])
     told = {each.entry: (each.outcome, each.reason) for each in done.entries}
-    assert told == {1: ("rejected", "its 'district' has 201 characters; at most 200 are taken"), 2: ("stored", None)}
+    assert told.pop(2) == ("stored", None)
+    [(outcome, reason)] = told.values()
+    assert (outcome, re.findall(r"'\w+'|\d+", reason)) == ("rejected", ["'district'", "201", "200"])
     assert any(note.startswith("entry 2: odd") for note in done.notes)
 
 
@@ -191,7 +194,7 @@ def test_sections_in_a_circle_are_walked_once_and_told_at_the_top(kg):
     kg.store.extend(graph, [Quad(NamedNode(top.iri), DCTERMS.isPartOf, NamedNode(below.iri), graph)])
     found = kg_traverse_hierarchy(kg, **FEIGN, depth=20)
     assert [each.section_id for each in found.sections] == ["2"]
-    assert found.notes == ["No walk from the top meets 2 sections that are parts of themselves: 1, 1.1."]
+    assert [note.partition(": ")[2] for note in found.notes] == ["1, 1.1."]
     for direction in ("up", "down"):
         walked = kg_traverse_hierarchy(kg, **FEIGN, section_id="1", direction=direction, depth=20).sections
         assert walked[0].section_id == "1.1"

@@ -71,7 +71,9 @@ def asked(kg: KnowledgeGraph, tool: str, **arguments: Any) -> dict[str, Any]:
 def test_a_use_is_found_by_other_words_for_it_and_the_answer_says_so(kg, words, use):
     found = kg_query_permissions(kg, **BEND, use=words)
     assert {each.use for each in found.permissions} == {use}
-    assert found.notes == [f"use: {words!r} was taken for {use}."]
+    [note] = found.notes
+    assert note.startswith(f"use: {words!r} ")
+    assert note.endswith(f" {use}.")
 
 
 def test_capitals_and_hyphens_alone_are_not_told_as_other_words(kg):
@@ -107,7 +109,7 @@ def test_a_district_is_known_by_code_or_name_with_or_without_what_it_is_called(k
 
 
 def test_a_town_in_the_wrong_state_is_told_with_the_right_one(kg):
-    with pytest.raises(NotFoundError, match=r"no municipality 'Quarry Bend' in 'CT'; there are: Quarry Bend, Utah"):
+    with pytest.raises(NotFoundError, match=r"'Quarry Bend' in 'CT'\. Available: Quarry Bend, Utah"):
         kg_query_standards(kg, "Quarry Bend", "CT")
 
 
@@ -118,12 +120,12 @@ def test_a_comparison_shows_each_name_that_a_use_has_and_says_that_they_may_mean
     assert {row.use: [bool(cell.districts) for cell in row.places] for row in found.uses} == {
         "Duplex": [True, False], "2-Family": [False, True],
     }  # fmt: skip
-    assert found.notes == [
-        "use: 'two-family house' was taken for 2-Family, Duplex: one row for each name, though they may mean the same."
-    ]
+    [note] = found.notes
+    assert note.startswith("use: 'two-family house' ")
+    assert "2-Family, Duplex" in note
     one = compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="church")
     assert ([row.use for row in one.uses], one.notes) == (["Church"], [])
-    with pytest.raises(NotFoundError, match="not thereby prohibited"):
+    with pytest.raises(NotFoundError, match="not necessarily prohibited"):
         compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="brewery")
 
 
@@ -146,39 +148,36 @@ def test_a_comparison_for_one_use_has_no_standards_that_are_for_others(kg):
     assert bounds("Mansion") == [(5, "Mansion", 9, "corner lots"), (6, "Mansion", 10, "corner lots")]
     assert bounds("two-family house") == [(1, "duplexes", 9, "corner lots"), (2, "duplexes", 10, "corner lots")]
     notes = compare_zoning(kg, names, use="Duplex", standard_type="lot area").notes
-    assert notes == ["Standards for other uses are left out: Mansion."]
+    assert [note.partition(": ")[2] for note in notes] == ["Mansion."]
 
 
 # What is not recorded
 
 
 def test_a_use_that_is_not_recorded_is_not_told_to_be_prohibited(kg):
-    with pytest.raises(NotFoundError, match=r"has no 'brewery'.*not recorded is not thereby prohibited"):
+    with pytest.raises(NotFoundError, match=r"'brewery'.*not necessarily prohibited"):
         kg_query_permissions(kg, **BEND, use="brewery")
     found = kg_query_permissions(kg, **BEND, district="R-1", use="stable")
     assert (found.permissions, found.meta.total) == ([], 0)
-    assert found.notes[-2] == "In other districts something is recorded of it: R2."
-    assert found.notes[-1] == (
-        "No permission is recorded for this, which does not say that there is none; that is no prohibition."
-    )
+    assert found.notes[-2].endswith(": R2.")
+    assert "not a prohibition" in found.notes[-1]
 
 
 def test_a_town_of_which_nothing_is_recorded_says_so_in_every_tool(kg):
     kg_ingest_definitions(kg, **NEW, definitions=[{"term": "kiln", "definition_text": "an oven"}])
     for found in (kg_query_permissions(kg, **NEW), kg_query_standards(kg, **NEW)):
         assert found.meta.total == 0
-        assert "of Old Kiln, Utah is recorded" in found.notes[0]
-    assert compare_zoning(kg, ["Old Kiln, UT", "Quarry Bend, UT"]).notes == [
-        "No district of Old Kiln, Utah is recorded."
-    ]
+        assert "Old Kiln, Utah" in found.notes[0]
+    [note] = compare_zoning(kg, ["Old Kiln, UT", "Quarry Bend, UT"]).notes
+    assert "Old Kiln, Utah" in note
     for call in (
         lambda: kg_query_permissions(kg, **NEW, use="duplex"),
         lambda: kg_query_standards(kg, **NEW, district="R-1"),
         lambda: kg_query_standards(kg, **NEW, standard_type="height"),
     ):
-        with pytest.raises(NotFoundError, match="nothing of the kind is recorded there"):
+        with pytest.raises(NotFoundError, match="Old Kiln, Utah has no recorded"):
             call()
-    with pytest.raises(NotFoundError, match="no section of the code"):
+    with pytest.raises(NotFoundError, match="us-ut-old-kiln"):
         kg_traverse_hierarchy(kg, **NEW)
 
 
@@ -203,7 +202,8 @@ def test_sources_that_differ_are_both_shown_and_the_difference_is_told(kg):
         ("notPermitted", "extracted"), ("byRight", "stated"),
     }  # fmt: skip
     assert len({each.evidence.source for each in found.permissions}) == 2
-    assert found.notes == ["What is recorded differs by its source (Kiln in R-1: byRight, notPermitted); see evidence."]
+    [note] = found.notes
+    assert "Kiln in R-1: byRight, notPermitted" in note
     assert kg_query_permissions(kg, **BEND, district="R-1", use="Quarry").notes == []
 
 
@@ -223,7 +223,7 @@ def test_what_is_repealed_or_reserved_is_told_wherever_a_section_is_named(kg):
     )
     section = kg_query_section(kg, **NEW, section_id="5.1")
     assert section.status == "repealed"
-    assert "The source says of this section: repealed." in section.notes
+    assert any("repealed" in note for note in section.notes)
     statuses = {each.section_id: each.status for each in kg_traverse_hierarchy(kg, **NEW, depth=2).sections}
     assert statuses == {"5": None, "5.1": "repealed", "5.2": None}
     [cited] = kg_find_related(kg, **NEW, section_id="5.2").related
@@ -306,16 +306,16 @@ def test_tools_take_the_arguments_of_the_specification(tool, optional):
 
 
 def test_a_relationship_type_that_there_is_not_is_told_with_those_that_there_are(kg):
-    with pytest.raises(InvalidInputError, match="is none of defines, constrains"):
+    with pytest.raises(InvalidInputError, match=r"relationship_type: .* defines, constrains"):
         kg_find_related(kg, **BEND, section_id="17.12", relationship_type="")
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("kenel", "nearest of 4: Kennels, shelters, and pounds$"),
-        ("helipad", "nor the like; there are: Kennels, shelters, and pounds, Banks"),
-        ("RB", "nearest of 4: RA$"),
+        ("kenel", r"of 4: Kennels, shelters, and pounds\.$"),
+        ("helipad", "Available: Kennels, shelters, and pounds, Banks"),
+        ("RB", r"of 4: RA\.$"),
     ],
 )
 def test_only_what_is_alike_is_called_near(text: str, says: str) -> None:
@@ -343,14 +343,15 @@ def test_a_term_that_is_defined_goes_before_one_that_has_its_words(kg):
         return [each.term for each in found.definitions], found.notes
 
     assert looked_up("Family") == (["Family"], [])
-    assert looked_up("families") == (["Family"], ["term: 'families' was taken for Family."])
+    assert looked_up("families") == (["Family"], ["term: 'families' was interpreted as Family."])
     heads, [note] = looked_up("dwellings")
     assert heads == ["Cottage dwelling", "Dwelling, Multi-Family", "Dwelling, Row"]
-    assert "Glaze Ford, Utah defines no 'dwellings'; it was taken for Cottage dwelling; Dwelling, Multi-Family;" in note
+    assert "'dwellings'" in note
+    assert "Cottage dwelling; Dwelling, Multi-Family;" in note
     words, [note] = looked_up("row")
     assert words == ["Dwelling, Row"]
-    assert note.startswith("term: Glaze Ford, Utah defines no 'row'; it was taken for Dwelling, Row")
-    with pytest.raises(NotFoundError, match="nearest of 6: Cottage dwelling"):
+    assert note == "term: Glaze Ford, Utah does not define 'row'. It was interpreted as Dwelling, Row."
+    with pytest.raises(NotFoundError, match="of 6: Cottage dwelling"):
         looked_up("cottge dwellng")
 
 
@@ -376,10 +377,9 @@ def test_a_standard_is_compared_in_one_unit_and_what_is_recorded_stays(kg):
     assert (feet.lowest, feet.highest, feet.highest_recorded, feet.districts) == (6000, 80000, None, 2)
     assert yards.not_numbers == ["R-2: as the board sees fit"]
     assert [cell.highest for cell in percent.places] == [None, 20, None]
-    assert found.notes == [
-        "Converted, to compare in one unit: AC to FT2; *_recorded has what is recorded.",
-        "In units that do not convert into each other, a row for each: lot-area (FT2, PERCENT).",
-    ]
+    converted, kept_apart = found.notes
+    assert "AC to FT2" in converted
+    assert "lot-area (FT2, PERCENT)" in kept_apart
 
 
 @given(st.decimals(0, 10**6, places=4), st.sampled_from(AREAS), st.sampled_from(AREAS))

@@ -89,7 +89,7 @@ def test_a_municipality_is_known_however_it_is_written(kg, name, state):
 @pytest.mark.parametrize(
     ("name", "state", "says"),
     [
-        ("Quary Bend", "UT", "there are: Quarry Bend, Utah"),
+        ("Quary Bend", "UT", "Available: Quarry Bend, Utah"),
         ("Quarry Bend", "CT", "Quarry Bend, Utah"),
         ("", "UT", "municipality is empty"),
     ],
@@ -109,7 +109,7 @@ def test_districts_that_differ_in_a_hyphen_are_two_and_a_code_that_may_be_either
     assert districts("r-2")[0] == {"R-2"}
     both, [note] = districts("R 2")
     assert both == {"R-2", "R2"}
-    assert "'R 2' was taken for" in note
+    assert note.startswith("district: 'R 2' ")
     assert districts("Two-Family Residential")[0] == {"R-2"}
 
 
@@ -117,20 +117,20 @@ def test_a_use_is_found_by_its_plural_and_by_a_word_of_it(kg):
     assert {each.use for each in kg_query_permissions(kg, **BEND, use="duplexes").permissions} == {"Duplex"}
     found = kg_query_permissions(kg, **QUILL, use="dwelling")
     assert {each.use for each in found.permissions} == {"Single-family dwelling"}
-    assert found.notes == ["use: 'dwelling' was taken for Single-family dwelling."]
+    assert found.notes == ["use: 'dwelling' was interpreted as Single-family dwelling."]
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda kg: kg_query_permissions(kg, **QUILL, district="RB"), "district: Lower Quill.*nearest.*R"),
+        (lambda kg: kg_query_permissions(kg, **QUILL, district="RB"), "district: .*Lower Quill.* R"),
         (lambda kg: kg_query_permissions(kg, **QUILL, use="duplx"), "use: .*Duplex"),
         (lambda kg: kg_query_standards(kg, **QUILL, standard_type="wobble"), "standard_type: .*front-setback"),
         (lambda kg: kg_query_definition(kg, **BEND, term="kilnn"), "term: .*Kiln"),
-        (lambda kg: kg_query_definition(kg, **QUILL, term="kiln"), "nothing of the kind is recorded there"),
-        (lambda kg: kg_query_section(kg, **BEND, section_id="17.20.04"), "there are: 17.20.040"),
-        (lambda kg: kg_query_section(kg, **BEND, section_id="17.04.010(z)"), r"has no part \(z\)"),
-        (lambda kg: kg_query_section(kg, **QUILL, section_id="1"), "no section of the code"),
+        (lambda kg: kg_query_definition(kg, **QUILL, term="kiln"), "Lower Quill, .* no recorded term"),
+        (lambda kg: kg_query_section(kg, **BEND, section_id="17.20.04"), "Similar: 17.20.040"),
+        (lambda kg: kg_query_section(kg, **BEND, section_id="17.04.010(z)"), r"Unknown subsection \(z\)"),
+        (lambda kg: kg_query_section(kg, **QUILL, section_id="1"), "us-ct-lower-quill"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(kg, call, says):
@@ -340,7 +340,7 @@ def test_types_narrow_and_laws_beside_the_code_are_among_what_is_cited(kg):
     found = kg_find_related(kg, **BEND, section_id="17.04.020", relationship_type="authorizes").related
     assert [(each.cited, each.reads) for each in found] == [("Utah Code § 10-9a-101", "authorizedBy")]
     assert kg_find_related(kg, **BEND, section_id="17.04.020", relationship_type="delegates").related == []
-    with pytest.raises(InvalidInputError, match="is none of " + ", ".join(TYPES[:3])):
+    with pytest.raises(InvalidInputError, match=", ".join(TYPES[:3])):
         kg_find_related(kg, **BEND, section_id="17.04.020", relationship_type="likes")
 
 
