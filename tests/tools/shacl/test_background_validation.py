@@ -158,6 +158,6 @@ def test_a_check_that_fails_is_told_and_the_next_one_runs(kg: KnowledgeGraph, mo
         def refused(self: Shapes, *_: object, **__: object) -> None:
             raise InvalidInputError("the query cannot be asked")
 
-        patch.setattr(Shapes, "by_target", refused)
+        patch.setattr(Shapes, "results_by_target", refused)
         assert checked(checks).problem == "the query cannot be asked"
     assert checked(checks).conforms
