@@ -1,4 +1,4 @@
-"""`kg validate`: files of RDF against shapes, with nothing else needed; a data directory; or what ships with kg."""
+"""`kg validate`: validation of RDF files, of source data, of a data directory, or of the files that ship with kg."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ FAILING: Final[Mapping[Level, frozenset[str] | None]] = {
     "warning": frozenset({"Violation", "Warning"}),
     "info": None,
 }
-"""The severities that make the command fail, by the least of them; None for all, those that shapes make up too."""
+"""The severities that make the command fail, by the least of them; None for all, including custom ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A validation under way: its results as they are found, and what a report says of it."""
+    """A validation: its results as they are found, and the other parts of its report."""
 
     results: Iterable[Violation]
     checked: str
     by_pyshacl: Mapping[str, str] = field(default_factory=dict)
     locate: Callable[[Violation], Location | None] | None = None
     looked: Callable[[], bool] = lambda: True
-    """Whether the shapes look at anything in the data, once there are no results."""
+    """Whether the data contains targets of the shapes; called if there are no results."""
 
 
 @console.reporting(console.USAGE)
@@ -63,7 +63,7 @@ def validate(
         typer.Option(
             "--shapes",
             metavar="FILE",
-            help="Shapes, in any RDF format; may be repeated. Default: those in FILES, else Quadcite's own.",
+            help="Shapes in any RDF format; repeatable. Default: the shapes in FILE, else Quadcite's own.",
         ),
     ] = None,
     suite: Annotated[
@@ -71,7 +71,7 @@ def validate(
         typer.Option(
             "--suite",
             metavar="record|dataset",
-            help="Quadcite's shapes for single records, closed (default), or for a whole dataset, open.",
+            help="Quadcite's shapes: for single records, closed (default), or for a whole dataset, open.",
         ),
     ] = None,
     ontology: Annotated[
@@ -79,47 +79,46 @@ def validate(
         typer.Option(
             "--ontology",
             metavar="FILE",
-            help="RDF with the classes that the data build on; not validated itself; may be repeated.",
+            help="RDF with the classes that the data uses; not validated itself; repeatable.",
         ),
     ] = None,
-    graph: Annotated[
-        str | None, typer.Option("--graph", metavar="IRI", help="Validate this named graph alone.")
-    ] = None,
+    graph: Annotated[str | None, typer.Option("--graph", metavar="IRI", help="Validate only this named graph.")] = None,
     changed_since: Annotated[
         int | None,
         typer.Option(
-            "--changed-since", metavar="GENERATION", help="Validate only what commits after this one can have affected."
+            "--changed-since", metavar="GENERATION", help="Validate only nodes that later commits can have affected."
         ),
     ] = None,
     each: Annotated[
-        bool, typer.Option("--each", help="Validate each file by itself; else they are one data graph.")
+        bool, typer.Option("--each", help="Validate each file by itself instead of all files as one data graph.")
     ] = False,
     input_format: Annotated[
         InputFormat,
         typer.Option("--input-format", metavar="ttl|trig|nt|nq|n3|jsonld|rdf", help="Format of standard input."),
     ] = "ttl",
-    lenient: Annotated[
-        bool, typer.Option("--lenient", help="Take IRIs and language tags in FILES as they are, well-formed or not.")
-    ] = False,
+    lenient: Annotated[bool, typer.Option("--lenient", help="Accept invalid IRIs and language tags in FILE.")] = False,
     source: Annotated[
         str | None,
         typer.Option(
             "--source",
             metavar="SOURCE",
-            help="Try FILES as `kg load SOURCE` reads them: climate (default for what is no RDF), hansard, zoning, ...",
+            help="Parse FILE as `kg load SOURCE` does: climate (default if FILE is not RDF), hansard, zoning, ...",
         ),
     ] = None,
     form: Annotated[Form, typer.Option("--format", metavar="text|json|ttl|sarif", help="Form of the report.")] = "text",
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write the report there, whole or not at all.")
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write the report to this file, completely or not at all."),
     ] = None,
     fail_on: Annotated[
         Level,
-        typer.Option("--fail-on", metavar="violation|warning|info", help="The least severity that makes exit code 1."),
+        typer.Option(
+            "--fail-on", metavar="violation|warning|info", help="The least severe result that causes exit code 1."
+        ),
     ] = "violation",
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="Validate this data directory; a server may hold it."),
+        typer.Option("--data-dir", metavar="DIR", help="Validate this data directory. A server may be running on it."),
     ] = None,
     bundled: Annotated[
         bool, typer.Option("--self", help="Validate the ontology, shapes, fixtures and sample data that ship with kg.")
@@ -147,12 +146,12 @@ def validate(
         raise typer.BadParameter(f"Nothing to validate. {how}, or use --data-dir DIR for stored data.")
     else:
         opened = _open_bundle()
-    with opened as check, _destination(output) as stream:
+    with opened as check, _open_destination(output) as stream:
         counts = _write(check, form, stream)
     if output is not None:
         from kg.shacl.report_summary import format_verdict
 
-        console.say(f"kg: {format_verdict(check.checked, counts)}; the report is in {output}")
+        console.say(f"kg: {format_verdict(check.checked, counts)}. The report is in {output}.")
     failing = FAILING[fail_on]
     if any(number and (failing is None or severity in failing) for severity, number in counts.items()):
         raise typer.Exit(console.FAILURE)
@@ -174,11 +173,11 @@ def _open_bundle() -> Iterator[Check]:
     report = check_bundle()
     check = Check(report.violations, report.checked, report.by_pyshacl)
     for source in sources.LOADERS:
-        check = _both(check, _trial([str(bundle.folder("fixtures") / source)], source))
+        check = _join_checks(check, _try_load([str(bundle.folder("fixtures") / source)], source))
     yield check
 
 
-def _both(one: Check, other: Check) -> Check:
+def _join_checks(one: Check, other: Check) -> Check:
     def results() -> Iterator[Violation]:
         yield from one.results
         yield from other.results
@@ -198,7 +197,7 @@ def _open_files(
     lenient: bool,
     source: str | None,
 ) -> Iterator[Check]:
-    """Validate files of RDF, and try the others of them, or all of them, as what the loader of a source reads."""
+    """Validate RDF files, and other files (with `source` all of them) by a trial load."""
     from kg.shacl.documents import DataDocuments, has_shapes
     from kg.shacl.line_numbers import LineLocator
     from kg.shacl.rdf_files import STDIN, expand_paths, open_document
@@ -210,22 +209,22 @@ def _open_files(
         ]
 
     if [*names, *shapes, *ontology].count(STDIN) > 1:
-        raise typer.BadParameter("standard input (-) can be read once only")
-    own = _own_shapes(documents(expand_paths(shapes))) if shapes else None
-    rdf, tables = (expand_paths(names, leave_out=shapes), []) if own else _sorted_out(names, source)
-    trial = _trial(tables, source or "climate") if tables else None
+        raise typer.BadParameter("Standard input (-) can be used only once.")
+    own = _parse_shapes(documents(expand_paths(shapes))) if shapes else None
+    rdf, tables = (expand_paths(names, leave_out=shapes), []) if own else _separate_files(names, source)
+    trial = _try_load(tables, source or "climate") if tables else None
     if not rdf:
         if trial is not None:
             yield trial
         return
     named = documents(rdf, lenient=lenient)
     if own is None and suite is None and (within := [one for one in named if has_shapes(one)]):
-        own = _own_shapes(within)
+        own = _parse_shapes(within)
     beside = [quad for one in documents(expand_paths(ontology)) for quad in one.parse_all()]
     places: dict[Violation, Location] = {}
     lines = LineLocator()
-    used = own or _suite(suite)
-    only = _graph_name(graph) if graph is not None else None
+    used = own or _load_suite(suite)
+    only = _parse_graph_name(graph) if graph is not None else None
     parts = [[one] for one in named] if each else [named]
     graphs: Iterable[DataDocuments] = (DataDocuments(part, places, beside, only) for part in parts)
     checked = console.counted(len(named), "file") + (", each by itself" if each and len(named) > 1 else "")
@@ -246,46 +245,43 @@ def _open_files(
         checked,
         used.describe_uncompiled(),
         lambda result: places.get(result) or lines.locate(result),
-        lambda: looked or _warn_untargeted("" if own else ": these are Quadcite's own, give yours with --shapes"),
+        lambda: looked or _warn_untargeted("" if own else " These are Quadcite's own shapes. Use --shapes for others."),
     )
-    yield check if trial is None else _both(check, trial)
+    yield check if trial is None else _join_checks(check, trial)
 
 
 def _warn_untargeted(more: str = "") -> Literal[False]:
-    """Say that nothing was checked."""
-    console.say(f"kg: no target of the shapes finds anything in the data, so nothing was checked{more}")
+    """Warn that nothing was checked."""
+    console.say(f"kg: Nothing was checked: the data contains no targets of the shapes.{more}")
     return False
 
 
-def _own_shapes(documents: Sequence[Document]) -> Shapes:
+def _parse_shapes(documents: Sequence[Document]) -> Shapes:
     from kg.shacl.documents import ShapesDocuments
 
     graph = ShapesDocuments.parse(documents)
     for iri, name in graph.imports.items():
-        console.say(f"kg: {name} imports {iri}, which is not fetched: give what it stands for with --shapes")
+        console.say(f"kg: {name} imports {iri}, which is not fetched. Pass the imported file with --shapes.")
     shapes = graph.shapes()
     if not graph.has_targets:
-        console.say(f"kg: no shape in {graph.names} has a target, so none looks at anything")
+        console.say(f"kg: No shape in {graph.names} has a target.")
     return shapes
 
 
-def _suite(suite: Suite | None) -> Shapes:
+def _load_suite(suite: Suite | None) -> Shapes:
     from kg.shacl.shapes import Shapes
 
     return Shapes.load_dataset() if suite == "dataset" else Shapes.load()
 
 
-def _graph_name(text: str) -> NamedNode:
+def _parse_graph_name(text: str) -> NamedNode:
     from kg.cli.results import parse_node
 
     return parse_node(text)
 
 
-def _sorted_out(places: Iterable[str], source: str | None = None) -> tuple[list[str], list[str]]:
-    """Tell RDF files from what a loader reads; a folder stands for the files of both kinds below it.
-
-    With `source` all of them are what its loader reads.
-    """
+def _separate_files(places: Iterable[str], source: str | None = None) -> tuple[list[str], list[str]]:
+    """Separate RDF files from files for a loader; a folder may contain both. With `source`, all are for its loader."""
     if source is not None:
         return [], list(places)
     from kg.shacl.rdf_files import FORMATS, IN_FOLDERS, STDIN, expand_paths
@@ -306,12 +302,12 @@ def _sorted_out(places: Iterable[str], source: str | None = None) -> tuple[list[
             tables.append(place)
         elif endings.isdisjoint(IN_FOLDERS):
             known = ", ".join((*IN_FOLDERS, *locations.FORMATS))
-            raise typer.BadParameter(f"{place}: no file in this folder ends in {known}")
+            raise typer.BadParameter(f"{place}: no supported file in this folder. Supported extensions: {known}.")
     return expand_paths(rdf), tables
 
 
-def _trial(places: Sequence[str], source: str) -> Check:
-    """Load data of a source into a store that is thrown away, and report what the gate keeps out."""
+def _try_load(places: Sequence[str], source: str) -> Check:
+    """Load data of a source into a temporary store and report the rejected records."""
     from kg.knowledge_graph import KnowledgeGraph
     from kg.shacl.report import Violation
     from loaders import sources
@@ -329,46 +325,46 @@ def _trial(places: Sequence[str], source: str) -> Check:
 def _open_store(
     data_dir: Path | None, shapes: Sequence[str], suite: Suite | None, graph: str | None, since: int | None
 ) -> Iterator[Check]:
-    """Validate a checkpoint of a data directory, in this process, whoever holds the directory."""
+    """Validate a checkpoint of a data directory in this process, even while a server uses the directory."""
     from pyoxigraph import Store
 
     from kg.cli import connection
     from kg.shacl.rdf_files import expand_paths, open_document
     from kg.tools.shacl.source_locations import Locator
 
-    own = _own_shapes([open_document(name) for name in expand_paths(shapes)]) if shapes else None
+    own = _parse_shapes([open_document(name) for name in expand_paths(shapes)]) if shapes else None
     with connection.connect(settings_for(data_dir)) as reached, reached.snapshot() as folder:
         store = Store.read_only(str(folder))
-        name = _named_graph(store, graph) if graph is not None else None
+        name = _find_graph(store, graph) if graph is not None else None
         if own is None and suite != "dataset":
-            check = _records(store, name, since)
+            check = _check_records(store, name, since)
         else:
-            check = _stored(store, own or _suite(suite), name, since)
-        yield replace(check, results=_readable(check.results, folder), locate=Locator(store).locate)
+            check = _check_stored(store, own or _load_suite(suite), name, since)
+        yield replace(check, results=_wrap_store_errors(check.results, folder), locate=Locator(store).locate)
 
 
-def _readable(results: Iterable[Violation], folder: Path) -> Iterator[Violation]:
+def _wrap_store_errors(results: Iterable[Violation], folder: Path) -> Iterator[Violation]:
     from kg.errors import StoreError
 
     try:
         yield from results
     except OSError as error:
-        raise StoreError(f"the snapshot in {folder} cannot be read: {error}") from error
+        raise StoreError(f"Cannot read the snapshot in {folder}: {error}") from error
 
 
-def _named_graph(store: Store, graph: str) -> NamedNode:
+def _find_graph(store: Store, graph: str) -> NamedNode:
     from pyoxigraph import NamedNode
 
     from kg.shacl.documents import missing_graph_error
 
-    name = _graph_name(graph)
+    name = _parse_graph_name(graph)
     if not store.contains_named_graph(name):
         raise missing_graph_error(name, {each for each in store.named_graphs() if isinstance(each, NamedNode)})
     return name
 
 
-def _records(store: Store, graph: NamedNode | None, since: int | None) -> Check:
-    """Check the graphs of records, each by itself, as the gate of a load does."""
+def _check_records(store: Store, graph: NamedNode | None, since: int | None) -> Check:
+    """Check each graph of records by itself, as the gate of a load does."""
     from kg.shacl.gate import RecordGate, check_record_graphs, find_record_graphs
     from kg.shacl.incremental import load_touched_graphs
 
@@ -384,8 +380,8 @@ def _records(store: Store, graph: NamedNode | None, since: int | None) -> Check:
     return Check(check_record_graphs(store, names, gate), checked, gate.shapes.describe_uncompiled())
 
 
-def _stored(store: Store, shapes: Shapes, graph: NamedNode | None, since: int | None) -> Check:
-    """Check one graph, or all of them as one, set at a time."""
+def _check_stored(store: Store, shapes: Shapes, graph: NamedNode | None, since: int | None) -> Check:
+    """Check one graph, or all graphs as one."""
     from kg.shacl.data_graph import DataGraph
     from kg.shacl.incremental import find_affected, load_change
     from kg.shacl.shapes import has_targets
@@ -402,19 +398,19 @@ def _stored(store: Store, shapes: Shapes, graph: NamedNode | None, since: int | 
         return whole
     concerned = find_affected(shapes, data, load_change(store, since))
     if concerned.nodes is None:
-        console.say(f"kg: all is validated: {concerned.why}")
+        console.say(f"kg: Everything is validated: {concerned.why}.")
         return whole
     nodes = console.counted(len(concerned.nodes), "node")
-    checked = f"{checked}, {nodes} that changes since generation {since} can affect"
+    checked = f"{checked}, {nodes} affected by changes since generation {since}"
     return replace(whole, results=shapes.results(data, focus=concerned.nodes), checked=checked)
 
 
 @contextmanager
-def _destination(output: Path | None) -> Iterator[IO[bytes]]:
-    """Give what the report is written to: standard output, or a file that is there once all of it is."""
+def _open_destination(output: Path | None) -> Iterator[IO[bytes]]:
+    """Open the destination of the report: standard output, or a file that appears once complete."""
     from kg.errors import InvalidInputError
 
-    special = output is None or (output.exists() and not output.is_file())  # what cannot be replaced
+    special = output is None or (output.exists() and not output.is_file())  # such as a device, which cannot be replaced
     partial = None if output is None or special else output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
         if output is None:
@@ -425,11 +421,11 @@ def _destination(output: Path | None) -> Iterator[IO[bytes]]:
             yield stream
         if partial is not None:
             partial.replace(output)
-    except BrokenPipeError:  # who read it has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         raise
     except OSError as error:
         where = "standard output" if output is None else str(output)
-        raise InvalidInputError(f"no report can be written to {where}: {error.strerror or error}") from error
+        raise InvalidInputError(f"Cannot write the report to {where}: {error.strerror or error}.") from error
     finally:
         if partial is not None:
             partial.unlink(missing_ok=True)

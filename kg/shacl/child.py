@@ -1,4 +1,4 @@
-"""The process of `kg.shacl.process`: a task (`kg.processes.task`) that validates and ends.
+"""The child process of `kg.shacl.process`: a task (`kg.processes.task`) that runs one validation.
 
 It writes the report to its folder, then the verdict: ``{conforms, counts, looked, by_pyshacl}``. It runs at a lower
 priority than its parent, so that queries do not wait for it.
@@ -35,12 +35,12 @@ FORMS: Final[Mapping[str, Form]] = {"text": "text", "json": "json", "sarif": "sa
 _NICENESS: Final = 5
 
 
-def _nowhere(result: Violation) -> None:
+def _no_location(result: Violation) -> None:
     """Return no location: data that was sent is in no file."""
 
 
 def work(
-    settings: dict[str, Any], text: bytes, locating: Callable[[Store], Locate] = lambda store: _nowhere
+    settings: dict[str, Any], text: bytes, locating: Callable[[Store], Locate] = lambda store: _no_location
 ) -> dict[str, Any]:
     """Validate by `settings` and return the reply: empty, or an error.
 
@@ -74,7 +74,7 @@ def _reply_error(code: str, message: str) -> dict[str, Any]:
 def _validate(
     settings: dict[str, Any], data: bytes, shapes: bytes, folder: Path, locating: Callable[[Store], Locate]
 ) -> None:
-    suite = _suite(settings["shapes"], shapes)
+    suite = _load_suite(settings["shapes"], shapes)
     described = settings["data"]
     if "snapshot" in described:
         store, graph = Store.read_only(described["snapshot"]), described["graph"]
@@ -82,7 +82,7 @@ def _validate(
         locate = locating(store)
     else:
         validated = DataGraph.from_quads(_parse(described, data))
-        locate = _nowhere
+        locate = _no_location
     only = [NamedNode(iri) for iri in settings["focus"]]
     results = suite.results(validated, focus=only) if only else suite.results(validated)
     by_pyshacl = suite.describe_uncompiled()
@@ -107,7 +107,7 @@ def _validate(
     (folder / VERDICT).write_text(json.dumps(verdict))
 
 
-def _suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
+def _load_suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
     match described:
         case "record":
             return Shapes.load()
@@ -151,6 +151,6 @@ def _write(
         raise ValueError(f"{form} is not a format of a report.")
 
 
-def main(locating: Callable[[Store], Locate] = lambda store: _nowhere) -> None:
+def main(locating: Callable[[Store], Locate] = lambda store: _no_location) -> None:
     """Run the process; `locating` is that of `work`."""
     task.main(partial(work, locating=locating), niceness=_NICENESS)

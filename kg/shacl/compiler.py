@@ -1,10 +1,9 @@
-"""From constraints to set-at-a-time queries: one asks about every focus node of a shape at once. Pure.
+"""Compile constraints to set-at-a-time queries: one query checks every focus node of a shape. Pure functions.
 
-What is asked for is what breaks the constraints, so a query over sound data has no rows. Focus nodes enter a query as
-the pattern that finds them, never as a list, so blank nodes are as good as any. Written for this engine: MINUS where
-a correlated NOT EXISTS would be slow, VALUES and sameTerm where an equality would be of values, COALESCE where an error
-in a FILTER would let a value through. Where the focus nodes are listed, nothing is looked through: NOT EXISTS goes to
-each.
+Queries select violations, so a query over conforming data has no rows. Focus nodes enter a query as the pattern that
+finds them, not as a list, so blank nodes work too. The queries are written for Oxigraph: MINUS where a correlated NOT
+EXISTS would be slow, VALUES and sameTerm where `=` would compare values, COALESCE where an error in a FILTER would hide
+a violation. If the targets are listed nodes, NOT EXISTS is used instead of MINUS, so that no scan is needed.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from kg.sparql.terms import quote
 from kg.vocabulary import RDF, RDFS
 
 _FEW: Final = 8
-"""Terms that are compared one by one; more of them stand in VALUES."""
+"""Up to this many terms are compared one by one; more are put into VALUES."""
 _KINDS: Final = {"IRI": "isIRI", "BlankNode": "isBlank", "Literal": "isLiteral"}
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Focus nodes that other ones lead to: what a nested shape is checked on."""
+    """Focus nodes of a nested shape: the values of `path` at the focus nodes `parent`."""
 
     parent: Focus
     path: Path
@@ -40,10 +39,10 @@ Focus = Targets | Values
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A SELECT for what breaks `constraints`.
+    """A SELECT for the violations of `constraints`, without duplicate rows.
 
-    No row is there twice. Its columns are ``this``; ``value``, if `has_value`; ``path``, if `has_path`; and with
-    several constraints one column for each, which says whether that one is broken.
+    Columns: ``this``; ``value`` if `has_value`; ``path`` if `has_path`; with several constraints, a boolean column for
+    each of them that is true if the constraint is violated.
     """
 
     text: str
@@ -51,17 +50,17 @@ class Query:
     has_value: bool = True
     has_path: bool = False
     probe: str = ""
-    """A quicker query that has a row wherever this one has any."""
+    """A faster query that has rows whenever this one has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Writes queries for one set of data.
+    """Compiles queries for one data graph.
 
-    `subclasses`: the classes below each one, with itself. `term`: what stands for a term in the data. `encoded`:
-    whether some literals stand there under another datatype. `scans`: whether it is quicker to look through all that
-    has a predicate than to go there from each target. `repeats`: whether a triple may stand there several times.
-    `few_values`: whether much has a predicate, and most of it the same few values, so that these are tested once each.
+    `subclasses` maps each class to itself and its subclasses. `term` encodes a term as the data graph does. `encoded`
+    is true if some literals are stored under another datatype. `scans` is true if scanning all triples of a predicate
+    is faster than following it from each target. `repeats` is true if a triple may be stored several times.
+    `few_values` is true if a predicate has many triples with few distinct values, so that each value is tested once.
     """
 
     subclasses: Mapping[NamedNode, Sequence[NamedNode | BlankNode]] = field(hash=False)
@@ -72,7 +71,7 @@ class Compiler:
     few_values: Callable[[NamedNode], bool] = lambda predicate: False
 
     def compile_focus(self, focus: Focus, variable: str = "this") -> str:
-        """Return a pattern that binds `variable` to every focus node, some more than once."""
+        """Compile a pattern that binds `variable` to every focus node, possibly several times."""
         if isinstance(focus, Values):
             step = f"f{_get_depth(focus)}"
             inner = self.compile_values(focus.parent, focus.path, step, variable)
@@ -88,18 +87,18 @@ class Compiler:
         return f"{{ SELECT DISTINCT ?{variable} WHERE {{ {_join_union(branches)} }} }}"
 
     def compile_values(self, focus: Focus, path: Path | None, this: str = "this", value: str = "value") -> str:
-        """Return a pattern that binds `this` to every focus node and `value` to what the path leads to."""
+        """Compile a pattern that binds `this` to every focus node and `value` to its values."""
         found = self.compile_focus(focus, this)
         if path is None:
             return f"{found} BIND(?{this} AS ?{value})"
         steps = f"{found} ?{this} {to_sparql(path)} ?{value} ."
         if not is_nullable(path):
             return steps
-        # The engine finds paths of length zero only for nodes that the data hold; a focus node need not be one.
+        # Oxigraph follows a path of length zero only from nodes in the data; a listed focus node may not be one.
         return f"{{ {found} BIND(?{this} AS ?{value}) }} UNION {{ {steps} }}"
 
     def is_plain(self, focus: Focus) -> bool:
-        """Return whether the pattern of `focus` finds each node once and has no variable of its own."""
+        """Return whether the pattern of `focus` finds each node once and has no other variables."""
         if not isinstance(focus, Targets) or focus.subjects_of or focus.objects_of:
             return False
         if focus.nodes:
@@ -107,25 +106,25 @@ class Compiler:
         return len(focus.classes) == 1 and self._is_once(focus)
 
     def compile_pairs(self, focus: Focus, path: Path | None) -> str:
-        """Return a query for every focus node and value, each pair once."""
+        """Compile a query for every pair of focus node and value, without duplicates."""
         return f"{self._begin_select(focus, path)} ?this ?value WHERE {{ {self.compile_values(focus, path)} }}"
 
     def compile_nodes(self, focus: Focus) -> str:
-        """Return a query for every focus node, each once."""
+        """Compile a query for every focus node, without duplicates."""
         return f"{self._begin_select(focus)} ?this WHERE {{ {self.compile_focus(focus)} }}"
 
     def compile_membership(self, targets: Targets, nodes: Iterable[NamedNode | Literal]) -> str:
-        """Return a query for those of `nodes` that `targets` has by what the data say."""
+        """Compile a query for those of `nodes` that are targets by class or property."""
         listed = " ".join(map(self._quote, nodes))
         return f"SELECT ?this WHERE {{ VALUES ?this {{ {listed} }} FILTER({self._target_test(targets)}) }}"
 
     def compile_types(self, nodes: Iterable[NamedNode | Literal]) -> str:
-        """Return a query for each of `nodes` that is of a class, with the class."""
+        """Compile a query for the classes of `nodes`."""
         listed = " ".join(map(self._quote, nodes))
         return f"SELECT ?this ?class WHERE {{ VALUES ?this {{ {listed} }} ?this {quote(RDF.type)} ?class }}"
 
     def _begin_select(self, focus: Focus, path: Path | None = None) -> str:
-        """Return how the rows about every focus node and value begin, so that none is there twice."""
+        """Return ``SELECT``, or ``SELECT DISTINCT`` if the pattern may find a focus node or value several times."""
         inner = path.path if isinstance(path, InversePath) else path
         steps = path is None or (isinstance(inner, NamedNode) and not self.repeats)
         return "SELECT" if steps and self._is_once(focus) else "SELECT DISTINCT"
@@ -133,13 +132,13 @@ class Compiler:
     def _is_once(self, focus: Focus) -> bool:
         """Return whether the pattern of `focus` finds each node once."""
         if isinstance(focus, Values) or focus.subjects_of or focus.objects_of:
-            return True  # it is a SELECT DISTINCT itself
+            return True  # the pattern itself is a SELECT DISTINCT
         if focus.nodes or len(focus.classes) > 1:
             return bool(focus.classes) or len(set(focus.nodes)) == len(focus.nodes)
         return not self.repeats and len(self.subclasses[focus.classes[0]]) == 1
 
     def compile_constraints(self, constraints: Sequence[Constraint], focus: Focus, path: Path | None) -> list[Query]:
-        """Return the queries for those of `constraints` that refer to no other shape and are not written in SPARQL."""
+        """Compile those of `constraints` that refer to no other shape and are not written in SPARQL."""
         few = _is_listed(focus)
         tests = [(constraint, test) for constraint in constraints if (test := self._compile_test(constraint, few))]
         found = [self._compile_tests(tests, focus, path)] if tests else []
@@ -153,7 +152,7 @@ class Compiler:
     def _instance_pattern(self, name: NamedNode, variable: str) -> str:
         below = self.subclasses[name]
         named = [each for each in below if isinstance(each, NamedNode)]
-        if len(named) != len(below):  # a blank node among the classes, which no query can name
+        if len(named) != len(below):  # a query cannot name a class that is a blank node
             return f"?{variable} {quote(RDF.type)}/{quote(RDFS.subClassOf)}* {quote(name)} ."
         if len(named) == 1:
             return f"?{variable} {quote(RDF.type)} {quote(name)} ."
@@ -161,7 +160,7 @@ class Compiler:
         return f"VALUES {kind} {{ {' '.join(map(quote, named))} }} ?{variable} {quote(RDF.type)} {kind} ."
 
     def _compile_tests(self, tests: Sequence[tuple[Constraint, str]], focus: Focus, path: Path | None) -> Query:
-        """Return one query for all tests of single values."""
+        """Compile one query for all tests of single values."""
         values, guard = self._source_pattern(focus, path)
         flags = "" if len(tests) == 1 else "".join(f" ({test} AS ?broken{at})" for at, (_, test) in enumerate(tests))
         either = " || ".join(test for _, test in tests)
@@ -170,16 +169,16 @@ class Compiler:
             wrong = f"{{ SELECT ?value WHERE {{ ?any {quote(path)} ?value }} GROUP BY ?value HAVING({either}) }}"
             text = f"{select} {wrong} {values} FILTER({guard}) }}"
         else:
-            # The engine may evaluate what && joins in any order, and IF in this one.
+            # Oxigraph may evaluate the operands of && in any order; IF fixes it: cheap test first.
             test = f"IF({either}, {guard}, false)" if guard else either
             text = f"{select} {_to_group(values)} FILTER({test}) }}"
         return Query(text, tuple(constraint for constraint, _ in tests))
 
     def _source_pattern(self, focus: Focus, path: Path | None) -> tuple[str, str]:
-        """Return a pattern for focus nodes and their values, and what has to be true of the focus nodes it finds.
+        """Return a pattern for nodes and their values, and the test for focus nodes that it leaves to the caller.
 
-        What breaks a constraint is rare, so it is looked for first, where that is the quicker way, and only what is
-        found is looked up among the targets.
+        Violations are rare. So if a scan of the predicate is faster, the pattern scans it, and only the nodes of
+        violations have to be looked up among the targets.
         """
         if isinstance(focus, Targets) and isinstance(path, NamedNode) and not focus.nodes and self.scans(focus, path):
             return f"?this {quote(path)} ?value .", self._target_test(focus)
@@ -198,7 +197,7 @@ class Compiler:
         return [self._instance_pattern(name, variable)]
 
     def _value_expression(self, variable: str) -> str:
-        """Return an expression for the value of a literal, where that counts and not how it is written."""
+        """Return an expression for the value of a literal, decoded if the data graph encodes some."""
         if not self.encoded():
             return variable
         kept = quote(Literal(ENCODED_PREFIX))
@@ -207,16 +206,16 @@ class Compiler:
         return f"COALESCE(IF(STRSTARTS({name}, {kept}), {decoded}, {variable}), {variable})"
 
     def _compile_test(self, constraint: Constraint, few: bool, value: str = "?value") -> str:
-        """Return an expression that is true of values that break `constraint`; empty, if no single value tells.
+        """Compile an expression that is true for values that violate `constraint`; empty if one value cannot decide.
 
-        `few`: it is asked about a few values.
+        `few`: the expression is evaluated for few values only.
         """
         match constraint:
             case shape_model.ClassOf(_, name) if few or len(self.subclasses[name]) <= _FEW:
                 kinds = self._instance_patterns(name, value[1:])
                 return f"!({' || '.join(f'EXISTS {{ {kind} }}' for kind in kinds)})"
             case shape_model.Datatype(_, name):
-                # What this lets through is sound; what it finds is looked at once more, as it is written.
+                # Over-reports: the engine checks each value found again, by its lexical form.
                 known = f" && {_known_form_test(name, value)}" if is_kept_by_value(name) else ""
                 return f"!COALESCE(DATATYPE({value}) = {quote(name)}{known}, false)"
             case shape_model.NodeKind(_, kind):
@@ -238,7 +237,7 @@ class Compiler:
         return ""
 
     def _compile_comparison(self, constraint: Constraint, focus: Focus, path: Path | None) -> list[Query]:
-        """Return the queries for a constraint that compares a value with the data, or a set of values with a number."""
+        """Compile a constraint that compares a value with other data, or counts values."""
         nodes = self.compile_focus(focus)
         values = _to_group(self.compile_values(focus, path))
         select = f"{self._begin_select(focus, path)} ?this ?value WHERE {{ {values}"
@@ -274,7 +273,7 @@ class Compiler:
                 test = f"{self._value_expression('?value')} {relation} {self._value_expression('?other')}"
                 compared = f"?this {quote(predicate)} ?other . FILTER(!COALESCE({test}, false))"
                 start = "SELECT DISTINCT" if self.repeats else self._begin_select(focus, path)
-                # Each pair that is not in order is a result of its own.
+                # Each unordered pair is a result (https://www.w3.org/TR/shacl/#LessThanConstraintComponent).
                 return [Query(f"{start} ?this ?value ?other WHERE {{ {values} {compared} }}", one)]
             case shape_model.HasValue(_, value):
                 term = self._quote(value)
@@ -298,7 +297,7 @@ class Compiler:
         return []
 
     def _unreached_filter(self, path: Path | None, value: str = "?value") -> str:
-        """Return a filter for nodes that `path` does not lead from to `value`."""
+        """Return a filter for nodes from which `path` does not lead to `value`."""
         if path is None:
             return f"FILTER(!sameTerm(?this, {value}))"
         itself = f"FILTER(!sameTerm(?this, {value}))" if is_nullable(path) else ""
@@ -332,20 +331,20 @@ class Compiler:
         return f"SELECT ?this WHERE {{ {{ {many} }} FILTER({guard}) }}" if guard else many
 
     def _compile_several(self, focus: Focus, path: Path | None) -> str:
-        """Return a query that has a row where there are more values than nodes that have one: soon counted."""
+        """Return a fast query that has a row if there are more values than nodes with a value."""
         values, _ = self._source_pattern(focus, path)
         return f"SELECT (COUNT(*) AS ?values) WHERE {{ {values} }} HAVING(COUNT(*) > COUNT(DISTINCT ?this))"
 
 
 def _is_listed(focus: Focus) -> bool:
-    """Return whether the focus nodes are listed, or what a path leads to from listed ones: then they are few."""
+    """Return whether the focus nodes are listed nodes, or values of listed nodes: then they are few."""
     if isinstance(focus, Values):
         return _is_listed(focus.parent)
     return not (focus.classes or focus.subjects_of or focus.objects_of)
 
 
 def _known_form_test(datatype: NamedNode, value: str) -> str:
-    """Return an expression that is true of literals of `datatype` whose form the engine understands."""
+    """Return an expression that is true for literals of `datatype` that Oxigraph can parse."""
     if is_numeric(datatype):
         return f"isNumeric({value})"
     return f"DATATYPE({quote(datatype)}(STR({value}))) = {quote(datatype)}"
@@ -356,7 +355,7 @@ def _join_union(branches: Sequence[str]) -> str:
 
 
 def _to_group(pattern: str) -> str:
-    """Return `pattern` as one group where it is alternatives, so that what follows is joined with both."""
+    """Put a UNION into a group, so that the patterns after it are joined with both of its branches."""
     return f"{{ {pattern} }}" if pattern.startswith("{") and " UNION " in pattern else pattern
 
 

@@ -1,4 +1,4 @@
-"""SHACL-SPARQL: ``sh:sparql`` constraints, and the constraint components that a shapes graph declares itself.
+"""Parse SHACL-SPARQL: ``sh:sparql`` constraints, and the constraint components that a shapes graph declares.
 
 https://www.w3.org/TR/shacl/#sparql-constraints and https://www.w3.org/TR/shacl/#sparql-constraint-components
 """
@@ -22,11 +22,11 @@ from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, RDFS, SH, XSD, curie
 
 SHAPES_GRAPH: Final = NamedNode("https://w3id.org/quadcite/graph/shapes")
-"""What ``$shapesGraph`` stands for."""
+"""The value of ``$shapesGraph``."""
 
 _VARIABLE: Final = re.compile(r"\w+")
 _RESERVED: Final = frozenset({"this", "shapesGraph", "currentShape", "path", "PATH", "value"})
-"""What no parameter is called (https://www.w3.org/TR/shacl/#sparql-constraint-components-parameters)."""
+"""Reserved parameter names (https://www.w3.org/TR/shacl/#sparql-constraint-components-parameters)."""
 _VALIDATORS: Final = (SH.nodeValidator, SH.propertyValidator)
 
 Graph = Mapping[Term, Mapping[NamedNode, Sequence[Term]]]
@@ -40,7 +40,7 @@ class _Component:
 
 
 class Components:
-    """The SPARQL of a shapes graph. `parameters` are the predicates that make of a node a shape."""
+    """The SPARQL of a shapes graph. `parameters` are the mandatory parameters: a node with one of them is a shape."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -51,7 +51,7 @@ class Components:
         )
 
     def find_subclasses(self, name: NamedNode) -> set[Term]:
-        """Return the classes that the shapes graph says are below `name`, and `name`."""
+        """Return `name` and its subclasses in the shapes graph."""
         found: set[Term] = {name}
         while added := {
             node
@@ -72,10 +72,10 @@ class Components:
                 said = self._graph.get(parameter, {})
                 paths = said.get(SH.path, ())
                 if len(paths) != 1 or not isinstance(paths[0], NamedNode):
-                    raise shape_error(node, SH.parameter, "a parameter has one sh:path, an IRI")
+                    raise shape_error(node, SH.parameter, "a parameter must have exactly one sh:path, an IRI")
                 if not _VARIABLE.fullmatch(name := _parameter_name(paths[0])) or name in _RESERVED:
                     raise shape_error(
-                        node, SH.parameter, f"the local name of its path is a variable, which {name!r} is not"
+                        node, SH.parameter, f"the local name of its path is not a valid variable: {name!r}"
                     )
                 is_optional = any(
                     isinstance(v, Literal) and v.value in ("true", "1") for v in said.get(SH.optional, ())
@@ -87,10 +87,10 @@ class Components:
     def parse_constraints(
         self, node: ShapeNode, about: Mapping[NamedNode, Sequence[Term]], path: Path | None
     ) -> Iterator[Constraint]:
-        """Yield the constraints of a shape that are written in SPARQL. Raises InvalidInputError for ill-formed ones."""
+        """Yield the SPARQL constraints of a shape. Raises InvalidInputError for an ill-formed one."""
         for source in about.get(SH.sparql, ()):
             if isinstance(source, Literal | Triple):
-                raise shape_error(node, SH.sparql, f"its value is a node with sh:select, not {source}")
+                raise shape_error(node, SH.sparql, f"the value must be a node with sh:select, not {source}")
             said = self._graph.get(source, {})
             if not _is_true(said.get(SH.deactivated, ())):
                 yield self._parse_query(node, path, source, SH.SPARQLConstraintComponent, SH.select, {})
@@ -116,7 +116,7 @@ class Components:
                 if not isinstance(validator, Literal | Triple):
                     return self._parse_query(node, path, validator, component.node, form, parameters)
         kind = "node" if path is None else "property"
-        raise shape_error(node, component.node, f"the component has no validator for a {kind} shape")
+        raise shape_error(node, component.node, f"the component has no validator for {kind} shapes")
 
     def _parse_query(
         self,
@@ -130,7 +130,7 @@ class Components:
         said = self._graph.get(source, {})
         texts = said.get(form, ())
         if len(texts) != 1 or not isinstance(texts[0], Literal) or texts[0].datatype != XSD.string:
-            raise shape_error(node, form, f"{_node_text(source)} has one query, an xsd:string, not {len(texts)}")
+            raise shape_error(node, form, f"{_node_text(source)} must have one query, an xsd:string, not {len(texts)}")
         ask = form == SH.ask
         query = texts[0].value
         prebound = {"this", "shapesGraph", "currentShape", *parameters} | ({"value"} if ask else set())
@@ -139,15 +139,17 @@ class Components:
             query = self._substitute(query, node, path, parameters)
             query = f"{self._build_prologue(said.get(SH.prefixes, ()))}{query}"
             if prebinding.get_form(query) != ("ASK" if ask else "SELECT"):
-                raise IllFormedError(f"its value is {'an ASK' if ask else 'a SELECT'} query")
+                raise IllFormedError(f"the value must be {'an ASK' if ask else 'a SELECT'} query")
             if not ask and "this" not in prebinding.get_variables(query):
-                raise IllFormedError("the query returns $this")
+                raise IllFormedError("the query must return $this")
             Store().query(query)
         except SyntaxError as error:
             if absent := ", ".join(f"{prefix}:" for prefix in _find_undeclared_prefixes(query)):
-                rule = f"no prefix {absent} is declared, neither by sh:declare of what sh:prefixes names nor by PREFIX"
+                rule = (
+                    f"undeclared prefix {absent}. Declare it with sh:declare on a value of sh:prefixes, or with PREFIX"
+                )
                 raise shape_error(node, form, rule) from error
-            raise shape_error(node, form, f"the query is not SPARQL: {error}") from error
+            raise shape_error(node, form, f"the query is not valid SPARQL: {error}") from error
         except IllFormedError as error:
             raise shape_error(node, form, str(error)) from error
         messages = tuple(value for value in said.get(SH.message, ()) if isinstance(value, Literal))
@@ -155,7 +157,7 @@ class Components:
         return SparqlConstraint(component, query, ask, source if own else None, messages, dict(parameters))
 
     def _substitute(self, query: str, node: ShapeNode, path: Path | None, parameters: Mapping[str, Term]) -> str:
-        """Return `query` with what is the same for every focus node in its place."""
+        """Substitute the variables that have the same value for every focus node."""
         terms = {"shapesGraph": quote(SHAPES_GRAPH)}
         if isinstance(node, NamedNode):
             terms["currentShape"] = quote(node)
@@ -167,15 +169,15 @@ class Components:
         return prebinding.substitute(query, terms)
 
     def explain_uncompiled(self, constraint: SparqlConstraint) -> str:
-        """Return why no query about all focus nodes at once can do a constraint, or nothing if one can."""
+        """Return why a constraint cannot be compiled to one query for all focus nodes; empty if it can."""
         if prebinding.has_slice(constraint.query):
-            return "LIMIT and OFFSET are for each focus node"
+            return "LIMIT and OFFSET apply to each focus node"
         if "currentShape" in prebinding.get_variables(constraint.query):
             return "$currentShape is a blank node"
         if any(isinstance(value, BlankNode) for value in constraint.parameters.values()):
             return "a parameter is a blank node"
         if prebinding.inject_binding(constraint.query, {"this", "value"}, "") is None:
-            return "an expression inside GRAPH speaks of a pre-bound variable"
+            return "an expression inside GRAPH uses a pre-bound variable"
         return ""
 
     def _build_prologue(self, nodes: Sequence[Term]) -> str:
@@ -187,7 +189,7 @@ class Components:
                 about = self._graph.get(node, {})
                 prefixes, namespaces = about.get(SH.prefix, ()), about.get(SH.namespace, ())
                 if len(prefixes) != 1 or len(namespaces) != 1 or isinstance(prefixes[0], Triple | BlankNode):
-                    raise IllFormedError("a prefix declaration has one sh:prefix and one sh:namespace")
+                    raise IllFormedError("a prefix declaration must have one sh:prefix and one sh:namespace")
                 prefix, namespace = prefixes[0].value, namespaces[0]
                 if (
                     isinstance(namespace, Triple | BlankNode)
@@ -206,7 +208,7 @@ def _is_true(found: Sequence[Term]) -> bool:
 
 
 def _parameter_name(predicate: NamedNode) -> str:
-    """Return the name of the variable for a parameter: the local name of its path."""
+    """Return the variable name of a parameter: the local name of its path."""
     return predicate.value.replace("#", "/").rpartition("/")[2]
 
 
@@ -215,7 +217,7 @@ def _node_text(node: NamedNode | BlankNode) -> str:
 
 
 def _find_undeclared_prefixes(query: str) -> list[str]:
-    """Return the prefixes that `query` uses and does not declare."""
+    """Return the prefixes that `query` uses without declaring them."""
     names = [token for token in tokens(query) if token.kind not in ("space", "comment")]
     declared = {
         name.text for before, name in pairwise(names) if before.text.lower() == "prefix" and name.kind == "name"

@@ -1,4 +1,4 @@
-"""What is validated: a candidate in memory, one graph of a store, or all of its graphs as one."""
+"""Data graphs: quads in memory before they are committed, one graph of a store, or all of its graphs as one."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from kg.store.protocol import Term
 from kg.vocabulary import RDFS
 
 _PORTION: Final = 20_000
-"""Quads that are added together."""
+"""Quads added to a store at once."""
 _SMALL: Final = 10_000
 
 Graph = NamedNode | DefaultGraph
 
 
 class DataGraph:
-    """One graph to be validated, behind a pyoxigraph store. `as_written`: how its literals were written is known."""
+    """A graph to validate, in a pyoxigraph store. `as_written`: the lexical forms of its literals are known."""
 
     def __init__(self, store: Store, graph: Graph | None) -> None:
         self._store, self._graph = store, graph
         self.may_repeat = graph is None
-        """Whether a triple may stand in it several times, in several graphs."""
+        """Whether it may contain a triple several times, in several named graphs."""
         self._plain: Callable[[], Store] = lambda: store
         self._lexicon = Lexicon()
         self.as_written = False
         self.is_small = False
-        """Whether it is known to have so few triples that a query over them takes no longer than to hand it over."""
+        """Whether it is known to be so small that prefetching queries in threads does not pay."""
 
     @classmethod
     def from_store(cls, store: Store, graph: Graph | None = None) -> DataGraph:
-        """Take what `store` holds in `graph`, or in all of its graphs, as it stands there; nothing is copied."""
+        """Use `graph` of `store`, or all of its graphs as one, without copying."""
         return cls(store, graph)
 
     @classmethod
     def from_quads(cls, quads: Iterable[Quad | Triple]) -> DataGraph:
-        """Take `quads` as one graph, whatever graphs they name."""
+        """Copy `quads` into one graph, ignoring their graph names."""
         data = cls._of_candidate(DefaultGraph())
         encode, home = data._lexicon.encode, DefaultGraph()
 
@@ -60,9 +60,9 @@ class DataGraph:
 
     @classmethod
     def from_disjoint(cls, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> DataGraph:
-        """Take several graphs as one, whose quads stay where they are: no triple stands in two of them.
+        """Use several graphs that share no triple as one, keeping the graph names.
 
-        With each graph comes where in it literals stand that are of another datatype than xsd:string.
+        With each graph come the positions of the quads whose object is a literal of another datatype than xsd:string.
         """
         data = cls._of_candidate(None)
         encode = data._lexicon.encode
@@ -88,17 +88,17 @@ class DataGraph:
 
     @property
     def has_encoded(self) -> bool:
-        """Whether some literals stand under another datatype, because the engine would alter them."""
+        """Whether some literals are stored under another datatype, because Oxigraph would alter them."""
         return bool(self._lexicon)
 
     @cached_property
     def plain(self) -> Store:
-        """The same data as the engine keeps them: for the queries of other people."""
+        """The same data with literals as Oxigraph stores them, for SPARQL written by users."""
         return self._plain() if self.has_encoded else self._store
 
     @cached_property
     def _merged(self) -> Store:
-        """The same data with each triple once, in the default graph, beside the graphs that hold it."""
+        """The same data with each triple once in the default graph, next to the named graphs."""
         merged = Store()
         quads = self.plain.quads_for_pattern(None, None, None, None)
         held = (each for quad in quads for each in (quad, Quad(quad.subject, quad.predicate, quad.object)))
@@ -106,18 +106,18 @@ class DataGraph:
         return merged
 
     def count_rows(self, query: str, most: int) -> int:
-        """Return how many rows a SELECT has, up to `most`."""
+        """Count the rows of a SELECT, up to `most`."""
         [row] = self.select(f"SELECT (COUNT(*) AS ?rows) WHERE {{ {{ {query} LIMIT {most} }} }}")
         return int(row["rows"].value)
 
     def encode(self, term: NamedNode | Literal) -> NamedNode | Literal:
-        """Return what stands for `term` in the data."""
+        """Encode `term` as this data graph stores it."""
         return self._lexicon.encode(term) if self.as_written and isinstance(term, Literal) else term
 
     def select(self, query: str, *, plain: bool = False, once: bool = False) -> QuerySolutions:
-        """Run a SELECT; `plain`: on the data as the engine keeps them.
+        """Run a SELECT; `plain`: with literals as Oxigraph stores them.
 
-        `once`: it matters how often a triple stands in them, so what stands in several graphs is copied first.
+        `once`: the query counts triples, so it runs on a copy in which a triple of several graphs exists once.
         """
         merged = once and self.may_repeat
         store = self._merged if merged else self.plain if plain else self._store
@@ -127,17 +127,17 @@ class DataGraph:
             use_default_graph_as_union=self._graph is None and not merged,
         )
         if not isinstance(found, QuerySolutions):
-            raise TypeError("a SELECT has solutions")
+            raise TypeError("not a SELECT query")
         return found
 
     def to_original(self, term: Term, *, plain: bool = False) -> Term:
-        """Return a term of a result as it was written, as far as that is known."""
+        """Decode a term of a result to its original lexical form, as far as known."""
         if plain and (written := self._lexicon.altered.get(term)) is not None:
             return written
         return decode(term)
 
     def find_subclasses(self, name: NamedNode) -> tuple[NamedNode | BlankNode, ...]:
-        """Return `name` and the classes below it, by what the data say."""
+        """Return `name` and its subclasses in the data."""
         found: dict[NamedNode | BlankNode, None] = {name: None}
         todo: list[NamedNode | BlankNode] = [name]
         while todo:
@@ -148,7 +148,7 @@ class DataGraph:
         return tuple(found)
 
     def find_quads(self, subject: Term | None, predicate: NamedNode | None, value: Term | None) -> Iterator[Quad]:
-        """Yield the quads that match, as they were written."""
+        """Yield the matching quads, decoded."""
         if isinstance(subject, Literal | Triple):
             return
         held = self.encode(value) if isinstance(value, Literal) else value
@@ -162,18 +162,18 @@ class DataGraph:
     def find_subjects(
         self, predicate: NamedNode | None, value: Term | None, graph: Graph | BlankNode | None = None
     ) -> Iterator[Term]:
-        """Yield what `predicate` leads from to `value`; in a `graph` of the store, if one is given."""
+        """Yield the subjects of `predicate` and `value`, in this data graph or in a `graph` of the store."""
         held = self.encode(value) if isinstance(value, Literal) else value
         found = self._store.quads_for_pattern(None, predicate, held, self._graph if graph is None else graph)
         return (quad.subject for quad in found)
 
     def quads(self) -> Iterator[Quad]:
-        """Yield what is validated, as it was written."""
+        """Yield all quads, decoded and without graph names."""
         for quad in self._store.quads_for_pattern(None, None, None, self._graph):
             yield Quad(quad.subject, quad.predicate, decode(quad.object))
 
     def add_shapes(self, triples: Iterable[Quad | Triple]) -> bool:
-        """Put the shapes graph beside the data; return whether that can be done, which it cannot in a store."""
+        """Add the shapes graph as a named graph. Return False for a graph of a store, which is not changed."""
         if not self.as_written:
             return False
         self.plain.extend([Quad(each.subject, each.predicate, each.object, SHAPES_GRAPH) for each in triples])
@@ -181,9 +181,9 @@ class DataGraph:
 
 
 def _add_in_portions(store: Store, quads: Iterator[Quad]) -> int:
-    """Add quads to a store that nobody reads yet: each portion by another thread while the next is made.
+    """Add quads to a store without readers and return their number.
 
-    Returns how many there were.
+    A second thread adds each portion while the next one is made.
     """
     portion = list(islice(quads, _PORTION))
     if (count := len(portion)) < _PORTION:

@@ -1,9 +1,9 @@
-"""Where the checks of a suite look: from each focus node along paths, as an automaton whose steps are quads. Pure.
+"""The quads that the results of a suite depend on, as an automaton that walks from focus nodes over quads. Pure.
 
-A state stands for a place in the shapes: a shape about to be checked on a node, its values, what a constraint compares
-them with. A step leads from one to the next along one predicate, or any, as quads or against them; a jump along
-nothing. What a shape finds on a node depends on nothing but the quads that match the steps from the states that a walk
-from there comes to.
+A state is a position in the shapes: a shape about to be checked on a node, its values, or the nodes that a constraint
+compares them with. A step leads to the next state over a quad with one predicate, or any, in either direction; a jump
+leads to the next state at the same node. The results of a shape on a node depend only on the quads that match steps
+from states that a walk from this node reaches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kg.store.protocol import Term
 from kg.vocabulary import RDF, RDFS
 
 Direction = Literal["forward", "inverse", "graph", "home"]
-"""From subject to object, from object to subject, from a graph to the subjects in it, or from those to the graph."""
+"""From subject to object, from object to subject, from a graph to its subjects, or from a subject to its graph."""
 
 _TIMES: Final[Mapping[str, Literal["*", "+", "?"]]] = {"*": "*", "+": "+", "?": "?"}
 
@@ -37,7 +37,7 @@ _Place = tuple[str, tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a walk, over a quad. `predicate`: None for any. `classes`: only with one of these as the object."""
+    """A step over a quad. `predicate`: None for any. `classes`: only quads with one of these as the object."""
 
     source: int
     target: int
@@ -47,15 +47,15 @@ class Step:
 
 
 class UnanalysableError(Exception):
-    """It cannot be told where a query looks; the message is why."""
+    """The quads that a query depends on cannot be determined; the message is the reason."""
 
 
 class Automaton:
     """The automaton of a suite.
 
-    `entries` are the states of the shapes with targets, `into` the steps and `jumps` the states that lead to a state;
-    `opaque` are the shapes with targets of which it cannot be told where they look, each with the reason. `classes`
-    returns the classes below one, with itself.
+    `entries` are the initial states, by shape with targets. `into` and `jumps` map a state to the steps and to the
+    states that lead to it. `opaque` are the shapes with targets that cannot be analysed, each with the reason.
+    `classes` returns a class and its subclasses.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Automaton:
         self.opaque = {node: why for node in self.entries.values() if (why := self._explain_opaque(node))}
 
     def can_begin(self, state: int, node: Term) -> bool:
-        """Return whether a walk may begin with `node` in `state`: not where the shape lists its targets, without it."""
+        """Return whether a walk may begin at `node` in `state`: an initial state, whose shape may target the node."""
         if state not in self.entries:
             return False
         targets = self._shapes[self.entries[state]].targets
@@ -87,7 +87,7 @@ class Automaton:
         return bool(by_data) or not isinstance(node, NamedNode) or node in targets.nodes
 
     def find_shapes_from_literals(self, predicates: Collection[NamedNode]) -> set[ShapeNode]:
-        """Return the shapes with targets whose walks may go from a literal to what has it, by one of `predicates`."""
+        """Return the shapes with targets whose walks may step from a literal to its subject by one of `predicates`."""
         literal = {
             state
             for state, node in self.entries.items()
@@ -139,7 +139,7 @@ class Automaton:
         return target
 
     def _add_path(self, source: int, path: Path, *, inverse: bool = False) -> int:
-        """Return the state at the end of `path`."""
+        """Add the steps of `path` and return the state at its end."""
         match path:
             case NamedNode():
                 return self._add_step(source, self._new_state(), path, "inverse" if inverse else "forward")
@@ -180,7 +180,7 @@ class Automaton:
             self._add_step(entry, self._new_state(), predicate, "inverse")
 
     def _add_shape(self, node: ShapeNode) -> int:
-        """Return the state in which the shape `node` is checked."""
+        """Add the shape `node` and return the state in which it is checked."""
         if node in self._entry:
             return self._entry[node]
         entry = self._entry[node] = self._new_state()
@@ -226,12 +226,12 @@ class Automaton:
     def _add_query(self, constraint: SparqlConstraint, entry: int, values: int) -> None:
         """Add the steps from ``$this`` to each pattern of a query.
 
-        A pattern counts only in solutions of the patterns that lead to it and of no others: those beside it, or in a
-        group around it. So each is led to by such patterns alone. Raises UnreadableError where one is not.
+        A pattern may be reached only from patterns in its own group or in a group around it: those take part in every
+        solution that it takes part in. Raises UnanalysableError for a pattern that is not reached this way.
         """
         query = parse(constraint.query)
         if query is None or SHAPES_GRAPH.value in constraint.query:
-            raise UnanalysableError("it cannot be told where its query looks")
+            raise UnanalysableError("its query cannot be parsed, or uses the shapes graph")
         places: list[_Place] = [("this", (), entry)]
         if constraint.ask:
             places.append(("value", (), values))
@@ -255,14 +255,14 @@ class Automaton:
             else:
                 stray = patterns[0]
                 text = f"{stray.subject.text} {stray.path} {stray.object.text}"
-                raise UnanalysableError(f"no pattern leads from $this to the pattern {text} of its query")
+                raise UnanalysableError(f"the pattern {text} of its query is not connected to $this")
 
     def _add_pattern(self, pattern: Pattern, state: int, way: str) -> Iterator[_Place]:
-        """Add the steps of a pattern, and yield what stands at their ends: the variable, its groups and the state."""
+        """Add the steps of a pattern and yield the variables that they bind."""
         if way == "graph":
             predicate = pattern.predicate
             if predicate is None:
-                raise UnanalysableError(f"the path {pattern.path} of its query, in a graph that is looked for")
+                raise UnanalysableError(f"unsupported path {pattern.path} in a graph that its query searches for")
             known = NamedNode(predicate.value) if predicate.kind == "iri" else None
             state = self._add_step(state, self._new_state(), known, "graph")
             yield _variable_name(pattern.subject), pattern.scope, state
@@ -295,14 +295,14 @@ def _find_state(
 
 
 def _variable_name(node: Node) -> str:
-    """Return the name of a variable, with the query that it belongs to; nothing for a term."""
+    """Return the name of a variable or blank node; empty for another term."""
     if node.kind == "blank":
         return variable_name(node)
     return node.value if node.kind == "variable" else ""
 
 
 def _parse_path(pattern: Pattern) -> Path:
-    """Return the path of a pattern. Raises UnreadableError for a negated one."""
+    """Parse the path of a pattern. Raises UnanalysableError for a negated one."""
     words = [token for token in tokens(pattern.path) if token.kind not in ("space", "comment")]
     atoms = iter(pattern.atoms)
     at = 0
@@ -335,11 +335,11 @@ def _parse_path(pattern: Pattern) -> Path:
             at += 1
             path = alternative()
             if peek() != ")":
-                raise UnanalysableError(f"the path {pattern.path} of its query")
+                raise UnanalysableError(f"unsupported path {pattern.path} in its query")
         else:
             atom = next(atoms, None)
             if atom is None or peek() != atom.text:
-                raise UnanalysableError(f"the path {pattern.path} of its query")
+                raise UnanalysableError(f"unsupported path {pattern.path} in its query")
             path = NamedNode(atom.value)
         at += 1
         if peek() in _TIMES:
@@ -349,5 +349,5 @@ def _parse_path(pattern: Pattern) -> Path:
 
     found = alternative()
     if at != len(words):
-        raise UnanalysableError(f"the path {pattern.path} of its query")
+        raise UnanalysableError(f"unsupported path {pattern.path} in its query")
     return found

@@ -1,4 +1,4 @@
-"""Documents taken as one data graph, or as one shapes graph, as SHACL has it; and which of them something is about."""
+"""Documents as one data graph or one shapes graph, and the document that a result or an error is about."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, RDFS, SH, curie
 
 SUGGESTED: Final = 5
-"""Graphs that are named when one is asked for that is not there."""
+"""Graphs that the error for an unknown graph suggests."""
 
 _SHACL: Final = re.compile(rb"www\.w3\.org/ns/shacl#")
 _SCANNED_BYTES: Final = 1 << 20
@@ -30,11 +30,10 @@ _BLANK: Final = re.compile(r"_:\w+")
 
 
 class DataDocuments:
-    """`documents` as one graph: the graphs that quads name are taken together, or `graph` alone.
+    """`documents` as one data graph: all of their named graphs merged, or `graph` only.
 
-    What `ontology` says stands beside the data: its classes and individuals count, but what it alone describes is no
-    focus node. A document that is not well formed adds nothing, and is a result of its own (`faults`); where its syntax
-    is wrong is put into `places`.
+    `ontology` is added to the data, but nodes that only it describes are not focus nodes. A malformed document adds no
+    quads; it becomes a result of its own (`faults`), with the place of its syntax error in `places`.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class DataDocuments:
         self.data = self._load()
 
     def _load(self) -> DataGraph:
-        """Read all that is well formed; what is not shows when part of it was read, so it is read again without."""
+        """Load all well-formed documents. A syntax error shows only after some quads, so the rest is loaded again."""
         while True:
             self.triples, known = 0, len(self._broken)
             self._subjects.clear()
@@ -92,14 +91,14 @@ class DataDocuments:
                 self._places[error.fault] = error.place
 
     def results(self, shapes: Shapes) -> Iterator[Violation]:
-        """Yield what is wrong with the documents, and then with the data; `source` is the document it is about."""
+        """Yield the syntax errors, then the results for the data; `source` is the document of each."""
         yield from self.faults
         for violation in shapes.results(self.data):
             if violation.focus not in self._of_ontology:
                 yield replace(violation, source=self._find_source(violation))
 
     def _find_source(self, violation: Violation) -> str | None:
-        """Return the document that describes the focus node, or else one that names it."""
+        """Return the document that describes the focus node, or else one that mentions it."""
         if len(self._documents) == 1:
             return self._documents[0].name
         for term in (violation.focus, violation.value):
@@ -109,7 +108,7 @@ class DataDocuments:
         return None if number is None else self._documents[number].name
 
     def _load_objects(self) -> dict[Term, int]:
-        """Return what stands as an object, with its document: read only where a result asks."""
+        """Return the document of each object. Loaded on first use, since few results need it."""
         if not self._objects:
             for number, each in enumerate(self._documents):
                 if number not in self._broken:
@@ -128,7 +127,7 @@ def missing_graph_error(graph: NamedNode, names: set[NamedNode]) -> NotFoundErro
 
 
 def has_shapes(document: Document) -> bool:
-    """Return whether a document says what a shape is, as far as it can be parsed. Raises SourceError."""
+    """Return whether a document describes a shape, as far as it can be parsed. Raises SourceError."""
     with document.open() as stream:
         before = b""
         while piece := stream.read(_SCANNED_BYTES):
@@ -152,32 +151,34 @@ def _describes_shape(triple: Quad | Triple) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ShapesDocuments:
-    """What documents say of shapes, by document."""
+    """The triples of a shapes graph, by document."""
 
-    said: Sequence[tuple[str, Sequence[Triple]]]
+    parsed: Sequence[tuple[str, Sequence[Triple]]]
 
     @classmethod
     def parse(cls, documents: Iterable[Document]) -> ShapesDocuments:
-        """Read the documents. Raises SourceError for one that cannot be read, or is not what its format asks for."""
+        """Parse the documents. Raises SourceError for one that is unreadable or malformed."""
         return cls([(each.name, [quad.triple for quad in each.parse_all()]) for each in documents])
 
     @property
     def imports(self) -> dict[str, str]:
-        """The IRIs that ``owl:imports`` names, which nothing fetches, each with the document that does."""
-        return {str(t.object): name for name, triples in self.said for t in triples if t.predicate == OWL.imports}
+        """The IRIs of ``owl:imports``, which are not fetched, each with its document."""
+        return {str(t.object): name for name, triples in self.parsed for t in triples if t.predicate == OWL.imports}
 
     def shapes(self) -> Shapes:
-        """Return the shapes. Raises InvalidInputError, naming the file, where none is there or one is ill-formed."""
-        if not any(_describes_shape(triple) for _, said in self.said for triple in said):
-            raise InvalidInputError(f"{self.names}: there is no shape in it: no sh:NodeShape, no sh:PropertyShape")
+        """Parse the shapes. Raises InvalidInputError, naming the file, if there are none or one is ill-formed."""
+        if not any(_describes_shape(triple) for _, said in self.parsed for triple in said):
+            raise InvalidInputError(
+                f"{self.names}: no shape found. Expected an sh:NodeShape, an sh:PropertyShape or a target."
+            )
         try:
-            return Shapes(triple for _, said in self.said for triple in said)
+            return Shapes(triple for _, said in self.parsed for triple in said)
         except InvalidInputError as error:
             raise InvalidInputError(f"{self._find_faulty(str(error))}: {self._describe_blank(str(error))}") from error
 
     def _find_faulty(self, message: str) -> str:
-        """Return the name of the document that is ill-formed by itself, or of all where only together they are."""
-        for name, said in self.said if len(self.said) > 1 else ():
+        """Return the name of the document that is ill-formed by itself, or else the names of all."""
+        for name, said in self.parsed if len(self.parsed) > 1 else ():
             try:
                 Shapes(said)
             except InvalidInputError as error:
@@ -186,9 +187,9 @@ class ShapesDocuments:
         return self.names
 
     def _describe_blank(self, message: str) -> str:
-        """Return `message` with what tells people which node is meant, for one without a name."""
+        """Replace a blank node label in `message` by a description of the node."""
         label = _BLANK.search(message)
-        said = [triple for _, triples in self.said for triple in triples]
+        said = [triple for _, triples in self.parsed for triple in triples]
         about = [] if label is None else [each for each in said if str(each.subject) == label[0]]
         if not about:
             return message
@@ -206,13 +207,13 @@ class ShapesDocuments:
     @property
     def names(self) -> str:
         """The names of the documents, for messages."""
-        return ", ".join(name for name, _ in self.said)
+        return ", ".join(name for name, _ in self.parsed)
 
     @property
     def has_targets(self) -> bool:
-        """Whether a shape is given what to look at."""
+        """Whether a shape has a target."""
         return any(
             triple.predicate in _TARGETS or (triple.predicate == RDF.type and triple.object in _CLASSES)
-            for _, said in self.said
+            for _, said in self.parsed
             for triple in said
         )

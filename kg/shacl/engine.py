@@ -1,12 +1,11 @@
-"""Runs shapes over data: constraints by queries, nested shapes by the sets of nodes that break them.
+"""Validation of a data graph: constraints by queries, nested shapes by the sets of nodes that violate them.
 
-Focus nodes go down into a query as the pattern that finds them; what comes back up is the nodes that do not conform. So
-a shape that others refer to is checked once for all nodes that it is asked about, and nothing is correlated.
+Focus nodes enter a query as the pattern that finds them; the query returns the nodes that do not conform. So a nested
+shape is checked once for all of its focus nodes, without correlated subqueries.
 
-Results are yielded as they are found. What is kept of them: of a shape that sh:and, sh:or, sh:xone, sh:not or
-sh:qualifiedValueShape refers to, the nodes that break it; of one that sh:node refers to, its results, if details are
-asked for; and those of a property shape that a shape with a path of its own refers to, since several of its focus nodes
-may lead to one value. All of that is forgotten with the targets that it was asked about.
+Results are yielded as they are found. For each set of targets, these are kept: the failing nodes of a shape under
+sh:and, sh:or, sh:xone, sh:not or sh:qualifiedValueShape; the results of a shape under sh:node, if details are wanted;
+and the results of a property shape inside a property shape, since several focus nodes may share a value.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from kg.store.protocol import Term
 Row = tuple[Term, ...]
 
 KEPT_ROWS: Final = 1000
-"""Rows that are kept of a query that was asked ahead; one that has more is asked again when they are wanted."""
+"""Rows that are kept of a prefetched query. A query with more rows is run again when they are needed."""
 _THREADS: Final = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
 
 
 def prefetch(queries: Sequence[Query], rows: Callable[[str], Iterator[Row]]) -> Mapping[str, Sequence[Row]]:
-    """Return all rows of each query by its text, but for queries that have many; `rows` asks one.
+    """Run queries in parallel with `rows`, and return all rows of each by its text, except for queries with many rows.
 
-    Most queries over sound data have none, and looking for them is all that takes time.
+    Over conforming data most queries have no rows, so that finding this out is the whole validation.
     """
     if _THREADS == 1:
         return {}
@@ -60,26 +59,26 @@ def prefetch(queries: Sequence[Query], rows: Callable[[str], Iterator[Row]]) -> 
 
 
 _MANY: Final = 100_000
-"""Targets that are counted at most, to choose between two ways of looking for what is wrong."""
+"""Targets that are counted at most, to choose between a scan and a lookup of each target."""
 _STEP: Final = 4
-"""How many times as long it takes to go from a target to its values as to look at a value."""
+"""Cost of a lookup of the values of a target, relative to the scan of one triple."""
 _SAMPLE: Final = 5_000
-"""Values that are counted to see whether they are mostly the same ones; of fewer, each is looked at."""
+"""Values that are sampled to estimate the number of distinct ones; with fewer values, each is tested."""
 
 Queries = dict[tuple[ShapeNode, Focus, bool], list[Query]]
-"""What was compiled for a shape and its focus nodes, where literals are encoded and where they are not."""
+"""Compiled queries by shape, focus nodes and whether literals are encoded."""
 
 Found = Mapping[Term, list[Violation]]
-"""The results by the focus node that they are about."""
+"""Results by focus node."""
 
 
 class Engine:
-    """The shapes of one suite over one set of data.
+    """The shapes of one suite over one data graph.
 
-    `shapes_graph`: what ``$shapesGraph`` holds, where a query speaks of it. `queries` keeps what was compiled for the
-    next candidate of the same suite: nothing in a query is of the data, where no class has another one below it.
-    `among`: the only focus nodes that are looked at; none of them a blank node. `details`: whether results say what a
-    shape found that they refer to by ``sh:node``.
+    `shapes_graph`: the triples of ``$shapesGraph``, for queries that use it. `queries`: a cache of compiled queries for
+    the next candidate of the suite; queries do not depend on the data as long as it has no subclasses. `among`: limits
+    the focus nodes to these, which must not be blank nodes. `details`: whether a result of ``sh:node`` contains the
+    results of the shape that it refers to.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class Engine:
             data.encode(node)
         for shape in shapes.values():
             for node in shape.targets.nodes:
-                data.encode(node)  # known before it is asked whether there are encoded literals
+                data.encode(node)  # before `has_encoded` is read below
         names = {name for shape in shapes.values() for name in _get_classes(shape)}
         self._subclasses = subclasses = {name: data.find_subclasses(name) for name in names}
         repeats = data.may_repeat
@@ -121,7 +120,7 @@ class Engine:
             data.add_shapes(shapes_graph)
 
     def prefetch(self, nodes: Iterable[ShapeNode]) -> None:
-        """Ask what can be asked at once about the targets of shapes whose results will be wanted."""
+        """Run the queries of these shapes in parallel, unless the data graph or the set of focus nodes is small."""
         if self._data.is_small or self._among is not None:
             return
         queries: list[Query] = []
@@ -140,9 +139,10 @@ class Engine:
                         yield from self._direct_queries(self._shapes[constraint.shape], targets)
 
     def _prefers_scan(self, targets: Targets, predicate: NamedNode) -> bool:
-        """Return whether all that has `predicate` is soon looked through, beside all targets.
+        """Return whether a scan of `predicate` is faster than a lookup from each target.
 
-        A candidate is all of one kind. In a store, one predicate may be everywhere and the targets few.
+        It always is in a candidate, whose records are of one kind. In a store a predicate may be common and the targets
+        few, so both are counted.
         """
         if self._data.as_written:
             return True
@@ -157,7 +157,7 @@ class Engine:
         return known
 
     def _has_few_values(self, predicate: NamedNode) -> bool:
-        """Return whether most of what has `predicate` has the same few values, by what some of it has."""
+        """Return whether `predicate` has many triples with few distinct values, estimated from a sample."""
         if self._data.is_small:
             return False
         known = self._few.get(predicate)
@@ -171,7 +171,7 @@ class Engine:
         return known
 
     def results(self, node: ShapeNode) -> Iterator[tuple[Term, Violation]]:
-        """Yield what the shape `node` finds, each result with the target that led to it."""
+        """Yield the results of the shape `node`, each with the target that led to it."""
         targets = self._find_targets(self._shapes[node].targets)
         if targets is None:
             return
@@ -182,7 +182,7 @@ class Engine:
         yield from self._check_shape(node, targets)
 
     def _find_targets(self, targets: Targets) -> Targets | None:
-        """Return the targets that are looked at: None, if there are none."""
+        """Return the targets within `among`, or None if the data graph has none."""
         if targets not in self._aimed:
             kept = targets if self._among is None else Targets(tuple(self._filter_targets(targets, self._among)))
             some = kept and any(True for _ in self._select(self._compiler.compile_nodes(kept) + " LIMIT 1"))
@@ -206,11 +206,11 @@ class Engine:
             ]
         for term in found:
             if isinstance(term, NamedNode | Literal) and term not in listed:
-                listed.add(term)  # two that are written differently may be one to the engine
+                listed.add(term)  # literals of different lexical form may be equal to Oxigraph
                 yield term
 
     def _find_instances(self, classes: Iterable[NamedNode]) -> list[Term]:
-        """Return those of the focus nodes that are looked at which are of one of `classes`: all are asked once."""
+        """Return the instances of `classes` within `among`. The types of all of these are loaded once."""
         if self._typed is None:
             self._typed = defaultdict(list)
             for node, kind in self._select(self._compiler.compile_types(self._among or ())):
@@ -219,7 +219,7 @@ class Engine:
         return [node for each in below for node in self._typed.get(each, ())]
 
     def _check_shape(self, node: ShapeNode, focus: Focus) -> Iterator[tuple[Term, Violation]]:
-        """Yield the results about each of the focus nodes that does not conform to the shape `node`."""
+        """Yield the results of the shape `node`, each with its focus node."""
         shape = self._shapes[node]
         if shape.deactivated:
             return
@@ -237,7 +237,7 @@ class Engine:
                 yield from ((this, result) for result in inner[value])
 
     def _collect_results(self, node: ShapeNode, focus: Focus) -> Found:
-        """Return the results by the focus node that does not conform to the shape `node`."""
+        """Return the results of the shape `node` by focus node, cached."""
         known = self._known.get((node, focus))
         if known is None:
             by_node: dict[Term, list[Violation]] = defaultdict(list)
@@ -247,7 +247,7 @@ class Engine:
         return known
 
     def _find_failing(self, node: ShapeNode, focus: Focus) -> Collection[Term]:
-        """Return the focus nodes that do not conform to the shape `node`."""
+        """Return the focus nodes that do not conform to the shape `node`, cached."""
         if (known := self._known.get((node, focus))) is not None:
             return known.keys()
         failed = self._failed.get((node, focus))
@@ -256,7 +256,7 @@ class Engine:
         return failed
 
     def _check_constraints(self, shape: Shape, focus: Focus) -> Iterator[Violation]:
-        """Yield the results of the constraints of a shape, but for those of its property shapes."""
+        """Yield the results of the constraints of a shape, except sh:property."""
         for query in self._get_queries(shape, focus):
             yield from self._run_query(shape, query)
         for constraint in shape.constraints:
@@ -286,7 +286,7 @@ class Engine:
     def _find_pairs(
         self, focus: Focus, path: Path | None, among: Collection[Term] | None = None
     ) -> Iterator[tuple[Term, Term]]:
-        """Yield each focus node with each of its values; only with those `among` some, if they are given."""
+        """Yield each pair of focus node and value, or only those with a value in `among`."""
         if among is not None and path is None:
             yield from ((node, node) for node in among)
         elif among is None or among:
@@ -375,12 +375,14 @@ class Engine:
             binding = f"{{ SELECT DISTINCT {' '.join(f'?{name}' for name in prebound)} WHERE {{ {pattern} }} }}"
         text = prebinding.inject_binding(query, prebound, binding)
         if text is None:
-            raise InvalidInputError("the focus nodes cannot be bound in a graph of the query")
+            raise InvalidInputError(
+                f"Invalid shapes: {shape.node}: its query uses $this inside GRAPH, which is not supported."
+            )
         try:
             rows = self._data.select(text, plain=True, once=prebinding.counts_duplicates(constraint.query))
         except SyntaxError as error:
             raise InvalidInputError(
-                f"the query of {shape.node} cannot be asked about several nodes: {error}"
+                f"Invalid shapes: {shape.node}: its query cannot be run for several focus nodes: {error}"
             ) from error
         names = [variable.value for variable in rows.variables]
         found = (dict(zip(names, row, strict=True)) for row in rows)
@@ -404,7 +406,7 @@ class Engine:
         failure = said.get("failure")
         if isinstance(failure, Literal) and failure.value == "true":
             raise InvalidInputError(
-                f"the query of the shape {shape.node} reports a failure (?failure) at {said['this']}"
+                f"Validation failed: the query of the shape {shape.node} returned ?failure for {said['this']}."
             )
         path = said.get("path")
         value = said.get("value", said["this"] if shape.path is None else None)
@@ -460,7 +462,7 @@ def _get_classes(shape: Shape) -> Iterator[NamedNode]:
 
 
 def needs_shapes_graph(shape: Shape) -> bool:
-    """Return whether a query of `shape` looks at the shapes graph."""
+    """Return whether a query of `shape` uses the shapes graph."""
     return any(
         isinstance(constraint, SparqlConstraint) and SHAPES_GRAPH.value in constraint.query
         for constraint in shape.constraints

@@ -1,4 +1,4 @@
-"""The gate of every load: candidate graphs in, violations per graph out."""
+"""The gate of every load: validation of candidate graphs, and of stored records, against the record shapes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from kg.store.protocol import Term
 from kg.vocabulary import BASE, RDF, SH, SOURCED, XSD
 
 BATCH_QUADS: Final = 60_000
-"""Quads that are validated together: enough to share the fixed cost of a call, few enough for memory."""
+"""Quads that are validated together: enough to amortize the fixed cost of a call, few enough for memory."""
 
 
 @dataclass(slots=True)
 class _Candidate:
-    """A graph with what has to be known of it: gathered in one pass, since each look at a quad makes its terms anew."""
+    """A graph and its nodes, collected in one pass, since each access to a quad creates its terms again."""
 
     graph: NamedNode
     quads: Sequence[Quad]
     subjects: set[Term] = field(default_factory=set)
     objects: set[Term] = field(default_factory=set)
-    """What it names without describing it; literals are left out."""
+    """IRIs and blank nodes that it mentions without describing them."""
     unchecked: set[Term] = field(default_factory=set)
-    """The subjects that no shape looks at, by what they are."""
+    """Subjects that no shape targets."""
     blank: set[Term] = field(default_factory=set)
     typed: list[int] = field(default_factory=list)
-    """Where the literals stand that are no plain strings."""
+    """Positions of the quads whose literal is not an xsd:string."""
 
     @classmethod
     def from_quads(cls, graph: NamedNode, quads: Sequence[Quad], shapes: Shapes) -> _Candidate:
@@ -41,7 +41,7 @@ class _Candidate:
         kind, targets, predicates, string = RDF.type, shapes.targets, tuple(shapes.target_predicates), XSD.string
         last = None
         for position, (subject, predicate, value, _) in enumerate(quads):
-            if subject != last:  # what is said of one thing mostly stands together
+            if subject != last:  # the quads of a subject are mostly adjacent
                 found.subjects.add(subject)
                 last = subject
             if type(value) is not Literal:
@@ -60,7 +60,7 @@ class _Candidate:
 
 @dataclass(slots=True)
 class _Batch:
-    """Graphs that can be validated as one, since none says anything of what another says or names."""
+    """Graphs that can be validated as one: none describes a node that another describes or mentions."""
 
     candidates: list[_Candidate] = field(default_factory=list)
     subjects: set[Term] = field(default_factory=set)
@@ -86,15 +86,15 @@ class _Batch:
 class RecordGate:
     """Checks candidate graphs against record shapes before they are committed.
 
-    Graphs are validated many at a time, with the same result as each alone: what two graphs both speak of is never
-    validated together, so a record that breaks the shapes does not taint another.
+    Graphs are validated in batches with the same results as one by one: graphs that share a node are never in the same
+    batch, so an invalid record cannot affect another.
     """
 
     def __init__(self, shapes: Shapes | None = None) -> None:
         self.shapes = shapes or Shapes.load()
 
     def check(self, candidates: Mapping[NamedNode, Sequence[Quad]]) -> dict[NamedNode, list[Violation]]:
-        """Return what is wrong with each graph that is not perfect; `Violation.blocks` tells errors from warnings."""
+        """Validate graphs and return the results of each that has any; see `Violation.blocks`."""
         found: dict[NamedNode, list[Violation]] = {}
         gathered = [_Candidate.from_quads(graph, quads, self.shapes) for graph, quads in candidates.items()]
         for batch in _build_batches(gathered):
@@ -113,7 +113,7 @@ class RecordGate:
             return {}
         home: dict[Term, NamedNode] = {subject: each.graph for each in batch for subject in each.subjects}
         if len(batch) > 1 and any(result.focus not in home for result in results):
-            # A node that no graph describes was checked. Only one graph at a time shows whose fault it is.
+            # No graph describes this focus node, so check one graph at a time to find the graph at fault.
             return {graph: found for each in batch for graph, found in self._check_batch([each]).items()}
         found: dict[NamedNode, list[Violation]] = defaultdict(list)
         for result in results:
@@ -124,11 +124,11 @@ class RecordGate:
 
 
 def _find_unchecked(candidate: _Candidate) -> Iterator[Violation]:
-    """Yield what no shape would look at, and blank nodes, which a graph here never has."""
+    """Yield a result for each subject that no shape targets, and for each blank node, which records must not have."""
     for subject in candidate.unchecked:
         yield Violation(
             focus=subject,
-            message="No shape checks this node: it has no type (rdf:type) that a record of this source may have.",
+            message="No shape targets this node. Give it a type (rdf:type) that records may have.",
             component=SH.ClassConstraintComponent,
             path=RDF.type,
             graph=candidate.graph,
@@ -136,7 +136,7 @@ def _find_unchecked(candidate: _Candidate) -> Iterator[Violation]:
     for node in candidate.blank:
         yield Violation(
             focus=node,
-            message="A graph here has no blank nodes: give it an identifier made from its content.",
+            message="Records must not contain blank nodes. Use an IRI derived from the content.",
             component=SH.NodeKindConstraintComponent,
             graph=candidate.graph,
         )
@@ -157,13 +157,13 @@ def _build_batches(candidates: Sequence[_Candidate]) -> Iterator[Sequence[_Candi
 
 
 SOURCE_GRAPHS: Final = (SOURCED, BASE + "graph/ref/")
-"""Where the records stand that record shapes are for."""
+"""Prefixes of the graphs that contain records."""
 
 
 def find_record_graphs(store: Store, since: int | None = None) -> list[NamedNode]:
-    """Return the names of the graphs of records, in order; graphs of other kinds are passed over.
+    """Return the names of the graphs of records, sorted.
 
-    `since`: only those that commits after this generation touched and that are still there.
+    `since`: only graphs that commits after this generation touched and that still exist.
 
     Raises InvalidInputError for a generation that does not exist.
     """
@@ -175,7 +175,7 @@ def find_record_graphs(store: Store, since: int | None = None) -> list[NamedNode
 
 
 def check_record_graphs(store: Store, graphs: Iterable[NamedNode], gate: RecordGate) -> Iterator[Violation]:
-    """Check each of `graphs` by itself, some at a time, and yield the results in their order."""
+    """Check each of `graphs` by itself, in batches, and yield the results in the order of `graphs`."""
     batch: dict[NamedNode, list[Quad]] = {}
     size = 0
     for name in graphs:

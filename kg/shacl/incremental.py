@@ -1,21 +1,19 @@
-"""Which focus nodes a change can affect, so that only these need to be validated anew.
+"""The focus nodes that a change can affect, so that only these have to be validated again.
 
-What a suite finds on a focus node depends on the quads that it looks at, and it comes to each by a walk from the focus
-node (`kg.shacl.dependencies`). Take a node whose results differ before and after a change, and both of its validations
-side by side: up to the first step at which they differ, they have gone the same way, over quads that stand in the data
-before and after. At that step a quad was added or removed. So from the end of each changed quad at which such a step
-begins, the walks are followed backward to the shapes where they begin. They lead over quads that are there before and
-after, so the data after the change have them all: a removed quad is looked for at its ends, and never walked over.
-Whether a node is a target at all is looked up by steps of the same kind (its classes, the classes above them, whether
-it has a property), so a node that became a target, or no longer is one, is found like any other. What is found this way
-is a superset of what differs.
+The results on a focus node depend on quads that are reached by walks from it (`kg.shacl.dependencies`). Take a node
+whose results differ before and after a change, and compare both validations: up to the first difference they walk over
+the same quads, which exist before and after the change. The next step is over an added or removed quad. So the search
+starts at the end of each changed quad where such a step begins, and follows the walks backward to focus nodes. It needs
+only quads that exist before and after, hence the data after the change; a removed quad is never walked over. Whether a
+node is a target is decided by steps of the same kind (its classes, their superclasses, its properties), so nodes that
+became or ceased to be targets are found too. The nodes found are a superset of those whose results differ.
 
-The steps that a SPARQL constraint takes are read off its patterns; where a pattern is joined with ``$this`` by no other
-ones, all targets of the shape are affected by anything. What pySHACL runs may look anywhere: then all is affected.
+The steps of a SPARQL constraint are derived from its patterns. If a pattern is not connected to ``$this``, any change
+affects all targets of the shape. Shapes that pySHACL runs may depend on any quad, so then everything is affected.
 
-Each commit of a store records what a later validation cannot see any more (`kg.store.commits`): the nodes and the
-properties of the quads that it removed, and the nodes of which it changed what ``graph/prov`` says. What it added is
-among what the graphs hold that it touched, unless it is gone again.
+Each commit of a store records facts that a later validation can no longer see (`kg.store.commits`): the nodes and
+properties of removed quads, and the nodes whose description in ``graph/prov`` changed. Added quads are in the graphs
+that the commit touched, unless they were removed again.
 """
 
 from __future__ import annotations
@@ -40,15 +38,15 @@ from kg.store.protocol import GraphChange, Term
 from kg.vocabulary import KG, PROV_GRAPH, RDFS
 
 MAX_QUADS: Final = 100_000
-"""Quads of a change that are looked at one by one; with more of them, all is validated."""
+"""Most quads of a change that are analysed; after a larger change everything is validated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What may have changed in the data: quads that were added or removed, and what is known of others.
+    """A change of the data: quads that were added or removed, as far as known.
 
-    `lost` and `by`: the nodes and the properties of quads that were removed too; the literals and the pairs are not
-    known. `graphs`: where these stood. `unknown`: why it cannot be said what has changed; empty, if it can.
+    Of further removed quads only the nodes (`lost`), the properties (`by`) and the graphs (`graphs`) are known, not the
+    literals or the combinations. `unknown` is the reason if the change is not known at all, else empty.
     """
 
     added: Collection[Quad] = ()
@@ -60,7 +58,7 @@ class Change:
 
     @classmethod
     def from_commits(cls, changes: Iterable[GraphChange]) -> Change:
-        """Return what one or several commits did to graphs."""
+        """Build the change that the graph changes of one or several commits make."""
         changes = list(changes)
         return cls(
             frozenset().union(*(change.added for change in changes)),
@@ -70,7 +68,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """The focus nodes whose results may differ: those of other nodes are what they were.
+    """The focus nodes whose results may differ after a change.
 
     `nodes` is the `focus` of `Shapes.results` and `Shapes.results_by_target`; None for all nodes, for the reason `why`.
     `whole` are the shapes all of whose targets are among `nodes`, each with the part that could not be analysed.
@@ -80,12 +78,12 @@ class Affected:
     why: str = ""
     whole: Mapping[ShapeNode, str] = field(default_factory=dict)
     literals: bool = False
-    """Whether literals may have been targets that are none any more; which ones is not known."""
+    """Whether unknown literals may have ceased to be targets."""
 
     def find_outdated(self, known: Iterable[Term]) -> frozenset[Term] | None:
-        """Return the targets whose results of before do not hold, out of those of which some are `known`; None for all.
+        """Return the targets whose earlier results are outdated, given the targets with `known` results; None for all.
 
-        All of `nodes` are among them: what a validation finds of these is what holds instead.
+        They include all of `nodes`, whose new results replace them.
         """
         if self.nodes is None or not self.literals:
             return self.nodes
@@ -93,7 +91,7 @@ class Affected:
 
 
 def load_change(store: Store, generation: int) -> Change:
-    """Return what the commits after `generation` may have changed, by what `store` keeps of them.
+    """Load the change that the commits after `generation` made.
 
     Raises InvalidInputError for a generation that does not exist.
     """
@@ -104,7 +102,7 @@ def load_change(store: Store, generation: int) -> Change:
     for number in commits:
         found = load_removal(store, number)
         if found is None:
-            return Change(unknown=f"commit {number} does not say what it removed")
+            return Change(unknown=f"commit {number} has no record of removed quads")
         removal |= found
         described |= {commit_iri(number), *found.described}
     graphs = load_touched_graphs(store, generation)
@@ -121,7 +119,7 @@ def load_change(store: Store, generation: int) -> Change:
 
 
 def load_touched_graphs(store: Store, generation: int) -> set[NamedNode]:
-    """Return the graphs that commits after `generation` changed.
+    """Load the names of the graphs that commits after `generation` changed.
 
     Raises InvalidInputError for a generation that does not exist.
     """
@@ -135,12 +133,12 @@ def load_touched_graphs(store: Store, generation: int) -> set[NamedNode]:
 def _commits_since(store: Store, generation: int) -> range:
     current = get_generation(store)
     if not 0 <= generation <= current:
-        raise InvalidInputError(f"there is no generation {generation}: the newest one is {current}, the first is 0")
+        raise InvalidInputError(f"Unknown generation {generation}. Available: 0 to {current}.")
     return range(generation + 1, current + 1)
 
 
 def get_generation(store: Store) -> int:
-    """Return how many commits `store` has had; 0 where none is recorded."""
+    """Return the number of commits of `store`; 0 if none is recorded."""
     [*held] = store.quads_for_pattern(HEAD, KG.generation, None, PROV_GRAPH)
     return int(held[0].object.value) if held and isinstance(held[0].object, RdfLiteral) else 0
 
@@ -153,7 +151,7 @@ def _load_quads(store: Store, graphs: Iterable[NamedNode], described: Iterable[N
 
 
 def find_affected(suite: Shapes, data: DataGraph, change: Change) -> Affected:
-    """Return the focus nodes of `suite` whose results `change` may have altered; `data` are those after it."""
+    """Find the focus nodes of `suite` whose results `change` may have altered. `data` is the data after the change."""
     if change.unknown:
         return Affected(None, change.unknown)
     if suite.uncompiled:
@@ -162,7 +160,7 @@ def find_affected(suite: Shapes, data: DataGraph, change: Change) -> Affected:
     whole = dict(walks.opaque)
     if change.lost:
         for node in walks.find_shapes_from_literals(change.by):
-            whole.setdefault(node, "it may look from a literal to what has it, and it is not known which are gone")
+            whole.setdefault(node, "it may depend on the subjects of literals, and the removed literals are not known")
     nodes = frozenset(_walk_back(walks, data, set(_find_starts(walks, change))))
     if not (change.added or change.removed or change.lost):
         whole.clear()
@@ -183,7 +181,7 @@ def _build_compiler(suite: Shapes, data: DataGraph) -> Compiler:
 
 
 def _find_starts(walks: Automaton, change: Change) -> Iterator[tuple[int, Term]]:
-    """Yield each state and node from which a step would be over a changed quad."""
+    """Yield each state and node from which a step leads over a changed quad."""
     by_predicate: dict[NamedNode | None, list[Step]] = defaultdict(list)
     for step in walks.steps:
         by_predicate[step.predicate].append(step)
@@ -209,7 +207,7 @@ def _start_of(step: Step, quad: Quad) -> Term:
 
 
 def _walk_back(walks: Automaton, data: DataGraph, begun: set[tuple[int, Term]]) -> Iterator[Term]:
-    """Yield the nodes at which the walks begin that come to what is `begun`."""
+    """Yield the nodes at which walks begin that reach `begun`."""
     led: dict[tuple[Direction, NamedNode | None, frozenset[Term] | None, Term], Sequence[Term]] = {}
     todo = list(begun)
     while todo:

@@ -1,8 +1,8 @@
-"""At which line of an RDF file a node is described, or a triple stands.
+"""Line numbers of nodes and triples in RDF files.
 
-The parser tells no positions, so the text is read a second time: N-Triples and N-Quads line by line, Turtle and TriG
-token by token. What is not understood for certain has no line, since a wrong line is worse than none: a file that holds
-anything but plain Turtle 1.1, one that is too long, and blank nodes, whose labels the parser makes up.
+The RDF parser does not report positions, so the text is parsed a second time: N-Triples and N-Quads line by line,
+Turtle and TriG token by token. A wrong line is worse than none, so there are no lines for files with anything beyond
+Turtle 1.1, for very long files, and for blank nodes, whose labels the RDF parser invents.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from kg.store.protocol import Term
 from kg.vocabulary import RDF, XSD
 
 MAX_TURTLE_BYTES: Final = 8 << 20
-"""Longer Turtle and TriG is not read a second time: at some 3 MB a second it would take longer than to validate it."""
+"""Longer Turtle and TriG files have no line numbers: at 3 MB/s, parsing would take longer than validation."""
 
 _FILES: Final = 4
-"""Files whose lines are kept."""
+"""Files whose line index is cached."""
 
 MAX_DEPTH: Final = 100
-"""How deep brackets stand in each other at most."""
+"""Maximum nesting depth of brackets."""
 
 Placed = tuple[str, int]
-"""A subject or a whole triple, as N-Triples writes it, and a line where it stands."""
+"""A subject or a triple in N-Triples, and its line."""
 
 _STATEMENT: Final = re.compile(
     r"[ \t]*(<[^<>\s]*>)[ \t]*(?:(<[^<>\s]*>)[ \t]*"
@@ -46,13 +46,13 @@ _END: Final = (Token("other", "", 0), 0)
 
 
 class LineLocator:
-    """The lines of the files that results are about; each file is read when the first result asks."""
+    """Locates results in files. Each file is parsed when its first result is located."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, _LineIndex | None] = OrderedDict()
 
     def locate(self, violation: Violation) -> Location | None:
-        """Return the file that was checked, and the line of the triple or of the node where that is certain."""
+        """Return the file of a result, and the line of its triple or focus node if known."""
         if violation.source is None:
             return None
         if isinstance(violation.focus, NamedNode) and (index := self._get_index(violation.source)) is not None:
@@ -69,10 +69,10 @@ class LineLocator:
 
 
 class _LineIndex:
-    """From what stands in a file to its first line: by hash, in arrays, since a file may have millions of subjects."""
+    """The first line of each subject and triple of a file, by hash, in arrays: a file may have millions of subjects."""
 
     def __init__(self, placed: Iterator[Placed]) -> None:
-        import numpy as np  # which takes long, and most reports name no file that has lines
+        import numpy as np  # slow to import, and few reports need line numbers
 
         first: dict[int, int] = {}
         for what, line in placed:
@@ -84,7 +84,7 @@ class _LineIndex:
 
     @classmethod
     def from_file(cls, path: Path) -> _LineIndex | None:
-        """Read a file; None where its lines cannot be told."""
+        """Index a file. Return None for an unsupported or unreadable one."""
         ending = path.suffix.lower()
         try:
             if ending in (".nt", ".nq"):
@@ -98,7 +98,7 @@ class _LineIndex:
         return None
 
     def find_line(self, focus: NamedNode, path: object, value: Term | None) -> int | None:
-        """Return the line of the triple, if there is one, or else of the first statement about `focus`."""
+        """Return the line of the triple, or else of the first statement about `focus`."""
         found = None
         if isinstance(path, NamedNode) and value is not None and not isinstance(value, BlankNode):
             found = self._find(f"{focus} {path} {value}")
@@ -111,7 +111,7 @@ class _LineIndex:
 
 
 def _parse_lines(file: Iterable[bytes]) -> Iterator[Placed]:
-    """Read N-Triples or N-Quads: a statement a line (https://www.w3.org/TR/n-triples/#sec-grammar)."""
+    """Parse N-Triples or N-Quads, one statement a line (https://www.w3.org/TR/n-triples/#sec-grammar)."""
     for number, line in enumerate(file, 1):
         found = _STATEMENT.match(line.decode("utf-8"))
         if found is None:
@@ -124,7 +124,7 @@ def _parse_lines(file: Iterable[bytes]) -> Iterator[Placed]:
 
 
 def _to_n_triples(value: str, suffix: str) -> str:
-    """Return an object of N-Triples as the engine writes it."""
+    """Normalize an object of N-Triples to the form that pyoxigraph writes."""
     if value[0] == "<":
         return _unescape(value)
     text = value.removesuffix(suffix)
@@ -143,7 +143,7 @@ def _decode_escape(match: re.Match[str]) -> str:
 
 
 class _TurtleParser:
-    """Reads Turtle 1.1, or TriG where it has `graphs`. Raises ValueError for anything else.
+    """Parses Turtle 1.1, or TriG with `graphs`. Raises ValueError for anything else.
 
     https://www.w3.org/TR/turtle/#sec-grammar and https://www.w3.org/TR/trig/#sec-grammar
     """
@@ -157,14 +157,14 @@ class _TurtleParser:
         self._found: list[Placed] = []
 
     def parse(self) -> Iterator[Placed]:
-        """Yield what stands where, in the order of the text."""
+        """Yield subjects and triples with their lines, in the order of the text."""
         while self._token.text:
             self._statement()
             yield from self._found
             self._found.clear()
 
     def _next(self) -> Token:
-        """Return the token that is at hand, and take the one after it."""
+        """Return the current token and advance to the next."""
         token = self._token
         self._token, self._line = next(self._rest, _END)
         return token
@@ -174,7 +174,7 @@ class _TurtleParser:
 
     def _expect(self, text: str) -> None:
         if not self._at(text):
-            raise ValueError(f"{self._token.text!r} where {text!r} is expected")
+            raise ValueError(f"unexpected {self._token.text!r}, expected {text!r}")
         self._next()
 
     def _statement(self) -> None:
@@ -208,7 +208,7 @@ class _TurtleParser:
         self._next()
 
     def _triples(self, end: str, *, block: bool = False) -> None:
-        """Read what is said of one subject, up to a full stop; the last of a block ends with the block too."""
+        """Parse the triples of one subject, up to a full stop; the last subject of a block may end with the block."""
         line, alone = self._line, self._at("[")
         subject, described = self._subject()
         if block and self._at("{"):
@@ -222,7 +222,7 @@ class _TurtleParser:
             self._expect(".")
 
     def _subject(self) -> tuple[str, bool]:
-        """Return the subject that is at hand, "" for one without a name, and whether its brackets say something."""
+        """Parse a subject. Return it, "" for a blank node, and whether it has brackets with content."""
         if self._at("[") or self._at("("):
             nil = self._at("(")
             described = self._nested(0)
@@ -252,7 +252,7 @@ class _TurtleParser:
             self._found.append((f"{subject} {predicate} {value}", line))
 
     def _value(self, depth: int) -> str:
-        """Return the object that is at hand; "" for one without a name."""
+        """Parse an object. Return it, "" for a blank node."""
         if self._at("[") or self._at("("):
             nil = self._at("(")
             return str(RDF.nil) if not self._nested(depth) and nil else ""
@@ -269,7 +269,7 @@ class _TurtleParser:
         sign = token.text if token.text in ("+", "-") else ""
         number = self._next() if sign else token
         if number.kind != "number":
-            raise ValueError(f"{number.text!r} where an object is expected")
+            raise ValueError(f"unexpected {number.text!r}, expected an object")
         kind = XSD.double if "e" in number.text.lower() else XSD.decimal if "." in number.text else XSD.integer
         return str(Literal(sign + number.text, datatype=kind))
 
@@ -284,9 +284,9 @@ class _TurtleParser:
         return Literal(text)
 
     def _nested(self, depth: int) -> bool:
-        """Read brackets and what is in them, said of nodes without names; return whether that is something."""
+        """Parse brackets and their content. Return whether there is any."""
         if depth >= MAX_DEPTH:
-            raise ValueError(f"brackets stand more than {MAX_DEPTH} deep in each other")
+            raise ValueError(f"brackets nested more than {MAX_DEPTH} levels deep")
         end = "]" if self._next().text == "[" else ")"
         empty = self._at(end)
         if not empty and end == "]":
@@ -297,13 +297,13 @@ class _TurtleParser:
         return not empty
 
     def _iri(self, token: Token) -> str:
-        """Return an IRI or a prefixed name as N-Triples writes it."""
+        """Return an IRI or a prefixed name in N-Triples."""
         if token.kind == "iri":
             iri = _unescape(token.text[1:-1])
             return f"<{iri}>" if _ABSOLUTE.match(iri) else self._absolute(iri)
         prefix, _, local = token.text.partition(":")
         if token.kind != "name" or prefix not in self._prefixes:
-            raise ValueError(f"{token.text!r} where an IRI is expected")
+            raise ValueError(f"unexpected {token.text!r}, expected an IRI")
         return f"<{self._prefixes[prefix]}{_LOCAL_ESCAPE.sub('', local)}>"
 
     def _absolute(self, iri: str) -> str:
@@ -313,13 +313,13 @@ class _TurtleParser:
             try:
                 [quad] = parse(statement, format=RdfFormat.TURTLE, base_iri=self._base)
             except SyntaxError as error:
-                raise ValueError(f"<{iri}> is no IRI: {error.msg}") from error
+                raise ValueError(f"invalid IRI <{iri}>: {error.msg}") from error
             known = self._resolved[self._base, iri] = str(quad.subject)
         return known
 
 
 def _tokenize(text: str) -> Iterator[tuple[Token, int]]:
-    """Yield the tokens of `text` that mean something, each with its line."""
+    """Yield the tokens of `text` except spaces and comments, each with its line."""
     line, at = 1, 0
     for token in tokens(text):
         if token.kind not in ("space", "comment"):

@@ -1,8 +1,8 @@
-"""Literals as they are written, beside the form in which the engine keeps them.
+"""Encoding of literals whose lexical form or datatype Oxigraph would not preserve.
 
-The engine keeps numbers, booleans and times by value: ``"01"`` and ``"1"`` become one literal, an ``xsd:byte`` becomes
-an ``xsd:integer``. Shapes speak of terms, so where a candidate is checked, a literal that would be altered stands in
-the engine as one of a datatype of ours: its lexical form under its datatype's name. What compares values decodes it.
+Oxigraph stores numbers, booleans and times by value: ``"01"`` and ``"1"`` become one literal, an ``xsd:byte`` becomes
+an ``xsd:integer``. SHACL compares terms, so a candidate's literal that would be altered is stored under a datatype of
+our own, made from the name of its datatype. Queries that compare values decode it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kg.store.protocol import Term
 from kg.vocabulary import BASE, RDF, XSD
 
 ENCODED_PREFIX: Final = BASE + "lexical?"
-"""What a datatype begins with that names another one, in which the engine would alter the literal."""
+"""Prefix of the datatype of an encoded literal; the original datatype follows."""
 
 _RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "integer": (None, None),
@@ -35,7 +35,7 @@ _RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "unsignedShort": (0, 2**16 - 1),
     "unsignedByte": (0, 255),
 }
-"""The whole numbers of XML Schema (https://www.w3.org/TR/xmlschema11-2/#built-in-derived), with least and most."""
+"""The integer types of XML Schema (https://www.w3.org/TR/xmlschema11-2/#built-in-derived), with minimum and maximum."""
 
 _DOUBLE: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 _FORMS: Final = {
@@ -58,7 +58,7 @@ CAST: Final = "SELECT ($datatype($form) AS ?value) WHERE {}"
 
 
 def is_kept_by_value(datatype: NamedNode) -> bool:
-    """Return whether the engine knows the values of `datatype`."""
+    """Return whether Oxigraph stores literals of `datatype` by value."""
     return datatype.value in _KEPT_BY_VALUE
 
 
@@ -69,7 +69,7 @@ def is_numeric(datatype: NamedNode) -> bool:
 
 
 def is_well_formed(literal: Literal) -> bool:
-    """Return whether the lexical form of `literal` is one of its datatype, as far as that is one of XML Schema's."""
+    """Return whether the lexical form of `literal` is valid for its datatype. Unknown datatypes are not checked."""
     datatype = literal.datatype.value
     name = datatype.removeprefix(XSD.iri)
     if datatype not in _KEPT_BY_VALUE:
@@ -90,8 +90,8 @@ def is_well_formed(literal: Literal) -> bool:
 def has_datatype(term: Term, datatype: NamedNode, *, as_written: bool) -> bool:
     """Return whether `term` is a well-formed literal of `datatype`.
 
-    `as_written`: it is known how it was written. If not, an ``xsd:integer`` may have been of any type of whole numbers
-    that its value is in.
+    `as_written`: its original datatype is known. If not, an ``xsd:integer`` may have been of any integer type that
+    includes its value.
     """
     if not isinstance(term, Literal):
         return False
@@ -102,20 +102,20 @@ def has_datatype(term: Term, datatype: NamedNode, *, as_written: bool) -> bool:
 
 
 _TRIED_TOGETHER: Final = 1_000
-"""Literals that one store is given, to see how it keeps them."""
+"""Literals that are tried in one scratch store."""
 
 
 class Lexicon:
-    """Which literals of some data the engine would alter, and what stands for each."""
+    """The literals of a data graph that Oxigraph would alter, and their encoded forms."""
 
     def __init__(self) -> None:
         self._kept: dict[Literal, Literal] = {}
         self.altered: dict[Term, Term | None] = {}
-        """By the form in which the engine keeps it: the literal as written, or None where there are several."""
+        """The original literal by the form that Oxigraph stores; None if several literals have this form."""
         self._scratch = Store()
 
     def encode(self, literal: Literal) -> Literal:
-        """Return what stands in the engine for `literal`: itself, unless the engine would alter it."""
+        """Encode `literal`, unless Oxigraph preserves it."""
         datatype = literal.datatype
         if datatype == _STRING or datatype.value not in _KEPT_BY_VALUE:
             return literal
@@ -125,7 +125,7 @@ class Lexicon:
         return literal if known == literal else known
 
     def _encoded(self, literal: Literal) -> Literal:
-        # What is removed from a store in memory stays in its way: each literal has a subject of its own.
+        # Removed quads slow a store in memory down, so each literal gets a subject of its own instead.
         if len(self._kept) % _TRIED_TOGETHER == 0:
             self._scratch = Store()
         subject = NamedNode(f"{BASE}{len(self._kept)}")
@@ -144,7 +144,7 @@ class Lexicon:
 
 
 def decode(term: Term) -> Term:
-    """Return `term` as it was written, if it stands for a literal that the engine would alter."""
+    """Decode an encoded literal; return another term unchanged."""
     if isinstance(term, Literal) and term.datatype.value.startswith(ENCODED_PREFIX):
         return Literal(term.value, datatype=NamedNode(term.datatype.value.removeprefix(ENCODED_PREFIX)))
     return term

@@ -1,4 +1,4 @@
-"""What a result says: the message of its shape, filled in, or a sentence about the constraint where it has none."""
+"""Messages of results: the message of the shape with values substituted, or a default message for the constraint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LISTED: Final = 5
 
 
 def fill_in(message: Literal, values: Mapping[str, Term]) -> Literal:
-    """Return a message with ``{?name}`` and ``{$name}`` replaced by what the name stands for, if it is known."""
+    """Substitute ``{?name}`` and ``{$name}`` in a message by the values of these variables, where known."""
 
     def said(match: re.Match[str]) -> str:
         term = values.get(match[1])
@@ -31,7 +31,7 @@ def fill_in(message: Literal, values: Mapping[str, Term]) -> Literal:
 
 
 def choose_text(messages: Sequence[Literal]) -> str:
-    """Return the message for readers of English, or one without a language, or the first one."""
+    """Choose the English message, else one without a language tag, else the first."""
     ranked = sorted(
         messages, key=lambda each: 0 if (each.language or "").startswith("en") else 1 if not each.language else 2
     )
@@ -39,7 +39,7 @@ def choose_text(messages: Sequence[Literal]) -> str:
 
 
 def describe_constraint(constraint: Constraint, detail: str = "") -> str:
-    """Return what `constraint` wants. `detail`: the language that stands twice, for ``sh:uniqueLang``."""
+    """Describe the rule of `constraint`. `detail`: the repeated language, for ``sh:uniqueLang``."""
     match constraint:
         case shape_model.ClassOf(_, name):
             return f"The value must be an instance of {curie(name.value)}."
@@ -60,15 +60,15 @@ def describe_constraint(constraint: Constraint, detail: str = "") -> str:
         case shape_model.LanguageIn(_, ranges):
             return f"The value must have a language tag: {_join_alternatives(ranges)}."
         case shape_model.UniqueLang():
-            return f"Each language must have one value at most; {detail!r} has several."
+            return f"Each language must have at most one value. {detail!r} has several."
         case shape_model.Equals(_, predicate):
             return f"The values must be the same as those of {curie(predicate.value)}."
         case shape_model.Disjoint(_, predicate):
-            return f"The value must not be a value of {curie(predicate.value)} too."
+            return f"The value must not also be a value of {curie(predicate.value)}."
         case shape_model.Less(_, relation, predicate):
             return f"The value must be {relation} every value of {curie(predicate.value)}."
         case shape_model.Closed():
-            return "The shape is closed: it allows no other property."
+            return "The property is not allowed. The shape is closed."
         case shape_model.HasValue(_, value):
             return f"One of the values must be {_term_text(value)}."
         case shape_model.In(_, values):

@@ -1,8 +1,8 @@
-"""Pre-bound variables: what a SPARQL constraint says of one focus node, asked about all of them at once.
+"""Pre-bound variables: from a SPARQL constraint for one focus node to a query for all focus nodes.
 
-The standard replaces ``$this`` in the whole query, wherever it stands (https://www.w3.org/TR/shacl/#pre-binding), and
-forbids what such a replacement would change the meaning of. A query that keeps to that gives the same answers when each
-group that speaks of a pre-bound variable begins with a pattern that binds it to every focus node.
+The standard substitutes ``$this`` in the whole query (https://www.w3.org/TR/shacl/#pre-binding) and forbids constructs
+whose meaning a substitution would change. A query without these gives the same solutions if each group that uses a
+pre-bound variable begins with a pattern that binds it to every focus node.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _FORBIDDEN: Final = frozenset({"MINUS", "VALUES", "SERVICE"})
 _SLICES: Final = frozenset({"LIMIT", "OFFSET"})
 _ADDING: Final = frozenset({"COUNT", "SUM", "AVG", "GROUP_CONCAT"})
 _LONGEST_KEPT: Final = 20_000
-"""Characters of the longest query whose tokens are kept for the next time that it is asked."""
+"""Longest query, in characters, whose tokens are cached."""
 
 
 @dataclass(slots=True)
 class _Group:
-    """One pair of braces. `speaks`: of a pre-bound variable, outside inner braces; `computes`: so in an expression."""
+    """A group in braces. `mentions`: uses a pre-bound variable outside inner groups; `computes`: in an expression."""
 
     start: int
     kind: str
     above: _Group | None
-    speaks: bool = False
+    mentions: bool = False
     computes: bool = False
     is_subselect: bool = False
     parentheses: int = 0
 
     def within(self, kind: str) -> bool:
-        """Return whether it stands in a group of `kind`, with no subquery between."""
+        """Return whether it is inside a group of `kind`, with no subquery between."""
         group = self.above
         while group is not None and group.kind != "body":
             if group.kind == kind:
@@ -54,34 +54,34 @@ class _Group:
 
 
 def check_query(query: str, prebound: Collection[str], returned: Collection[str]) -> None:
-    """Raise IllFormedError if `query` uses what a query with pre-bound variables must not.
+    """Raise IllFormedError if `query` uses a construct that pre-binding forbids.
 
-    `returned`: the pre-bound variables that each subquery returns.
+    `returned`: the pre-bound variables that each subquery must return.
     """
     significant = _get_tokens(query)
     depth = 0
     for at, token in enumerate(significant):
         word = token.text.upper()
         if token.kind == "word" and word in _FORBIDDEN:
-            raise IllFormedError(f"a query with pre-bound variables has no {word}")
+            raise IllFormedError(f"{word} is not allowed in a query with pre-bound variables")
         if token.kind == "word" and word == "AS" and _variable_at(significant, at + 1) in prebound:
-            raise IllFormedError(f"a pre-bound variable is not given a value: AS {significant[at + 1].text}")
+            raise IllFormedError(f"a pre-bound variable must not be assigned: AS {significant[at + 1].text}")
         if token.kind == "word" and word == "SELECT" and depth:
             missing = set(returned) - _get_projection(significant, at)
             if missing:
                 raise IllFormedError(
-                    f"a subquery returns every pre-bound variable, here ${', $'.join(sorted(missing))}"
+                    f"each subquery must return every pre-bound variable. Missing: ${', $'.join(sorted(missing))}"
                 )
         depth += (token.text == "{") - (token.text == "}")
 
 
 def has_slice(query: str) -> bool:
-    """Return whether `query` takes a part of its solutions, which is another part for each focus node."""
+    """Return whether `query` has LIMIT or OFFSET, which would apply to all focus nodes together."""
     return any(token.kind == "word" and token.text.upper() in _SLICES for token in _get_tokens(query))
 
 
 def counts_duplicates(query: str) -> bool:
-    """Return whether `query` counts solutions, so that it matters how often a triple stands in the data."""
+    """Return whether `query` has an aggregate whose value depends on duplicate solutions."""
     texts = [token.text.upper() for token in _get_tokens(query)]
     return any(
         text in _ADDING and texts[at + 1 : at + 2] == ["("] and texts[at + 2 : at + 3] != ["DISTINCT"]
@@ -90,7 +90,7 @@ def counts_duplicates(query: str) -> bool:
 
 
 def has_zero_length_path(query: str) -> bool:
-    """Return whether a path of `query` may lead from a node to itself, over no triple at all."""
+    """Return whether `query` has a property path that may have length zero."""
     return any(
         token.kind == "punctuation"
         and token.text in ("*", "?")
@@ -100,7 +100,7 @@ def has_zero_length_path(query: str) -> bool:
 
 
 def substitute(query: str, terms: Mapping[str, str]) -> str:
-    """Return `query` with each variable of `terms` replaced by its text, by the rules of pre-binding."""
+    """Substitute the variables in `terms` by their text, by the rules of pre-binding."""
     parts: list[str] = []
     all_tokens = list(tokens(query))
     significant = [at for at, token in enumerate(all_tokens) if token.kind not in ("space", "comment")]
@@ -133,15 +133,15 @@ def substitute(query: str, terms: Mapping[str, str]) -> str:
 
 
 def inject_binding(query: str, prebound: Collection[str], binding: str) -> str | None:
-    """Return `query` about everything that `binding`, a pattern, binds the pre-bound variables to.
+    """Insert the pattern `binding` for the pre-bound variables into each group that needs it.
 
-    None where the focus nodes would have to be looked for in a named graph of the query.
+    Returns None if a group inside GRAPH needs it: there the pattern would match in the named graph only.
     """
     places = []
     for group in _find_groups(query, prebound):
         if group.is_subselect:
             continue
-        wanted = group.kind == "body" or (group.speaks and group.kind == "group") or group.computes
+        wanted = group.kind == "body" or (group.mentions and group.kind == "group") or group.computes
         if not wanted or group.kind == "exists" or group.within("exists"):
             continue
         if group.within_graph():
@@ -153,13 +153,13 @@ def inject_binding(query: str, prebound: Collection[str], binding: str) -> str |
 
 
 def to_select(query: str, variables: Collection[str]) -> str:
-    """Return an ASK query as a SELECT of `variables`."""
+    """Rewrite an ASK query as a SELECT of `variables`."""
     ask = next(token for token in _get_tokens(query) if token.kind == "word" and token.text.upper() == "ASK")
     return f"{query[: ask.start]}SELECT {' '.join(f'?{name}' for name in variables)}{query[ask.end :]}"
 
 
 def to_distinct(query: str) -> str:
-    """Return a SELECT with no row twice."""
+    """Rewrite a SELECT as a SELECT DISTINCT."""
     words = [token for token in _get_tokens(query) if token.kind == "word"]
     at = next(place for place, token in enumerate(words) if token.text.upper() == "SELECT")
     if words[at + 1 : at + 2] and words[at + 1].text.upper() in ("DISTINCT", "REDUCED"):
@@ -168,7 +168,7 @@ def to_distinct(query: str) -> str:
 
 
 def get_form(query: str) -> str:
-    """Return the first word of `query` that says what kind it is: ``SELECT``, ``ASK`` or another one."""
+    """Return the query form: ``SELECT``, ``ASK`` or another keyword."""
     words = (token.text.upper() for token in _get_tokens(query) if token.kind == "word")
     return next((word for word in words if word not in ("PREFIX", "BASE")), "")
 
@@ -226,7 +226,7 @@ def _find_groups(query: str, prebound: Collection[str]) -> Iterator[_Group]:
         elif token.text in ("(", ")") and group is not None:
             group.parentheses += 1 if token.text == "(" else -1
         elif token.kind == "variable" and token.text[1:] in prebound and group is not None:
-            group.speaks = True
+            group.mentions = True
             group.computes |= group.parentheses > 0
 
 

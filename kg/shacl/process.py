@@ -80,7 +80,7 @@ class Outcome:
     by_pyshacl: Mapping[str, str]
 
 
-def validate_apart(
+def validate_isolated(
     job: Job,
     limits: Limits,
     *,
@@ -90,7 +90,7 @@ def validate_apart(
 ) -> Outcome:
     """Run `job` in a process, with its files in `folder`.
 
-    `module` is one whose `main` calls that of `kg.shacl.child`, and may locate the sources of results.
+    `module` is a module whose `main` calls that of `kg.shacl.child`, and may locate the sources of results.
 
     Raises InvalidInputError for data or shapes that cannot be used (with line and column, or the shape, the term and
     the rule), QueryForbiddenError for SERVICE and its like in shapes, QueryTimeoutError, QueryMemoryError, and
@@ -172,4 +172,4 @@ class Places:
 
 
 PLACES: Final = Places()
-"""Those of this process."""
+"""The places of this server process."""

@@ -1,4 +1,4 @@
-"""SHACL property paths: as values, as SPARQL and as the triples that describe them.
+"""SHACL property paths as values, as SPARQL and as triples.
 
 https://www.w3.org/TR/shacl/#property-paths
 """
@@ -18,7 +18,7 @@ from kg.vocabulary import RDF, SH, curie
 
 @dataclass(frozen=True, slots=True)
 class InversePath:
-    """One step or path, from object to subject."""
+    """A path from object to subject."""
 
     path: Path
 
@@ -32,7 +32,7 @@ class SequencePath:
 
 @dataclass(frozen=True, slots=True)
 class AlternativePath:
-    """Either of some paths."""
+    """Any of several paths."""
 
     choices: tuple[Path, ...]
 
@@ -64,23 +64,23 @@ minute."""
 
 
 class IllFormedError(Exception):
-    """What a node describes is no path, list or value of the kind that SHACL wants; the message is the rule broken."""
+    """A node does not describe a valid path, list or query; the message is the violated rule."""
 
 
 def parse_path(node: Term, graph: Description, inside: tuple[Term, ...] = ()) -> Path:
-    """Return the path that `node` stands for. Raises IllFormedError."""
+    """Parse the path that `node` describes. Raises IllFormedError."""
     if isinstance(node, NamedNode):
         return node
     if not isinstance(node, BlankNode):
-        raise IllFormedError(f"a path is an IRI or a blank node, not {node}")
+        raise IllFormedError(f"a path must be an IRI or a blank node, not {node}")
     if node in inside:
-        raise IllFormedError("a path does not contain itself")
+        raise IllFormedError("a path must not contain itself")
     inside = (*inside, node)
     about = graph.get(node, {})
-    if RDF.first in about:  # a list is a sequence whatever else is said of its node
+    if RDF.first in about:  # a list is a sequence even if its node has other properties
         sequence = SequencePath(_parse_paths(node, graph, inside, "a sequence path"))
         if (steps := _count_steps(sequence)) > MAX_STEPS:
-            raise IllFormedError(f"a path takes {MAX_STEPS} steps one after the other at most, not {steps:,}")
+            raise IllFormedError(f"a path must have at most {MAX_STEPS} consecutive steps, not {steps:,}")
         return sequence
     if (inverted := about.get(SH.inversePath)) is not None:
         return InversePath(parse_path(_single(inverted, SH.inversePath), graph, inside))
@@ -90,13 +90,13 @@ def parse_path(node: Term, graph: Description, inside: tuple[Term, ...] = ()) ->
         if (repeated := about.get(predicate)) is not None:
             return RepeatedPath(parse_path(_single(repeated, predicate), graph, inside), times)
     raise IllFormedError(
-        "a path that is no IRI is a list of paths, or has one of sh:inversePath, sh:alternativePath, "
-        "sh:zeroOrMorePath, sh:oneOrMorePath and sh:zeroOrOnePath"
+        "a path must be an IRI, a list of paths, or a node with sh:inversePath, sh:alternativePath, "
+        "sh:zeroOrMorePath, sh:oneOrMorePath or sh:zeroOrOnePath"
     )
 
 
 def _count_steps(path: Path) -> int:
-    """Return how many steps `path` takes one after the other, each repetition once."""
+    """Count the consecutive steps of `path`, each repetition once."""
     match path:
         case SequencePath(steps):
             return sum(map(_count_steps, steps))
@@ -110,25 +110,27 @@ def _count_steps(path: Path) -> int:
 def _parse_paths(head: Term, graph: Description, inside: tuple[Term, ...], what: str) -> tuple[Path, ...]:
     members = parse_list(head, graph)
     if len(members) < 2:
-        raise IllFormedError(f"{what} has a list of at least two paths")
+        raise IllFormedError(f"{what} must have at least two members")
     return tuple(parse_path(member, graph, inside) for member in members)
 
 
 def _single(found: Sequence[Term], predicate: NamedNode) -> Term:
     if len(found) != 1:
-        raise IllFormedError(f"a path has one {curie(predicate.value)}, not {len(found)}")
+        raise IllFormedError(f"a path must have exactly one {curie(predicate.value)}, not {len(found)}")
     return found[0]
 
 
 def parse_list(head: Term, graph: Description) -> tuple[Term, ...]:
-    """Return the members of an RDF list. Raises IllFormedError for what is no list, or one without end."""
+    """Return the members of an RDF list. Raises IllFormedError for an invalid or cyclic list."""
     members: list[Term] = []
     seen: set[Term] = set()
     while head != RDF.nil:
         about = graph.get(head, {})
         first, rest = about.get(RDF.first, ()), about.get(RDF.rest, ())
         if len(first) != 1 or len(rest) != 1 or head in seen:
-            raise IllFormedError("an RDF list has one rdf:first and one rdf:rest at each node, and ends with rdf:nil")
+            raise IllFormedError(
+                "an RDF list must have one rdf:first and one rdf:rest at each node, and end with rdf:nil"
+            )
         seen.add(head)
         members.append(first[0])
         head = rest[0]
@@ -136,7 +138,7 @@ def parse_list(head: Term, graph: Description) -> tuple[Term, ...]:
 
 
 def to_sparql(path: Path) -> str:
-    """Return `path` as a SPARQL property path that can stand in any place of another one."""
+    """Write `path` as a SPARQL property path that can be embedded in another one."""
     match path:
         case NamedNode():
             return quote(path)
@@ -151,9 +153,9 @@ def to_sparql(path: Path) -> str:
 
 
 def is_nullable(path: Path) -> bool:
-    """Return whether `path` leads from every node to itself.
+    """Return whether `path` may have length zero, so that it leads from every node to itself.
 
-    The engine finds that only for nodes that the data hold, so it is to be asked for apart.
+    Oxigraph finds that only for nodes in the data, so queries have to treat it separately.
     """
     match path:
         case NamedNode():
@@ -169,7 +171,7 @@ def is_nullable(path: Path) -> bool:
 
 
 def to_triples(path: Path) -> tuple[NamedNode | BlankNode, list[Triple]]:
-    """Return a node that stands for `path`, and the triples that say so: new blank nodes for each call."""
+    """Return a node that describes `path` and its triples, with new blank nodes for each call."""
     if isinstance(path, NamedNode):
         return path, []
     if isinstance(path, SequencePath):
@@ -196,7 +198,7 @@ def _list_to_triples(members: Sequence[Path]) -> tuple[NamedNode | BlankNode, li
 
 
 def to_text(path: Path) -> str:
-    """Return `path` for people, with prefixes."""
+    """Write `path` for people, with prefixed names."""
     match path:
         case NamedNode():
             return curie(path.value)

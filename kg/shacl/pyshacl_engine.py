@@ -1,4 +1,4 @@
-"""pySHACL on an rdflib copy: the reference in tests, and what runs the shapes that do not compile to queries."""
+"""pySHACL on an rdflib copy: runs shapes that do not compile to queries, and is the reference in tests."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, RDFS, SH
 
 _ENGINE: Final = threading.Lock()
-"""pySHACL patches rdflib for the time of a call, so there is one call at a time."""
+"""pySHACL patches rdflib during a call, so only one call may run at a time."""
 
 _TARGETS: Final = frozenset({SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.targetObjectsOf, SH.target})
 
-# A literal that does not fit its datatype is what shapes report; rdflib would log each with a traceback.
+# Shapes report ill-typed literals; rdflib would log each with a traceback.
 logging.getLogger("rdflib.term").setLevel(logging.CRITICAL)
 
 
 def validate(
     shapes: Iterable[Quad | Triple], quads: Iterable[Quad | Triple], only: Collection[Term] | None = None
 ) -> list[Violation]:
-    """Validate the quads, taken as one graph, and return the results in no particular order.
+    """Validate the quads, merged into one graph, and return the results in no particular order.
 
-    `only`: the shapes whose targets are looked at; the others serve where one of them refers to them. Raises
-    InvalidInputError when the shapes cannot be understood.
+    `only`: the shapes whose targets are checked; other shapes are used only if one of these refers to them. Raises
+    InvalidInputError if pySHACL rejects the shapes.
     """
-    import pyshacl  # takes as long to import as all else here, and is needed where a shape does not compile alone
-    from pyparsing import ParseBaseException  # rdflib's, for a query that it does not understand
+    import pyshacl  # slow to import, and needed only for shapes that do not compile
+    from pyparsing import ParseBaseException  # raised by rdflib for a query that it cannot parse
     from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
 
     kept = [triple for triple in shapes if only is None or triple.subject in only or not _gives_targets(triple)]
@@ -49,15 +49,15 @@ def validate(
                 to_rdflib(quads), shacl_graph=_shapes_graph(tuple(kept)), inplace=True, advanced=True
             )
         except (ShapeLoadError, ReportableRuntimeError, ParseBaseException) as error:
-            raise InvalidInputError(f"the shapes cannot be used: {error}") from error
+            raise InvalidInputError(f"Invalid shapes: {error}") from error
         except RecursionError:
             raise nesting_error() from None
-        except Exception as error:  # rdflib raises bare ones where a query is more than it can do
+        except Exception as error:  # rdflib raises plain Exception for some unsupported queries
             named = ", ".join(sorted(str(each) for each in only or ()))
             why = str(error) or type(error).__name__
-            raise InvalidInputError(f"pySHACL cannot run the shapes {named}: {why}") from error
+            raise InvalidInputError(f"Invalid shapes: pySHACL cannot run {named}: {why}") from error
     if not isinstance(report, rdflib.Graph):
-        raise InvalidInputError(f"the shapes cannot be used: {text}")
+        raise InvalidInputError(f"Invalid shapes: {text}")
     graph = _from_rdflib(report)
     [head] = report.subjects(rdflib.RDF.type, SHACL.ValidationReport)
     return [_to_violation(graph, node) for node in graph[_to_term(head)].get(SH.result, ())]
@@ -69,7 +69,7 @@ def _gives_targets(triple: Quad | Triple) -> bool:
 
 
 class _DataGraph(rdflib.Graph):
-    """A graph that parses each query text once: pySHACL asks the same anew for every focus node."""
+    """A graph with a cache of parsed queries: pySHACL runs the same query text for every focus node."""
 
     def query(self, query_object: Any, *args: Any, **kwargs: Any) -> Any:
         query = _prepare(query_object) if isinstance(query_object, str) else query_object
@@ -87,10 +87,10 @@ def _shapes_graph(triples: tuple[Quad | Triple, ...]) -> rdflib.Graph:
 
 
 def to_rdflib(quads: Iterable[Quad | Triple]) -> rdflib.Graph:
-    """Return an rdflib copy, without the graph names.
+    """Copy quads to rdflib, without graph names.
 
-    Terms are made one by one: two to three times as fast as by way of N-Triples, and texts are not copied. Triple
-    terms, which rdflib does not know, are left out.
+    Converting term by term is two to three times as fast as parsing N-Triples. Triple terms, which rdflib does not
+    support, are skipped.
     """
     graph = _DataGraph(bind_namespaces="none")
     nodes: dict[str, rdflib.URIRef] = {}

@@ -1,4 +1,4 @@
-"""Files of RDF: which are meant, and their quads or where their syntax is wrong."""
+"""RDF files: expansion of paths and patterns, formats, and quads or the place of a syntax error."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ FORMATS: Final[dict[str, RdfFormat]] = {
     ".owl": RdfFormat.RDF_XML,
     ".xml": RdfFormat.RDF_XML,
 }
-"""The formats by the end of a file's name."""
+"""Formats by file extension."""
 
 IN_FOLDERS: Final = tuple(ending for ending in FORMATS if ending not in (".json", ".xml"))
-"""The endings that make a file in a folder RDF: one that may be anything else is read only where it is named."""
+"""Extensions of RDF files in folders. A file with an ambiguous extension is parsed only if named explicitly."""
 
 STDIN: Final = "-"
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 class MalformedError(Exception):
-    """A file is not what its format asks for; `fault` says so as a result of the validation, `place` where."""
+    """A syntax error in a file: `fault` as a result of the validation, `place` as its location."""
 
     def __init__(self, fault: Violation, place: Location) -> None:
         super().__init__(fault.message)
@@ -48,16 +48,16 @@ class MalformedError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """A file of RDF, or what came over standard input, under the name by which it was asked for."""
+    """An RDF file, or the content of standard input, under the name that the user gave."""
 
     name: str
     format: RdfFormat
     content: Path | bytes = field(repr=False)
     lenient: bool = False
-    """Whether IRIs and language tags may be what their standards do not allow."""
+    """Whether invalid IRIs and language tags are accepted."""
 
     def open(self) -> IO[bytes]:
-        """Return its bytes, without the mark that some editors begin with. Raises SourceError."""
+        """Open it as bytes, without a byte order mark. Raises SourceError."""
         if isinstance(self.content, bytes):
             return BytesIO(self.content.removeprefix(_BOM))
         try:
@@ -69,9 +69,9 @@ class Document:
         return stream
 
     def parse(self) -> Iterator[Quad]:
-        """Yield what it says; blank nodes of two readings with one label are two nodes.
+        """Yield its quads. Blank nodes get new labels each time.
 
-        Raises MalformedError, when some may have been yielded, and SourceError.
+        Raises MalformedError, possibly after some quads, and SourceError.
         """
         base = (self.content if isinstance(self.content, Path) else Path(self.name)).absolute().as_uri()
         well_formed = 0
@@ -84,11 +84,11 @@ class Document:
             raise self._to_malformed_error(error, well_formed) from error
         except OSError as error:
             raise SourceError(f"{self.name}: cannot be read: {error.strerror or error}") from error
-        except MemoryError as error:  # the parser's own, of what it holds of one term
-            raise SourceError(f"{self.name}: one of its terms is too long to be read: {error}") from error
+        except MemoryError as error:  # the parser's own limit for one term
+            raise SourceError(f"{self.name}: a term is too long: {error}") from error
 
     def parse_all(self) -> list[Quad]:
-        """Return all that it says. Raises SourceError where it is not what its format asks for, too."""
+        """Return all of its quads. Raises SourceError, also for a syntax error."""
         try:
             return list(self.parse())
         except MalformedError as error:
@@ -100,11 +100,11 @@ class Document:
         where = f"{self.name}, {said.place}" if said.place else self.name
         message = f"{where}: not {self.format.name}: {said.fault}"
         if self._is_valid_leniently(well_formed):
-            message += "; a lenient reader takes it"
+            message += " (accepted by a lenient parser)"
         return MalformedError(Violation(None, message, source=self.name), Location(self.name, line))
 
     def _is_valid_leniently(self, well_formed: int) -> bool:
-        """Return whether a lenient reader comes further than the quads that a strict one took."""
+        """Return whether a lenient parser gets further than a strict one did."""
         if self.lenient:
             return False
         try:
@@ -118,32 +118,30 @@ class Document:
 def open_document(
     place: str, *, stdin: IO[bytes] | None = None, stdin_format: str = "ttl", lenient: bool = False
 ) -> Document:
-    """Return the document at `place`; ``-`` is `stdin`, in the format of files whose names end in `stdin_format`.
+    """Build the document at `place`. ``-`` is `stdin`, in the format with the extension `stdin_format`.
 
-    Raises InvalidInputError where the format cannot be told, and SourceError where that is since nothing is there.
+    Raises InvalidInputError for an unknown format, and SourceError for an unknown format of a file that does not exist.
     """
     if place == STDIN and stdin is not None:
         return Document("standard input", get_format("." + stdin_format.lower().lstrip(".")), stdin.read(), lenient)
     if Path(place).suffix.lower() not in FORMATS and not Path(place).exists():
-        raise SourceError(f"{place}: there is no such file or folder")
+        raise SourceError(f"{place}: no such file or folder.")
     return Document(place, get_format(place), Path(place), lenient)
 
 
 def get_format(name: str) -> RdfFormat:
-    """Return the format that a file has by the end of its `name`. Raises InvalidInputError where that says nothing."""
+    """Return the format for the extension of `name`. Raises InvalidInputError for an unknown extension."""
     found = FORMATS.get(Path(name).suffix.lower() or name)
     if found is None:
-        raise InvalidInputError(
-            f"{name}: what format it has cannot be told; name it {', '.join(sorted(FORMATS))}, by its format"
-        )
+        raise InvalidInputError(f"{name}: unknown RDF format. Supported file extensions: {', '.join(sorted(FORMATS))}.")
     return found
 
 
 def expand_paths(places: Iterable[str], *, leave_out: Iterable[str] = ()) -> list[str]:
-    """Return the files that `places` are or stand for: a folder for the RDF files below it, ``**/*.ttl`` for matches.
+    """Expand folders to the RDF files below them and glob patterns (``**/*.ttl``) to their matches.
 
-    What a folder or pattern finds is passed over where it is hidden or in `leave_out`. Raises InvalidInputError for a
-    folder or a pattern that finds nothing.
+    Hidden files and those in `leave_out` are skipped unless named explicitly. Raises InvalidInputError for a folder
+    without RDF files or a pattern without matches.
     """
     found: dict[str, None] = {}
     left_out = {Path(name).resolve() for name in expand_paths(leave_out)} if leave_out else set()
@@ -153,11 +151,12 @@ def expand_paths(places: Iterable[str], *, leave_out: Iterable[str] = ()) -> lis
             below = [each for each in sorted(path.rglob("*")) if each.suffix.lower() in IN_FOLDERS and each.is_file()]
             matches = [str(each) for each in below if not _is_hidden(each.relative_to(path))]
             if not matches:
-                raise InvalidInputError(f"{place}: no file in this folder ends in {', '.join(IN_FOLDERS)}")
+                supported = ", ".join(IN_FOLDERS)
+                raise InvalidInputError(f"{place}: no RDF file in this folder. Supported extensions: {supported}.")
         elif place != STDIN and glob.has_magic(place) and not path.exists():
             matches = [each for each in sorted(glob.glob(place, recursive=True)) if Path(each).is_file()]
             if not matches:
-                raise InvalidInputError(f"{place}: no file matches this pattern")
+                raise InvalidInputError(f"{place}: no file matches this pattern.")
         else:
             found[place] = None
             continue
@@ -170,7 +169,7 @@ def _is_hidden(path: Path) -> bool:
 
 
 def parse_file(path: Path) -> tuple[list[Quad], Violation | None]:
-    """Return the quads of a file, or what is wrong with its syntax and where."""
+    """Return the quads of a file, or its syntax error as a result."""
     try:
         return list(open_document(str(path)).parse()), None
     except MalformedError as error:

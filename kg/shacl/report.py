@@ -1,4 +1,4 @@
-"""What validation found: its results, and what a ``sh:ValidationReport`` says of them. `writing` writes reports."""
+"""Results of a validation, as values and as the triples of a ``sh:ValidationReport``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kg.store.protocol import Term
 from kg.vocabulary import RDF, SH, XSD
 
 Severity = str
-"""The local name of one of SHACL's severities, ``Violation``, ``Warning`` or ``Info``, or the IRI of another one."""
+"""The local name of a SHACL severity (``Violation``, ``Warning``, ``Info``), or the IRI of another severity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +32,34 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One result of a validation. Only those of severity ``Violation`` make the data unfit."""
+    """A result of a validation. Data conform unless they have a result of severity ``Violation``."""
 
     focus: Term | None
-    """The node that was checked; None when a file could not be read at all."""
+    """The checked node; None for a syntax error."""
     message: str
-    """What is wrong, in English where there is a choice; `messages` has every language."""
+    """The message, in English if available; `messages` has all languages."""
     severity: Severity = "Violation"
     path: Path | None = None
     value: Term | None = None
     shape: Term | None = None
     component: NamedNode | None = None
     graph: NamedNode | None = None
-    """The named graph that the focus node stands in."""
+    """The named graph of the focus node."""
     source: str | None = None
-    """The file that was checked, if it was one."""
+    """The checked file, if any."""
     messages: tuple[RdfLiteral, ...] = ()
     source_constraint: NamedNode | BlankNode | None = None
-    """The ``sh:sparql`` constraint that found it, if one did."""
+    """The ``sh:sparql`` constraint of the result, if any."""
     details: tuple[Violation, ...] = ()
-    """What a shape found that this one refers to."""
+    """The results of the nested shape of ``sh:node``."""
 
     @property
     def blocks(self) -> bool:
-        """Whether it makes the data unfit."""
+        """Whether the data do not conform because of it."""
         return self.severity == "Violation"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON types: terms as N-Triples, IRIs of the report's own terms in full."""
+        """Return it as JSON types: terms of the data as N-Triples, shapes and components as plain IRIs."""
         return {
             "severity": self.severity,
             "message": self.message,
@@ -82,23 +82,23 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The results of one validation, and what was checked, in a few words."""
+    """The results of a validation, and the checked data in a few words."""
 
     checked: str
     violations: Sequence[Violation] = ()
     by_pyshacl: Mapping[str, str] = field(default_factory=dict)
-    """The shapes that no query could do, so that pySHACL ran them, each with the reason."""
+    """The shapes that did not compile and were run by pySHACL, each with the reason."""
 
     @property
     def conforms(self) -> bool:
-        """Whether nothing found makes the data unfit; warnings do not."""
+        """Whether there is no result of severity ``Violation``."""
         return not any(violation.blocks for violation in self.violations)
 
 
 def build_report_triples(violations: Iterable[Violation]) -> Iterator[Triple]:
-    """Yield a ``sh:ValidationReport`` as results come, the verdict last.
+    """Yield a ``sh:ValidationReport`` as results arrive, ``sh:conforms`` last.
 
-    By the standard, data with a result of any severity do not conform (https://www.w3.org/TR/shacl/#validation-report).
+    In the standard, data with a result of any severity do not conform (https://www.w3.org/TR/shacl/#validation-report).
     """
     report, conforms = BlankNode(), True
     for violation in violations:
@@ -108,7 +108,7 @@ def build_report_triples(violations: Iterable[Violation]) -> Iterator[Triple]:
 
 
 def build_head_triples(report: BlankNode, *, conforms: bool) -> list[Triple]:
-    """Return what is said of a report beside its results."""
+    """Build the triples of a report except its results."""
     return [
         Triple(report, RDF.type, SH.ValidationReport),
         Triple(report, SH.conforms, RdfLiteral(str(conforms).lower(), datatype=XSD.boolean)),
@@ -116,7 +116,7 @@ def build_head_triples(report: BlankNode, *, conforms: bool) -> list[Triple]:
 
 
 def build_result_triples(owner: BlankNode, violation: Violation, predicate: NamedNode = SH.result) -> list[Triple]:
-    """Return a result of the report `owner`, or with ``sh:detail`` of another result, with all that belongs to it.
+    """Build the triples of a result of the report `owner`, or with ``sh:detail`` of the result `owner`.
 
     https://www.w3.org/TR/shacl/#results-validation-result
     """

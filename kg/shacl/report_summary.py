@@ -131,7 +131,7 @@ class Summary:
             yield f"{unlisted:,} more results of less frequent causes; the other report formats contain all results"
 
     def _to_example(self, violation: Violation) -> str:
-        # the message of a syntax error begins with its place
+        # the message of a syntax error already begins with its place
         repeated = (
             violation.focus is None and violation.source is not None and violation.message.startswith(violation.source)
         )

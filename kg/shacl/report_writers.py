@@ -1,7 +1,7 @@
-"""A report, written as results come: text for people, JSON, Turtle or SARIF 2.1.0.
+"""Reports in constant memory: text for people, JSON, Turtle and SARIF 2.1.0.
 
-A report is put by until the last result is known, packed, in a temporary file: what stands at its top is right, a
-validation that fails midway writes nothing at all, and a million results take no more memory than some thousands.
+Results are spooled to a compressed temporary file until the last one is known. So the head of a report is correct, a
+validation that fails midway writes nothing, and memory does not grow with the number of results.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Form = Literal["text", "json", "ttl", "sarif"]
 Locate = Callable[[Violation], Location | None]
 
 SORTED: Final = 10_000
-"""Up to how many results are sorted; more are written in the order in which they were found."""
+"""Up to this many results are sorted; more are written in the order in which they were found."""
 
-UNTARGETED: Final = ", which no shape looks at"
-"""What is said beside what was validated where no target of the shapes finds anything in it."""
+UNTARGETED: Final = ", which no shape targets"
+"""Appended to the description of the data if it contains no target of the shapes."""
 
 _IN_MEMORY: Final = 1 << 20
-"""Bytes, packed, of a report that is put by in memory."""
+"""Compressed bytes of a report that are spooled in memory."""
 
 _TOGETHER: Final = 500
-"""How many results are serialized as Turtle in one go."""
+"""Results that are serialized as Turtle at once."""
 
 
 def write_report(
@@ -54,18 +54,16 @@ def write_report(
     locate: Locate | None = None,
     looked: Callable[[], bool] = lambda: True,
 ) -> Counter[str]:
-    """Write the report on `results` to `output`, and return how many there were of each severity.
+    """Write a report of `results` to `output` and return the number of results by severity.
 
-    `checked`: what was validated, in a few words. `by_pyshacl`: the shapes that pySHACL ran, each with the reason.
-    `locate` says which document a result is about, and where in it; by default, the file that was checked, and the
-    line where its text tells it for certain. `looked` is asked where there is no result, and says whether the shapes
-    look at anything in the data: if not, the report does not pass for good news.
+    `checked` describes the data in a few words. `by_pyshacl` are the shapes that pySHACL ran, each with the reason.
+    `locate` returns the place of a result; by default the checked file, and the line if known. `looked` is called if
+    there are no results, and returns whether the data contains targets of the shapes; the report notes if it does not.
 
-    `conforms`, in text, JSON and SARIF, is whether there is no result of severity ``Violation``; ``sh:conforms``, in
-    Turtle, is the standard's: no result at all (https://www.w3.org/TR/shacl/#conforms).
+    In text, JSON and SARIF, `conforms` means that there is no result of severity ``Violation``. In Turtle,
+    ``sh:conforms`` follows the standard: no result at all (https://www.w3.org/TR/shacl/#conforms).
 
-    What `results` raises is raised, and nothing is written then. Raises OSError when there is no room to put the report
-    by, or `output` takes no more.
+    If `results` raises, nothing is written. Raises OSError if the disk is full or `output` cannot be written.
     """
     counts: Counter[str] = Counter()
     with _Spool() as spool:
@@ -82,7 +80,7 @@ def write_report(
 def to_text(
     results: Iterable[Violation], form: Form, *, checked: str, by_pyshacl: Mapping[str, str] | None = None
 ) -> str:
-    """Return a report, which is known to be small, as text; `write_report` has the rest."""
+    """Return a small report as text; see `write_report`."""
     output = BytesIO()
     write_report(results, form, output, checked=checked, by_pyshacl=by_pyshacl)
     return output.getvalue().decode()
@@ -90,7 +88,7 @@ def to_text(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known once all results are."""
+    """The description of the data and the counts of results, known after the last result."""
 
     checked: str
     counts: Mapping[str, int]
@@ -98,7 +96,7 @@ class Verdict:
 
     @property
     def conforms(self) -> bool:
-        """Whether nothing found makes the data unfit; warnings do not."""
+        """Whether there is no result of severity ``Violation``."""
         return not self.counts.get("Violation")
 
 
@@ -111,9 +109,9 @@ def _sort_first(results: Iterable[Violation]) -> Iterator[Violation]:
 
 
 def _sort_key(violation: Violation) -> tuple[object, ...]:
-    """Return where a result stands among others: by file, then violations first, then by what it is about.
+    """Return the sort key of a result: file, violations first, graph, focus node, path, shape.
 
-    The labels of blank nodes, which are made up anew for each run, have no say.
+    The labels of blank nodes differ for each run, so they are ignored.
     """
 
     def text(term: object) -> str:
@@ -131,7 +129,7 @@ def _sort_key(violation: Violation) -> tuple[object, ...]:
 
 
 class _Spool:
-    """Bytes put by, packed: reports say the same again and again, and temporary files may lie in memory."""
+    """A compressed temporary file: reports are repetitive, and temporary files may be in memory."""
 
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115  # closed by `__exit__`
@@ -169,7 +167,7 @@ class _Text:
         self.add = self._summary.add
 
     def finish(self, output: IO[bytes], known: Verdict) -> None:
-        others = [f"run by pySHACL: {curie(shape)}, since {reason}" for shape, reason in known.by_pyshacl.items()]
+        others = [f"run by pySHACL: {curie(shape)} ({reason})" for shape, reason in known.by_pyshacl.items()]
         for line in (*self._summary.to_lines(), *others, format_verdict(known.checked, known.counts)):
             output.write(_to_utf8(printable(line) + "\n"))
 
@@ -224,9 +222,9 @@ class _Turtle:
     def add(self, violation: Violation) -> None:
         self._waiting.append(violation)
         if len(self._waiting) >= _TOGETHER:
-            self._put_by()
+            self._flush()
 
-    def _put_by(self) -> None:
+    def _flush(self) -> None:
         triples = [triple for each in self._waiting for triple in build_result_triples(self._report, each)]
         self._waiting.clear()
         text = BytesIO()
@@ -234,7 +232,7 @@ class _Turtle:
         self._spool.write(_strip_prefixes(text.getvalue()))
 
     def finish(self, output: IO[bytes], known: Verdict) -> None:
-        self._put_by()
+        self._flush()
         prefixes = [f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in sorted(PREFIXES.items())]
         others = [
             f"# {_to_one_line(f'run by pySHACL: {curie(shape)}, since {reason}')}\n"
@@ -249,7 +247,7 @@ class _Turtle:
 
 
 def _strip_prefixes(turtle: bytes) -> bytes:
-    """Leave out the declarations that every piece begins with."""
+    """Remove the prefix declarations at the beginning of a piece."""
     start = 0
     while turtle.startswith(b"@prefix ", start):
         start = turtle.index(b"\n", start) + 1
@@ -265,7 +263,7 @@ def _to_json(value: Mapping[str, Any]) -> bytes:
 
 
 def _to_utf8(text: str) -> bytes:
-    """Return `text` as UTF-8; what is no character, as in the name of a file, as an escape that JSON knows."""
+    """Encode `text` as UTF-8; lone surrogates, as in some file names, become escapes that are valid in JSON."""
     return text.encode("utf-8", "backslashreplace")
 
 

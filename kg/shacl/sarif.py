@@ -1,4 +1,4 @@
-"""Results in the terms of SARIF 2.1.0, which code hosts show beside the lines that they are about.
+"""Results as SARIF 2.1.0, which code hosts show next to the lines of files.
 
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 """
@@ -24,7 +24,7 @@ from kg.vocabulary import SH, curie
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 RULES: Final = 10_000
-"""How many rules are told apart; beyond them, one without a shape's name is named by its component alone."""
+"""Most rules that are named by path. Beyond them, a shape that is a blank node is named by its component only."""
 
 _LEVELS: Final = {"Violation": "error", "Warning": "warning", "Info": "note"}
 _URL: Final = re.compile(r"hub:|sparql:|[A-Za-z][A-Za-z0-9+.\-]*://")
@@ -33,14 +33,14 @@ _LINK: Final = re.compile(r"\[(?=[^\[\]]*\]\()")
 
 
 class Rules:
-    """The rules that were broken: the shapes, in the order in which they were found."""
+    """The rules of a SARIF log: the shapes of results, in the order in which they were found."""
 
     def __init__(self) -> None:
         self._found: dict[str, dict[str, Any]] = {}
         self._places: dict[str, int] = {}
 
     def result(self, violation: Violation, location: Location | None) -> dict[str, Any]:
-        """Return a result as SARIF, as JSON types."""
+        """Build a SARIF result, as JSON types."""
         name = self._name(violation)
         if name not in self._found:
             self._places[name] = len(self._places)
@@ -48,7 +48,7 @@ class Rules:
         return _build_result(violation, name, self._places[name], location)
 
     def _name(self, violation: Violation) -> str:
-        """Return the name of a rule: the shape, or what it is about where it has no name."""
+        """Return the name of a rule: the shape, or for a blank node its component and path."""
         if isinstance(violation.shape, NamedNode):
             return curie(violation.shape.value).strip("<>")
         if violation.component is None:
@@ -60,7 +60,7 @@ class Rules:
         return name if name in self._found or len(self._found) < RULES else constraint
 
     def run(self, checked: str, conforms: bool, by_pyshacl: Mapping[str, str]) -> dict[str, Any]:
-        """Return the run that the results are of, without them."""
+        """Build the SARIF run, without its results."""
         driver = {
             "name": "Quadcite",
             "version": __version__,
@@ -68,7 +68,7 @@ class Rules:
             "rules": list(self._found.values()),
         }
         notes = [
-            {"level": "note", "message": {"text": escape_message(f"{curie(shape)} was run by pySHACL, since {reason}")}}
+            {"level": "note", "message": {"text": escape_message(f"{curie(shape)} was run by pySHACL: {reason}")}}
             for shape, reason in by_pyshacl.items()
         ]
         return {
@@ -80,7 +80,7 @@ class Rules:
 
 
 def escape_message(text: str) -> str:
-    """Return `text` as a SARIF message that is read as it stands: without placeholders or links (3.11.5, 3.11.6)."""
+    """Escape placeholders and links in `text`, which SARIF would interpret (sections 3.11.5, 3.11.6)."""
     return _LINK.sub(r"\\[", text.replace("{", "{{").replace("}", "}}"))
 
 
@@ -145,7 +145,7 @@ def _build_location(violation: Violation, location: Location | None) -> dict[str
 
 
 def _compute_fingerprint(violation: Violation, rule: str) -> str:
-    """Return what tells a result from others in the next run too: blank nodes have other labels then."""
+    """Hash the parts of a result that are the same in the next run; labels of blank nodes are not."""
     terms = violation.component, violation.focus, violation.path, violation.value
     same = [rule, *("_:" if isinstance(term, BlankNode) else str(term) for term in terms)]
     return hashlib.sha256("\n".join(same).encode("utf-8", "surrogatepass")).hexdigest()
@@ -160,7 +160,7 @@ def _build_physical_location(location: Location) -> dict[str, Any]:
 
 
 def to_uri(document: str) -> str:
-    """Return the URI of a file or URL; of a relative path, a relative reference."""
+    """Return the URI of a path or URL; for a relative path, a relative reference."""
     if _URL.match(document):
         return _to_url(document)
     path = PurePath(document)

@@ -1,4 +1,4 @@
-"""Shapes as values: what a shapes graph says once it is read and found well-formed.
+"""Well-formed shapes as values.
 
 https://www.w3.org/TR/shacl/#core-components and https://www.w3.org/TR/shacl/#sparql-constraints
 """
@@ -18,12 +18,12 @@ from kg.store.protocol import Term
 from kg.vocabulary import curie
 
 ShapeNode = NamedNode | BlankNode | RdfLiteral
-"""A shape by the node that stands for it."""
+"""The node of a shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The focus nodes that a shape looks for."""
+    """The targets of a shape."""
 
     nodes: tuple[NamedNode | RdfLiteral, ...] = ()
     classes: tuple[NamedNode, ...] = ()
@@ -36,7 +36,7 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What every constraint has: its component, by name."""
+    """A constraint, with the IRI of its component."""
 
     component: NamedNode
 
@@ -72,7 +72,7 @@ class Count(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class Range(Constraint):
-    """``sh:minInclusive`` and its like: the value stands in relation to the bound."""
+    """``sh:minInclusive``, ``sh:minExclusive``, ``sh:maxInclusive`` or ``sh:maxExclusive``: value, relation, bound."""
 
     relation: Literal["<", "<=", ">", ">="]
     bound: RdfLiteral
@@ -130,7 +130,7 @@ class Less(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class Closed(Constraint):
-    """``sh:closed true`` with the predicates that are allowed, those of ``sh:property`` among them."""
+    """``sh:closed true`` with the allowed predicates, including those of ``sh:property``."""
 
     allowed: tuple[NamedNode, ...]
 
@@ -151,7 +151,7 @@ class In(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class Property(Constraint):
-    """``sh:property``: its results are those of the shape itself."""
+    """``sh:property``: the results of the property shape are reported directly."""
 
     shape: ShapeNode
 
@@ -173,7 +173,7 @@ class Combined(Constraint):
 
 @dataclass(frozen=True, slots=True)
 class Qualified(Constraint):
-    """``sh:qualifiedValueShape`` with its least or most; `siblings`: the shapes that its values must not have too."""
+    """``sh:qualifiedValueShape`` with minimum or maximum; `siblings`: shapes that its values must not conform to."""
 
     shape: ShapeNode
     siblings: tuple[ShapeNode, ...]
@@ -185,7 +185,7 @@ class Qualified(Constraint):
 class SparqlConstraint(Constraint):
     """``sh:sparql``, or a constraint of a component that the shapes graph declares.
 
-    `query` stands with its prefixes before it and the parameters in it; an ``ASK`` is true of values that conform.
+    `query` includes its prefixes and parameter values; an ``ASK`` is true for conforming values.
     """
 
     query: str
@@ -199,8 +199,8 @@ class SparqlConstraint(Constraint):
 class Shape:
     """A shape: a property shape if it has a path, else a node shape.
 
-    `severity` is the local name of one of SHACL's, or the IRI of another one. `uncompiled` says what in it no query
-    can do; empty, if there is nothing.
+    `severity` is the local name of a SHACL severity, or the IRI of another one. `uncompiled` is the reason why it
+    cannot be compiled to queries; empty if it can.
     """
 
     node: ShapeNode
@@ -226,12 +226,16 @@ def get_references(constraint: Constraint) -> tuple[ShapeNode, ...]:
 
 
 def nesting_error() -> InvalidInputError:
-    """Return the error about shapes, or paths in them, that stand in one another too deeply to be followed."""
-    return InvalidInputError("the shapes cannot be used: they, or paths or patterns in them, are nested too deeply")
+    """Build the error for shapes that are nested too deeply."""
+    return InvalidInputError("Invalid shapes: shapes, paths or patterns are nested too deeply.")
 
 
 def shape_error(node: Term | None, term: NamedNode | None, rule: str) -> InvalidInputError:
-    """Return the error about a shapes graph: which shape, which of its terms, and the rule that is broken."""
-    where = "" if node is None else f" in the shape {curie(node.value) if isinstance(node, NamedNode) else node},"
-    about = "" if term is None else f" {curie(term.value)}:"
-    return InvalidInputError(f"the shapes cannot be used:{where}{about} {rule}")
+    """Build the error for an ill-formed shapes graph: the shape, its term and the violated rule."""
+    where = (
+        ""
+        if node is None
+        else f" {curie(node.value) if isinstance(node, NamedNode) else node}{'' if term is None else ','}"
+    )
+    about = "" if term is None else f" {curie(term.value)}"
+    return InvalidInputError(f"Invalid shapes:{where}{about}: {rule}{'' if rule.endswith(('.', '?')) else '.'}")

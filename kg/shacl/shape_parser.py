@@ -1,4 +1,4 @@
-"""From a shapes graph to shapes, or to what is wrong with it: which shape, which term, which rule.
+"""Parse a shapes graph to shapes. An error names the shape, the term and the violated rule.
 
 https://www.w3.org/TR/shacl/#shapes and https://www.w3.org/TR/shacl/#syntax-rules
 """
@@ -29,10 +29,10 @@ _JAVASCRIPT: Final = SH.iri + "js"
 
 
 def check_features(triples: Iterable[Quad | Triple]) -> None:
-    """Raise for a shapes graph that is not to be run.
+    """Check a shapes graph for features that are not allowed.
 
-    QueryForbiddenError for a query that asks another server, or a prefix that may hide one; QuerySyntaxError for a
-    query nested too deeply for its parser; InvalidInputError for JavaScript.
+    Raises QueryForbiddenError for a query that uses other servers, or a prefix that may hide one, QuerySyntaxError for
+    a query that is nested too deeply, and InvalidInputError for JavaScript.
     """
     for triple in triples:
         predicate = triple.predicate
@@ -43,14 +43,14 @@ def check_features(triples: Iterable[Quad | Triple]) -> None:
             try:
                 check_query(value)
             except InvalidInputError as error:
-                raise type(error)(f"the shapes cannot be used: {curie(predicate.value)}: {error}") from None
+                raise type(error)(f"Invalid shapes: {curie(predicate.value)}: {error}") from None
         elif predicate == SH.prefix and not _PREFIX.fullmatch(value):
-            raise QueryForbiddenError(f"the shapes cannot be used: sh:prefix: {value[:80]!r} is no prefix")
+            raise QueryForbiddenError(f"Invalid shapes: sh:prefix: {value[:80]!r} is not a valid prefix.")
         elif predicate == SH.namespace and not is_iri(value):
-            raise QueryForbiddenError(f"the shapes cannot be used: sh:namespace: {value[:80]!r} is no IRI")
+            raise QueryForbiddenError(f"Invalid shapes: sh:namespace: {value[:80]!r} is not an IRI.")
         elif predicate.value.startswith(_JAVASCRIPT):
             raise InvalidInputError(
-                f"the shapes cannot be used: {curie(predicate.value)}: JavaScript is not run; say it in SPARQL"
+                f"Invalid shapes: {curie(predicate.value)}: JavaScript is not supported. Use SPARQL."
             )
 
 
@@ -59,7 +59,7 @@ PROBE = "SELECT (REGEX('', $pattern, $flags) AS ?known) WHERE {}"
 
 @lru_cache(maxsize=1024)
 def is_supported_pattern(pattern: str, flags: str = "") -> bool:
-    """Return whether the engine matches `pattern`, an XPath regular expression, with `flags`."""
+    """Return whether Oxigraph supports the XPath regular expression `pattern` with `flags`."""
     found = Store().query(bind(PROBE, pattern=Literal(pattern), flags=Literal(flags)))
     assert isinstance(found, QuerySolutions)  # noqa: S101  # a SELECT
     return next(found)["known"] is not None
@@ -70,7 +70,7 @@ _LISTS_OF_SHAPES: Final = {SH["and"]: "and", SH["or"]: "or", SH.xone: "xone"}
 _KINDS: Final = ("IRI", "BlankNode", "Literal", "BlankNodeOrIRI", "BlankNodeOrLiteral", "IRIOrLiteral")
 _RANGES: Final = {SH.minInclusive: ">=", SH.minExclusive: ">", SH.maxInclusive: "<=", SH.maxExclusive: "<"}
 _ADVANCED: Final = (SH.target, SH.rule, SH.expression)
-"""What SHACL Advanced Features add to a shape (https://www.w3.org/TR/shacl-af/)."""
+"""The terms that SHACL Advanced Features add to a shape (https://www.w3.org/TR/shacl-af/)."""
 _PARAMETERS: Final = frozenset(
     SH[name]
     for name in (
@@ -95,16 +95,16 @@ _FLAGS: Final = re.compile("[smixq]*")
 
 
 def parse_shapes(triples: Iterable[Quad | Triple]) -> dict[ShapeNode, Shape]:
-    """Return every shape of a shapes graph by its node.
+    """Parse every shape of a shapes graph, by its node.
 
-    Raises InvalidInputError for one that is ill-formed, recursive or nested too deeply, or says what SHACL does not
-    know, and what `foreign.refuse` does.
+    Raises InvalidInputError for a shape that is ill-formed, recursive, nested too deeply or has unknown SHACL terms,
+    and the errors of `check_features`.
     """
     triples = list(triples)
     check_features(triples)
     for triple in triples:
         if triple.predicate == SH.entailment:  # https://www.w3.org/TR/shacl/#shacl-rdfs
-            raise shape_error(None, SH.entailment, f"no entailment regime is supported, so not {triple.object} either")
+            raise shape_error(None, SH.entailment, f"entailment regimes are not supported: {triple.object}")
     try:
         shapes_parser = _ShapesParser(triples)
         shapes = {node: shapes_parser.shape(node) for node in shapes_parser.nodes()}
@@ -123,7 +123,7 @@ class _ShapesParser:
         self._classes = {RDFS.Class, *self.components.find_subclasses(RDFS.Class)}
 
     def nodes(self) -> list[ShapeNode]:
-        """Return every node that is a shape (https://www.w3.org/TR/shacl/#shapes)."""
+        """Find every node that is a shape (https://www.w3.org/TR/shacl/#shapes)."""
         marks = {*_TARGETS, *_PARAMETERS, *self.components.parameters}
         found: dict[Term, None] = {}
         for node, about in self.graph.items():
@@ -147,19 +147,19 @@ class _ShapesParser:
                 try:
                     yield from parse_list(head, self.graph)
                 except IllFormedError:
-                    continue  # told when the shape is read
+                    continue  # reported when the shape is parsed
 
     def shape(self, node: ShapeNode) -> Shape:
         about = self.graph.get(node, {})
         for predicate in about:
             if predicate.value.startswith(SH.iri) and predicate not in _KNOWN:
                 near = process.extractOne(predicate.value, [term.value for term in _KNOWN])[0]
-                raise shape_error(node, predicate, f"SHACL has no such term for a shape; is {curie(near)} meant?")
+                raise shape_error(node, predicate, f"unknown SHACL term. Did you mean {curie(near)}?")
         parser = _ShapeParser(self, node, about)
         path = parser.path()
         constraints, uncompiled = (
             [],
-            [f"{curie(term.value)} is no part of SHACL Core or SHACL-SPARQL" for term in _ADVANCED if term in about],
+            [f"{curie(term.value)} is not part of SHACL Core or SHACL-SPARQL" for term in _ADVANCED if term in about],
         )
         for constraint in (*parser.constraints(path), *self.components.parse_constraints(node, about, path)):
             constraints.append(constraint)
@@ -184,7 +184,7 @@ class _ShapesParser:
 
 
 class _ShapeParser:
-    """What is said of one shape, taken by term and checked."""
+    """Parses the properties of one shape."""
 
     def __init__(self, shapes_parser: _ShapesParser, node: ShapeNode, about: dict[NamedNode, list[Term]]) -> None:
         self._graph, self._node, self._about = shapes_parser.graph, node, about
@@ -198,13 +198,13 @@ class _ShapeParser:
     def one(self, term: NamedNode) -> Term | None:
         found = self.all(term)
         if len(found) > 1:
-            raise self.refuse(term, f"a shape has at most one, not {len(found)}")
+            raise self.refuse(term, f"a shape must have at most one, not {len(found)}")
         return found[0] if found else None
 
     def iris(self, term: NamedNode) -> tuple[NamedNode, ...]:
         found = [value for value in self.all(term) if isinstance(value, NamedNode)]
         if len(found) != len(self.all(term)):
-            raise self.refuse(term, "its value is an IRI")
+            raise self.refuse(term, "the value must be an IRI")
         return tuple(found)
 
     def integer(self, term: NamedNode) -> int | None:
@@ -216,7 +216,7 @@ class _ShapeParser:
             or value.datatype != XSD.integer
             or not re.fullmatch(r"[+-]?\d+", value.value)
         ):
-            raise self.refuse(term, f"its value is an xsd:integer, not {value}")
+            raise self.refuse(term, f"the value must be an xsd:integer, not {value}")
         return int(value.value)
 
     def flag(self, term: NamedNode) -> bool:
@@ -224,15 +224,15 @@ class _ShapeParser:
         if value is None:
             return False
         if not isinstance(value, Literal) or value.datatype != XSD.boolean or value.value not in _BOOLEANS:
-            raise self.refuse(term, f"its value is true or false, not {value}")
-        return value.value == "true"  # the term: "1" is a boolean too, and asks for nothing
+            raise self.refuse(term, f"the value must be true or false, not {value}")
+        return value.value == "true"  # SHACL compares terms: "1" is a valid boolean, but not `true`
 
     def text(self, term: NamedNode) -> str | None:
         value = self.one(term)
         if value is None:
             return None
         if not isinstance(value, Literal) or value.datatype != XSD.string:
-            raise self.refuse(term, f"its value is an xsd:string, not {value}")
+            raise self.refuse(term, f"the value must be an xsd:string, not {value}")
         return value.value
 
     def members(self, term: NamedNode, head: Term) -> tuple[Term, ...]:
@@ -245,7 +245,7 @@ class _ShapeParser:
         kept = []
         for value in found:
             if not isinstance(value, NamedNode | Literal):
-                raise self.refuse(term, f"its values are IRIs and literals, not {value}: nothing else can name a node")
+                raise self.refuse(term, f"the values must be IRIs or literals, not {value}")
             kept.append(value)
         return tuple(kept)
 
@@ -253,7 +253,7 @@ class _ShapeParser:
         kept = []
         for value in found:
             if isinstance(value, Triple | Literal):
-                raise self.refuse(term, f"its value is a shape, not {value}")
+                raise self.refuse(term, f"the value must be a shape, not {value}")
             kept.append(value)
         return tuple(kept)
 
@@ -262,10 +262,10 @@ class _ShapeParser:
         kinds = self.all(RDF.type)
         if node is None:
             if SH.PropertyShape in kinds:
-                raise self.refuse(SH.path, "a property shape has a path")
+                raise self.refuse(SH.path, "a property shape must have a path")
             return None
         if SH.NodeShape in kinds:
-            raise self.refuse(SH.path, "a node shape has no path")
+            raise self.refuse(SH.path, "a node shape must not have a path")
         try:
             return parse_path(node, self._graph)
         except IllFormedError as error:
@@ -285,14 +285,16 @@ class _ShapeParser:
         if found is None:
             return "Violation"
         if not isinstance(found, NamedNode):
-            raise self.refuse(SH.severity, "its value is an IRI, such as sh:Warning")
+            raise self.refuse(SH.severity, "the value must be an IRI, such as sh:Warning")
         return found.value.removeprefix(SH.iri)
 
     def messages(self) -> tuple[Literal, ...]:
         found = []
         for value in self.all(SH.message):
             if not isinstance(value, Literal) or value.datatype not in (XSD.string, RDF.langString):
-                raise self.refuse(SH.message, f"a message is text, with a language tag or without, not {value}")
+                raise self.refuse(
+                    SH.message, f"the value must be a string, with or without a language tag, not {value}"
+                )
             found.append(value)
         return tuple(found)
 
@@ -307,9 +309,9 @@ class _ShapeParser:
                 SH.qualifiedValueShape,
             ):
                 if self.all(term):
-                    raise self.refuse(term, "only a property shape (one with sh:path) has it")
+                    raise self.refuse(term, "only a property shape (with sh:path) may have it")
         elif self.all(SH.closed):
-            raise self.refuse(SH.closed, "only a node shape (one without sh:path) has it")
+            raise self.refuse(SH.closed, "only a node shape (without sh:path) may have it")
         yield from self._of_values()
         yield from self._of_sets()
         yield from self._of_shapes()
@@ -323,12 +325,12 @@ class _ShapeParser:
         if (kind := self.one(SH.nodeKind)) is not None:
             local = kind.value.removeprefix(SH.iri) if isinstance(kind, NamedNode) else ""
             if local not in _KINDS:
-                raise self.refuse(SH.nodeKind, f"its value is one of {', '.join(f'sh:{name}' for name in _KINDS)}")
+                raise self.refuse(SH.nodeKind, f"the value must be one of {', '.join(f'sh:{name}' for name in _KINDS)}")
             yield shape_model.NodeKind(SH.NodeKindConstraintComponent, local)
         for term, relation in _RANGES.items():
             if (bound := self.one(term)) is not None:
                 if not isinstance(bound, Literal):
-                    raise self.refuse(term, f"its value is a literal, not {bound}")
+                    raise self.refuse(term, f"the value must be a literal, not {bound}")
                 yield shape_model.Range(_component_of(term), relation, bound)  # type: ignore[arg-type]
         for term, order in ((SH.minLength, ">="), (SH.maxLength, "<=")):
             if (length := self.integer(term)) is not None:
@@ -337,7 +339,7 @@ class _ShapeParser:
         for head in self._single(SH.languageIn):
             ranges = self.members(SH.languageIn, head)
             if any(not isinstance(value, Literal) or value.datatype != XSD.string for value in ranges):
-                raise self.refuse(SH.languageIn, "its value is a list of strings")
+                raise self.refuse(SH.languageIn, "the value must be a list of strings")
             tags = tuple(value.value for value in ranges if isinstance(value, Literal))
             yield shape_model.LanguageIn(SH.LanguageInConstraintComponent, tags)
         for head in self._single(SH["in"]):
@@ -351,14 +353,14 @@ class _ShapeParser:
     def _patterns(self) -> Iterator[Constraint]:
         flags = self.text(SH.flags) or ""
         if not _FLAGS.fullmatch(flags):
-            raise self.refuse(SH.flags, f"its value is made of the letters s, m, i, x and q, not {flags!r}")
+            raise self.refuse(SH.flags, f"the value must consist of the letters s, m, i, x and q, not {flags!r}")
         if (pattern := self.text(SH.pattern)) is None:
             return
         if not is_supported_pattern(pattern, flags):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise self.refuse(SH.pattern, f"{pattern!r} is no regular expression: {error}") from error
+                raise self.refuse(SH.pattern, f"{pattern!r} is not a valid regular expression: {error}") from error
         yield shape_model.Pattern(SH.PatternConstraintComponent, pattern, flags)
 
     def _of_sets(self) -> Iterator[Constraint]:
@@ -387,19 +389,19 @@ class _ShapeParser:
     def _ignored(self, head: Term) -> Iterator[NamedNode]:
         for member in self.members(SH.ignoredProperties, head):
             if not isinstance(member, NamedNode):
-                raise self.refuse(SH.ignoredProperties, f"its value is a list of IRIs, not of {member}")
+                raise self.refuse(SH.ignoredProperties, f"the value must be a list of IRIs, not {member}")
             yield member
 
     def _of_shapes(self) -> Iterator[Constraint]:
         for shape in self.shapes(SH.property, self.all(SH.property)):
             if SH.path not in self._graph.get(shape, {}):
                 raise self.refuse(
-                    SH.property, f"its value is a property shape (one with sh:path), which {shape} is not"
+                    SH.property, f"the value must be a property shape (with sh:path), which {shape} is not"
                 )
             yield shape_model.Property(SH.PropertyShapeComponent, shape)
         for shape in self.shapes(SH.node, self.all(SH.node)):
             if SH.path in self._graph.get(shape, {}):
-                raise self.refuse(SH.node, f"its value is a node shape (one without sh:path), which {shape} is not")
+                raise self.refuse(SH.node, f"the value must be a node shape (without sh:path), which {shape} is not")
             yield shape_model.Node(SH.NodeConstraintComponent, shape)
         for shape in self.shapes(SH["not"], self.all(SH["not"])):
             yield shape_model.Combined(SH.NotConstraintComponent, "not", (shape,))
@@ -412,7 +414,7 @@ class _ShapeParser:
         for shape in self.shapes(SH.qualifiedValueShape, self.all(SH.qualifiedValueShape)):
             if least is None and most is None:
                 raise self.refuse(
-                    SH.qualifiedValueShape, "it needs sh:qualifiedMinCount or sh:qualifiedMaxCount beside it"
+                    SH.qualifiedValueShape, "the shape must also have sh:qualifiedMinCount or sh:qualifiedMaxCount"
                 )
             siblings = tuple(self._siblings(shape)) if disjoint else ()
             if least is not None:
@@ -421,7 +423,7 @@ class _ShapeParser:
                 yield shape_model.Qualified(SH.QualifiedMaxCountConstraintComponent, shape, siblings, most=most)
 
     def _siblings(self, own: ShapeNode) -> Iterator[ShapeNode]:
-        """Yield the other qualified value shapes below the shapes that have this one as a property."""
+        """Yield the other qualified value shapes of the shapes that this property shape belongs to."""
         found: dict[Term, None] = {}
         for about in self._graph.values():
             properties = about.get(SH.property, ())
@@ -441,13 +443,13 @@ def _component_of(term: NamedNode) -> NamedNode:
 
 
 def _check_recursion(shapes: dict[ShapeNode, Shape]) -> None:
-    """Refuse shapes that refer to themselves, over others too: what they mean is not defined."""
+    """Raise InvalidInputError for shapes that refer to themselves, whose meaning SHACL does not define."""
     done: set[ShapeNode] = set()
 
     def follow(node: ShapeNode, above: tuple[ShapeNode, ...]) -> None:
         if node in above:
-            through = " -> ".join(str(each) for each in (*above[above.index(node) :], node))
-            raise shape_error(node, None, f"a shape does not refer to itself: {through}")
+            path = " -> ".join(str(each) for each in (*above[above.index(node) :], node))
+            raise shape_error(node, None, f"a shape must not refer to itself: {path}")
         if node in done:
             return
         for constraint in shapes[node].constraints:

@@ -1,4 +1,4 @@
-"""A suite of SHACL shapes, read once, and run over data: by queries, and by pySHACL where no query can."""
+"""Suites of SHACL shapes and their validation of data graphs: by queries, or by pySHACL where these cannot."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, RDFS, SH
 
 _CLOSING: Final = frozenset({SH.closed, SH.ignoredProperties, SH.targetSubjectsOf})
-"""What makes a record shape one for records alone: it allows nothing more, and looks at what has no class of ours."""
+"""Terms that restrict record shapes to records: they forbid other properties, or target nodes of other classes."""
 
 _AT_ONCE: Final = 1_000
-"""Focus nodes that one query lists."""
+"""Focus nodes listed in one query."""
 
 
 class Shapes:
     """A suite of shapes.
 
-    `targets` are the classes and `target_predicates` the predicates whose subjects it looks at; `roots` are the shapes
-    that have targets, and `uncompiled` those of them that pySHACL runs, each with the reason.
+    `targets` are the target classes and `target_predicates` the values of sh:targetSubjectsOf. `roots` are the shapes
+    with targets, `uncompiled` those of them that pySHACL runs, each with the reason.
     """
 
     def __init__(self, triples: Iterable[Quad | Triple], *, opened: bool = False) -> None:
@@ -52,18 +52,17 @@ class Shapes:
 
     @classmethod
     def load_dataset(cls) -> Self:
-        """Read the dataset shapes that ship with Quadcite."""
+        """Load the dataset shapes that ship with Quadcite."""
         return cls.load(*sorted(bundle.folder("shapes").glob("dataset-*.ttl")))
 
     @classmethod
     def load(cls, *paths: Path, opened: bool = False) -> Self:
-        """Read a suite from files of RDF; without paths, the record shapes that ship with Quadcite.
+        """Load a suite from RDF files; without paths, the record shapes that ship with Quadcite.
 
-        `opened`: as they are for data that may say more: closed shapes are open, and only what has a class that a shape
-        targets is looked at.
+        `opened`: for data with additional properties and nodes; closed shapes become open, and only instances of target
+        classes are checked.
 
-        Raises SourceError for a file that cannot be read or is not what its format asks for, InvalidInputError for
-        shapes that are not SHACL.
+        Raises SourceError for an unreadable or malformed file, InvalidInputError for ill-formed shapes.
         """
         triples: list[Triple] = []
         for path in paths or sorted(bundle.folder("shapes").glob("record-*.ttl")):
@@ -71,7 +70,7 @@ class Shapes:
         return cls(triples, opened=opened)
 
     def has_target_in(self, triples: Iterable[Quad | Triple]) -> bool:
-        """Return whether the suite looks at anything in `triples`."""
+        """Return whether `triples` contain a target by class or by sh:targetSubjectsOf."""
         return any(
             triple.predicate in self.target_predicates
             or (triple.predicate == RDF.type and triple.object in self.targets)
@@ -79,12 +78,12 @@ class Shapes:
         )
 
     def check(self, quads: Iterable[Quad | Triple]) -> list[Violation]:
-        """Validate the quads, taken as one graph, and return the results in no particular order."""
+        """Validate the quads, merged into one graph, and return the results in no particular order."""
         return self.validate(DataGraph.from_quads(quads))
 
     def check_disjoint(self, graphs: Iterable[tuple[Sequence[Quad], Iterable[int]]]) -> list[Violation]:
-        """Validate graphs as `DataGraph.from_disjoint` takes them, and return the results in no particular order."""
-        if self._asks_for_shapes:  # which stand in a graph of their own beside the data
+        """Validate graphs as in `DataGraph.from_disjoint`, and return the results in no particular order."""
+        if self._asks_for_shapes:  # the shapes graph would be one of the merged graphs
             return self.check(quad for quads, _ in graphs for quad in quads)
         return self.validate(DataGraph.from_disjoint(graphs))
 
@@ -97,10 +96,9 @@ class Shapes:
     ) -> Iterator[Violation]:
         """Validate `data` and yield the results as they are found, in no particular order.
 
-        `focus`: the only focus nodes that are looked at, as far as they are targets; with few of them, the time that
-        takes depends on them and not on the size of the data. That of what pySHACL runs does not, nor that of a
-        candidate in which one of them is a blank node, which no query can name. `details`: whether a result tells the
-        results of the shape that it refers to by ``sh:node``; those have to be kept.
+        `focus`: limits the focus nodes to these. With few nodes, the time depends on them and not on the size of the
+        data, except for shapes that pySHACL runs, and if one of the nodes is a blank node, which a query cannot name.
+        `details`: whether a result of ``sh:node`` contains the results of the nested shape, which takes memory.
         """
         for _, result in self.results_by_target(data, focus, details=details):
             yield result
@@ -108,10 +106,10 @@ class Shapes:
     def results_by_target(
         self, data: DataGraph, focus: Collection[Term] | None = None, *, details: bool = True
     ) -> Iterator[tuple[Term, Violation]]:
-        """Yield what `results` yields, each with the target that led to it.
+        """Yield the same as `results`, each with the target that led to it.
 
-        That is its focus node, but where property shapes stand in property shapes: then it led there by a path. Where
-        pySHACL finds a result it is the focus node.
+        The target differs from the focus node only for a property shape inside a property shape, whose focus node is
+        reached by a path. For a result of pySHACL the focus node is returned.
         """
         if focus is None:
             yield from self._run(data, details=details)
@@ -145,16 +143,16 @@ class Shapes:
     def _run_pyshacl(
         self, data: DataGraph, nodes: Collection[ShapeNode], focus: Collection[Term] | None
     ) -> Iterator[tuple[Term, Violation]]:
-        """Yield what pySHACL finds with the targets of some shapes."""
+        """Yield the results of pySHACL for the shapes `nodes`."""
         if nodes and (focus is None or focus):
-            from kg.shacl import pyshacl_engine  # pySHACL takes most of a second to import, and is seldom needed
+            from kg.shacl import pyshacl_engine  # slow to import and rarely needed
 
             for result in pyshacl_engine.validate(self.triples, data.quads(), nodes):
                 if result.focus is not None and (focus is None or result.focus in focus):
                     yield result.focus, result
 
     def _find_absent(self, node: ShapeNode, data: DataGraph) -> set[Term]:
-        """Return the targets that a shape lists and that stand nowhere in the data."""
+        """Return the sh:targetNode values of a shape that do not occur in the data."""
         return {
             term
             for term in self.shapes[node].targets.nodes
@@ -163,19 +161,19 @@ class Shapes:
         }
 
     def describe_uncompiled(self) -> dict[str, str]:
-        """Return `uncompiled` as text, for a report, with what pySHACL runs only for target nodes that are absent."""
-        some = dict.fromkeys(self._from_absent, "a path of length zero, from a target node that the data do not hold")
+        """Return `uncompiled` as text, and the shapes that pySHACL runs only for target nodes missing in the data."""
+        some = dict.fromkeys(self._from_absent, "a path of length zero from a target node that is not in the data")
         return {
             node.value if isinstance(node, NamedNode) else str(node): why
             for node, why in (self.uncompiled | some).items()
         }
 
     def _explain_uncompiled(self, node: ShapeNode) -> str:
-        """Return why the shape `node` cannot be compiled with all that it refers to; nothing, if it can."""
+        """Return why the shape `node`, or a shape that it refers to, cannot be compiled; empty if they can."""
         return "; ".join(dict.fromkeys(shape.uncompiled for shape in self._get_referenced(node) if shape.uncompiled))
 
     def _get_referenced(self, node: ShapeNode) -> Iterator[Shape]:
-        """Yield the shape `node` and those that it refers to, but for deactivated ones."""
+        """Yield the shape `node` and the shapes that it refers to, except deactivated ones."""
         todo, seen = [node], {node}
         while todo:
             shape = self.shapes[todo.pop()]
@@ -187,12 +185,12 @@ class Shapes:
             seen |= referred
 
     def _may_start_absent(self, node: ShapeNode) -> bool:
-        """Return whether a query of `node` may follow a path of length zero from a target that is listed."""
+        """Return whether a query of `node` may follow a path of length zero from a listed target."""
         return bool(self.shapes[node].targets.nodes) and any(map(_has_zero_length_path, self._get_referenced(node)))
 
 
 def _has_zero_length_path(shape: Shape) -> bool:
-    """Return whether a query of `shape` follows a path of length zero, which the engine does from no absent node."""
+    """Return whether a query of `shape` has a path of length zero; Oxigraph follows it only from nodes in the data."""
     return any(
         isinstance(constraint, SparqlConstraint) and prebinding.has_zero_length_path(constraint.query)
         for constraint in shape.constraints
@@ -208,7 +206,7 @@ _PROLOGUE: Final = f"PREFIX rdf: <{RDF.iri}> PREFIX rdfs: <{RDFS.iri}> "
 
 
 def has_targets(shapes: Shapes, data: DataGraph) -> bool:
-    """Return whether a target of `shapes` finds anything in `data`."""
+    """Return whether `data` contains a target of `shapes`."""
     typed = {t.subject for t in shapes.triples if t.predicate == RDF.type and t.object in (RDFS.Class, OWL.Class)}
     shaped = {t.subject for t in shapes.triples if t.predicate.value.startswith(SH.iri)}
     values: dict[NamedNode, list[NamedNode]] = {SH.targetClass: [n for n in typed & shaped if isinstance(n, NamedNode)]}

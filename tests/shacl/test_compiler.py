@@ -318,7 +318,7 @@ def test_a_query_whose_path_may_be_of_length_zero_sees_a_target_that_the_data_do
 def test_a_query_that_pyshacl_does_not_understand_is_a_fault_of_the_shapes() -> None:
     shapes = """[] sh:targetNode :a ; sh:path [ sh:oneOrMorePath [ sh:zeroOrMorePath :p ] ] ; sh:sparql [ sh:select
       "SELECT $this WHERE { $this $PATH ?x FILTER(?x != $currentShape) }" ] ."""
-    with pytest.raises(InvalidInputError, match="the shapes cannot be used"):
+    with pytest.raises(InvalidInputError, match="Invalid shapes"):
         check(shapes, ":a :p :b .")
 
 
@@ -388,42 +388,48 @@ def test_every_kind_of_path_is_followed() -> None:
 
 
 def test_an_entailment_regime_is_refused_not_passed_over() -> None:
-    with pytest.raises(InvalidInputError, match="sh:entailment: no entailment regime is supported"):
+    with pytest.raises(InvalidInputError, match="sh:entailment: .*/entailment/RDFS"):
         Shapes(read(":shapes sh:entailment <http://www.w3.org/ns/entailment/RDFS> ."))
 
 
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
-        (":S a sh:PropertyShape ; sh:minCount 1 .", "sh:path: a property shape has a path"),
-        (":S a sh:PropertyShape ; sh:path :p, :q .", "sh:path: a shape has at most one"),
+        (":S a sh:PropertyShape ; sh:minCount 1 .", "sh:path: a property shape must have"),
+        (":S a sh:PropertyShape ; sh:path :p, :q .", "sh:path: a shape must have at most one"),
         (":S a sh:PropertyShape ; sh:path ( :p ) .", "at least two"),
-        (":S a sh:PropertyShape ; sh:path [ sh:inversePath :p, :q ] .", "one sh:inversePath"),
-        (":S a sh:PropertyShape ; sh:path _:b . _:b sh:inversePath _:b .", "does not contain itself"),
+        (":S a sh:PropertyShape ; sh:path [ sh:inversePath :p, :q ] .", "exactly one sh:inversePath"),
+        (":S a sh:PropertyShape ; sh:path _:b . _:b sh:inversePath _:b .", "must not contain itself"),
         (":S a sh:NodeShape ; sh:minCount 1 .", "sh:minCount: only a property shape"),
-        (':S a sh:PropertyShape ; sh:path :p ; sh:minCount "1" .', "sh:minCount: its value is an xsd:integer"),
-        (":S a sh:NodeShape ; sh:nodeKind sh:Thing .", "sh:nodeKind: its value is one of sh:IRI"),
-        (":S a sh:NodeShape ; sh:datatype xsd:int, xsd:byte .", "sh:datatype: a shape has at most one"),
-        (':S a sh:NodeShape ; sh:class "C" .', "sh:class: its value is an IRI"),
+        (':S a sh:PropertyShape ; sh:path :p ; sh:minCount "1" .', "sh:minCount: the value must be an xsd:integer"),
+        (":S a sh:NodeShape ; sh:nodeKind sh:Thing .", "sh:nodeKind: the value must be one of sh:IRI"),
+        (":S a sh:NodeShape ; sh:datatype xsd:int, xsd:byte .", "sh:datatype: a shape must have at most one"),
+        (':S a sh:NodeShape ; sh:class "C" .', "sh:class: the value must be an IRI"),
         (":S a sh:NodeShape ; sh:in ( 1 .", "Turtle"),
         (":S a sh:NodeShape ; sh:in 1 .", "sh:in: an RDF list"),
-        (":S a sh:NodeShape ; sh:minCuont 1 .", "is sh:minCount meant?"),
-        (':S a sh:NodeShape ; sh:pattern "(" .', "sh:pattern: '(' is no regular expression"),
-        (':S a sh:NodeShape ; sh:pattern "a" ; sh:flags "k" .', "sh:flags: its value is made of"),
-        (":S a sh:NodeShape ; sh:targetNode [] .", "sh:targetNode: its values are IRIs and literals"),
-        (":S a sh:NodeShape ; sh:property :T . :T a sh:NodeShape .", "sh:property: its value is a property shape"),
-        (":S a sh:NodeShape ; sh:node :T . :T sh:node :S .", "a shape does not refer to itself"),
-        (":S a sh:NodeShape ; sh:property [ sh:path :p ; sh:node :S ] .", "a shape does not refer to itself"),
-        (":S a sh:NodeShape ; sh:message 1 .", "sh:message: a message is text"),
-        (':S a sh:NodeShape ; sh:severity "bad" .', "sh:severity: its value is an IRI"),
-        (":S sh:path :p ; sh:qualifiedValueShape [ sh:class :C ] .", "needs sh:qualifiedMinCount"),
-        (':S a sh:NodeShape ; sh:sparql [ sh:select "SELECT $this WHERE {" ] .', "the query is not SPARQL"),
+        (":S a sh:NodeShape ; sh:minCuont 1 .", "sh:minCount?"),
+        (':S a sh:NodeShape ; sh:pattern "(" .', "sh:pattern: '(' is not a valid regular"),
+        (':S a sh:NodeShape ; sh:pattern "a" ; sh:flags "k" .', "sh:flags: the value must consist of"),
+        (":S a sh:NodeShape ; sh:targetNode [] .", "sh:targetNode: the values must be IRIs or literals"),
+        (":S a sh:NodeShape ; sh:property :T . :T a sh:NodeShape .", "sh:property: the value must be a property shape"),
+        (":S a sh:NodeShape ; sh:node :T . :T sh:node :S .", "must not refer to itself"),
+        (":S a sh:NodeShape ; sh:property [ sh:path :p ; sh:node :S ] .", "must not refer to itself"),
+        (":S a sh:NodeShape ; sh:message 1 .", "sh:message: the value must be a string"),
+        (':S a sh:NodeShape ; sh:severity "bad" .', "sh:severity: the value must be an IRI"),
+        (
+            ":S sh:path :p ; sh:qualifiedValueShape [ sh:class :C ] .",
+            "sh:qualifiedValueShape: the shape must also have",
+        ),
+        (
+            ':S a sh:NodeShape ; sh:sparql [ sh:select "SELECT $this WHERE {" ] .',
+            "sh:select: the query is not valid SPARQL",
+        ),
         (
             ':S a sh:NodeShape ; sh:sparql [ sh:select "SELECT $this WHERE { $this x:p 1 }" ] .',
-            "no prefix x: is declared",
+            "undeclared prefix x:",
         ),
-        (':S a sh:NodeShape ; sh:sparql [ sh:select "ASK { $this ?p 1 }" ] .', "its value is a SELECT query"),
-        (':S a sh:NodeShape ; sh:sparql [ sh:message "Odd." ] .', "has one query"),
+        (':S a sh:NodeShape ; sh:sparql [ sh:select "ASK { $this ?p 1 }" ] .', "the value must be a SELECT query"),
+        (':S a sh:NodeShape ; sh:sparql [ sh:message "Odd." ] .', "must have one query"),
     ],
 )
 def test_an_ill_formed_shape_is_refused_with_the_shape_the_term_and_the_rule(shape: str, said: str) -> None:

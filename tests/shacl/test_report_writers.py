@@ -273,9 +273,9 @@ def test_a_fault_of_syntax_that_names_its_place_names_it_once() -> None:
 MEASURED = """
 import resource, sys
 from tests.shacl.test_report_writers import many
-from kg.shacl.report_writers import write
+from kg.shacl.report_writers import write_report
 with open("/dev/null", "wb") as output:
-    write(many(int(sys.argv[2])), sys.argv[1], output, checked="a file", locate=lambda violation: None)
+    write_report(many(int(sys.argv[2])), sys.argv[1], output, checked="a file", locate=lambda violation: None)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

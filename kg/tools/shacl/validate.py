@@ -18,7 +18,7 @@ from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, bounded, iri_of, text_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens, clipped
-from kg.shacl.process import PLACES, Document, Job, Outcome, Stored, Suite, validate_apart
+from kg.shacl.process import PLACES, Document, Job, Outcome, Stored, Suite, validate_isolated
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows
@@ -172,7 +172,7 @@ def run_validation(
     folder = settings.data_dir / "snapshots"
 
     def job(data: Document | Stored) -> Outcome:
-        return validate_apart(
+        return validate_isolated(
             Job(data, shapes, form, checked, examples, tuple(focus)),
             limits,
             on_cancel=cancellation.on_cancel if cancellation is not None else lambda stop: None,
