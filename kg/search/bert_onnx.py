@@ -1,7 +1,7 @@
-"""A BERT encoder as an ONNX graph, written from its weights without the framework that trained it.
+"""Conversion of a BERT encoder from its weights to an ONNX graph, without the framework that trained it.
 
-The graph uses ONNX Runtime's own fused operators (``com.microsoft``), the ones its optimizer would otherwise have to
-find in an exported graph: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+The graph uses the fused operators of ONNX Runtime (``com.microsoft``), which its optimizer would otherwise have to find
+in an exported graph: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def write_encoder(weights: Path, config: Mapping[str, Any], output: Path) -> Non
     """Write the float32 graph of the BERT in `weights` (safetensors, Hugging Face names) to `output`.
 
     Inputs are ``input_ids``, ``attention_mask`` and ``token_type_ids`` (int64, batch x sequence), the output is
-    ``last_hidden_state`` (float32, batch x sequence x hidden). A missing tensor raises KeyError.
+    ``last_hidden_state`` (float32, batch x sequence x hidden). Raises KeyError for a missing tensor.
     """
     from onnx import TensorProto, helper, numpy_helper, save
     from safetensors.numpy import load_file
@@ -109,21 +109,21 @@ def write_encoder(weights: Path, config: Mapping[str, Any], output: Path) -> Non
         ir_version=8,
         producer_name="quadcite",
     )
-    # Without this mark the quantizer asks for a pass of its own, which these fused operators make needless.
+    # Without this mark the quantizer warns that it wants a preprocessing pass, which fused operators do not need.
     helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})
     save(model, str(output))
 
 
 def quantize(encoder: Path, output: Path) -> None:
-    """Write `encoder` with int8 weights, one scale per channel; activations are scaled at run time.
+    """Quantize `encoder` to int8 weights with one scale per channel; activations are scaled at run time.
 
-    One scale for a whole matrix would lose 4 % of cosine instead of under 1 %. The weights use 7 of the 8 bits
-    (``reduce_range``): x86 processors without VNNI saturate when two full products are added.
+    One scale per matrix would lose 4 % of cosine instead of less than 1 %. The weights use 7 of the 8 bits
+    (``reduce_range``), because x86 processors without VNNI saturate when they add two full products.
     """
     from onnx import TensorProto
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    # The quantizer logs with logging.info(), which would give a root logger without handlers one for good.
+    # The quantizer calls logging.info(), which would permanently add a handler to a root logger without one.
     silence = logging.NullHandler()
     logging.getLogger().addHandler(silence)
     try:

@@ -1,7 +1,7 @@
-"""Text to vectors: the configured model in this process, or a remote endpoint.
+"""Text to vectors, by a local model in this process or by a remote endpoint.
 
-A text longer than the model reads at once becomes overlapping windows that together hold all of it, each with its own
-vector: nothing is cut off, whatever the length, and whoever searches takes the best window's score.
+A text longer than the input of the model is split into overlapping windows, each with its own vector. So no text is
+truncated; a search uses the score of the best window.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 Vectors = NDArray[np.float32]
 
 OVERLAP = 48
-"""Tokens that two neighbouring windows share: more than a long sentence of law, so that most stand whole in one."""
+"""Overlap of adjacent windows in tokens: more than a long sentence of law, so that most sentences are in one window."""
 
 BATCH = 16
-"""Windows that the model computes at once. On two cores larger batches are no faster and take more memory."""
+"""Windows per batch of the model. On two cores, larger batches are not faster and take more memory."""
 
 BLOCK = 2_048
-"""Windows that are sorted by length together and held in memory at once."""
+"""Windows that are sorted by length together, and in memory at once."""
 
 PIECE = 16_384
-"""Characters of a long text that are tokenized at once: a token's record takes far more memory than its text."""
+"""Characters of a long text that are tokenized at once: tokens take far more memory than text."""
 
 SPARE = 4
-"""Tokens left free in the windows of a long text: cut out of it, a window may tokenize a little differently."""
+"""Spare tokens in the windows of a long text: a window may tokenize differently from the text around it."""
 
 TOKENIZED = 256
-"""Texts that are tokenized at once."""
+"""Texts per tokenizer batch."""
 
 UNLIMITED = 512
-"""Window in tokens for a model that reads any length (those that only average word vectors)."""
+"""Window in tokens for models without a length limit, which only average word vectors."""
 
 REMOTE_WINDOW, REMOTE_OVERLAP = 1_600, 200
-"""Characters of a window and of its overlap where the model's tokens are unknown: within 512 tokens of most text."""
+"""Window and overlap in characters for a remote model with an unknown tokenizer: at most 512 tokens of most texts."""
 
 REMOTE_BATCH = 64
 """Inputs per request."""
@@ -62,7 +62,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """What made the vectors; those of different names cannot be compared."""
+        """Name of the model and endpoint. Vectors of different names cannot be compared."""
         ...
 
     @property
@@ -71,21 +71,21 @@ class Embedder(Protocol):
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return one array per text, a row per window (at least one row, also for an empty text).
+        """Embed texts as one array per text with a row per window, at least one row even for an empty text.
 
-        Equal windows are computed once per call. A text with a lone surrogate raises InvalidInputError.
+        Equal windows are computed once per call. Raises InvalidInputError for a lone surrogate.
         """
         ...
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the one vector of a query; that of one longer than a window is the mean of its windows'."""
+        """Embed a query as one vector, the mean of its windows if it is longer than one."""
         ...
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """Return the embedder that the settings ask for. Never uses the network for a local model.
+    """Open the configured embedder. A local model is never downloaded here.
 
-    A local model that is not there raises ModelError, which names the command to run.
+    Raises ModelError, with the command to run, if a local model is not installed.
     """
     if settings.embedding_url is not None:
         token = settings.embedding_token.get_secret_value() if settings.embedding_token else None
@@ -96,7 +96,7 @@ def open_embedder(settings: Settings) -> Embedder:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Characters `start` to `end` of a text, and how many tokens they are."""
+    """Character offsets of a window, end-exclusive, and its number of tokens."""
 
     start: int
     end: int
@@ -104,10 +104,10 @@ class Window:
 
 
 def split_windows(text: str, tokenizer: Tokenizer, size: int) -> Iterator[Window]:
-    """Cut `text` into windows of at most `size` tokens that overlap by `OVERLAP` (a quarter of `size` if that is less).
+    """Split `text` into windows of at most `size` tokens that overlap by `OVERLAP` (a quarter of `size` if less).
 
-    Together they hold every character; each begins and ends between words where words are shorter than a window.
-    `tokenizer` must neither pad nor truncate. A long text is read piece by piece, in bounded memory.
+    Together they contain every character. Each begins and ends between words, unless a word is longer than a window.
+    `tokenizer` must not pad or truncate. A long text is tokenized piece by piece, in bounded memory.
     """
     overlap = min(OVERLAP, size // 4)
     begin, length = 0, PIECE
@@ -130,12 +130,12 @@ def split_windows(text: str, tokenizer: Tokenizer, size: int) -> Iterator[Window
             yield from cut
             begin, length = begin + start, PIECE
         else:
-            # Nothing lies behind the next window yet: too few tokens (a run of blanks), or one character of many.
+            # The piece has too few tokens for a window (a run of blanks, or a character of many tokens): enlarge it.
             length *= 2
 
 
 def _word_start(words: Sequence[int | None], index: int, floor: int) -> int:
-    """Return the first token of the word that `index` is in, or `index` when that is at or before `floor`."""
+    """Return the first token of the word at `index`, or `index` if that token is at or before `floor`."""
     start = index
     while start > floor and words[start] is not None and words[start] == words[start - 1]:
         start -= 1
@@ -143,15 +143,15 @@ def _word_start(words: Sequence[int | None], index: int, floor: int) -> int:
 
 
 def count_bytes(text: str) -> int:
-    """Return the bytes of `text`, or of its characters taken apart where these are more: no fewer than its tokens."""
+    """Count the bytes of `text`, or of its NFKD form if longer: an upper bound of its number of tokens."""
     return max(len(text.encode()), len(unicodedata.normalize("NFKD", text).encode()))
 
 
 class LocalEmbedder:
     """A fastembed model in this process.
 
-    With int8 a text's vector depends a little on the others in its batch, whose activations share one scale: between
-    two calls its cosine is some 0.98 or more. A query is its own batch, so its vector is always the same.
+    With int8 a vector depends slightly on the other texts in its batch, because activations share one scale: the cosine
+    between two calls is about 0.98 or more. A query is a batch of its own, so its vector is always the same.
     """
 
     def __init__(self, model: TextEmbedding, name: str) -> None:
@@ -163,7 +163,7 @@ class LocalEmbedder:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        """A second one, which cuts nothing off: the model's own pads and truncates what it reads."""
+        """A copy of the model's tokenizer that does not pad or truncate."""
         from tokenizers import Tokenizer
 
         whole = Tokenizer.from_str(self._model.model.tokenizer.to_str())  # type: ignore[attr-defined]
@@ -173,7 +173,7 @@ class LocalEmbedder:
 
     @property
     def name(self) -> str:
-        """The model's name, with its arithmetic where there is a choice."""
+        """The model name, with its precision if that can be chosen."""
         return self._name
 
     @property
@@ -182,17 +182,17 @@ class LocalEmbedder:
         return int(self._model.embedding_size)
 
     def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return one array per text, a row per window; see Embedder."""
+        """Embed texts as one array per text with a row per window; see Embedder."""
         return _embed_distinct(texts, self._cut(texts), self._embed)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the query's one vector; see Embedder."""
+        """Embed a query as one vector; see Embedder."""
         _check_unicode(text)
         parts = [text] if count_bytes(text) < self._size else [part for _, part, _ in self._cut([text])]
         return _mean(_normalize(self._model.query_embed(parts)))
 
     def _cut(self, texts: Sequence[str]) -> Iterator[tuple[int, str, int]]:
-        """Give (number of the text, its window, length of the window in tokens) for all windows of all texts."""
+        """Yield the number of the text, the window and its length in tokens for all windows of all texts."""
         for begin in range(0, len(texts), TOKENIZED):
             group = texts[begin : begin + TOKENIZED]
             for text in group:
@@ -211,10 +211,10 @@ class LocalEmbedder:
 
 
 class RemoteEmbedder:
-    """An OpenAI-compatible endpoint: ``POST {url}`` with ``{"model", "input"}`` answers ``{"data": [{"embedding"}]}``.
+    """An OpenAI-compatible endpoint: ``POST {url}`` with ``{"model", "input"}`` returns ``{"data": [{"embedding"}]}``.
 
-    Every failure raises UpstreamError: failed retries (`kg.remote.http.request_with_retry`), a refusal, or a response
-    that is not one finite vector of the same length per input.
+    Raises UpstreamError for every failure: failed retries (`kg.remote.http.request_with_retry`), an error status, or a
+    response that is not one finite vector of the same length per input.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class RemoteEmbedder:
         timeout_s: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        import httpx  # which takes long, and only a model elsewhere needs
+        import httpx  # slow to import, and needed only for a remote model
 
         path = url.rstrip("/")
         self._url = path if path.endswith("/embeddings") else f"{path}/embeddings"
@@ -244,17 +244,17 @@ class RemoteEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector; the first call asks the endpoint."""
+        """Length of every vector; the first call sends a request."""
         if self._dimensions is None:
             self._embed(["length"])
         return self._dimensions or 0
 
     def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return one array per text, a row per window of `REMOTE_WINDOW` characters; see Embedder."""
+        """Embed texts as one array per text with a row per window of `REMOTE_WINDOW` characters; see Embedder."""
         return _embed_distinct(texts, self._cut(texts), self._embed)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the query's one vector; see Embedder."""
+        """Embed a query as one vector; see Embedder."""
         return _mean(self._embed([part for _, part, _ in self._cut([text])]))
 
     def close(self) -> None:
@@ -271,7 +271,7 @@ class RemoteEmbedder:
                 yield number, text[begin:end], end - begin
                 begin = end - REMOTE_OVERLAP
             rest = text[begin:]
-            # An endpoint refuses the empty string.
+            # Endpoints reject the empty string.
             yield number, rest or " ", len(rest)
 
     def _embed(self, parts: Sequence[str]) -> Vectors:
@@ -284,12 +284,14 @@ class RemoteEmbedder:
             data = sorted(json.loads(reply.body)["data"], key=lambda item: int(item["index"]))
             vectors = np.array([item["embedding"] for item in data], dtype=np.float32)
         except (ValueError, KeyError, TypeError) as error:
-            raise UpstreamError(f"{self._url} did not answer with a list of embeddings: {error!r}") from error
+            raise UpstreamError(
+                f"{self._url} returned an invalid response: not a list of embeddings: {error!r}."
+            ) from error
         expected = (len(batch), self._dimensions or (vectors.shape[1] if vectors.ndim == 2 else 0))
         if vectors.shape != expected or not expected[1]:
-            raise UpstreamError(f"{self._url} answered with vectors of shape {vectors.shape}, not {expected}")
+            raise UpstreamError(f"{self._url} returned vectors of shape {vectors.shape}. Expected {expected}.")
         if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
-            raise UpstreamError(f"{self._url} answered with a vector that is zero or not finite")
+            raise UpstreamError(f"{self._url} returned a vector that is zero or not finite.")
         self._dimensions = vectors.shape[1]
         return vectors
 
@@ -304,7 +306,7 @@ class RemoteEmbedder:
 def _embed_distinct(
     texts: Sequence[str], cut: Iterable[tuple[int, str, int]], embed: Callable[[Sequence[str]], Vectors]
 ) -> list[Vectors]:
-    """Embed each distinct window once, longest first in blocks of `BLOCK`, and put the rows back in order."""
+    """Embed each distinct window once, longest first in blocks of `BLOCK`, and restore the order of rows."""
     numbers: dict[str, int] = {}
     lengths: list[int] = []
     rows: list[list[int]] = [[] for _ in texts]
@@ -312,7 +314,7 @@ def _embed_distinct(
     waiting: list[str] = []
 
     def flush() -> None:
-        # Neighbours in a batch are padded to the longest of them, so sorting saves most of the padding.
+        # A batch is padded to its longest window, so sorting by length saves most of the padding.
         base = len(lengths) - len(waiting)
         order = sorted(range(len(waiting)), key=lambda at: -lengths[base + at])
         block = embed([waiting[at] for at in order])
@@ -351,5 +353,5 @@ def _check_unicode(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInputError(
-            f"the text has a lone surrogate at character {error.start}; send valid Unicode"
+            f"The text contains a lone surrogate at character {error.start}. Send valid Unicode."
         ) from error

@@ -67,7 +67,7 @@ class EdgeIndex:
                 self._retry(partial(_remove, graphs=part))
 
     def state(self) -> dict[str, str]:
-        """Return the content hash that the index has for each graph; a replacement that was cut short has none."""
+        """Return the content hash of each graph in the index; a graph with an interrupted replacement has none."""
         state: dict[str, str] = self._retry(lambda connection: connection.call("state"))
         return state
 
@@ -80,11 +80,11 @@ class EdgeIndex:
         limit: int,
         mode: Mode = "hybrid",
     ) -> Ranking:
-        """Return the best `limit` units for `query` by fused score (or in `mode`), equal scores by IRI.
+        """Return the best `limit` units for `query` by fused score (or by `mode`), equal scores by IRI.
 
-        With `units`, each of these is scored (one that the index does not hold: 0) and the ranking is exhaustive. Else
-        the index proposes, as deep as it takes for the first `limit` to be right, so a shorter page is the beginning
-        of a longer one; the ranking is exhaustive when nothing is left beyond `limit`.
+        With `units`, each of these is scored (0 if it is not in the index) and the ranking is exhaustive. Otherwise the
+        index searches as deep as needed for the first `limit` to be exact, so a shorter page is the beginning of a
+        longer one; the ranking is exhaustive if nothing is left beyond `limit`.
         """
         if limit < 1:
             raise InvalidInputError(f"Invalid limit {limit}. It must be at least 1.")
@@ -103,7 +103,7 @@ class EdgeIndex:
         return Ranking(tuple(Candidate(*fields) for fields in found["candidates"]), found["exhaustive"])
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
-        """Return a unit vector for each of a few hundred short texts, or None where no vectors are being made."""
+        """Return a unit vector for each of a few hundred short texts, or None if no vectors are being computed."""
         vectors: list[list[float]] | None = self._retry(lambda connection: connection.call("embed", texts=list(texts)))
         return vectors
 

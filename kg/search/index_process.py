@@ -125,7 +125,7 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
 
 
 def _lock(folder: Path) -> int:
-    """Hold the lock of the index folder: Qdrant Edge breaks a live shard when another opener tries."""
+    """Lock the index folder: a second process that opens it would corrupt the shard."""
     folder.mkdir(parents=True, exist_ok=True)
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     deadline = time.monotonic() + _LOCK_WAIT_S

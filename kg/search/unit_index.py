@@ -1,7 +1,7 @@
-"""The text units in a shard: replacing them by graph, and ranking them by words and by meaning.
+"""The text units in a shard: replacement by graph, ranking by words and by meaning.
 
-A unit is one point, and a graph one more: its marker, removed first and written last, which carries the content hash.
-A replacement that was cut short leaves no marker, so healing sees a difference and does it again.
+A unit is a point. A graph is another point, its marker with the content hash, which is removed first and written last.
+An interrupted replacement leaves no marker, so that `index_sync.heal` repeats it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DEEPER = 4
 _MAX_DEPTH = 65_536
 _PAGE = 1_000
 _DECIMALS = 4
-"""Scores are single precision, summed in no fixed order: what is beyond this is noise that would swap equals."""
+"""Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""
 
 _UNIT = qe.FieldCondition("kind", match=qe.MatchValue("unit"))
 _HAS_VECTOR = qe.HasVectorCondition(DENSE)
@@ -40,17 +40,17 @@ Vector = list[list[float]]
 
 
 def point_id(iri: str) -> str:
-    """Return the id of the point that stands for `iri` (a unit, or a graph's marker)."""
+    """Return the point id of `iri` (a unit, or the marker of a graph)."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, iri))
 
 
 def digest(*parts: str) -> str:
-    """Return 128 bits of hash over `parts`, as hex."""
+    """Hash `parts` to 128 bits, as hex."""
     return blake2b("\x1f".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def to_searchable(text: str) -> str:
-    """Return `text` as the BM25 index and its queries take it: runs of unspaced scripts as overlapping pairs."""
+    """Prepare a text or query for BM25: split runs of unspaced scripts into overlapping pairs of characters."""
 
     def pairs(run: re.Match[str]) -> str:
         characters = run.group()
@@ -63,16 +63,16 @@ def to_searchable(text: str) -> str:
 
 @dataclass(slots=True)
 class UnitIndex:
-    """The units of an index. Any thread may read; `replace` steps and `remove` come from one caller at a time."""
+    """The units of an index. Any thread may read; only one thread at a time may write."""
 
     shard: Shard
     embed_query: Callable[[str], Sequence[float] | None]
-    """Gives the vector of a query, or None while there is no embedder."""
+    """Returns the vector of a query, or None without an embedder."""
     on_pending: Callable[[], None] = lambda: None
     """Called after units without a vector were written."""
     _state: dict[str, str] = field(init=False)
     _counted: tuple[int, int, int] | None = None
-    """Units and vectors, and how much had been written when they were counted."""
+    """Number of updates when they were counted, units, vectors."""
     _old: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -82,11 +82,11 @@ class UnitIndex:
     # Reading
 
     def state(self) -> dict[str, str]:
-        """Return the content hash of each graph that is wholly in the index."""
+        """Return the content hash of each graph that is completely in the index."""
         return dict(self._state)
 
     def counts(self) -> tuple[int, int, int]:
-        """Return how many units there are, how many of them wait for a vector, and how many graphs."""
+        """Return the numbers of units, of units without a vector, and of graphs."""
         written = self.shard.written
         if self._counted is None or self._counted[0] != written:
             with self.shard.borrow() as shard:
@@ -97,7 +97,7 @@ class UnitIndex:
         return units, max(0, units - vectors), len(self._state)
 
     def scroll(self, where: qe.Filter, fields: list[str]) -> Iterator[qe.Record]:
-        """Yield all points that match, a page at a time."""
+        """Yield all matching points, fetched in pages."""
         offset: Any = None
         while True:
             with self.shard.borrow() as shard:
@@ -116,7 +116,7 @@ class UnitIndex:
         limit: int,
         mode: Mode = "hybrid",
     ) -> Ranking:
-        """Return the best `limit` units by fused score, as SearchIndex.rank says."""
+        """Return the best `limit` units by fused score; see `SearchIndex.rank`."""
         text = None if mode == "dense" else to_searchable(query)
         vector = self.embed_query(query) if query.strip() and mode != "bm25" else None
         if units is not None:
@@ -143,13 +143,13 @@ class UnitIndex:
     def _rank_proposed(
         self, text: str | None, vector: Sequence[float] | None, where: qe.Filter | None, limit: int
     ) -> Ranking:
-        """Take the best by words and the best by meaning, deeper until nothing below can enter the page."""
+        """Fetch the best by words and by meaning, and more of both until no other unit can enter the page."""
         depth = max(_FIRST_DEPTH, _DEEPER * limit)
         while True:
             bm25 = self._by_words(text, where, depth)
             cosine = self._by_meaning(vector, where, depth)
             fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0))
-            # at the end of a list every unit that it can score has been seen
+            # a list shorter than `depth` contains every unit that it can score
             words_end, meaning_end = len(bm25) < depth, len(cosine) < depth
             ceiling = fusion.ceiling(
                 0.0 if words_end else min(bm25.values()), -1.0 if meaning_end else min(cosine.values())
@@ -162,13 +162,13 @@ class UnitIndex:
             ranked = fusion.rank(known_words | known_meaning, bm25, cosine)
             complete = words_end and meaning_end
             if complete or depth >= _MAX_DEPTH or is_settled(ranked, limit, ceiling):
-                return Ranking(self._named(ranked, limit), exhaustive=complete and len(ranked) <= limit)
+                return Ranking(self._to_page(ranked, limit), exhaustive=complete and len(ranked) <= limit)
             depth *= _DEEPER
 
-    def _named(self, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
-        """Return the first `limit` candidates, known by their point ids, by their IRIs, which settle equal scores.
+    def _to_page(self, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
+        """Return the first `limit` candidates, with IRIs instead of point ids; equal scores by IRI.
 
-        The IRIs are read last, for these alone: with every hit of a query they would take most of its time.
+        IRIs are fetched only for these: fetching them with every hit would take most of the time of a query.
         """
         last = ranked[limit - 1].score if limit <= len(ranked) else -math.inf
         page = {candidate.iri: candidate for candidate in ranked if candidate.score >= last}
@@ -186,7 +186,7 @@ class UnitIndex:
     def _by_meaning(self, vector: Sequence[float] | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
         if vector is None:
             return {}
-        # where HNSW stands, its list must be at least as long as what is asked of it
+        # the candidate list of HNSW must be at least as long as the result
         depth = qe.SearchParams(hnsw_ef=max(limit, _FIRST_DEPTH)) if limit < _MAX_DEPTH else qe.SearchParams(exact=True)
         return self._query(qe.Query.Nearest([list(vector)], using=DENSE), where, limit, depth)
 
@@ -206,7 +206,7 @@ class UnitIndex:
     # Writing
 
     def begin(self, graphs: Sequence[str]) -> None:
-        """Start to replace `graphs`: they count as unfinished from here until `finish`."""
+        """Begin to replace `graphs`: they count as incomplete until `finish`."""
         with self.shard.writing:
             self._forget(graphs)
             self._old = {graph: {} for graph in graphs}
@@ -216,7 +216,7 @@ class UnitIndex:
                     self._old[_payload(record)["graph"]][str(record.id)] = _payload(record)["digest"]
 
     def put(self, units: Sequence[IndexedUnit]) -> None:
-        """Write units of the begun graphs; those that are there already, unchanged, are left alone."""
+        """Write units of the graphs being replaced; unchanged units are skipped."""
         with self.shard.writing:
             changed: dict[str, tuple[str, dict[str, Any]]] = {}
             for unit in units:
@@ -237,10 +237,10 @@ class UnitIndex:
                 self.shard.write(qe.UpdateOperation.upsert_points(points))
 
     def finish(self, hashes: Mapping[str, str]) -> None:
-        """End the replacement: units that were not put again are deleted, the graphs have these content hashes."""
+        """End the replacement: delete units that were not put again, and write the content hashes."""
         with self.shard.writing:
             for graph in hashes:
-                # by graph too: a unit may have moved to another graph meanwhile
+                # with the graph as a condition: a unit may have moved to another graph in the meantime
                 self._delete(self._old.pop(graph), [_build_condition("graph", graph)])
             for batch in _batches(list(hashes)):
                 points = [
@@ -273,7 +273,7 @@ class UnitIndex:
     # Vectors
 
     def pending(self, limit: int) -> dict[str, tuple[str, str]]:
-        """Return up to `limit` units that wait for a vector: point id -> (hash of the text, text)."""
+        """Return up to `limit` units without a vector: point id -> (hash of the text, text)."""
         with self.shard.borrow() as shard:
             records, _ = shard.scroll(
                 qe.ScrollRequest(
@@ -286,7 +286,7 @@ class UnitIndex:
         return {str(record.id): (_payload(record)["text_hash"], _stored_text(_payload(record))) for record in records}
 
     def vectors_of(self, text_hashes: Iterable[str]) -> dict[str, Vector]:
-        """Return the vectors that the index already holds for texts with these hashes."""
+        """Return the vectors that are already in the index for texts with these hashes."""
         found: dict[str, Vector] = {}
         missing = set(text_hashes)
         while missing:
@@ -305,7 +305,7 @@ class UnitIndex:
         return found
 
     def set_vectors(self, vectors: Mapping[str, tuple[str, Vector]]) -> None:
-        """Give units their vectors (point id -> (hash of the text, vector)), unless their text has changed since."""
+        """Write vectors of units (point id -> (hash of the text, vector)) whose text has not changed since."""
         for ids in _batches(list(vectors)):
             with self.shard.writing:
                 with self.shard.borrow() as shard:
@@ -324,7 +324,7 @@ def _searched_text(unit: IndexedUnit) -> str:
 
 
 def _embedded_text(unit: IndexedUnit) -> str:
-    """Return what the vector of a unit is made from."""
+    """Return the text that the vector of a unit is computed from."""
     return _searched_text(unit) if unit.in_context else unit.text
 
 
@@ -346,7 +346,7 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
 
 
 def _stored_text(payload: Mapping[str, Any]) -> str:
-    """Return the text that a vector is made from; kept twice only where splitting changed it."""
+    """Return the text that a vector is computed from; it is stored separately only if `to_searchable` changed it."""
     return str(payload["text"] if "text" in payload else payload["search"][payload["text_start"] :])
 
 

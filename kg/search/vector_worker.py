@@ -1,4 +1,4 @@
-"""The worker thread that gives units their vectors behind a load, makes those of queries, and tends the shard."""
+"""The worker thread that embeds units in the background and optimizes the shard, and the embedding of queries."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kg.search.unit_index import UnitIndex, Vector
 log = logging.getLogger(__name__)
 
 _FETCH = 512
-"""Pending units read at once; sorted by length, so that a batch has little padding."""
+"""Pending units fetched at once; sorted by length, so that batches have little padding."""
 
 _BATCH_TEXTS = 32
 _BATCH_CHARACTERS = 64_000
-"""What is embedded between two looks at whether somebody searches: under a second of work, but for a giant text."""
+"""Size of a batch, between two checks for running searches: less than a second of work, except for a huge text."""
 
 _PATIENCE_S = 0.5
-"""How long a batch waits for searches to end, so that a steady stream of them cannot stop the work."""
+"""Maximum time that a batch waits for searches, so that constant searches do not stop the embedding."""
 
 _RETRY_S = (5.0, 300.0)
 _OPENING_S = 60.0
@@ -36,11 +36,11 @@ _CACHED_QUERIES = 512
 
 @dataclass(slots=True)
 class VectorWorker:
-    """The embedder of an index: opened in the background, tried again when it fails."""
+    """The embedder of an index: opened in the background, with retries."""
 
     open_embedder: Callable[[], Embedder]
     model: str
-    """Name of the model that is asked for; that of the embedder once it is open."""
+    """Name of the configured model; that of the embedder once it is open."""
     units: UnitIndex = field(init=False)
     error: str | None = None
     _embedder: Embedder | None = None
@@ -53,26 +53,26 @@ class VectorWorker:
     _queries: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
 
     def start(self, units: UnitIndex) -> None:
-        """Begin to work for `units`, in a thread that ends with the process."""
+        """Start embedding `units` in a daemon thread."""
         self.units = units
         threading.Thread(target=self._work, name="vectors", daemon=True).start()
 
     def stop(self) -> None:
-        """Write no more vectors; the batch that is being made is given up."""
+        """Stop writing vectors; the current batch is discarded."""
         self._stopping.set()
         self._wake.set()
 
     def wake(self) -> None:
-        """Say that there may be units without a vector."""
+        """Signal that there may be units without a vector."""
         self._wake.set()
 
     def await_embedder(self) -> None:
-        """Return once the embedder is open or could not be opened."""
+        """Wait until the embedder is open or has failed to open."""
         self._opened.wait(_OPENING_S)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Hold back the embedding of documents while a search runs."""
+        """Pause the embedding of documents while a search runs."""
         with self._quiet:
             self._searching += 1
         try:
@@ -83,7 +83,7 @@ class VectorWorker:
                 self._quiet.notify_all()
 
     def embed_query(self, text: str) -> Sequence[float] | None:
-        """Return the vector of a query, or None when there is no embedder; waits while it is being opened."""
+        """Embed a query, or return None without an embedder; waits while it is being opened."""
         self.await_embedder()
         embedder = self._embedder
         if embedder is None:
@@ -104,7 +104,7 @@ class VectorWorker:
         return vector
 
     def embed(self, texts: Sequence[str]) -> list[list[float]] | None:
-        """Return a unit vector for each text, that of a long one the mean of its windows'; None: no embedder."""
+        """Embed texts as one unit vector each, the mean of its windows; None without an embedder."""
         self.await_embedder()
         embedder = self._embedder
         if embedder is None:
@@ -126,12 +126,12 @@ class VectorWorker:
                 self.error, retry_s = None, _RETRY_S[0]
                 if not self._wake.wait(_IDLE_S):
                     self._maintain()
-            except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; status() tells
+            except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; status() reports it
                 if self._stopping.is_set():
                     return
                 self._fail(error)
                 self._opened.set()
-                # new units do not repair the embedder: they wait for the retry too
+                # wait without reacting to new units: they do not repair the embedder
                 self._stopping.wait(retry_s)
                 retry_s = min(2 * retry_s, _RETRY_S[1])
 
@@ -144,7 +144,7 @@ class VectorWorker:
 
     def _fail(self, error: Exception) -> None:
         if self.error != str(error):
-            log.warning("no vectors are being made: %s", error, exc_info=not isinstance(error, QuadciteError))
+            log.warning("No vectors are being computed: %s", error, exc_info=not isinstance(error, QuadciteError))
         self.error = str(error)
 
     def _embed_pending(self, embedder: Embedder) -> None:
@@ -173,7 +173,7 @@ class VectorWorker:
             self._quiet.wait_for(lambda: self._searching == 0, _PATIENCE_S)
 
     def _maintain(self) -> None:
-        """With nothing else to do: write the log out, and optimize the shard when it has grown."""
+        """While idle, flush the write-ahead log and optimize the shard if it has grown."""
         if self._stopping.is_set():
             return
         shard = self.units.shard

@@ -102,7 +102,7 @@ def load_change(store: Store, generation: int) -> Change:
     for number in commits:
         found = load_removal(store, number)
         if found is None:
-            return Change(unknown=f"commit {number} has no record of removed quads")
+            return Change(unknown=f"commit {number} has no record of its removed quads")
         removal |= found
         described |= {commit_iri(number), *found.described}
     graphs = load_touched_graphs(store, generation)

@@ -203,7 +203,7 @@ def _to_json(term: Term | None) -> str | None:
 
 
 def format_verdict(checked: str, counts: Mapping[str, int]) -> str:
-    """Format the last line: what was checked, whether it conforms, and the number of results by severity."""
+    """Format the last line: the checked data, whether they conform, and the number of results by severity."""
     found = ", ".join(
         f"{count:,} {severity.lower()}{'s' * (count != 1)}"
         if ":" not in severity

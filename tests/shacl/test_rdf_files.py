@@ -115,7 +115,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_said_to_be_absent_and_not_of_an_unknown_kind() -> None:
-    with pytest.raises(SourceError, match="^absent/: "):
+    with pytest.raises(SourceError, match=r"^absent/: "):
         open_document("absent/")
 
 
