@@ -69,8 +69,8 @@ class Components:
             needed: list[NamedNode] = []
             optional: list[NamedNode] = []
             for parameter in about.get(SH.parameter, ()):
-                said = self._graph.get(parameter, {})
-                paths = said.get(SH.path, ())
+                properties = self._graph.get(parameter, {})
+                paths = properties.get(SH.path, ())
                 if len(paths) != 1 or not isinstance(paths[0], NamedNode):
                     raise shape_error(node, SH.parameter, "a parameter must have exactly one sh:path, an IRI")
                 if not _VARIABLE.fullmatch(name := _parameter_name(paths[0])) or name in _RESERVED:
@@ -78,7 +78,7 @@ class Components:
                         node, SH.parameter, f"the local name of its path is not a valid variable: {name!r}"
                     )
                 is_optional = any(
-                    isinstance(v, Literal) and v.value in ("true", "1") for v in said.get(SH.optional, ())
+                    isinstance(v, Literal) and v.value in ("true", "1") for v in properties.get(SH.optional, ())
                 )
                 (optional if is_optional else needed).append(paths[0])
             if needed:
@@ -91,8 +91,8 @@ class Components:
         for source in about.get(SH.sparql, ()):
             if isinstance(source, Literal | Triple):
                 raise shape_error(node, SH.sparql, f"the value must be a node with sh:select, not {source}")
-            said = self._graph.get(source, {})
-            if not _is_true(said.get(SH.deactivated, ())):
+            properties = self._graph.get(source, {})
+            if not _is_true(properties.get(SH.deactivated, ())):
                 yield self._parse_query(node, path, source, SH.SPARQLConstraintComponent, SH.select, {})
         for component in self._declared:
             if any(predicate not in about for predicate in component.needed):
@@ -108,8 +108,8 @@ class Components:
     def _parse_component(
         self, node: ShapeNode, path: Path | None, component: _Component, given: Mapping[NamedNode, Term]
     ) -> SparqlConstraint:
-        said = self._graph[component.node]
-        own, general = said.get(_VALIDATORS[path is not None], ()), said.get(SH.validator, ())
+        properties = self._graph[component.node]
+        own, general = properties.get(_VALIDATORS[path is not None], ()), properties.get(SH.validator, ())
         parameters = {_parameter_name(predicate): value for predicate, value in given.items()}
         for validators, form in ((own, SH.select), (general, SH.ask)):
             for validator in validators:
@@ -127,8 +127,8 @@ class Components:
         form: NamedNode,
         parameters: Mapping[str, Term],
     ) -> SparqlConstraint:
-        said = self._graph.get(source, {})
-        texts = said.get(form, ())
+        properties = self._graph.get(source, {})
+        texts = properties.get(form, ())
         if len(texts) != 1 or not isinstance(texts[0], Literal) or texts[0].datatype != XSD.string:
             raise shape_error(node, form, f"{_node_text(source)} must have one query, an xsd:string, not {len(texts)}")
         ask = form == SH.ask
@@ -137,7 +137,7 @@ class Components:
         try:
             prebinding.check_query(query, prebound, {"this", "value"} if ask else {"this"})
             query = self._substitute(query, node, path, parameters)
-            query = f"{self._build_prologue(said.get(SH.prefixes, ()))}{query}"
+            query = f"{self._build_prologue(properties.get(SH.prefixes, ()))}{query}"
             if prebinding.get_form(query) != ("ASK" if ask else "SELECT"):
                 raise IllFormedError(f"the value must be {'an ASK' if ask else 'a SELECT'} query")
             if not ask and "this" not in prebinding.get_variables(query):
@@ -152,7 +152,7 @@ class Components:
             raise shape_error(node, form, f"the query is not valid SPARQL: {error}") from error
         except IllFormedError as error:
             raise shape_error(node, form, str(error)) from error
-        messages = tuple(value for value in said.get(SH.message, ()) if isinstance(value, Literal))
+        messages = tuple(value for value in properties.get(SH.message, ()) if isinstance(value, Literal))
         own = component == SH.SPARQLConstraintComponent
         return SparqlConstraint(component, query, ask, source if own else None, messages, dict(parameters))
 
@@ -184,8 +184,8 @@ class Components:
         declared: dict[str, str] = {}
         todo, seen = list(nodes), set(nodes)
         while todo:
-            said = self._graph.get(todo.pop(), {})
-            for node in said.get(SH.declare, ()):
+            properties = self._graph.get(todo.pop(), {})
+            for node in properties.get(SH.declare, ()):
                 about = self._graph.get(node, {})
                 prefixes, namespaces = about.get(SH.prefix, ()), about.get(SH.namespace, ())
                 if len(prefixes) != 1 or len(namespaces) != 1 or isinstance(prefixes[0], Triple | BlankNode):
@@ -196,7 +196,7 @@ class Components:
                     or declared.setdefault(prefix, namespace.value) != namespace.value
                 ):
                     raise IllFormedError(f"the prefix {prefix}: is declared for two namespaces")
-            for further in said.get(OWL.imports, ()):
+            for further in properties.get(OWL.imports, ()):
                 if further not in seen:
                     seen.add(further)
                     todo.append(further)

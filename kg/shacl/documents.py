@@ -167,20 +167,20 @@ class ShapesDocuments:
 
     def shapes(self) -> Shapes:
         """Parse the shapes. Raises InvalidInputError, naming the file, if there are none or one is ill-formed."""
-        if not any(_describes_shape(triple) for _, said in self.parsed for triple in said):
+        if not any(_describes_shape(triple) for _, triples in self.parsed for triple in triples):
             raise InvalidInputError(
                 f"{self.names}: no shape found. Expected an sh:NodeShape, an sh:PropertyShape or a target."
             )
         try:
-            return Shapes(triple for _, said in self.parsed for triple in said)
+            return Shapes(triple for _, triples in self.parsed for triple in triples)
         except InvalidInputError as error:
             raise InvalidInputError(f"{self._find_faulty(str(error))}: {self._describe_blank(str(error))}") from error
 
     def _find_faulty(self, message: str) -> str:
         """Return the name of the document that is ill-formed by itself, or else the names of all."""
-        for name, said in self.parsed if len(self.parsed) > 1 else ():
+        for name, triples in self.parsed if len(self.parsed) > 1 else ():
             try:
-                Shapes(said)
+                Shapes(triples)
             except InvalidInputError as error:
                 if str(error) == message:
                     return name
@@ -189,8 +189,8 @@ class ShapesDocuments:
     def _describe_blank(self, message: str) -> str:
         """Replace a blank node label in `message` by a description of the node."""
         label = _BLANK.search(message)
-        said = [triple for _, triples in self.parsed for triple in triples]
-        about = [] if label is None else [each for each in said if str(each.subject) == label[0]]
+        everything = [triple for _, triples in self.parsed for triple in triples]
+        about = [] if label is None else [each for each in everything if str(each.subject) == label[0]]
         if not about:
             return message
         paths = [
@@ -198,7 +198,7 @@ class ShapesDocuments:
             for each in about
             if isinstance(each.object, NamedNode) and each.predicate == SH.path
         ]
-        owners = [each for each in said if each.object == about[0].subject]
+        owners = [each for each in everything if each.object == about[0].subject]
         where = [f"of {curie(each.subject.value)}" for each in owners if isinstance(each.subject, NamedNode)]
         return message.replace(
             str(about[0].subject), " ".join(["without a name", *where, *(f"for {each}" for each in paths)])
@@ -214,6 +214,6 @@ class ShapesDocuments:
         """Whether a shape has a target."""
         return any(
             triple.predicate in _TARGETS or (triple.predicate == RDF.type and triple.object in _CLASSES)
-            for _, said in self.parsed
-            for triple in said
+            for _, triples in self.parsed
+            for triple in triples
         )

@@ -402,24 +402,24 @@ class Engine:
                 yield self._to_violation(shape, constraint, {"this": this, "value": value})
 
     def _to_violation(self, shape: Shape, constraint: SparqlConstraint, row: Mapping[str, Term]) -> Violation:
-        said = {name: self._data.to_original(term, plain=True) for name, term in row.items() if term is not None}
-        failure = said.get("failure")
+        bindings = {name: self._data.to_original(term, plain=True) for name, term in row.items() if term is not None}
+        failure = bindings.get("failure")
         if isinstance(failure, Literal) and failure.value == "true":
             raise InvalidInputError(
-                f"Validation failed: the query of the shape {shape.node} returned ?failure for {said['this']}."
+                f"Validation failed: the query of the shape {shape.node} returned ?failure for {bindings['this']}."
             )
-        path = said.get("path")
-        value = said.get("value", said["this"] if shape.path is None else None)
+        path = bindings.get("path")
+        value = bindings.get("value", bindings["this"] if shape.path is None else None)
         messages = tuple(
-            fill_in(message, {**constraint.parameters, **said}) for message in constraint.messages or shape.messages
+            fill_in(message, {**constraint.parameters, **bindings}) for message in constraint.messages or shape.messages
         )
-        own = said.get("message")
+        own = bindings.get("message")
         if isinstance(own, Literal):
             messages = (own,)
         return _build_result(
             shape,
             constraint,
-            said["this"],
+            bindings["this"],
             value,
             path if isinstance(path, NamedNode) else None,
             messages=messages,

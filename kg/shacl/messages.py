@@ -20,13 +20,13 @@ _LISTED: Final = 5
 def fill_in(message: Literal, values: Mapping[str, Term]) -> Literal:
     """Substitute ``{?name}`` and ``{$name}`` in a message by the values of these variables, where known."""
 
-    def said(match: re.Match[str]) -> str:
+    def substitute(match: re.Match[str]) -> str:
         term = values.get(match[1])
         if term is None:
             return match[0]
         return term.value if isinstance(term, Literal | NamedNode) else str(term)
 
-    text = _PLACE.sub(said, message.value)
+    text = _PLACE.sub(substitute, message.value)
     return Literal(text, language=message.language) if message.language is not None else Literal(text)
 
 

@@ -125,14 +125,14 @@ def _from_rdflib(report: rdflib.Graph) -> dict[Term, dict[NamedNode, list[Term]]
 
 
 def _to_violation(graph: Description, result: Term) -> Violation:
-    said = graph[result]
+    properties = graph[result]
 
     def one(predicate: NamedNode) -> Term | None:
-        return next(iter(said.get(predicate, ())), None)
+        return next(iter(properties.get(predicate, ())), None)
 
     path, component, severity = one(SH.resultPath), one(SH.sourceConstraintComponent), one(SH.resultSeverity)
     source = one(SH.sourceConstraint)
-    messages = tuple(each for each in said.get(SH.resultMessage, ()) if isinstance(each, Literal))
+    messages = tuple(each for each in properties.get(SH.resultMessage, ()) if isinstance(each, Literal))
     return Violation(
         focus=one(SH.focusNode),
         message=choose_text(messages),
@@ -143,7 +143,7 @@ def _to_violation(graph: Description, result: Term) -> Violation:
         component=component if isinstance(component, NamedNode) else None,
         messages=messages,
         source_constraint=source if isinstance(source, NamedNode | BlankNode) else None,
-        details=tuple(_to_violation(graph, each) for each in said.get(SH.detail, ()) if each in graph),
+        details=tuple(_to_violation(graph, each) for each in properties.get(SH.detail, ()) if each in graph),
     )
 
 

@@ -96,9 +96,9 @@ class Document:
 
     def _to_malformed_error(self, error: SyntaxError, well_formed: int) -> MalformedError:
         line, column = task.find_position(error, self.format.media_type, lambda: self.open().read())
-        said = SyntaxFaultError(error.msg, line, column)
-        where = f"{self.name}, {said.place}" if said.place else self.name
-        message = f"{where}: not {self.format.name}: {said.fault}"
+        fault = SyntaxFaultError(error.msg, line, column)
+        where = f"{self.name}, {fault.place}" if fault.place else self.name
+        message = f"{where}: not {self.format.name}: {fault.fault}"
         if self._is_valid_leniently(well_formed):
             message += " (accepted by a lenient parser)"
         return MalformedError(Violation(None, message, source=self.name), Location(self.name, line))

@@ -123,13 +123,13 @@ def build_result_triples(owner: BlankNode, violation: Violation, predicate: Name
     result = BlankNode()
     severity = violation.severity
     path, described = to_triples(violation.path) if violation.path is not None else (None, [])
-    said = [
+    built = [
         Triple(owner, predicate, result),
         Triple(result, RDF.type, SH.ValidationResult),
         Triple(result, SH.resultSeverity, NamedNode(severity) if ":" in severity else SH[severity]),
         *(Triple(result, SH.resultMessage, each) for each in violation.messages or (RdfLiteral(violation.message),)),
     ]
-    said += [
+    built += [
         Triple(result, predicate, term)
         for predicate, term in (
             (SH.focusNode, violation.focus),
@@ -141,10 +141,10 @@ def build_result_triples(owner: BlankNode, violation: Violation, predicate: Name
         )
         if term is not None
     ]
-    said += described
+    built += described
     for detail in violation.details:
-        said += build_result_triples(result, detail, SH.detail)
-    return said
+        built += build_result_triples(result, detail, SH.detail)
+    return built
 
 
 def _term_text(term: Term) -> str:

@@ -90,14 +90,14 @@ def _component_name(component: NamedNode) -> str:
 
 
 def _build_rule(name: str, violation: Violation) -> dict[str, Any]:
-    said = escape_message(violation.message or name)
+    text = escape_message(violation.message or name)
     about = f"the shape {name}" if isinstance(violation.shape, NamedNode) else name
     if violation.component is not None:
         about += f" (constraint component {curie(violation.component.value).strip('<>')})"
     rule: dict[str, Any] = {
         "id": name,
-        "shortDescription": {"text": said},
-        "fullDescription": {"text": said},
+        "shortDescription": {"text": text},
+        "fullDescription": {"text": text},
         "help": {"text": escape_message(f"Found by {about}.")},
         "defaultConfiguration": {"level": _get_level(violation)},
     }
@@ -112,16 +112,16 @@ def _get_level(violation: Violation) -> str:
 
 def _build_result(violation: Violation, rule: str, index: int, location: Location | None) -> dict[str, Any]:
     about = [("node", violation.focus), ("value", violation.value if violation.value != violation.focus else None)]
-    said = [f"{name} {term}" for name, term in about if term is not None]
+    lines = [f"{name} {term}" for name, term in about if term is not None]
     if violation.path is not None:
-        said.insert(1 if violation.focus is not None else 0, f"path {to_text(violation.path)}")
+        lines.insert(1 if violation.focus is not None else 0, f"path {to_text(violation.path)}")
     if location is not None and location.row is not None:
-        said.append(f"row {location.row} of {location.document}")
+        lines.append(f"row {location.row} of {location.document}")
     found: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": index,
         "level": _get_level(violation),
-        "message": {"text": escape_message("\n".join([violation.message, *said]))},
+        "message": {"text": escape_message("\n".join([violation.message, *lines]))},
     }
     if place := _build_location(violation, location):
         found["locations"] = [place]
