@@ -170,8 +170,8 @@ def _open_bundle() -> Iterator[Check]:
     from kg.shacl.self_check import check_bundle
     from loaders import sources
 
-    report = check_bundle()
-    check = Check(report.violations, report.checked, report.by_pyshacl)
+    checked, faults = check_bundle()
+    check = Check(faults, checked)
     for source in sources.LOADERS:
         check = _join_checks(check, _try_load([str(bundle.folder("fixtures") / source)], source))
     yield check

@@ -19,7 +19,7 @@ from pyoxigraph import NamedNode
 from kg.shacl import shape_model
 from kg.shacl.components import SHAPES_GRAPH
 from kg.shacl.property_paths import AlternativePath, InversePath, Path, RepeatedPath, SequencePath
-from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_references
+from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_reachable, get_references
 from kg.sparql.algebra import Node, Pattern, variable_name
 from kg.sparql.lexer import tokens
 from kg.sparql.parser import parse
@@ -210,16 +210,8 @@ class Automaton:
         return entry
 
     def _explain_opaque(self, node: ShapeNode) -> str:
-        reasons: dict[str, None] = {}
-        todo, seen = [node], {node}
-        while todo:
-            found = todo.pop()
-            if found in self._opaque:
-                reasons[self._opaque[found]] = None
-            referred = {each for constraint in self._shapes[found].constraints for each in get_references(constraint)}
-            todo += referred - seen
-            seen |= referred
-        return "; ".join(reasons)
+        reachable = get_reachable(self._shapes, node)
+        return "; ".join(dict.fromkeys(self._opaque[each.node] for each in reachable if each.node in self._opaque))
 
     # -- queries
 

@@ -14,9 +14,10 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.rdf_files import Document, MalformedError
 from kg.shacl.report import Location, Violation
+from kg.shacl.shape_model import TARGETS, is_target_triple
 from kg.shacl.shapes import Shapes
 from kg.store.protocol import Term
-from kg.vocabulary import OWL, RDF, RDFS, SH, curie
+from kg.vocabulary import OWL, RDF, SH, curie
 
 SUGGESTED: Final = 5
 """Graphs that the error for an unknown graph suggests."""
@@ -24,8 +25,7 @@ SUGGESTED: Final = 5
 _SHACL: Final = re.compile(rb"www\.w3\.org/ns/shacl#")
 _SCANNED_BYTES: Final = 1 << 20
 _SHAPE_CLASSES: Final = frozenset({SH.NodeShape, SH.PropertyShape})
-_TARGETS: Final = frozenset({SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.targetObjectsOf, SH.target})
-_CLASSES: Final = frozenset({RDFS.Class, OWL.Class})
+
 _BLANK: Final = re.compile(r"_:\w+")
 
 
@@ -145,7 +145,7 @@ def has_shapes(document: Document) -> bool:
 def _describes_shape(triple: Quad | Triple) -> bool:
     predicate = triple.predicate
     return (
-        predicate in _TARGETS or predicate == SH.property or (predicate == RDF.type and triple.object in _SHAPE_CLASSES)
+        predicate in TARGETS or predicate == SH.property or (predicate == RDF.type and triple.object in _SHAPE_CLASSES)
     )
 
 
@@ -212,8 +212,4 @@ class ShapesDocuments:
     @property
     def has_targets(self) -> bool:
         """Whether a shape has a target."""
-        return any(
-            triple.predicate in _TARGETS or (triple.predicate == RDF.type and triple.object in _CLASSES)
-            for _, triples in self.parsed
-            for triple in triples
-        )
+        return any(is_target_triple(triple) for _, triples in self.parsed for triple in triples)

@@ -17,14 +17,13 @@ from kg.errors import InvalidInputError
 from kg.shacl.messages import choose_text
 from kg.shacl.property_paths import Description, parse_path
 from kg.shacl.report import Violation
-from kg.shacl.shape_model import nesting_error
+from kg.shacl.shape_model import is_target_triple, nesting_error
 from kg.store.protocol import Term
-from kg.vocabulary import OWL, RDF, RDFS, SH
+from kg.vocabulary import SH
 
 _ENGINE: Final = threading.Lock()
 """pySHACL patches rdflib during a call, so only one call may run at a time."""
 
-_TARGETS: Final = frozenset({SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.targetObjectsOf, SH.target})
 
 # Shapes report ill-typed literals; rdflib would log each with a traceback.
 logging.getLogger("rdflib.term").setLevel(logging.CRITICAL)
@@ -42,7 +41,7 @@ def validate(
     from pyparsing import ParseBaseException  # raised by rdflib for a query that it cannot parse
     from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
 
-    kept = [triple for triple in shapes if only is None or triple.subject in only or not _gives_targets(triple)]
+    kept = [triple for triple in shapes if only is None or triple.subject in only or not is_target_triple(triple)]
     with _ENGINE:
         try:
             _, report, text = pyshacl.validate(
@@ -61,11 +60,6 @@ def validate(
     graph = _from_rdflib(report)
     [head] = report.subjects(rdflib.RDF.type, SHACL.ValidationReport)
     return [_to_violation(graph, node) for node in graph[_to_term(head)].get(SH.result, ())]
-
-
-def _gives_targets(triple: Quad | Triple) -> bool:
-    implicitly = triple.predicate == RDF.type and triple.object in (RDFS.Class, OWL.Class)
-    return triple.predicate in _TARGETS or implicitly
 
 
 class _DataGraph(rdflib.Graph):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from pyoxigraph import BlankNode, NamedNode, Triple
@@ -78,21 +78,6 @@ class Violation:
             "source_constraint": None if self.source_constraint is None else _term_text(self.source_constraint),
             "details": [each.to_dict() for each in self.details],
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The results of a validation, and the checked data in a few words."""
-
-    checked: str
-    violations: Sequence[Violation] = ()
-    by_pyshacl: Mapping[str, str] = field(default_factory=dict)
-    """The shapes that did not compile and were run by pySHACL, each with the reason."""
-
-    @property
-    def conforms(self) -> bool:
-        """Whether there is no result of severity ``Violation``."""
-        return not any(violation.blocks for violation in self.violations)
 
 
 def build_report_triples(violations: Iterable[Violation]) -> Iterator[Triple]:

@@ -5,17 +5,19 @@ https://www.w3.org/TR/shacl/#core-components and https://www.w3.org/TR/shacl/#sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
-from pyoxigraph import BlankNode, NamedNode
+from pyoxigraph import BlankNode, NamedNode, Quad, Triple
 from pyoxigraph import Literal as RdfLiteral
 
 from kg.errors import InvalidInputError
 from kg.shacl.property_paths import Path
 from kg.store.protocol import Term
-from kg.vocabulary import curie
+from kg.vocabulary import OWL, RDF, RDFS, SH, curie
+
+TARGETS: Final = frozenset({SH.targetNode, SH.targetClass, SH.targetSubjectsOf, SH.targetObjectsOf, SH.target})
 
 ShapeNode = NamedNode | BlankNode | RdfLiteral
 """The node of a shape."""
@@ -223,6 +225,24 @@ def get_references(constraint: Constraint) -> tuple[ShapeNode, ...]:
         case Qualified(_, shape, siblings):
             return (shape, *siblings)
     return ()
+
+
+def get_reachable(shapes: Mapping[ShapeNode, Shape], node: ShapeNode) -> Iterator[Shape]:
+    """Yield the shape `node` and the shapes that it refers to, directly or not, except deactivated ones."""
+    todo, seen = [node], {node}
+    while todo:
+        shape = shapes[todo.pop()]
+        if shape.deactivated:
+            continue
+        yield shape
+        referred = {each for constraint in shape.constraints for each in get_references(constraint)}
+        todo += referred - seen
+        seen |= referred
+
+
+def is_target_triple(triple: Quad | Triple) -> bool:
+    """Return whether a triple of a shapes graph gives a shape a target, possibly as an implicit class target."""
+    return triple.predicate in TARGETS or (triple.predicate == RDF.type and triple.object in (RDFS.Class, OWL.Class))
 
 
 def nesting_error() -> InvalidInputError:

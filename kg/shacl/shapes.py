@@ -15,7 +15,7 @@ from kg.shacl.data_graph import DataGraph
 from kg.shacl.engine import Engine, Queries, needs_shapes_graph
 from kg.shacl.rdf_files import open_document
 from kg.shacl.report import Violation
-from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_references, nesting_error
+from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_reachable, nesting_error
 from kg.shacl.shape_parser import parse_shapes
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
@@ -170,23 +170,15 @@ class Shapes:
 
     def _explain_uncompiled(self, node: ShapeNode) -> str:
         """Return why the shape `node`, or a shape that it refers to, cannot be compiled; empty if they can."""
-        return "; ".join(dict.fromkeys(shape.uncompiled for shape in self._get_referenced(node) if shape.uncompiled))
-
-    def _get_referenced(self, node: ShapeNode) -> Iterator[Shape]:
-        """Yield the shape `node` and the shapes that it refers to, except deactivated ones."""
-        todo, seen = [node], {node}
-        while todo:
-            shape = self.shapes[todo.pop()]
-            if shape.deactivated:
-                continue
-            yield shape
-            referred = {each for constraint in shape.constraints for each in get_references(constraint)}
-            todo += referred - seen
-            seen |= referred
+        return "; ".join(
+            dict.fromkeys(shape.uncompiled for shape in get_reachable(self.shapes, node) if shape.uncompiled)
+        )
 
     def _may_start_absent(self, node: ShapeNode) -> bool:
         """Return whether a query of `node` may follow a path of length zero from a listed target."""
-        return bool(self.shapes[node].targets.nodes) and any(map(_has_zero_length_path, self._get_referenced(node)))
+        return bool(self.shapes[node].targets.nodes) and any(
+            map(_has_zero_length_path, get_reachable(self.shapes, node))
+        )
 
 
 def _has_zero_length_path(shape: Shape) -> bool:
