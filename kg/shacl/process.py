@@ -1,7 +1,7 @@
 """Validation in a child process, for data and shapes that come from outside.
 
-The process has a deadline, a memory limit, no sockets, and writes one file of bounded size: whatever `child` does in it
-(hang, eat memory, crash) costs only its caller, an error. Few run at a time, and clients take turns.
+The process has a deadline, a memory limit, no sockets, and writes one file of bounded size: if it hangs, runs
+out of memory or crashes, only its caller gets an error. Few run at a time, and clients take turns.
 """
 
 from __future__ import annotations

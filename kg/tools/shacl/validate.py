@@ -162,7 +162,7 @@ def run_validation(
 ) -> FinishedValidation:
     """Validate what was pasted, or else the graph `home` (None: all graphs as one), within the limits of a query.
 
-    `client`: whose turn it is; the caller, if it is not said. Raises what `validate_apart` and `Places.take` raise.
+    `client`: whose turn it is; the caller, if it is not said. Raises what `validate_isolated` and `Places.take` raise.
     """
     settings = kg.settings
     allowed_s = min(timeout_s or settings.query_timeout_s, settings.query_timeout_s)
