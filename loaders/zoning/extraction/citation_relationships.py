@@ -1,8 +1,8 @@
-"""What a citation is for, by the sentence around it.
+"""Classification of citations by the sentence around them.
 
-The words are those of the citing section, and so is the direction: "subject to section 5" makes the citing section
-subject to section 5, which constrains it. Where the words turn the direction round ("is superseded by section 5"), or
-deny it ("is not subject to section 5"), all that holds is that the one refers to the other.
+Type and direction are those of the citing section: "subject to section 5" makes the citing section subject to section
+5, which constrains it. If the words reverse the direction ("is superseded by section 5") or negate it ("is not subject
+to section 5"), the relationship is only a reference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from loaders.zoning.extraction.citations import Citation
 
 UNKNOWN: Final = "unknown"
 CITES: Final = "cites"
-"""The property of what no words say more of."""
+"""The property of a citation without known words."""
 
 _PROVIDED: Final = (
     r"(?:provided|prohibited|set forth|specified|stated|described|established|prescribed|noted"
@@ -122,7 +122,7 @@ _BEFORE: Final[Sequence[tuple[str, str, str]]] = (
         r"|cf\.|e\.g\.)(?! \()(?:\b|(?<=\.))",
     ),
 )
-"""Type, property and words before a citation; of words that end at one place, the first type holds."""
+"""Type, property and words before a citation. Of matches that end at the same place, the first type is used."""
 _AFTER: Final[Sequence[tuple[str, str, str]]] = (
     ("references", CITES, r"\b(?:shall |does |do )not apply\b"),
     (
@@ -146,14 +146,14 @@ _PARTS: Final = (
     r"|restrictions?"
     r"|standards|terms|regulations|procedures?) (?:of|in|under|set forth in|contained in))?"
 )
-"""What may stand between such words and what is cited: notwithstanding `the provisions of`."""
+"""Words between these words and the citation: notwithstanding `the provisions of`."""
 _CUES: Final = [re.compile(f"(?:{pattern}){_PARTS}", re.IGNORECASE) for _, _, pattern in _BEFORE]
 _TRAILING: Final = [re.compile(pattern, re.IGNORECASE) for _, _, pattern in _AFTER]
 _REACH: Final = 160
-"""Code points before a citation in which the words that say what it is for stand."""
+"""Code points before a citation that are searched for these words."""
 _BEHIND: Final = 90
 _LONGEST: Final = 3_000
-"""Code points of a sentence at most: tables and lists without full stops are none."""
+"""Maximum code points of a sentence. Tables and lists without full stops are not sentences."""
 _NEAR: Final = 40
 _BROKEN: Final = re.compile(
     r"(?:U\.S\.C|C\.F\.R|D\.C|Stat|Pub|L|No|Nos|Sec|Secs|sec|secs|Ann|Art|Ch|Reg|Res|v|cf|e\.g|i\.e|et|sq|ft|§)\.\s*$"
@@ -162,23 +162,23 @@ _BROKEN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """How a section relates to what it cites, read from the citing one to the cited one."""
+    """The relationship of the citing section to the cited one."""
 
     citation: Citation
     type: str
     """defines, constrains, requires, excepts, supersedes, authorizes, delegates, supplements, incorporates, references,
-    unknown: what the source's own vocabulary calls it, in which some are what the cited section does to the citing."""
+    unknown: the type in the source's own vocabulary. Some types are what the cited section does to the citing one."""
     property: str
     """usesDefinitionIn, subjectTo, mustComplyWith, exceptAsProvidedIn, notwithstanding, supersedes, authorizedBy,
-    defersTo, supplements, incorporates, references, or `CITES`: what holds of the citing section and the cited one."""
+    defersTo, supplements, incorporates, references, or `CITES`: from the citing section to the cited one."""
     start: int
-    """The sentence around the citation is [start, end) of the text; of a very long one, the words near."""
+    """The sentence around the citation is at [start, end) of the text. A very long one is cut around the citation."""
     end: int
     cue: str
-    """The words that say so, verbatim; empty for unknown."""
+    """The words that state the type, verbatim. Empty for unknown."""
     confidence: float
     text: str = field(repr=False)
-    """What the citation stands in."""
+    """The text that contains the citation."""
     method: str = "sentence"
 
     @builtins.property
@@ -188,7 +188,7 @@ class Relationship:
 
 
 def find_relationships(text: str, citations: Sequence[Citation]) -> Sequence[Relationship]:
-    """Return what each of `citations` in `text` is for, in their order."""
+    """Classify each of `citations` in `text`, in their order."""
     found = []
     line, spans = (0, 0), [(0, 0)]
     for citation in citations:
@@ -204,7 +204,7 @@ def find_relationships(text: str, citations: Sequence[Citation]) -> Sequence[Rel
 
 
 def _split_sentences(text: str, line: tuple[int, int]) -> list[tuple[int, int]]:
-    """The sentences of a line; what ends in an abbreviation of law, or goes on in lower case, is not the end of one."""
+    """Split a line into sentences. Legal abbreviations and a following lower-case letter do not end one."""
     merged: list[tuple[int, int]] = []
     for start, end in split_sentences(text, *line):
         goes_on = (
@@ -233,19 +233,19 @@ def _relationship(text: str, citation: Citation, start: int, end: int) -> Relati
 
 
 def _find_word_start(text: str, at: int, before: int) -> int:
-    """Where the first word after `at` starts."""
+    """Find the start of the first word after `at`."""
     place = text.find(" ", max(0, at), before)
     return before if place < 0 else place + 1
 
 
 def _find_cue_before(text: str, start: int, first: int) -> tuple[str, str, str, float] | None:
-    """The words nearest before a citation; of those that end together, the longest."""
+    """Find the words nearest before a citation. Of those that end together, the longest are used."""
     return _find_last_cue(text[max(start, first - _REACH) : first])
 
 
 @lru_cache(maxsize=256)
 def _find_last_cue(text: str) -> tuple[str, str, str, float] | None:
-    """What the words at the end of `text`, a citation's, say: those of the members of a list are the same."""
+    """Find the words at the end of `text`. Cached, since the members of a list share the text before them."""
     window, first = 0, len(text)
     best: tuple[int, int, int] | None = None
     found: re.Match[str] | None = None

@@ -1,4 +1,4 @@
-"""Which section of a code a citation is of."""
+"""Resolution of citations to the sections of a code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from loaders.zoning.extraction.citations import THIS, Citation, find_citations
 from loaders.zoning.extraction.number_lists import separator_of
-from loaders.zoning.extraction.section_protocol import Section, Subsection
+from loaders.zoning.extraction.section_protocol import Section
 
 _SECTION: Final = "section"
 _TRAILING: Final = re.compile(r"[.\-–]+$")
@@ -18,12 +18,12 @@ _PIECES: Final = 8
 
 
 class Index:
-    """The sections of a municipality's code, by what citations call them, in whatever order they come."""
+    """Index of the sections of a municipality's code by the numbers in citations, independent of their order."""
 
     def __init__(self, sections: Iterable[Section] = (), *, codes: Iterable[str] = ()) -> None:
-        """Index `sections`; `codes` are the names that the code itself is cited by, as of the law of a state.
+        """Index `sections`. `codes` are the names by which the code is cited as if it were the law of a state.
 
-        So citations of ``D.C. Official Code § 8-101`` are of the code for which that is one of the `codes`.
+        For example, ``D.C. Official Code § 8-101`` is in the code with that name among its `codes`.
         """
         self.own = frozenset(codes)
         self.sections: dict[str, Section] = {}
@@ -33,7 +33,7 @@ class Index:
         self._numbered: dict[tuple[str, str], tuple[str, ...]] = {}
         self._order: list[str] = []
         self._places: dict[str, int] = {}
-        """Where in the order a section is. Both are worked out when they are first asked for."""
+        """Positions in document order. Order and positions are computed on first use."""
         parts: dict[str | None, list[str]] = defaultdict(list)
         numbered: dict[tuple[str, str], list[str]] = defaultdict(list)
         for section in sections:
@@ -49,14 +49,14 @@ class Index:
         self.parents[section.key], self.kinds[section.key] = section.parent, section.kind
 
     def copy(self) -> Index:
-        """Return an index of the same that can be changed apart from this one."""
+        """Copy the index so that it can be changed independently."""
         other = Index(codes=self.own)
         other.sections, other.parents, other.kinds = dict(self.sections), dict(self.parents), dict(self.kinds)
         other._parts, other._numbered = dict(self._parts), dict(self._numbered)
         return other
 
     def put(self, section: Section) -> None:
-        """Take a section in, in the place of the one with its key."""
+        """Add a section, or replace the one with its key."""
         self.drop(section.key)
         self._describe(section)
         self._parts[section.parent] = (*self._parts.get(section.parent, ()), section.key)
@@ -64,7 +64,7 @@ class Index:
             self._numbered[name] = (*self._numbered.get(name, ()), section.key)
 
     def drop(self, key: str) -> None:
-        """Forget the section with this key, if there is one."""
+        """Remove a section, if it exists."""
         self._places.clear()
         section = self.sections.pop(key, None)
         if section is None:
@@ -75,7 +75,7 @@ class Index:
             self._numbered[name] = tuple(each for each in self._numbered[name] if each != key)
 
     def below(self, key: str) -> Iterator[str]:
-        """Yield the key and those of all that is part of it, whether there is such a section or not."""
+        """Yield a key and the keys of all its descendants, even if the section itself does not exist."""
         found, stack = {key}, [key]
         while stack:
             each = stack.pop()
@@ -84,9 +84,9 @@ class Index:
             found.update(new)
 
     def between(self, first: str, last: str) -> Sequence[str]:
-        """Return the keys of the sections from one to another as they stand in the code; none where that is before.
+        """Get the keys of the sections from one to another in document order. Empty if the last comes before the first.
 
-        The parts of each come by their order, then by key.
+        Siblings are sorted by their order, then by key.
         """
         if not self._places:
             stack = self._in_order(key for key, parent in self.parents.items() if parent not in self.parents)
@@ -95,14 +95,14 @@ class Index:
                 self._order.append(stack.pop())
                 stack += self._in_order(self._parts.get(self._order[-1], ()))
             self._places = {key: place for place, key in enumerate(self._order)}
-        # Sections that are above themselves stand nowhere.
+        # Sections that are their own ancestors have no position.
         return self._order[self._places.get(first, 0) : self._places.get(last, -1) + 1]
 
     def _in_order(self, keys: Iterable[str]) -> list[str]:
         return sorted(keys, key=lambda key: (self.sections[key].order, key), reverse=True)
 
     def above(self, key: str | None) -> Sequence[str]:
-        """Return the keys of a section and of all that it is part of, from the inside."""
+        """Get the key of a section and the keys of its ancestors, innermost first."""
         found: list[str] = []
         while key is not None and key in self.parents and key not in found:
             found.append(key)
@@ -110,9 +110,9 @@ class Index:
         return found
 
     def within(self, kind: str, number: str, scopes: Sequence[str]) -> str | None:
-        """Return the one section of a kind and number that is part of the innermost of `scopes` that has any.
+        """Find the section of a kind and number in the innermost of `scopes` that contains any.
 
-        None where that has several, or none has one. Without scopes, it is the one of the whole code.
+        None if that contains several, or no scope contains one. Without scopes, the whole code is searched.
         """
         found = self._numbered.get((kind, number))
         if not found:
@@ -128,7 +128,7 @@ class Index:
 
 
 def resolve(citation: Citation, index: Index, here: str | None = None) -> str | None:
-    """Return the key of the section that a citation in the section `here` is of; None where `index` has none."""
+    """Find the section that a citation in the section `here` cites. None if it is not in `index`."""
     if citation.of is not None:
         return None
     if citation.law is not None:
@@ -141,7 +141,7 @@ def resolve(citation: Citation, index: Index, here: str | None = None) -> str | 
         if number == THIS:
             found = next((key for key in above if index.kinds[key] == kind), None)
         elif kind == _SECTION:
-            # Sections count through the whole code, so that their number alone says which it is.
+            # Section numbers are unique in the whole code, so the number alone may identify the section.
             found = index.within(kind, _folded(number), scopes) or index.within(kind, _folded(number), ())
         elif kind == "title":
             found = index.within(kind, _folded(number), ())
@@ -154,12 +154,12 @@ def resolve(citation: Citation, index: Index, here: str | None = None) -> str | 
 
 
 def resolve_words(words: str, index: Index, here: str | None = None, state: str | None = None) -> str | None:
-    """Return the key of the section that some words in the section `here` cite first; None where `index` has none."""
+    """Find the section that some words in the section `here` cite first. None if it is not in `index`."""
     return next((key for each in find_citations(words, state) if (key := resolve(each, index, here)) is not None), None)
 
 
 def resolve_range(citation: Citation, index: Index, here: str | None = None) -> Sequence[str]:
-    """Return the keys of the sections that a citation is of: for the first end of a range, all up to its last."""
+    """Find the sections that a citation cites. For the first end of a range, all sections up to its last."""
     first = resolve(citation, index, here)
     if first is None:
         return ()
@@ -173,29 +173,8 @@ def resolve_range(citation: Citation, index: Index, here: str | None = None) -> 
     return tuple(each for each in between if index.kinds[each] == kind) or (first,)
 
 
-def find_subsection(citation: Citation, section: Section, at: int | None = None) -> Subsection | None:
-    """Return the subsection of `section`, which `citation` is of, that its labels name.
-
-    `at` is where the citation stands, if in that section itself: what ``paragraph (1)`` names is in the same one.
-    """
-    if not citation.labels:
-        return None
-    wanted = tuple(citation.labels)
-    known = {tuple(each.path): each for each in section.subsections}
-    if wanted in known:
-        return known[wanted]
-    if at is None:
-        return None
-    around = [each for each in section.subsections if each.start <= at < each.end]
-    for outer in sorted(around, key=lambda each: each.start - each.end, reverse=True):
-        for depth in range(len(outer.path), 0, -1):
-            if found := known.get((*outer.path[:depth], *wanted)):
-                return found
-    return None
-
-
 def _names(section: Section) -> Sequence[tuple[str, str]]:
-    """The kind of a section with each number that it is cited by, as far as its number says where it stands."""
+    """The kind of a section with each number that it may be cited by."""
     number = _folded(section.number)
     last = re.split(r"[.\-]", number)[-1]
     bare = section.kind != _SECTION and last != number
@@ -203,20 +182,20 @@ def _names(section: Section) -> Sequence[tuple[str, str]]:
 
 
 def numbers_of(section: Section) -> frozenset[str]:
-    """Return the numbers that words have in them which cite a section: some of those of `numbers_in`."""
+    """Get the numbers in citations of a section, a subset of `numbers_in` of their words."""
     return frozenset(number for _, number in _names(section))
 
 
 def numbers_in(words: str) -> frozenset[str]:
-    """Return all that can be the number of a section in the words of a citation."""
+    """Find everything in the words of a citation that may be the number of a section."""
     found: set[str] = set()
     title = ""
     for match in _NUMBERS.finditer(_folded(words)):
         before, colon, _ = match[0].rpartition(":")
         title = before + colon or title
-        # A colon may be part of a number, or of the words before it; of a list what is before it may be said once.
+        # A colon may be part of a number or end the words before it. In a list the part before it may be given once.
         for whole in {match[0], *match[0].split(":"), title + match[0]}:
-            # A hyphen may be part of a number, or stand between two: 10-101-10-110.
+            # A hyphen may be part of a number or separate two: 10-101-10-110.
             pieces = whole.split("-")[:_PIECES]
             places = range(len(pieces))
             found.update("-".join(pieces[at : end + 1]) for at in places for end in places[at:])

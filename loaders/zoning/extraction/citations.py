@@ -1,7 +1,10 @@
 """Citations of law in text: of other parts of the same code, and of other laws.
 
-A scanner stops at the words and signs that a citation begins with, and reads on from there: the numbers of a list or a
-range, and after them what they are of. What it reads at one place is bounded, so a text is read in linear time.
+A scanner searches for the words and signs that a citation starts with. From there it parses the numbers of a list or
+range, and then the law that they belong to. The length parsed at one place is bounded, so the time is linear in the
+text.
+
+We do not use eyecite: see `statutes`.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ _ENACTED: Final = re.compile(
 )
 _STATUTES: Final = re.compile(r"[,;] (\d{1,3}A? Stat\. \d{1,4})\b")
 _DOCUMENT_REACH: Final = 80
-"""Code points before a citation in which the name of its document is looked for."""
+"""Code points before a citation that are searched for the name of its document."""
 _OWN: Final = re.compile(
     r"(?:Municipal|City|Town|Township|Village|County|Zoning|Land Use|Development) (?:[A-Z]\w+ )?(?:Code|Ordinance)"
     r"|Code of Ordinances|Ordinance Code|^(?:Code|Ordinance|Title|Codes? and)$"
@@ -58,7 +61,7 @@ _OWN: Final = re.compile(
 
 
 def find_document_at(text: str, at: int, *, acronyms: bool) -> str | None:
-    """Return the name of the document at `at`, if there is one and it is not the code itself."""
+    """Find the name of the document at `at`. None if there is none, or if it is the code itself."""
     if lower := _LOWER_DOCUMENT.match(text, at):
         return lower[0]
     end, place = None, at
@@ -78,15 +81,15 @@ def find_document_at(text: str, at: int, *, acronyms: bool) -> str | None:
 
 
 def find_document_before(text: str, start: int) -> str | None:
-    """Return what a section cited at `start` is of, by the words before: ``Conn. Agencies Reg. § 8``."""
+    """Find the document of the section cited at `start` in the words before it: ``Conn. Agencies Reg. § 8``."""
     before = _BEFORE.search(text, max(0, start - _DOCUMENT_REACH), start)
     return before[1] if before and not _OWN.search(before[1]) else None
 
 
 def find_act_before(text: str, start: int, end: int) -> str | None:
-    """Return the numbered or dated law that the chapter or section cited in [start, end) is of.
+    """Find the numbered or dated law of the chapter or section cited in [start, end).
 
-    ``Public Law 97-377, § 155``, ``Act of May 3, 1890, Chapter 7``, ``26 Stat. 49, ch. 7`` and the other way round,
+    ``Public Law 97-377, § 155``, ``Act of May 3, 1890, Chapter 7``, ``26 Stat. 49, ch. 7`` and in reverse order,
     ``M.G.L. ch. 40A``.
     """
     law = _ENACTED.search(text, max(0, start - _DOCUMENT_REACH), start) or _STATUTES.match(text, end)
@@ -94,37 +97,37 @@ def find_act_before(text: str, start: int, end: int) -> str | None:
 
 
 THIS: Final = "this"
-"""Stands for the number of the one that the citing section is in."""
+"""Placeholder for the number of the level that contains the citing section."""
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """What the code points [start, end) of a text cite. Of a list, each member is one; of a range, both ends are."""
+    """A citation at the offsets [start, end) of a text. Each member of a list is one, and so is each end of a range."""
 
     start: int
     end: int
     raw: str
-    """The words of the whole: of a member of ``§§ 3 and 4``, those. `start` and `end` are the member's own."""
+    """The text of the whole list for a member of ``§§ 3 and 4``; `start` and `end` are the member's own."""
     form: str
-    """Which pattern it is of: section, number, subsection, this, title, chapter, ...; usc, cfr, state code, public law,
-    public act, dc law."""
+    """Pattern: section, number, subsection, this, title, chapter, ...; usc, cfr, state code, public law, public act, dc
+    law."""
     levels: Sequence[tuple[str, str]] = ()
-    """Of the code itself, kind and number from the outermost that is named: ``(("title", "8"), ("chapter", "2A"))``.
-    The number `THIS` is the one that the citing section is in."""
+    """Levels of the same code, as kind and number, outermost first: ``(("title", "8"), ("chapter", "2A"))``. The number
+    `THIS` is that of the level that contains the citing section."""
     labels: Sequence[str] = ()
-    """Of the subsection, bare, from the outermost."""
+    """Bare labels of the subsection, outermost first."""
     through: str | None = None
-    """Of the first end of a range: the number of its last."""
+    """On the first end of a range, the number of the last end."""
     law: Law | None = None
-    """What it cites where that is another law."""
+    """The other law that is cited."""
     of: str | None = None
-    """The words for the document that it is of, where that is neither the code itself nor a known law: the Act."""
+    """The words for a cited document that is neither this code nor a known law, such as the Act."""
     confidence: float = 0.95
     method: str = "citation"
 
     @property
     def key(self) -> str:
-        """The same for all citations of the same: ``section 15.3.24.090(G)``, ``title 8|chapter 2A``."""
+        """Equal for all citations with the same target: ``section 15.3.24.090(G)``, ``title 8|chapter 2A``."""
         labels = "".join(f"({label})" for label in self.labels)
         if self.law is not None:
             return self.law.citation + labels
@@ -136,7 +139,7 @@ class Citation:
 
     @property
     def internal(self) -> bool:
-        """Whether it is of the code itself, or at least says nothing else."""
+        """Whether it cites this code, or at least no other document."""
         return self.law is None and self.of is None
 
 
@@ -168,7 +171,7 @@ _WORDS: Final = "|".join(
 _ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpstu])(?:{_WORDS})|(?P<sign>§(?: ?§)? ?(?=\d))")
 _DATE: Final = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d\d|(?:19|20)\d\d)$")
 _SKIPPED: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?| \[[a-z ]{1,20}\]")
-"""What may stand between a number and what it is of: et seq., [repealed]."""
+"""Words between a number and its law: et seq., [repealed]."""
 _LAW: Final = re.compile(
     rf",? (?:of (?:the )?)?\(?(?:(?P<title>\d{{1,2}}(?:-?[A-Z])?) )?(?P<name>{statutes.NAME}"
     rf"|{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b)"
@@ -183,7 +186,7 @@ _AGAIN: Final = re.compile(rf"(?:, (?:and |or )?| and | or )(?P<kind>(?i:{_LEVEL
 _PROGRAM: Final = re.compile(
     r" (?:[a-z]+ )?(?:permits?|programs?|schools?|fund(?:s|ing)?|sources?|facilit(?:y|ies)|services|benefits)\b"
 )
-"""What titles of acts of Congress are known for: a ``Title V permit`` is under that of the Clean Air Act."""
+"""Programs known by the title of an act of Congress: a ``Title V permit`` is under the Clean Air Act."""
 _ROMAN: Final = re.compile(r"[IVXL]+")
 _ACT_NAME: Final = re.compile(r", ((?:[A-Z][\w&'’-]* (?:(?:and|of|for) )?){1,7}Act)\b")
 _IN_BRACKETS: Final = re.compile(
@@ -193,18 +196,18 @@ _IN_BRACKETS: Final = re.compile(
 _WITHIN_PART: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?P<part>\d{1,4})(?=\.\d))")
 """A section after its part: ``40 CFR Part 60, § 60.2``."""
 _PLACED: Final = re.compile(r"\w+(?:[.:-]\w+){2}")
-"""A number of which another after it is seen to be one more: ``RCW 36.70A.070 and 36.70A.080``."""
+"""A number that is long enough for the next one to be recognized as another: ``RCW 36.70A.070 and 36.70A.080``."""
 _CLASS: Final = re.compile(r"Class \w{1,3}, $")
 
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """What follows a citation and says what it is of."""
+    """The text after a citation that states which law or level it belongs to."""
 
     end: int
-    """Of the words that are part of the citation: the levels, the name of the body."""
+    """End of the text that is part of the citation: the levels, the name of the law."""
     after: int
-    """Of all that is read."""
+    """End of all parsed text."""
     levels: tuple[tuple[str, str], ...] = ()
     body: Body | None = None
     of: str | None = None
@@ -212,9 +215,9 @@ class _Tail:
 
 
 def find_citations(text: str, state: str | None = None) -> Sequence[Citation]:
-    """Return what `text` cites, in its order; none overlaps another.
+    """Find the citations in `text`, in text order and without overlaps.
 
-    `state` is that of the municipality, in two letters: whose the public acts are that it cites.
+    `state` is the state of the municipality, in two letters, to which public acts in the text belong.
     """
     found: list[Citation] = []
     at = 0
@@ -238,7 +241,7 @@ def _read_code(text: str, anchor: re.Match[str], state: str | None) -> tuple[Seq
 def _read_sections_of_body(
     text: str, anchor: re.Match[str], body: Body, title: str | None
 ) -> tuple[Sequence[Citation], int]:
-    """The sections or parts of another law that is named before them: ``40 CFR Part 312``, ``MCL 125.3101``."""
+    """Parse the sections or parts after the name of another law: ``40 CFR Part 312``, ``MCL 125.3101``."""
     form = _form(body) or ""
     at = anchor.end()
     if amended := _IN_BRACKETS.match(text, at):
@@ -282,7 +285,7 @@ def _read_sections_of_body(
 
 
 def _split_ranges(members: Sequence[Member]) -> list[Member]:
-    """Those of regulations, whose numbers have no hyphen: ``405-471`` is a range."""
+    """Split numbers of regulations, which contain no hyphens, at hyphens: ``405-471`` is a range."""
     found: list[Member] = []
     for member in members:
         first, hyphen, last = member.number.partition("-")
@@ -307,7 +310,7 @@ def _read_this(text: str, anchor: re.Match[str], state: str | None) -> tuple[Seq
 
 
 def _read_relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    """Subsections, and what they are of: ``subsection (a)(1) or (3) of this section``, ``paragraph (2) of § 8-101``."""
+    """Parse subsections with their section: ``subsection (a)(1) or (3) of this section``, ``paragraph (2) of § 8``."""
     members: list[Member] = []
     plural = anchor[0].rstrip().lower().endswith("s")
     start, at = (anchor.end() if plural else anchor.start()), anchor.end()
@@ -368,7 +371,7 @@ def _read_section(text: str, anchor: re.Match[str], state: str | None) -> tuple[
     tail = _tail(text, end, acronyms=not separator_of(members[0].number))
     of, bare = tail.of, not separator_of(members[0].number)
     if of is not None and of.endswith("Act") and separator_of(members[0].number) == "-":
-        # The act that a part of the code was made by, which is not numbered so.
+        # The act that enacted this part of the code. Its own sections have no such numbers.
         of = None
     elif of is None and tail.body is None:
         of = find_document_before(text, anchor.start())
@@ -389,7 +392,7 @@ def _read_number(text: str, anchor: re.Match[str], state: str | None) -> tuple[S
 def _build_section_citations(
     text: str, anchor: re.Match[str], members: Sequence[Member], tail: _Tail, form: str
 ) -> Sequence[Citation]:
-    """The citations of sections: of another law if the tail says so."""
+    """Build citations of sections, of another law if the tail names one."""
     members = [*members]
     if tail.body is not None:
         members[-1] = replace(members[-1], end=tail.end)
@@ -409,7 +412,8 @@ def _build_section_citations(
 
 
 def _read_level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    """A title, chapter, article or part: ``subchapter I of Chapter 5 of Title 2``, ``Title 59, Chapter 2, Part 5``."""
+    """Parse a title, chapter, article or part: ``subchapter I of Chapter 5 of Title 2``, ``Title 59, Chapter 2, Part
+    5``."""
     kind, plural = _kind(anchor[0]), anchor[0].rstrip(" :.").lower().endswith("s")
     if anchor[0].rstrip(" :").isupper() and (anchor.start() == 0 or text[anchor.start() - 1] == "\n"):
         # A heading within the text.
@@ -461,13 +465,13 @@ _READERS: Final = {
 
 
 def _kind(word: str) -> str:
-    """The kind of level that a word is for, which may be shortened or plural: ``Chs.`` is chapter."""
+    """Get the kind of level for a word, which may be short or plural: chapter for ``Chs.``."""
     bare = word.strip(" :.").lower().removesuffix("s")
     return _SHORTENED.get(bare, bare)
 
 
 def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], int]:
-    """The levels below one, in order: ``Title 59`` is followed by ``, Chapter 2, Part 5``."""
+    """Parse the levels below a level, in order: ``, Chapter 2, Part 5`` after ``Title 59``."""
     found: list[tuple[str, str]] = []
     rank = _RANKS.get(kind, -1)
     while (link := _CHAIN.match(text, at)) and _RANKS[_kind(link["kind"])] > rank:
@@ -481,7 +485,7 @@ def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], 
 
 
 def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -> _Tail:
-    """What follows and says what a citation of a `kind` is of: levels, a body of law, another document."""
+    """Parse the text after a citation of a `kind`: the levels above, a body of law, or another document."""
     end = at
     levels: tuple[tuple[str, str], ...] = ()
     for _ in _RANKS:

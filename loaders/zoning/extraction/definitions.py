@@ -37,42 +37,43 @@ _SAYS: Final = re.compile(
     re.IGNORECASE,
 )
 _NO_TERM: Final = frozenset({"a", "an", "any", "by", "other", "as", "additional", "express", "to", "all", "such"})
-"""Words after which "means" is a noun, or the sentence is about something else."""
+"""Words before "means" where it is a noun, or where the sentence is about something else."""
 _LONGEST_TERM: Final = 100
 _WORDS: Final = 12
 _LISTED: Final = 3
-"""Terms on lines of their own that make a section a list of such: ``Front. The line ...`` is part of a meaning."""
+"""Number of terms on lines of their own that make a section a list of them. Then ``Front. The line ...`` is part of a
+meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A term and its meaning, each the code points [start, end) of the section's text."""
+    """A term and its meaning, each at offsets of the section's text."""
 
     term: str
     term_start: int
     term_end: int
     text: str
-    """What it means, verbatim, without the verb ``means``."""
+    """The meaning, verbatim, without the verb ``means``."""
     start: int
     end: int
     confidence: float
     method: str
-    """Which form it has: quoted, means, headed (``Term. Meaning``), list (the term on a line of its own)."""
+    """Form of the definition: quoted, means, headed (``Term. Meaning``), list (the term on a line of its own)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     terms: tuple[tuple[int, int], ...]
     start: int
-    """Where the meaning starts."""
+    """Offset of the meaning."""
     line: int
-    """Number of the line that the terms are on."""
+    """Number of the line with the terms."""
     confidence: float
     method: str
 
 
 def find_definitions(section: Section) -> Sequence[Definition]:
-    """Return the definitions of a section, in its order."""
+    """Find the definitions of a section, in text order."""
     text = section.text
     lines = list(_lines(text))
     found = list(_all(section, lines))
@@ -124,13 +125,13 @@ def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]
 
 
 def _closes(section: Section, start: int) -> int:
-    """Where the definitions end that the line at `start` opens: with the subsection that it is the start of."""
+    """Find the end of the definitions opened by the line at `start`: the end of its subsection."""
     around = [each for each in section.subsections if each.start <= start < each.end]
     return min((each.end for each in around), default=len(section.text))
 
 
 def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found | None:
-    """A line that begins with its term."""
+    """Parse a line that starts with its term."""
     term = _THE_TERM.match(text, start, end)
     at = term.end() if term else start
     terms: list[tuple[int, int]] = []
@@ -163,13 +164,13 @@ def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found
 
 
 def _own_line(text: str, lines: Sequence[tuple[int, int]], number: int) -> _Found | None:
-    """A term on a line of its own, with its meaning on the next."""
+    """Parse a term on a line of its own, with its meaning on the next line."""
     start, end = lines[number]
     if number + 1 == len(lines) or end - start > _LONGEST_TERM or not _is_term(text, start, end):
         return None
     following, stop = lines[number + 1]
     if stop - following <= _LONGEST_TERM and _is_term(text, following, stop) and number + 2 < len(lines):
-        # Two such lines: the second is the term, if a meaning follows it.
+        # Of two such lines, the second is the term if a meaning follows it.
         after, last = lines[number + 2]
         if not _is_term(text, after, last) and not text[following].islower():
             return None
@@ -190,7 +191,7 @@ def _is_term(text: str, start: int, end: int) -> bool:
 
 
 def _mid(text: str, start: int, end: int, line: int) -> Iterator[_Found]:
-    """Definitions within a sentence: ``for the purposes of this section, "X" means ...``."""
+    """Find definitions within a sentence: ``for the purposes of this section, "X" means ...``."""
     for lead in _MID.finditer(text, start, end):
         quoted = _QUOTED.match(text, lead.end(), end)
         verb = _VERB.match(text, quoted.end(), end) if quoted else None
@@ -206,14 +207,14 @@ def _mid(text: str, start: int, end: int, line: int) -> Iterator[_Found]:
 def _end(
     text: str, lines: Sequence[tuple[int, int]], found: _Found, following: _Found | None, inner: dict[int, int]
 ) -> int:
-    """Where a meaning ends: with its subsection, or before the next term, or with its line."""
+    """Find the end of a meaning: the end of its subsection, the next term, or the end of its line."""
     start, end = lines[found.line]
     if found.method == "list":
         start, end = lines[found.line + 1]
     body = _after_label(text, *lines[found.line])
     limit = _line_start(lines, following) if following is not None else len(text)
     if following is not None and following.line == found.line:
-        # Two in one line: a sentence each.
+        # Two definitions on one line: one sentence each.
         limit = max(found.start, text.rfind(". ", found.start, following.terms[0][0]) + 1) or following.terms[0][0]
         return max(found.start, limit)
     if body in inner and body != lines[found.line][0]:

@@ -1,4 +1,5 @@
-"""What texts and headers of tables call the dimensions that a code limits, and whether as the least or the most."""
+"""The dimensions that a code limits, as named in texts and in table headers, and whether a limit is a minimum or a
+maximum."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Final, Literal
 Bound = Literal["min", "max"]
 
 STOREY: Final = "storey"
-"""The unit of heights that are numbers of storeys."""
+"""The unit of heights given as a number of storeys."""
 
 _LENGTH: Final = frozenset({"FT", "M"})
 _AREA: Final = frozenset({"FT2", "AC", "M2"})
@@ -21,9 +22,9 @@ class _Kind:
     pattern: str
     units: Set[str]
     bound: Bound
-    """What a limit of it is where no word says: a setback the least, a height the most."""
+    """Default bound: a setback is a minimum, a height is a maximum."""
     percent: bool = False
-    """Whether a percentage is of the lot itself, so that it is a number and a unit."""
+    """Whether a percentage refers to the lot itself, so that it is a value with a unit."""
 
 
 _KINDS: Final[dict[str, _Kind]] = {
@@ -125,7 +126,7 @@ _MOST: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension that the code points [start, end) of a text name."""
+    """A dimension named at the offsets [start, end) of a text."""
 
     start: int
     end: int
@@ -133,14 +134,14 @@ class Dimension:
 
 
 def find_dimensions(text: str, start: int = 0, end: int | None = None) -> Iterator[Dimension]:
-    """Yield the dimensions that `text` names."""
+    """Yield the dimensions named in `text`."""
     for match in _ANY.finditer(text, start, len(text) if end is None else end):
         if match.end() > match.start() and match.lastgroup is not None:
             yield Dimension(match.start(), match.end(), _NAMES[int(match.lastgroup[1:])])
 
 
 def dimension_of_header(words: str) -> str | None:
-    """Return the dimension that the header of a column is about: of ``Minimum Setback Front`` the front setback."""
+    """Find the dimension of a column by its header: the front setback for ``Minimum Setback Front``."""
     words = re.sub(r"\bcorner$", "corner side", words, flags=re.IGNORECASE)
     found = [each.type for each in find_dimensions(words)]
     if not found:
@@ -154,22 +155,23 @@ def dimension_of_header(words: str) -> str | None:
 
 
 def allows_unit(type_: str, unit: str) -> bool:
-    """Return whether a dimension can have a unit: a width is in feet, no area; each may be a share of something."""
+    """Check whether a dimension can have a unit: a width is a length, not an area. Each may be a percentage of
+    something."""
     return unit in _KINDS[type_].units or (unit == "PERCENT" and bool(_KINDS[type_].units & (_LENGTH | _AREA)))
 
 
 def type_in_unit(type_: str, unit: str | None) -> str:
-    """Return what a dimension is called in a unit: a height in storeys is their number."""
+    """Get the type of a dimension in a unit: a height in storeys is the number of storeys."""
     return "building-storeys" if type_ == "building-height" and unit == STOREY else type_
 
 
 def allows_percent(type_: str) -> bool:
-    """Return whether a percentage alone says how much it is: of coverage it does, ``10% of lot depth`` does not."""
+    """Check whether a percentage alone is a value: it is for coverage, but not in ``10% of lot depth``."""
     return _KINDS[type_].percent
 
 
 def bound_of(words: str) -> Bound | None:
-    """Return what the words before or after a measure say it is; the last word counts."""
+    """Parse the words before or after a measure into its bound. The last such word decides; None if there is none."""
     least = max((match.end() for match in _LEAST.finditer(words)), default=-1)
     most = max((match.end() for match in _MOST.finditer(words)), default=-1)
     if least == most:
@@ -178,5 +180,5 @@ def bound_of(words: str) -> Bound | None:
 
 
 def default_bound(type_: str) -> Bound:
-    """Return what a limit of a dimension is where no word says."""
+    """Get the bound of a dimension where no word states it."""
     return _KINDS[type_].bound

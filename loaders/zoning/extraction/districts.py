@@ -1,4 +1,5 @@
-"""The districts that a code names: in headings, in lists of them, in the first columns of tables."""
+"""The districts that a code names (in headings, lists, sentences and tables), and the places in text that refer to
+them."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ CODE: Final = (
     r"(?:[A-Z]{1,4}(?:-[A-Z0-9]{1,4}(?:\.\d{1,2})?){1,3}"
     r"|[A-Z]{1,3}\d{1,3}(?:\.\d{1,2})?[A-Z]?(?:-[A-Z0-9]{1,3}(?:\.\d{1,2})?)?)"
 )
-"""Pattern of codes that look like nothing else: ``R-1-6``, ``C-UV``, ``B4``, ``RR-2.5``."""
+"""Pattern of codes that cannot be anything else: ``R-1-6``, ``C-UV``, ``B4``, ``RR-2.5``."""
 _LETTERS: Final = rf"(?:{CODE}|[A-Z]{{2,5}})"
 _ANY: Final = rf"(?:{_LETTERS}|[A-Z])"
 _LABEL: Final = r"(?:\([A-Za-z0-9]{1,4}\) |[A-Za-z0-9]{1,3}\. )?"
@@ -79,32 +80,27 @@ _LONGEST_LINE: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class District:
-    """A district, and where a section names it."""
+    """A district, and the place in a section that names it."""
 
     code: str
     """As recorded: ``R-1-6``."""
     name: str
-    """Empty where only its code is named."""
+    """Empty where only the code is given."""
     section: str
     """Key of the section that names it."""
     start: int | None
-    """Its code and name are in the code points [start, end) of the section's text; None for those of its heading."""
+    """Code and name are at the offsets [start, end) of the section's text. None if they are in its heading."""
     end: int | None
     confidence: float
     method: str
     """list, heading, line, table."""
 
 
-def find_districts(sections: Iterable[Section]) -> Mapping[str, District]:
-    """Return the districts that the sections of a code name, by code: each by the place that says most of it.
-
-    Of places that say as much it is the one whose section has the lowest key, in whatever order the sections come.
-    """
-    return pick_best(district for section in sections for district in find_in_section(section))
-
-
 def pick_best(several: Iterable[District]) -> Mapping[str, District]:
-    """Return of the places that name districts the one that says most of each, by code."""
+    """Pick the best place of each district, by code.
+
+    Of equally good places, the one in the section with the lowest key is used, independent of the order of sections.
+    """
     found: dict[str, District] = {}
     for district in several:
         known = found.get(district.code)
@@ -119,18 +115,18 @@ def _rank(district: District) -> tuple[float, bool, str, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Patterns:
-    """How text names the districts of a code."""
+    """Patterns for the districts of one code."""
 
     plain: re.Pattern[str]
-    """Codes that are no word or letter of the language."""
+    """Codes that are not a word or letter of the language."""
     placed: re.Pattern[str]
-    """``in the R-1 and R-2 Districts``; codes of one letter only so."""
+    """``in the R-1 and R-2 Districts``; the only place where codes of one letter are recognized."""
     leading: re.Pattern[str]
     """Codes at the start of a line."""
     heads: re.Pattern[str]
-    """The line ``In the R-1 District:`` and the like."""
+    """Lines such as ``In the R-1 District:``."""
     names: Mapping[str, str]
-    """Codes by the names that no other district has."""
+    """Codes by the names that only one district has."""
 
 
 @lru_cache(maxsize=64)
@@ -160,7 +156,8 @@ def _of_known(known: Mapping[str, District]) -> _Patterns:
 
 
 def codes_of_section(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[str]:
-    """Return the codes of the districts that a section is about: by its heading, its first lines, or those above it."""
+    """Find the codes of the districts that a section is about: by its heading, its first lines, or the headings above
+    it."""
     if codes := codes_in_title(section.title, known):
         return codes
     if codes := list(
@@ -171,7 +168,7 @@ def codes_of_section(section: Section, known: Mapping[str, District], above: Seq
 
 
 def codes_in_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
-    """Return the codes of the districts that a heading is of."""
+    """Find the codes of the districts that a heading is about."""
     if not title or not known:
         return ()
     patterns = _of_known(known)
@@ -188,7 +185,7 @@ def codes_in_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
 
 
 def find_codes(text: str, known: Mapping[str, District]) -> Sequence[str]:
-    """Return the codes of the known districts that some words name, in their order; one letter alone names none."""
+    """Find the codes of known districts in some words, in text order. A single letter alone is not recognized."""
     if text in known:
         return [text]
     found = [match[0] for match in _of_known(known).plain.finditer(text)] if known else []
@@ -196,9 +193,9 @@ def find_codes(text: str, known: Mapping[str, District]) -> Sequence[str]:
 
 
 def find_places(text: str, start: int, end: int, known: Mapping[str, District]) -> Sequence[str] | None:
-    """Return the districts for which [start, end) of a text says that it holds: ``in the R-1 and R-2 districts``.
+    """Find the districts where the statement in [start, end) of a text applies: ``in the R-1 and R-2 districts``.
 
-    None where it says none, and no code where it says that it holds in all of them.
+    None if it names no place, and empty if it applies in all districts.
     """
     if not known:
         return None
@@ -215,9 +212,9 @@ def find_places(text: str, start: int, end: int, known: Mapping[str, District]) 
 
 
 def parse_place(words: str, known: Mapping[str, District]) -> Sequence[str]:
-    """Return the districts that some words are the place of: ``in the R-1 and R-2 districts``, and nothing else.
+    """Parse words that are a place and nothing else, such as ``in the R-1 and R-2 districts``, into districts.
 
-    They are named by their codes, or one by the name that no other has.
+    The districts are given by code, or one by a name that only it has.
     """
     if not known:
         return ()
@@ -230,13 +227,13 @@ def parse_place(words: str, known: Mapping[str, District]) -> Sequence[str]:
 
 
 def parse_leading_codes(words: str, known: Mapping[str, District]) -> tuple[Sequence[str], int]:
-    """Return the districts with whose codes some words begin, and where their codes end."""
+    """Parse the codes of districts at the start of some words; also return the offset after them."""
     match = _of_known(known).leading.match(words) if known else None
     return (_known_codes(match["codes"], known), match.end()) if match else ((), 0)
 
 
 def parse_heading(line: str, known: Mapping[str, District]) -> Sequence[str]:
-    """Return the districts that a line is the heading of: ``In the R-1 District:``, ``R-1 One-Family Residential.``"""
+    """Parse a line that is the heading of districts: ``In the R-1 District:``, ``R-1 One-Family Residential.``"""
     match = _of_known(known).heads.match(line) if known and len(line) <= 160 else None
     if match is None or not (_REST_OF_HEADING.fullmatch(match["rest"]) or _PLACE_AND_COLON.fullmatch(match["rest"])):
         return ()
@@ -247,19 +244,20 @@ def parse_heading(line: str, known: Mapping[str, District]) -> Sequence[str]:
 
 
 def _known_codes(codes: str, known: Mapping[str, District]) -> Sequence[str]:
-    """The known codes of a list of them."""
+    """Split a list of codes into the known ones."""
     return list(dict.fromkeys(each for each in re.findall(r"[A-Za-z0-9][\w.-]*", codes) if each in known))
 
 
 def find_line_starts(text: str) -> Iterator[tuple[int, int, Sequence[str]]]:
-    """Yield the lines that begin with the codes of districts that they are about: ``R-1-9, R-1-8: These districts``."""
+    """Yield the lines that start with the codes of the districts that they are about: ``R-1-9, R-1-8: These
+    districts``."""
     for line in re.finditer(r"[^\n]+", text):
         if match := _CODES.match(text, line.start(), min(line.end(), line.start() + _LONGEST_LINE)):
             yield line.start(), match.end("codes"), [code[0] for code in _EACH.finditer(match["codes"])]
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a district in lower case, without the words that it may as well lack."""
+    """Normalize the name of a district: lower case, without optional words."""
     words = re.sub(r"\b(?:districts?|zones?|overlay|the)\b|\(.*?\)|[“”\".,:–—-]+(?= |$)", " ", name.casefold())
     return " ".join(words.split())
 
@@ -267,7 +265,7 @@ def plain_name(name: str) -> str:
 def find_columns(
     grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
 ) -> tuple[int, Mapping[int, str]] | None:
-    """Return which of the first rows of a table names districts, and the columns that they have."""
+    """Find the header row that names districts, and the columns of the districts."""
     for number, row in enumerate(grid[:_HEADER_ROWS]):
         heads = {place: cell.text.strip() for place, cell in enumerate(row) if place and cell and cell.text.strip()}
         found = {place: code for place, words in heads.items() if (code := _of_head(words, known)) is not None}
@@ -279,7 +277,7 @@ def find_columns(
 
 
 def _of_head(words: str, known: Mapping[str, District]) -> str | None:
-    """The district that the header of a column is."""
+    """Parse the header of a column into a district."""
     if words in known:
         return words
     codes, end = parse_leading_codes(words, known)
@@ -290,7 +288,7 @@ def _of_head(words: str, known: Mapping[str, District]) -> str | None:
 
 
 def find_in_section(section: Section) -> Iterator[District]:
-    """Yield the districts that a section names, each as often as it does."""
+    """Yield the districts that a section names, once per place."""
     heading = _HEADING.fullmatch(section.title)
     about = bool(_ABOUT.search(section.title)) or bool(_ABOUT.search(section.text[:_SHORT_TEXT]))
     if heading and (about or (heading["code"] and _KIND.search(heading["name"]))):
@@ -314,7 +312,7 @@ def find_in_section(section: Section) -> Iterator[District]:
 
 
 def _name(words: str) -> str:
-    """The name of a district; the word district alone is none."""
+    """Normalize the name of a district. The word district alone is not a name."""
     name = words.strip(" .,;:-–—")
     return name if plain_name(name) else ""
 
@@ -331,7 +329,7 @@ def _in_sentences(section: Section) -> Iterator[District]:
 
 
 def _in_tables(section: Section) -> Iterator[District]:
-    """Tables with a column of districts, or of their symbols beside one of their names."""
+    """Find tables with a column of districts, or with their symbols next to their names."""
     for table in section.tables:
         grid = table.grid()
         if not grid or not grid[0]:
@@ -357,7 +355,7 @@ def _in_tables(section: Section) -> Iterator[District]:
             beside = row[name] if symbol is not None and name is not None else None
             words = beside.text if beside is not None else cell.text[match.end() :]
             if symbol is None and _ONE.match(words.strip(" ,/&")):
-                # "R1 R2": several in one cell.
+                # "R1 R2": several codes in one cell.
                 for each in _EACH.finditer(cell.text):
                     yield District(each[0], "", section.key, cell.start, cell.end, 0.75, "table")
                 continue
@@ -365,7 +363,7 @@ def _in_tables(section: Section) -> Iterator[District]:
 
 
 def _in_lists(section: Section) -> Iterator[District]:
-    """Lines that are a district each, where at least two follow one another."""
+    """Find runs of at least two lines that are one district each."""
     run: list[District] = []
     for line in [*re.finditer(r"[^\n]+", section.text), None]:
         match = _LINE.match(section.text, line.start(), min(line.end(), line.start() + 120)) if line else None
@@ -390,9 +388,9 @@ _DEVELOPMENT: Final = re.compile(
 
 
 def development_of(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> str | None:
-    """Return the heading of the kind of development that a section is about: ``Planned unit developments``.
+    """Find the kind of development that a section is about, by heading: ``Planned unit developments``.
 
-    It is its own, or that of a section above it where none between them is of a district.
+    It is the section's own heading, or that of an ancestor if none between them is about a district.
     """
     for each in (section, *above):
         if _DEVELOPMENT.search(each.title):
@@ -405,9 +403,9 @@ def development_of(section: Section, known: Mapping[str, District], above: Seque
 def add_condition(
     conditions: Sequence[str], kind: str | None, code: str, known: Mapping[str, District]
 ) -> Sequence[str]:
-    """Return the conditions of a rule for the district `code` with that of the section's `kind` of development.
+    """Add the section's `kind` of development to the conditions of a rule for the district `code`.
 
-    A district that is itself one of planned developments, or an overlay, has none of it.
+    A district that is itself for planned developments, or an overlay, does not get the condition.
     """
     district = known.get(code)
     if kind is None or kind in conditions or f"({code})" in kind:

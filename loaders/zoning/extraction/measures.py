@@ -1,7 +1,9 @@
-"""Numbers with units in text: in digits, in words, both, with fractions, as ranges.
+"""Parsing of numbers with units in text: in digits, in words, in both, with fractions, as ranges.
 
-Units are local names of QUDT (FT, FT2, AC, PERCENT, IN, MI, M, M2, DEG), and own names for what QUDT does not count:
-dwelling-per-acre, dwelling, storey, space. What is not one number in one unit has no value: it stays as recorded.
+Units are local names in QUDT (FT, FT2, AC, PERCENT, IN, MI, M, M2, DEG), or our own names for units that QUDT lacks:
+dwelling-per-acre, dwelling, storey, space. Anything but one number in one unit has no value and is stored as recorded.
+
+The parsers of numbers are our own: text2num knows neither fractions, nor ``thirty-five (35)``, nor offsets.
 """
 
 from __future__ import annotations
@@ -95,7 +97,7 @@ _HINTS: Final = (
     "feet", "foot", "ft", "acre", "ac.", " ac", "/ac", "%", "percent", "per cent", "inch", "stor", "space", "stall",
     "unit", "dwelling", "mile", "sf", "s.f", "sq", "met", "m2", "m²", "degree", "°", "'", "’", "′", "″", "home", "du",
 )  # fmt: skip
-"""What each unit has in it: text without any of these is not looked at more closely."""
+"""Substrings of the units. Text without any of them is skipped, since the full pattern is slow."""
 _NUMBER_ONLY: Final = re.compile(rf"(?P<first>{NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{NUMBER}))?", re.IGNORECASE)
 _UNIT_ONLY: Final = re.compile(_UNIT, re.IGNORECASE)
 _BEGINS: Final = re.compile(rf"(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)", re.IGNORECASE)
@@ -112,28 +114,28 @@ _SAID: Final = re.compile(
     r"|,? (?:min(?:imum|\.)?|max(?:imum|\.)?)$",
     re.IGNORECASE,
 )
-"""What a cell may say beside its measure."""
+"""Words that a cell may contain in addition to its measure."""
 _AGAIN: Final = re.compile(rf" ?\({_DIGITS} ?(?:['’′\"″]|ft\.?)\)")
-"""``twenty feet (20')`` is said twice."""
+"""``twenty feet (20')`` repeats the measure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number with its unit in the code points [start, end) of a text."""
+    """A number with its unit, at the offsets [start, end) of a text."""
 
     start: int
     end: int
     raw: str
     """Verbatim."""
     value: Decimal | None
-    """None for a range, for feet with inches, and for what no decimal number is: a third."""
+    """None for a range, for feet with inches, and for a number that is not a finite decimal, such as a third."""
     unit: str
     high: Decimal | None = None
-    """Of a range: its upper end."""
+    """Upper end of a range."""
 
 
 def find_measures(text: str, start: int = 0, end: int | None = None) -> Iterator[Measure]:
-    """Yield the numbers with units in the code points [start, end) of `text`."""
+    """Yield the numbers with units in [start, end) of `text`."""
     stop = len(text) if end is None else end
     words = text[start:stop].casefold()
     if not any(hint in words for hint in _HINTS):
@@ -156,23 +158,23 @@ def find_measures(text: str, start: int = 0, end: int | None = None) -> Iterator
 
 
 def find_ratios(text: str, start: int, end: int, given: Sequence[Measure]) -> Iterator[Measure]:
-    """Yield the numbers without a unit in [start, end) of a text that are in none of the measures `given`."""
+    """Yield the numbers without a unit in [start, end) of a text, except those inside the measures `given`."""
     for match in _RATIO.finditer(text, start, end):
         if not any(each.start <= match.start() < each.end for each in given):
             yield Measure(*match.span(), match[0], Decimal(match["number"]), "UNITLESS")
 
 
 def _after(text: str, at: int, stop: int) -> int:
-    """Where to go on behind a number without a unit."""
+    """Find the offset to continue from after a number without a unit."""
     match = _NUMBER_ONLY.match(text, at, stop)
     if match is None:
         return at + 1
-    # "two 20-foot lots": what is before the last word or run of digits is done with.
+    # "two 20-foot lots": the number before the range mark is finished; the one after it may have a unit.
     return match.end("first") if match["to"] is None else match.start("to") + len(match["to"])
 
 
 def parse_measure(text: str, unit: str | None = None) -> Measure | None:
-    """Return the one measure that all of `text` is; a bare number has the given `unit`."""
+    """Parse all of `text` as one measure. A bare number gets the given `unit`. None for other text."""
     words = text.strip()
     if match := _MEASURE.fullmatch(_SAID.sub("", words)):
         first = parse_number(match["first"])
@@ -186,7 +188,7 @@ def parse_measure(text: str, unit: str | None = None) -> Measure | None:
 
 
 def find_unit(words: str) -> str | None:
-    """Return the unit that some words name: of ``Lot Area (sq. ft.)`` that is FT2."""
+    """Find the last unit in some words: FT2 in ``Lot Area (sq. ft.)``."""
     found = [
         match for match in _UNIT_ONLY.finditer(words) if match.start() == 0 or not words[match.start() - 1].isalnum()
     ]
@@ -194,7 +196,8 @@ def find_unit(words: str) -> str | None:
 
 
 def parse_number(words: str) -> Decimal | None:
-    """Return the number that `words` are: ``6,000``, ``2 1/2``, ``thirty-five (35)``, ``one and one-half``."""
+    """Parse a number: ``6,000``, ``2 1/2``, ``thirty-five (35)``, ``one and one-half``. None if it is not a finite
+    decimal."""
     inside = re.search(rf"\(({_DIGITS})%?\)", words)
     told = inside[1] if inside else words
     exact = _parse_digits(told) if re.fullmatch(_DIGITS, told) else _parse_words(told)

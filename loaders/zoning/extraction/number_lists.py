@@ -1,4 +1,4 @@
-"""Lists and ranges of the numbers of sections, with their labels: ``3, 4(a) and 7``, ``10-113 to 10-116``."""
+"""Parsing of lists and ranges of section numbers with labels: ``3, 4(a) and 7``, ``10-113 to 10-116``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ NUMBER: Final = re.compile(
     r"(?:\d{1,4}[A-Z]?:(?=\d)(?!\d\d? ?[ap]\.?m\b))?"
     r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?![A-Za-z0-9])"
 )
-"""Of a section: ``15.3.24.090``, ``10-113``, and with a title or chapter before a colon ``40:55D-70``, ``674:33``."""
+"""A section number: ``15.3.24.090``, ``10-113``, and with a title or chapter before a colon ``40:55D-70``,
+``674:33``."""
 LEVEL_NUMBER: Final = re.compile(
     r"(?:\d{1,4}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,6}(?:-[A-Z])?|[A-Z]\d{1,4}|[IVXLC]{1,7}(?:-?[A-Z])?|[A-Z])"
     r"(?![A-Za-z0-9'’])"
@@ -25,7 +26,8 @@ _RANGE: Final = re.compile(r",? (?:to|through|thru) | ?[–—] ?| - |-(?=[(§])
 SIGN: Final = re.compile(r"(?:§(?: ?§)?|[Ss]ections?\b|['’](?=\d)) ?")
 _PLURAL_SIGN: Final = re.compile(r"§ ?§|[Ss]ections ")
 _BARE_LAST: Final = re.compile(rf"(?:{_LABEL}){{0,8}},? of (?:the|this|that|said|[A-Z])")
-"""After the last of two bare numbers, which what they are of tells from any number: ``section 3 or 4 of this act``."""
+"""Text after the last of two bare numbers that shows it is a section and not any number: ``section 3 or 4 of this
+act``."""
 _ORDINAL: Final = re.compile(r"\d+(?:st|nd|rd|th)")
 UNIT: Final = re.compile(
     r"[ -]?(?:%|percent|feet|foot|ft|inch|square|sq|acres?\b|(?:calendar |business )?days?\b"
@@ -36,14 +38,14 @@ UNIT: Final = re.compile(
 )
 _WORD_AFTER: Final = re.compile(r" (?!(?:of|and|or)\b)\w")
 _WHOLE: Final = 4
-"""Digits from which a number after others is not what is last in one: ``§§ 900.10, 1000`` but ``§§ 4-601, 603``."""
+"""Digits from which a number is not the last component of the one before: ``§§ 900.10, 1000`` but ``§§ 4-601, 603``."""
 MEMBERS: Final = 200
-"""Members of one list that are read: no law cites more together."""
+"""Maximum members of one list. No law cites more at once; the limit bounds the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One number of a list, in the code points [start, end) of the text; of a range, one end of it."""
+    """One number of a list, at the offsets [start, end) of the text. Of a range, one end of it."""
 
     start: int
     end: int
@@ -53,7 +55,7 @@ class Member:
 
 
 def parse_numbers(text: str, at: int, start: int, *, plural: bool, level: bool = False) -> tuple[list[Member], int]:
-    """The members of a list of numbers at `at`, and where it ends; the first one starts at `start`."""
+    """Parse the list of numbers at `at` and return its members, the first of which starts at `start`, and its end."""
     pattern = LEVEL_NUMBER if level else NUMBER
     members: list[Member] = []
     match = pattern.match(text, at)
@@ -63,11 +65,11 @@ def parse_numbers(text: str, at: int, start: int, *, plural: bool, level: bool =
     while match is not None and len(members) < MEMBERS:
         number = with_plain_hyphens(match[0])
         if members and separator_of(members[-1].number) and number.isdigit() and len(number) < _WHOLE:
-            # "§§ 4-41a-601 through 603": the last part alone.
+            # "§§ 4-41a-601 through 603": only the last component is repeated.
             head = re.match(r".*[.:-]", members[-1].number)
             number = (head[0] if head else "") + number
         elif members and ":" in members[-1].number and ":" not in number:
-            # "§§ 28:12-203 to 12-207": what is before the colon once.
+            # "§§ 28:12-203 to 12-207": the part before the colon is not repeated.
             number = members[-1].number.partition(":")[0] + ":" + number
         labels, end = ((), match.end()) if level else parse_labels(text, match.end())
         members.append(Member(start, end, number, labels))
@@ -82,20 +84,21 @@ def parse_numbers(text: str, at: int, start: int, *, plural: bool, level: bool =
 def _parse_next(
     text: str, end: int, members: list[Member], plural: bool, pattern: re.Pattern[str]
 ) -> tuple[re.Match[str] | None, int]:
-    """The next number of a list or range, and where that member starts; sets what the last one goes through."""
+    """Parse the next number of a list or range; return it and where the member starts. Sets `through` of the last
+    member."""
     last = members[-1].number
     ranged = _RANGE.match(text, end)
     joint = ranged or _JOINT.match(text, end)
     if joint is None:
         return None, end
-    # The section after a chapter is no other chapter: "Chapter 4, § 6".
+    # The section after a chapter is not another chapter: "Chapter 4, § 6".
     sign = SIGN.match(text, joint.end()) if pattern is NUMBER else None
     match = pattern.match(text, sign.end() if sign else joint.end())
     if match is None or _ORDINAL.fullmatch(match[0]):
         return None, end
     alike = separator_of(with_plain_hyphens(match[0])) == separator_of(last)
     if plural and not ranged and {separator_of(match[0]), separator_of(last)} == {"", "."}:
-        # Of regulations whole chapters are listed with sections: "§§ 108, 900.7, and 1000 of 18 DCMR".
+        # Whole chapters of regulations are listed with sections: "§§ 108, 900.7, and 1000 of 18 DCMR".
         least = 3 if last.isdigit() else _WHOLE
         alike = len(last if last.isdigit() else match[0]) >= least and not _WORD_AFTER.match(text, match.end())
     shortened = not sign and match[0].isdigit() and bool(separator_of(last)) and len(match[0]) < _WHOLE
@@ -114,7 +117,7 @@ def _parse_next(
 
 
 def parse_further_labels(text: str, members: list[Member], end: int) -> int:
-    """Add the further labels that follow those of the last member: ``(a)(1), (3), and (4)``; return where they end."""
+    """Append the labels after those of the last member, as in ``(a)(1), (3), and (4)``, and return where they end."""
     while len(members) < MEMBERS:
         ranged = _RANGE.match(text, end)
         joint = ranged or _JOINT.match(text, end)
@@ -138,7 +141,7 @@ def parse_further_labels(text: str, members: list[Member], end: int) -> int:
 
 
 def parse_labels(text: str, at: int) -> tuple[tuple[str, ...], int]:
-    """Return the labels at `at`, bare, and where they end: ``(a)(1)`` are a and 1."""
+    """Parse the labels at `at` into bare ones, and where they end: ``(a)(1)`` are a and 1."""
     match = _LABELS.match(text, at) or _SPACED_LABELS.match(text, at)
     if match is None:
         return (), at
@@ -150,10 +153,10 @@ def _label_style(label: str) -> str:
 
 
 def with_plain_hyphens(number: str) -> str:
-    """Return a number with plain hyphens."""
+    """Replace the dashes in a number by plain hyphens."""
     return number.replace("–", "-").replace("‑", "-")
 
 
 def separator_of(number: str) -> str:
-    """Return what separates the components of a number: a hyphen, a full stop, a colon, or nothing."""
+    """The separator of a number's components: a hyphen, a full stop, a colon, or none."""
     return "-" if "-" in number or "–" in number else "." if "." in number else ":" if ":" in number else ""

@@ -1,4 +1,4 @@
-"""How many parking spaces a use must have, in the lines of a schedule: ``Restaurants 1:100 square feet``."""
+"""Parking spaces that a use must have, in the lines of a schedule: ``Restaurants 1:100 square feet``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _OTHER: Final = re.compile(
     r"|trees?|landscap\w*|islands?|fees?|fines?|slopes?|light\w*)\b",
     re.IGNORECASE,
 )
-"""Spaces that are no parking spaces of a use."""
+"""Words for spaces that are not parking spaces of a use."""
 _APART: Final = re.compile(
     r"\b(?:bicycles?|bikes?|electric|accessible|handicap\w*|disab\w+|dimensions?|compact|landscap\w*|fees?|fines?)\b",
     re.IGNORECASE,
 )
-"""What a heading about parking has that is about other spaces, or about none."""
+"""Words in a heading about parking that is about other spaces, or about none."""
 _SPACES: Final = (
     r"(?: (?:off-street|on-site|additional|guest|visitor|covered|enclosed|vehicle|vehicular|automobile))*"
     r"(?: (?:parking )?(?:spaces?|stalls?))"
@@ -44,7 +44,7 @@ _NO_EACH: Final = re.compile(
     r"|the|hours?|days?|weeks?|months?|years?|miles?)\b|[\d,.]+$",
     re.IGNORECASE,
 )
-"""What follows a number and a colon, or ``per``, where it is no rate of spaces."""
+"""Text after a number and a colon, or after ``per``, that is not a rate of spaces."""
 _DWELLING: Final = re.compile(
     r"(?:(?:residential|living|housing) unit|(?:single-family |multi-?family )?dwelling(?: unit)?|home|house|residence"
     r"|apartment|townhouse|d\.?u\.?)[. ]*",
@@ -63,12 +63,12 @@ _LONGEST: Final = 400
 
 
 def is_about_parking(section: Section) -> bool:
-    """Return whether a section is about parking, so that the lines of its schedule are of that."""
+    """Check whether a section is about parking, so that its lines may be a schedule."""
     return _ABOUT.search(section.title) is not None and not _APART.search(section.title)
 
 
 class Schedule:
-    """Reads the lines of a section that is about parking, one after another."""
+    """Parses the lines of a section about parking, in order."""
 
     def __init__(self, section: Section, known: Mapping[str, District]) -> None:
         self._text: Final = section.text
@@ -78,13 +78,13 @@ class Schedule:
         self._bound: Bound = "min"
 
     def is_other(self, words: str) -> bool:
-        """Return whether a line of some words, or its heading, is of other spaces than those that a use must have."""
+        """Check whether a line, or the heading above it, is about other spaces than those that a use must have."""
         return self._other or is_other(words)
 
     def line(self, start: int, end: int, around: Sequence[str]) -> Standard | None:
-        """Return what the line [start, end) prescribes in the districts `around`; None where it is no row of one.
+        """Parse the line [start, end), in the districts `around`. None if it is not a row of a schedule.
 
-        A line that is a rate alone is of the use that the line before it names.
+        A line that is only a rate is for the use on the line before it.
         """
         text = self._text
         before, self._before = self._before, ""
@@ -110,7 +110,7 @@ class Schedule:
         return Standard(codes, "parking", raw, self._bound, raw, value, unit, use, [], rate.start(), stop, 0.75, "list")
 
     def _head(self, words: str) -> None:
-        """Take down what a line without a rate is: the use of the next line, or a heading."""
+        """Process a line without a rate: the use of the next line, or a heading."""
         if has_verb(words) or not words or len(words.split()) > _WORDS:
             return
         if words.endswith(":") or _ABOUT.search(words) or _OTHER.search(words):
@@ -136,22 +136,22 @@ def _names_use(words: str) -> bool:
 
 
 def parse_cell(words: str) -> tuple[Decimal | None, str | None]:
-    """Return the value and unit of what a cell of a schedule says, where it is for one dwelling each."""
+    """Parse a cell of a schedule into value and unit, if it is per dwelling."""
     rate = RATE.fullmatch(words)
     return per_dwelling(rate["number"], rate["each"]) if rate else (None, None)
 
 
 def is_column(section: Section, words: str) -> bool:
-    """Return whether the header of a column in a section about parking is that of the spaces that a use must have."""
+    """Check whether a column in a section about parking is for the spaces that a use must have."""
     return is_about_parking(section) and _COLUMN.search(words) is not None and not _OTHER.search(words)
 
 
 def is_other(words: str) -> bool:
-    """Return whether some words are of other spaces than those that a use must have: of bicycles, for loading."""
+    """Check whether some words are about other spaces, such as for bicycles or loading."""
     return _OTHER.search(words) is not None
 
 
 def per_dwelling(spaces: str, each: str) -> tuple[Decimal | None, str | None]:
-    """Return the number of spaces where they are for one dwelling each; others have no unit."""
+    """Get value and unit if the spaces are per dwelling. Other rates have no unit."""
     value = parse_number(spaces) if _DWELLING.fullmatch(each) else None
     return value, None if value is None else "space-per-dwelling"

@@ -1,4 +1,4 @@
-"""How a code permits a use, and by what review: what words say of it."""
+"""Levels of permission and required reviews, by the words of a heading, a sentence or a legend."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _REVIEW: Final = re.compile(r"\b(?:review\w*|approv\w*|permits?|hearings?)\b", r
 
 
 def level_of(words: str) -> Level | None:
-    """Return the level that some words are about: ``Uses subject to conditional use permit`` is conditional."""
+    """Parse some words into a level: ``Uses subject to conditional use permit`` is conditional."""
     if NOT.search(words):
         return "notPermitted"
     if CONDITIONAL.search(words):
@@ -50,14 +50,14 @@ def level_of(words: str) -> Level | None:
 
 
 def find_review(words: str) -> str | None:
-    """Return the citation of the section by which some words say that a use is reviewed, verbatim."""
+    """Find the citation of the section by which a use is reviewed, verbatim."""
     for said in _REVIEWED.finditer(words):
         before = words[: said.start()].rpartition(";")[2]
         after = words[said.start() :]
         cited = next((each for each in find_citations(after) if each.internal), None)
         if cited is None:
             return None
-        # What a measure is subject to is no review: "minimum lot area 5,000 square feet subject to section 32-60".
+        # The citation after a measure is not a review: "minimum lot area 5,000 square feet subject to section 32-60".
         if next(find_dimensions(before), None) is None or _REVIEW.search(before + after[: cited.start]):
             return cited.raw
     return None

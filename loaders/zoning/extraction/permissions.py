@@ -1,4 +1,4 @@
-"""Which uses a district permits, from lists and sentences; those of matrices are in `matrices`."""
+"""Uses that districts permit or prohibit, in lists, in sentences, and in matrices of letters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _HEAD: Final = re.compile(
 _INSIDE: Final = re.compile(r"[.;] (?=(?:Permitted|Conditional|Prohibited|Allowed) Uses?\b[^\n]{0,300}:$)")
 _HEADING_CONDITION: Final = re.compile(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", re.IGNORECASE)
 _ANNOUNCES: Final = re.compile(r"\b(?:follow\w*|is|are|be|if|when|where|subject|provided)\b", re.IGNORECASE)
-"""What follows the heading of a list in its own line where the list is below it."""
+"""Words after the heading of a list on its line if the list is below it."""
 _FOLLOWING: Final = re.compile(r" ?(?:the|these|all|any) ", re.IGNORECASE)
 _HEAD_IN: Final = re.compile(
     r"(?:(?:conditionally |principally )?(?:permitted|allowed|prohibited)|not (?:permitted|allowed))"
@@ -45,7 +45,7 @@ _HEAD_IN: Final = re.compile(
     r" in (?:the )?(?P<where>[^:.;]{1,80})",
     re.IGNORECASE,
 )
-"""``Permitted in R-1 and R-2``, above a list or before it in the same line."""
+"""``Permitted in R-1 and R-2``, above a list or before it on the same line."""
 _BARE_HEADS: Final = frozenset(("permitted", "prohibited", "conditional"))
 _ENDING: Final = frozenset(
     [
@@ -78,7 +78,7 @@ _ENDING: Final = frozenset(
         "coverage",
     ]
 )
-"""Last words of the headings that end a list of uses."""
+"""Last words of headings that end a list of uses."""
 _ACCESSORY: Final = re.compile(r"Accessory (?:Buildings|Uses|Structures)[^.\n]{0,40}\((?:see|as)\b", re.IGNORECASE)
 _PROSE: Final = re.compile(
     r"(?:The|No|All|Each|Any|Every|If|Where|When|In|For|A|An|It|These"
@@ -107,7 +107,7 @@ _WORDS_OF_ITEM: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class UsePermission:
-    """A use and how a district permits it; the code points [start, end) of the section's text say so."""
+    """A use and its level in a district, as stated at the offsets [start, end) of the section's text."""
 
     district: str
     """Code of the district."""
@@ -119,7 +119,7 @@ class UsePermission:
     conditions: Sequence[str]
     """Verbatim."""
     review: str | None
-    """What is cited as the review that is due, verbatim: ``§15.3.08.060``."""
+    """The citation of the required review, verbatim: ``§15.3.08.060``."""
     start: int
     end: int
     confidence: float
@@ -169,7 +169,7 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             continue
         codes = [code for code in own.get(start, ()) if code in known]
         if codes:
-            # Lines for several districts one after another go together; one after a list begins the next.
+            # Consecutive lines for several districts belong together. A line after a list starts the next district.
             around = tuple(codes) if has_list else tuple(dict.fromkeys((*around, *codes)))
             heading, has_list, place = None, False, None
         if inside := _INSIDE.search(text, start, end):
@@ -198,7 +198,7 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             place, place_label = tuple(headed), label
             heading = titled if titled is not None and level_of(words) in (None, titled.level) else None
         elif heading is not None and label and item and _style(label) != _style(item) and _PROSE.match(words):
-            continue  # below a use, what it is subject to
+            continue  # below a use: conditions of it
         elif _is_end(words) or (heading is titled and not _may_be_item(words, label)):
             heading = heading if heading is titled else None
         elif heading is not None and end - body <= _LONGEST_USE:
@@ -218,7 +218,7 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
 
 
 def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) -> UsePermission:
-    """A permission with the condition that the use is part of a `kind` of development."""
+    """Add the condition that the use is part of a `kind` of development to a permission."""
     conditions = add_condition(each.conditions, kind, each.district, known)
     limited = each.level == "byRight" and conditions is not each.conditions
     return replace(each, level="byRightWithConditions" if limited else each.level, conditions=conditions)
@@ -227,7 +227,7 @@ def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) 
 def _find_inline_list(
     text: str, start: int, end: int, given: _Heading | None, known: Mapping[str, District]
 ) -> Sequence[tuple[int, int]]:
-    """Where the uses stand that follow the heading of a list in its own line: ``Permitted uses: parks; schools.``"""
+    """Find the uses after the heading of a list on its own line: ``Permitted uses: parks; schools.``"""
     colon = text.find(":", start, end) + 1
     if given is None or not colon or _FOLLOWING.match(text, colon, end):
         return []
@@ -235,24 +235,24 @@ def _find_inline_list(
 
 
 def _is_complete(words: str) -> bool:
-    """Whether the line of a heading says all itself: ``Prohibited uses: none.``"""
+    """Whether the line of a heading is complete in itself: ``Prohibited uses: none.``"""
     rest = words.partition(":")[2].strip()
     return bool(rest) and not rest.endswith(":") and not _ANNOUNCES.search(rest)
 
 
 def _may_be_item(words: str, label: str) -> bool:
-    """Whether a line below a heading of the section itself is a use: labelled or short, and no sentence."""
+    """Whether a line below the section's own heading is a use: labelled or short, and not a sentence."""
     short = len(words.split()) <= (_WORDS_OF_ITEM if label else _WORDS_OF_ITEM // 2)
     return short and not words.endswith(":") and not _SAYS.search(_CONDITION.split(words, maxsplit=1)[0])
 
 
 def _style(label: str) -> str:
-    """How a label is written, whatever its letter or number: ``(a)`` like ``(b)``, unlike ``(1)`` and ``i.``"""
+    """The style of a label without its letter or number: ``(a)`` equals ``(b)``, but not ``(1)`` or ``i.``"""
     return re.sub(r"[ivx]+|[a-z]{2,}", "#", re.sub(r"\d+", "1", label)).translate(_ALIKE)
 
 
 def is_next_label(label: str, before: str | None) -> bool:
-    """Whether a label is the one after another: ``(b)`` is that after ``(a)``, ``2.`` that after ``1.``"""
+    """Check whether a label follows another: ``(b)`` follows ``(a)``, ``2.`` follows ``1.``"""
     last, this = _BARE.search(before or ""), _BARE.search(label)
     if last is None or this is None or _BARE.sub("", before or "") != _BARE.sub("", label):
         return False
@@ -262,13 +262,13 @@ def is_next_label(label: str, before: str | None) -> bool:
 
 
 def find_label_end(text: str, start: int, end: int) -> int:
-    """Return where the label that the line [start, end) begins with ends."""
+    """Find the end of the label at the start of the line [start, end)."""
     label = _LABEL.match(text, start, end)
     return label.end() if label else start
 
 
 def _parse_heading(text: str, start: int, end: int, known: Mapping[str, District]) -> _Heading | None:
-    """What the line says of the level of the uses that follow it, if it is the heading of a list."""
+    """Parse a line as the heading of a list of uses. None if it is not one."""
     line = text[start:end].rstrip()
     named, colon, rest = line.partition(":")
     aside = re.search(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b", named)
@@ -308,7 +308,7 @@ def _heading_conditions(said: str) -> tuple[str, ...]:
 
 
 def _is_end(line: str) -> bool:
-    """Whether a line ends a list of uses: the heading of something else, or prose."""
+    """Whether a line ends a list of uses: another heading, or prose."""
     if _ACCESSORY.match(line):
         return True
     name = re.split(r" ?[(:]|\. |\.$", line, maxsplit=1)[0].rstrip(" .")
@@ -322,7 +322,7 @@ def _is_end(line: str) -> bool:
 def _parse_item(
     text: str, start: int, end: int, heading: _Heading, around: Sequence[str], known: Mapping[str, District]
 ) -> Iterator[UsePermission]:
-    """The use that a line of a list is, for each of the districts."""
+    """Parse a line of a list into its use, once per district."""
     line = text[start:end].rstrip()
     if closing := _END.search(line):
         line = line[: closing.start() + (line[closing.start()] == "." and not line[:-1].endswith("."))]
@@ -351,7 +351,7 @@ def _parse_item(
 def _find_in_sentences(
     text: str, start: int, end: int, around: Sequence[str], known: Mapping[str, District]
 ) -> Iterator[UsePermission]:
-    """Uses that sentences of the line permit or prohibit: ``Residential uses are not allowed in this district.``"""
+    """Find uses in sentences of the line: ``Residential uses are not allowed in this district.``"""
     for said in find_statements(text, start, end, known):
         for code in around if said.districts is None else said.districts:
             yield UsePermission(
@@ -378,7 +378,7 @@ _USUAL: Final[Mapping[str, Level]] = {
     "N": "notPermitted", "NO": "notPermitted", "NP": "notPermitted", "-": "notPermitted", "–": "notPermitted",
     "—": "notPermitted", "--": "notPermitted", "PROHIBITED": "notPermitted", "NOT PERMITTED": "notPermitted",
 }  # fmt: skip
-"""What letters mean where no legend says otherwise. X stands for both, by what else the table has."""
+"""Default meaning of letters, without a legend. X has two meanings; the other letters of the table decide."""
 _MARK: Final = re.compile(
     r"(?P<letters>[A-Za-z/✓✔•●■○◯◐□☐–—-]{1,4}|\*{1,2}"
     r"|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
@@ -389,11 +389,11 @@ _SIGN: Final = re.compile(
     r"(?P<sign> ?(?:=|:| \||[-–—](?= )|,? ?\b(?:means?|indicates?|denotes?|is|are|shall mean|stands for"
     r"|signifies)\b)| (?=[A-Z]))"
 )
-"""Where a legend begins to say what a letter means: ``P = ``, ``"C" means``, ``(S) Special``, ``● Permitted``."""
+"""Start of a letter's meaning in a legend: ``P = ``, ``"C" means``, ``(S) Special``, ``● Permitted``."""
 _SIGNED: Final = re.compile(
     r"(?P<meaning>[^.;:\n|()“”\"]{3,80}?) [(“\"‘]{1,2}(?P<letter>[A-Z](?:/?[A-Z]){0,3}|[-–—✓✔•●■○◯◐□☐])[)”\"’]{1,2}"
 )
-"""A legend the other way round: ``Conditional uses (C)``."""
+"""A legend in reverse order: ``Conditional uses (C)``."""
 _MEANING: Final = re.compile(r"[^;\n|]{3,120}?(?=[;\n|]|\. |\.$|$)|[^;\n|]{120}")
 _BLANK: Final = re.compile(r"\b(?:blank|empty|no letter|no symbol)\b[^.\n]{0,80}", re.IGNORECASE)
 _USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
@@ -401,9 +401,9 @@ _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)]) ?(?P<note>\S[^\n]*)"
 )
 _LETTERS_SHARE: Final = 0.6
-"""Share of the cells with words that must be letters for a table to be a matrix of uses."""
+"""Minimum share of letters among non-empty cells in a matrix of uses."""
 _AROUND: Final = 4_000
-"""Code points before and after a table where its legend and notes stand."""
+"""Code points before and after a table that are searched for its legend and notes."""
 
 
 def _in_matrix(section: Section, table: Table, known: Mapping[str, District]) -> Iterator[UsePermission]:
@@ -429,7 +429,7 @@ def _in_matrix(section: Section, table: Table, known: Mapping[str, District]) ->
         use = next((cell for place in names if (cell := row[place]) is not None and cell.text.strip()), None)
         own = [cell for place in districts if place < len(row) and (cell := row[place]) is not None and cell is not use]
         if use is None or not use.text.strip() or not any(cell.text.strip() for cell in own):
-            continue  # of a group, or without a mark for any district
+            continue  # a group heading, or a row without a mark for any district
         beside = [each.text.strip(" .") for each in row[last + 1 :] if each is not None and each not in own]
         told = [words for words in dict.fromkeys(beside) if any(map(str.isalnum, words))]
         for place, code in districts.items():
@@ -440,16 +440,16 @@ def _in_matrix(section: Section, table: Table, known: Mapping[str, District]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Legend:
-    """What letters mean, and a blank cell."""
+    """Meanings of letters and of a blank cell."""
 
     levels: Mapping[str, Level]
     blank: Level | None
     reviews: Mapping[str, str]
-    """By letter, the citation of the section by which such a use is reviewed."""
+    """Citations of the review for a use, by letter."""
 
 
 def _parse_legend(section: Section, table: Table, words: Sequence[str]) -> _Legend:
-    """What the letters mean: by the words around the table, or as is usual."""
+    """Parse the meaning of letters from the text around the table, with defaults."""
     before = section.text[max(0, table.start - _AROUND) : table.start]
     after = section.text[table.end : table.end + _AROUND]
     legend, reviews = dict(_USUAL), dict[str, str]()
@@ -475,7 +475,7 @@ def _parse_legend(section: Section, table: Table, words: Sequence[str]) -> _Lege
 
 
 def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
-    """The letters that some words explain, each with what it means: up to where the next one is explained."""
+    """Yield letters and their meanings. A meaning ends where the next letter is explained."""
     for match in _SIGNED.finditer(around):
         if match["letter"].upper() in letters:
             yield match["letter"].upper(), match["meaning"]
@@ -497,7 +497,7 @@ def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
 
 
 def _names(grid: Sequence[Sequence[Cell | None]], header: int, first: int) -> Sequence[int]:
-    """The columns before that of the first district in which the name of a use is looked for, in this order."""
+    """The columns before the first district that may contain the name of a use, best first."""
     heads = [" ".join(cell.text for row in grid[: header + 1] if (cell := row[place])) for place in range(first)]
     named = [place for place, words in enumerate(heads) if _USE.search(words)]
     column = named[-1] if named else 0
@@ -510,7 +510,7 @@ def _letters(word: str) -> str:
 
 
 def find_notes(section: Section, table: Table) -> Mapping[str, str]:
-    """The notes below a table by their marks: its subsections with those labels, or lines that begin with them."""
+    """Find the notes below a table by mark: subsections with such labels, or lines that start with them."""
     notes: dict[str, str] = {}
     for each in section.subsections:
         if each.start >= table.end and len(each.path) == 1:
@@ -553,7 +553,7 @@ def _parse_cell(
 
 
 def strip_marks(section: Section, cell: Cell) -> str:
-    """The words of a cell without its raised marks."""
+    """Get the words of a cell without its raised marks."""
     words, at = [], cell.start
     for start, end in sorted(cell.superscripts):
         words.append(section.text[at:start])

@@ -1,4 +1,4 @@
-"""What a sentence that gives a measure is about: a lot or a building, or a sign, a fence, a plan."""
+"""The subject of a sentence with a measure: a lot, a building, or something else, such as a sign or a fence."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _THING: Final = re.compile(
     r"|standpipes?|hydrants?|hoses?|stairs?|stairways?|corridors?|rooms?|hallways?|porch(?:es)?|overhangs?|eaves?)\b",
     re.IGNORECASE,
 )
-"""What has a height, width or area of its own that is none of a building or lot."""
+"""Objects with a height, width or area of their own, unlike that of a building or lot."""
 _STRUCTURE: Final = re.compile(
     r"\b(?:signs?|fences?|walls?|hedges?|poles?|antennas?|towers?|masts?|turbines?|canop(?:y|ies)|gates?)\b",
     re.IGNORECASE,
 )
-"""Things whose height a code limits as that of buildings."""
+"""Objects whose height a code limits like that of buildings."""
 _BUILDING: Final = re.compile(
     r"\b(?:buildings?|structures?|dwellings?|houses?|homes?|residences?|garages?|lots?|parcels?|sites?|tracts?"
     r"|developments?|projects?|townhouses?|duplexes|apartments?|sheds?|barns?|storeys?|stories|story"
@@ -61,7 +61,7 @@ _BESIDE: Final = re.compile(
     r"|thick)(?P<what>(?: [\w-]+){1,4})",
     re.IGNORECASE,
 )
-"""A measure that qualifies what follows it: ``six-foot high wall``."""
+"""A measure that qualifies the noun after it: ``six-foot high wall``."""
 _THING_BEHIND: Final = re.compile(
     rf"[^.;,(]{{0,40}}?\b(?:feet|foot|ft\.?|percent|%)(?: of)?(?: (?!shall|must|may|is|are"
     rf"|from)[\w-]+){{0,2}}? (?:{_THING.pattern})",
@@ -70,7 +70,7 @@ _THING_BEHIND: Final = re.compile(
 _WAY: Final = re.compile(
     r"\b(?:streets?|roads?|alleys?|lanes?|rights?-of-way|easements?|parking lots?)\b", re.IGNORECASE
 )
-"""What a distance is kept from."""
+"""Objects that a distance is measured from."""
 _PAUSE: Final = re.compile(r"[,;.(]")
 _TRIGGER: Final = re.compile(
     r"\b(?:exceed(?:s|ing)?|(?:if|when|where|that|which|who) [^.;,]{0,60}\bexceed|(?:more|greater|larger"
@@ -89,16 +89,16 @@ _SIZES: Final = frozenset(
 
 
 def is_trigger(text: str, start: int, at: int) -> bool:
-    """Whether what stands before a measure says when something else holds: ``buildings exceeding 35 feet``."""
+    """Check whether the words before a measure make it a condition, not a limit: ``buildings exceeding 35 feet``."""
     words = text[start:at]
     return _TRIGGER.search(words) is not None and _NOT.search(words) is None
 
 
 def is_unrelated(type_: str, raw_type: str, before: str, after: str, about: str, placed: bool) -> bool:
-    """Whether a measure is none of a lot or building: that of a sign, a plan, or of nothing that is named.
+    """Check whether a measure does not belong to a lot or building, but to a sign, a plan, or nothing that is named.
 
-    `before` and `after` are the sentence up to the measure and from there, `about` the heading that it stands under;
-    `placed` says whether it is of a district, where lots and buildings go without saying.
+    `before` and `after` are the sentence up to the measure and from it. `about` is the heading above. `placed`: the
+    sentence is about a district, where lots and buildings need not be named.
     """
     words = raw_type.casefold()
     if beside := _BESIDE.match(after):
@@ -125,26 +125,26 @@ def is_unrelated(type_: str, raw_type: str, before: str, after: str, about: str,
 
 
 def find_structure(before: str, raw_type: str) -> str | None:
-    """Return what is no building and has the height that a sentence gives: ``fence``."""
+    """Find the structure, other than a building, whose height a sentence gives: ``fence``."""
     subject = _find_subject(before, raw_type)
     return subject if subject is not None and _STRUCTURE.search(subject) else None
 
 
 def find_other_object(before: str, raw_type: str) -> str | None:
-    """Return what is no building and keeps the distance that a sentence gives: ``fences``; None where it is one."""
+    """Find the object, other than a building, whose distance a sentence gives: ``fences``. None for a building."""
     subject = _find_subject(before, raw_type)
     ways = subject is not None and _WAY.search(subject)
     return subject if subject is not None and _THING.search(subject) and not ways else None
 
 
 def find_building(before: str, raw_type: str) -> str | None:
-    """Return the building whose own width a sentence gives, where it is not that of a lot."""
+    """Find the building whose own width a sentence gives. None if the width is that of a lot."""
     subject = _find_subject(before, raw_type) if raw_type.casefold() in _BARE else None
     return subject if subject is not None and not _LOT.search(subject) and _BUILDING.search(subject) else None
 
 
 def _find_subject(before: str, raw_type: str) -> str | None:
-    """The noun that a sentence is about, or that its dimension is of, if it is known as a building or another thing."""
+    """Find the known noun that is the subject of a sentence, or that its dimension belongs to."""
     at = before.casefold().rfind(raw_type.casefold())
     if at >= 0:
         behind = _OF.match(before, at + len(raw_type))
@@ -161,7 +161,7 @@ def _find_subject(before: str, raw_type: str) -> str | None:
 
 
 def _find_noun(words: str, *, last: bool = False) -> str | None:
-    """The last of the nouns that are known in some words; with `last`, only where it is their very last word."""
+    """Find the last known noun in some words. With `last`, only if nothing follows it."""
     found = [match for pattern in (_BUILDING, _THING) for match in pattern.finditer(words)]
     noun = max(found, key=lambda match: match.end(), default=None)
     if noun is None or (last and words[noun.end() :].strip()):
@@ -170,7 +170,7 @@ def _find_noun(words: str, *, last: bool = False) -> str | None:
 
 
 def find_building_kind(text: str, start: int, at: int, stop: int, end: int) -> str | None:
-    """Return the kind of building or lot that the sentence [start, end) says its measure [at, stop) is for."""
+    """Find the kind of building or lot that the measure [at, stop) in the sentence [start, end) is for."""
     stopping = _PAUSE.search(text, stop, end)
     after = _ON_LOTS.search(text, stop, min(stopping.start() if stopping else end, stop + 60))
     if after:

@@ -1,4 +1,4 @@
-"""What extraction reads of a section of a code: any object with these properties is one."""
+"""Protocols for the sections that extraction reads, so that it does not depend on the readers."""
 
 from __future__ import annotations
 
@@ -7,70 +7,66 @@ from typing import Protocol
 
 
 class Cell(Protocol):
-    """A cell of a table; its words are the code points [start, end) of the section's text."""
+    """A table cell. Its text is at the offsets [start, end) of the section's text."""
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """Its text."""
 
     @property
     def start(self) -> int:
-        """Where it starts."""
+        """Start offset."""
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """End offset."""
 
     @property
     def superscripts(self) -> Sequence[tuple[int, int]]:
-        """Where its raised words stand: marks of notes."""
+        """Offsets of raised words, which are marks of notes."""
 
 
 class Table(Protocol):
-    """A table in the code points [start, end) of the section's text."""
+    """A table at the offsets [start, end) of the section's text."""
 
     @property
     def start(self) -> int:
-        """Where it starts."""
+        """Start offset."""
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """End offset."""
 
     @property
     def header_rows(self) -> int:
-        """How many of the first rows are its header."""
+        """Number of header rows."""
 
     @property
     def caption(self) -> str | None:
-        """Its caption."""
+        """The caption."""
 
     def grid(self) -> Sequence[Sequence[Cell | None]]:
-        """Return the rows with all as many places, a spanning cell in each that it spans."""
+        """Expand the rows to equal length, with a spanning cell repeated in each place."""
 
 
 class Subsection(Protocol):
-    """A labelled part of a section, in the code points [start, end) of its text."""
+    """A labelled part of a section, at the offsets [start, end) of its text."""
 
     @property
     def path(self) -> Sequence[str]:
-        """Its labels, bare, from the outermost."""
+        """Bare labels, outermost first."""
 
     @property
     def start(self) -> int:
-        """Where it starts."""
+        """Start offset."""
 
     @property
     def end(self) -> int:
-        """Where it ends."""
-
-    @property
-    def heading(self) -> str | None:
-        """Its own heading."""
+        """End offset."""
 
 
 class Section(Protocol):
-    """One level of a code with the text that is its own."""
+    """One level of a code with its own text."""
 
     @property
     def key(self) -> str:
@@ -82,7 +78,7 @@ class Section(Protocol):
 
     @property
     def title(self) -> str:
-        """Its heading, without the number."""
+        """Heading, without the number."""
 
     @property
     def kind(self) -> str:
@@ -90,20 +86,20 @@ class Section(Protocol):
 
     @property
     def parent(self) -> str | None:
-        """Key of the section that it is part of."""
+        """Key of the parent section."""
 
     @property
     def order(self) -> int:
-        """Among the parts of that one."""
+        """Position among its siblings."""
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """The text, verbatim."""
 
     @property
     def subsections(self) -> Sequence[Subsection]:
-        """In the order of the text, an outer one before those in it."""
+        """In text order, outer before inner."""
 
     @property
     def tables(self) -> Sequence[Table]:
-        """In the order of the text."""
+        """In text order."""

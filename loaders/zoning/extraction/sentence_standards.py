@@ -1,4 +1,4 @@
-"""What one sentence limits: which of its measures is of which dimension, for what, and where."""
+"""Standards in one sentence: the dimension of each of its measures, what it is for, and where it applies."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ FOR: Final = re.compile(
     r"| that\b| with\b| is\b| are\b| must\b| of\b|[.,;:()]|$)",
     re.IGNORECASE,
 )
-"""``for all one-family dwellings``: what a limit is for."""
+"""``for all one-family dwellings``: the use or building that a limit is for."""
 LONGEST: Final = 1_200
-"""Code points of a sentence in which anything is looked for."""
+"""Maximum code points of a sentence. Longer ones are skipped, to bound the time."""
 _SENTENCE_END: Final = re.compile(r"(?<!\bsq)(?<!\bft)(?<!\bmin)(?<!\bmax)(?<!\bNo)\.(?= [A-Z(“\"])|;|\.$")
 _HEAD: Final = re.compile(r"(?P<head>[A-Z“\"][^.:;\n]{2,70}?)(?:\.| [-–—]) (?=\S)")
 _SAYS_AS_VERB: Final = re.compile(r"\b(?:shall|must|is|are|may)\b", re.IGNORECASE)
@@ -47,25 +47,25 @@ _SAYS_AS_VERB: Final = re.compile(r"\b(?:shall|must|is|are|may)\b", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """What the words before a sentence say of its limits."""
+    """A line or heading that applies to the sentences after it: ``Setbacks shall be as follows:``."""
 
     type: Dimension
     raw: str
     """The words for the dimension, as recorded."""
     bound: Bound | None
     what: str | None
-    """What the limits are for."""
+    """The use or building that the limits are for."""
     label: str = ""
     colon: bool = True
-    """Whether it says itself that others follow."""
+    """Whether it announces the lines after it."""
     about: str = ""
-    """Its words, and those of the heading that it stands under itself."""
+    """Its own words and those of the heading above it."""
 
 
 def split_clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield where the sentences in [start, end) of a text stand, and what is between semicolons.
+    """Yield the offsets of sentences in [start, end) of a text, split at semicolons too.
 
-    ``sq.``, ``ft.`` and ``No.`` end none.
+    ``sq.``, ``ft.`` and ``No.`` do not end a sentence.
     """
     at = start
     for stop in _SENTENCE_END.finditer(text, start, end):
@@ -77,14 +77,14 @@ def split_clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def has_verb(words: str) -> bool:
-    """Return whether some words say something, as a heading does not."""
+    """Check whether some words are a statement. A heading is not."""
     return _SAYS_AS_VERB.search(words) is not None
 
 
 def parse_lead(text: str, start: int, end: int, label: str, title: str) -> Lead | None:
-    """Return what the last sentence of a line that heads others says of those after it; None where it limits nothing.
+    """Parse the last sentence of a line as a lead for the lines after it. None if it names no dimension.
 
-    `title` is the heading that the line stands under.
+    `title` is the heading above the line.
     """
     begin = max((first for first, _ in split_clauses(text, start, end)), default=start)
     words = text[begin:end]
@@ -98,9 +98,9 @@ def parse_lead(text: str, start: int, end: int, label: str, title: str) -> Lead 
 
 
 def parse_head(text: str, start: int, end: int, about: str) -> Lead | None:
-    """Return what the heading that a line begins with says of its sentences: ``Lot area. Not less than an acre.``
+    """Parse the heading at the start of a line as a lead for its sentences: ``Lot area. Not less than an acre.``
 
-    `about` is what the line stands under.
+    `about` is the heading above the line.
     """
     match = _HEAD.match(text, start, end)
     if match is None or has_verb(match["head"]) or any(find_measures(text, *match.span("head"))):
@@ -128,14 +128,14 @@ _ASIDE: Final = re.compile(
     r"|\b(?:provided|if|when|unless|except(?! that)|whichever|so long as)\b[^,;]*$",
     re.IGNORECASE,
 )
-"""What stands before a measure that is no limit itself: it says where or when the limit holds."""
+"""Words before a measure that is not a limit, but states where or when a limit applies."""
 _ITEM: Final = re.compile(r"(?:[(A-Za-z0-9)]{1,4}[.)]? )?(?P<what>[A-Z][A-Za-z /&-]{2,60}?)(?:,|:| -| –) ")
 _HIGH: Final = re.compile(r"\)? (?:in (?:\w+ )?height|high|tall)\b")
 _OR: Final = re.compile(r"\)?,? ?(?:or|nor|and|/)(?: more than| less than)? ?", re.IGNORECASE)
 _INSIDE: Final = re.compile(
     r"\b(?:within|in|into|inside|behind)(?: (?:an?|the|any|each|every|all|required|minimum))* $", re.IGNORECASE
 )
-"""What stands before a yard that says only where something is."""
+"""Words before a yard that only state where something is."""
 _OF_LENGTH: Final = re.compile(r"\b(?:depth|width|frontage|height|length|dimensions?)\b", re.IGNORECASE)
 _NO_USE: Final = re.compile(
     r"(?:at least|every|each|up to|more|less|one|two|three|four|five|six|seven|eight|nine|ten|\d+)(?![\w-])|.* $",
@@ -145,37 +145,37 @@ _RATIO: Final = re.compile(r"floor[ -]area ratio|\bF\.?A\.?R\b", re.IGNORECASE)
 _TOTAL_OF: Final = re.compile(r"\b(?:total|combined|in the aggregate|both sides)\b", re.IGNORECASE)
 _SUM: Final = re.compile(r"\b(?:total|totall?ing|combined|aggregate|sum)\b[^.;]{0,40}$", re.IGNORECASE)
 _OR_LESS: Final = re.compile(r"\bor (?:less|fewer|smaller|more|larger|greater)\b", re.IGNORECASE)
-"""Words that go with the number before them alone."""
+"""Words that belong only to the number before them."""
 _BEHIND: Final = re.compile(r"[ -](?:minimum|maximum|min|max|or (?:less|more|greater|larger|fewer))\b")
-"""Words right behind a measure that say of it alone what it is."""
+"""Words directly after a measure that state its bound."""
 _SHARE_OF: Final = re.compile(r"(?:\)| \(\d+%\))? of [^.,;:()\n]{2,60}?(?=[.,;:()\n]|$| shall| or | and )")
-"""``10 percent of the depth of the lot``: without it the percentage says nothing."""
+"""``10 percent of the depth of the lot``: the percentage alone has no meaning."""
 _RATE_OF: Final = re.compile(
     rf"\)?(?: (?:shall be|is|are|must be))?(?: (?:required|provided))? (?:per|for each|for every) (?P<count>{NUMBER})"
     r" ?[^.,;:()\n]{2,60}?(?= shall\b| is\b| are\b| must\b| may\b|[.,;:()\n]|$)",
     re.IGNORECASE,
 )
-"""``one space is required for every three homes``: without it the number of spaces says nothing."""
+"""``one space is required for every three homes``: the number of spaces alone has no meaning."""
 _PER: Final = re.compile(
     r"\)?(?: (?:shall be|is|are|must be))?(?: (?:required|provided))? per (?P<what>[a-z][a-z -]{2,40}?)"
     r"(?= shall\b| is\b| are\b| must\b| may\b| within\b| in\b| at\b| and\b| plus\b|[.,;:()\n]|$)",
     re.IGNORECASE,
 )
-"""``two spaces per dwelling unit``: without it they would be for all of them together."""
+"""``two spaces per dwelling unit``: without it, they would be for all units together."""
 _PAUSE: Final = re.compile(r"[,;]")
 _OF_WHAT: Final = re.compile(
     r" of (?:an? |any |the |all |each )?(?P<what>[a-z][a-z -]{2,40}?)(?= is\b| shall\b| are\b| must\b"
     r"| may\b| within\b)"
 )
 _BEFORE: Final = 120
-"""Code points before a measure in which it may be said that it is no limit."""
+"""Code points before a measure that are searched for words of a condition."""
 _BEFORE_IT: Final = re.compile(r" (?:on|from|at|to|for) (?:the |each |any |all )?$")
 _NEAR: Final = 40
-"""Code points after a measure in which the dimension that it is of may stand: ``25-foot rear setback``."""
+"""Code points after a measure that are searched for its dimension: ``25-foot rear setback``."""
 _BESIDE: Final = 12
-"""Code points after a measure in which such a word ends."""
+"""Code points after a measure that are searched for its bound."""
 _TOTAL: Final = 24
-"""Code points after a measure in which it may be said that it is the total of both sides."""
+"""Code points after a measure that are searched for words of a total of both sides."""
 _OF_LOT: Final = re.compile(
     r"\)? of (?:the |a |any |each |every )?(?:total |gross |net )*"
     r"(?:area of (?:the |a |any |each )?)?(?:lot|site|parcel)\b"
@@ -187,38 +187,38 @@ _SHARES: Final = {
     "cover": "lot-coverage",
     "occup": "lot-coverage",
 }
-"""What a share of a lot is of, by the first of these words that its sentence has."""
+"""The dimension of a share of a lot, by the first of these words in its sentence."""
 _OF_UNIT: Final = {
     "storey": ("building-height",),
     "dwelling-per-acre": ("density",),
     "space": ("parking",),
 }
-"""Dimensions that a unit implies."""
+"""Dimensions implied by a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standard:
-    """A standard; the code points [start, end) of the section's text are its value, with its unit."""
+    """A standard. Its value, with its unit, is at the offsets [start, end) of the section's text."""
 
     districts: Sequence[str]
-    """Codes of the districts that it is for; none where neither it nor its section is of any."""
+    """Codes of its districts. Empty if neither the sentence nor its section is about a district."""
     type: str
     """lot-area, lot-width, lot-depth, lot-frontage, front-setback, side-setback, street-side-setback, rear-setback,
     setback, building-height, building-storeys, lot-coverage, impervious-coverage, open-space, density, floor-area,
     floor-area-ratio, width, parking, project-area."""
     raw_type: str
-    """The words for it, as recorded."""
+    """The words for the type, as recorded."""
     bound: Bound
     raw: str
     """The value, verbatim: ``thirty-five (35) feet``, ``10% of lot depth``."""
     value: Decimal | None
-    """None for what is not one number in one unit."""
+    """None if the value is not one number in one unit."""
     unit: str | None
-    """See `measures`; None without a value."""
+    """See `measures`. None without a value."""
     applies_to: str | None
-    """The use or kind of building that it is for, verbatim, where the text says."""
+    """The use or kind of building that it is for, verbatim, if stated."""
     conditions: Sequence[str]
-    """Verbatim: notes, and what follows with "except", "if", "when"."""
+    """Verbatim: notes, and text after "except", "if", "when"."""
     start: int
     end: int
     confidence: float
@@ -228,32 +228,32 @@ class Standard:
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence [start, end) of a text, or a line of a list, with what holds for all of it."""
+    """A sentence [start, end) of a text, or a line of a list, with its context."""
 
     text: str
     start: int
     end: int
     lead: Lead | None
     about: str
-    """The heading that it stands under, with the words that lead to it."""
+    """The heading above it, and the words of its lead."""
     districts: Sequence[str]
     known: Mapping[str, District]
     measures: Sequence[Measure]
     dimensions: Sequence[Dimension]
     says: bool
-    """Whether it has words of a rule."""
+    """Whether it contains words of a rule."""
 
     def before(self, place: int) -> int:
-        """Where the measure before the one at `place` ends."""
+        """The end of the measure before the one at `place`."""
         return self.measures[place - 1].end if place else self.start
 
     def after(self, place: int) -> int:
-        """Where the measure after the one at `place` begins."""
+        """The start of the measure after the one at `place`."""
         return self.measures[place + 1].start if place + 1 < len(self.measures) else self.end
 
     @property
     def is_bare(self) -> bool:
-        """Whether it says nothing but measures."""
+        """Whether it contains only measures."""
         edges = [self.start, *(edge for each in self.measures for edge in (each.start, each.end)), self.end]
         between = (self.text[at:stop] for at, stop in zip(edges[::2], edges[1::2], strict=True))
         return not any(map(str.isalpha, "".join(between)))
@@ -261,23 +261,22 @@ class _Sentence:
 
 @dataclass(slots=True)
 class _Meaning:
-    """What a measure is of."""
+    """The meaning of a measure."""
 
     kinds: Sequence[tuple[str, str]]
     """Types of dimensions, each with the words for it."""
     listed: bool = False
-    """Whether the lead says so, and not the sentence."""
+    """Whether the types come from the lead and not from the sentence."""
     what: str | None = None
-    """What it is for."""
+    """The use or building that it is for."""
 
 
 def find_limits(
     section: Section, start: int, end: int, lead: Lead | None, around: Sequence[str], known: Mapping[str, District]
 ) -> Iterator[Standard]:
-    """Yield the standards that the sentence [start, end) of a section sets, or that line of a list.
+    """Yield the standards in the sentence, or line of a list, [start, end) of a section.
 
-    `lead` is what the words before it say, `around` the districts that it is for where it names none itself, and
-    `known` those of the code.
+    `lead` applies to the sentence. `around` are its districts if it names none. `known` are the districts of the code.
     """
     text = section.text
     if end - start > LONGEST:
@@ -301,13 +300,13 @@ def find_limits(
         bool(_SAYS.search(text, start, end)),
     )
     if sentence.is_bare and (len(given) > 1 or (lead is not None and not lead.colon)):
-        return  # a row of a table whose columns are lost
+        return  # a table row whose columns were lost
     for place in range(len(given)):
         yield from _of_measure(sentence, place)
 
 
 def _of_measure(sentence: _Sentence, place: int) -> Iterator[Standard]:
-    """The standards that a measure of a sentence is the value of."""
+    """Yield the standards with a measure of the sentence as their value."""
     text, each = sentence.text, sentence.measures[place]
     before, after = sentence.before(place), sentence.after(place)
     lead_in = text[sentence.start : each.start]
@@ -321,7 +320,7 @@ def _of_measure(sentence: _Sentence, place: int) -> Iterator[Standard]:
     together = _TOTAL_OF.search(text, each.end, min(after, each.end + _TOTAL)) or _SUM.search(text, before, each.start)
     for type_, raw_type in reading.kinds:
         if together and type_.endswith("-setback"):
-            continue  # of both sides
+            continue  # a total of both sides
         if each.unit == "PERCENT" and not allows_percent(type_) and not _OF_LENGTH.search(text, each.end, after):
             continue
         if type_ == "building-height" and reading.what is None:
@@ -337,7 +336,7 @@ def _of_measure(sentence: _Sentence, place: int) -> Iterator[Standard]:
 
 
 def _find_meaning(sentence: _Sentence, place: int) -> _Meaning:
-    """What a measure is of: what the sentence says, what leads to it, or what its unit implies."""
+    """Find the meaning of a measure: from the sentence, from its lead, or implied by the unit."""
     text, lead, each = sentence.text, sentence.lead, sentence.measures[place]
     found = _named_with(sentence, place)
     reading = _Meaning([(one.type, text[one.start : one.end]) for one in found])
@@ -361,7 +360,7 @@ def _find_meaning(sentence: _Sentence, place: int) -> _Meaning:
 
 
 def _named_with(sentence: _Sentence, place: int) -> Sequence[Dimension]:
-    """The dimensions that a sentence gives with a measure; of alternatives, those that it gives with the other."""
+    """Find the dimensions of a measure in its sentence. An alternative has those of the other measure."""
     if not (sentence.says or sentence.lead):
         return ()
     found = _dimensions(sentence, place)
@@ -375,13 +374,13 @@ def _named_with(sentence: _Sentence, place: int) -> Sequence[Dimension]:
 
 
 def _exception(sentence: _Sentence, at: int) -> bool:
-    """Whether a measure is that of an exception that names no dimension: ``except that a steeple may be 50``."""
+    """Whether a measure belongs to an exception without a dimension: ``except that a steeple may be 50``."""
     excepted = sentence.text.rfind("except that", sentence.start, at)
     return excepted >= 0 and not any(excepted < one.start < at for one in sentence.dimensions)
 
 
 def _share(sentence: _Sentence, at: int) -> str | None:
-    """Of which part of a lot a sentence gives the share: ``40 percent of the lot may be covered by buildings``."""
+    """Find the dimension of a share of a lot: ``40 percent of the lot may be covered by buildings``."""
     if not _OF_LOT.match(sentence.text, at, sentence.end):
         return None
     words = sentence.text[sentence.start : sentence.end].casefold()
@@ -389,14 +388,14 @@ def _share(sentence: _Sentence, at: int) -> str | None:
 
 
 def _implied(sentence: _Sentence, each: Measure) -> bool:
-    """Whether a measure without a dimension is of the one that its unit implies."""
+    """Whether a measure without a dimension has the one that its unit implies."""
     if each.unit == "space":
         return "parking" in each.raw.casefold() or "parking" in sentence.about.casefold()
     return each.unit == "dwelling-per-acre" or bound_of(sentence.text[sentence.start : sentence.end]) == "max"
 
 
 def _dimensions(sentence: _Sentence, place: int) -> Sequence[Dimension]:
-    """What a measure is of: what stands right behind it, else the last dimension before it in the sentence."""
+    """Find the dimensions of a measure: those directly after it, else the last one before it in the sentence."""
     text, each, after = sentence.text, sentence.measures[place], sentence.after(place)
     behind = [
         one
@@ -419,7 +418,7 @@ def _dimensions(sentence: _Sentence, place: int) -> Sequence[Dimension]:
         return behind[:1] if behind and behind[0].type != "lot-area" else ()
     last = ahead[-1]
     if sides and any(one.type == "setback" for one in ahead):
-        # "Setbacks shall be five feet on the side and 25 feet on the front and rear": each is followed by its sides.
+        # "Setbacks shall be five feet on the side and 25 feet on the front and rear": the sides follow each measure.
         of_last = last.type.endswith("-setback") and _BEFORE_IT.search(text, sentence.before(place), last.start)
         return sides if last.type == "setback" or of_last else [last]
     return [last]
@@ -460,7 +459,7 @@ def _build_standard(sentence: _Sentence, place: int, type_: str, raw_type: str, 
 
 
 def _bound(sentence: _Sentence, place: int, listed: bool) -> Bound | None:
-    """What the words around a measure say it is; the nearer they stand the more they count."""
+    """Find the bound of a measure in the words around it. Nearer words take precedence."""
     text, each = sentence.text, sentence.measures[place]
     behind = _BEHIND.match(text[each.end : each.end + _BESIDE])
     trail = text[each.end : min(sentence.after(place), each.end + _NEAR)]
@@ -474,7 +473,7 @@ def _bound(sentence: _Sentence, place: int, listed: bool) -> Bound | None:
 
 
 def _applies_to(sentence: _Sentence, place: int, stop: int, raw_type: str, listed: bool) -> str | None:
-    """What a sentence says that a measure is for: ``for a duplex``, ``lot width of a corner lot``."""
+    """Find the use or building that a measure is for: ``for a duplex``, ``lot width of a corner lot``."""
     text, at, after = sentence.text, sentence.measures[place].start, max(stop, sentence.after(place))
     pause = _PAUSE.search(text, stop, after)
     said = FOR.search(text, stop, pause.start() if pause else after)

@@ -36,9 +36,9 @@ from loaders.zoning.extraction.sentence_standards import (
 _DEFINES: Final = re.compile(r"\b(?:definitions?|terms defined|defined terms|words and phrases)\b", re.IGNORECASE)
 _GOES_ON: Final = re.compile(r" ?(?:(?:or|and) )?(?:\w+ )?(?:\w+ )?\(?\d|" r" ?(?:[a-z]+[ -]){0,3}\(\d", re.IGNORECASE)
 _BRIEF: Final = 16
-"""Words at most of a line that is what the heading of its section says."""
+"""Maximum words of a line that the heading of its section applies to."""
 _SHORT: Final = 8
-"""Words at most of a heading within a text."""
+"""Maximum words of a heading within a text."""
 
 
 def find_standards(
@@ -109,13 +109,13 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
 
 
 def _goes_on(last: Standard, about: str) -> Lead:
-    """What holds for the measure after a semicolon: ``Maximum height: two stories; 35 feet``."""
+    """The lead for a measure after a semicolon: ``Maximum height: two stories; 35 feet``."""
     type_ = "building-height" if last.type == "building-storeys" else last.type
     return Lead(Dimension(last.start, last.end, type_), last.raw_type, last.bound, last.applies_to, about=about)
 
 
 def _of_kind(standard: Standard, kind: str, known: Mapping[str, District]) -> Iterator[Standard]:
-    """A standard once for the districts that are of such developments themselves, and once for the others."""
+    """Split a standard: the districts that are for such developments themselves do not get the condition."""
     own = [code for code in standard.districts if not add_condition((), kind, code, known)]
     others = [code for code in standard.districts if code not in own]
     if own or not others:
@@ -135,16 +135,16 @@ _LABELS: Final = re.compile(
     r"|zoning|all|the|of|for|in| )*",
     re.IGNORECASE,
 )
-"""Labels that say nothing of what a row is for."""
+"""Labels of a row that do not state what it is for."""
 _REFERS: Final = re.compile(r"\b(?:see|section|sec\.|chapter|article|table|note|footnote)\b|§", re.IGNORECASE)
 _HEADERS: Final = 4
-"""Rows at most that are read as a header where the source marks none."""
+"""Maximum header rows of a table whose header is not marked."""
 
 Grid = Sequence[Sequence[Cell | None]]
 
 
 def _in_tables(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Iterator[Standard]:
-    """Find the standards in the tables of a section; its own districts apply where a table has uses for rows."""
+    """Find the standards in the tables of a section. The section's districts apply to rows for uses."""
     around = tuple(naming.codes_of_section(section, known, above))
     for table in section.tables:
         yield from _in_table(section, table, known, around)
@@ -185,7 +185,7 @@ def _in_table(
 
 
 def _count_header_rows(grid: Grid, table: Table) -> int:
-    """How many rows are the header: as marked, else those before the first one that has a value."""
+    """Count the header rows: as marked, else the rows before the first value."""
     if table.header_rows:
         return min(table.header_rows, len(grid) - 1)
     for number, row in enumerate(grid[:_HEADERS]):
@@ -195,7 +195,7 @@ def _count_header_rows(grid: Grid, table: Table) -> int:
 
 
 def _find_groups(section: Section, grid: Grid) -> Mapping[int, str]:
-    """By row, the words of the last row above it that is one cell alone: ``Lot``, above ``Area`` and ``Frontage``."""
+    """Get the words of the group row above each row: ``Lot``, above ``Area`` and ``Frontage``."""
     found: dict[int, str] = {}
     group = ""
     for number, row in enumerate(grid):
@@ -208,14 +208,14 @@ def _find_groups(section: Section, grid: Grid) -> Mapping[int, str]:
 
 
 def _count_district_rows(grid: Grid, known: Mapping[str, District]) -> int:
-    """How many of the rows begin with a district."""
+    """Count the rows that start with a district."""
     return sum(1 for row in grid if row[0] is not None and _codes(row[0].text.strip(), known))
 
 
 def _find_columns(
     section: Section, grid: Grid, header: int, groups: Mapping[int, str]
 ) -> Mapping[int, tuple[str, str]]:
-    """The columns that are about a dimension: the words of their headers, and which one it is."""
+    """Find the columns for a dimension: the words of their headers and its type."""
     found: dict[int, tuple[str, str]] = {}
     for place in range(1, len(grid[0])):
         cells = {cell.start: cell for row in grid[:header] if (cell := row[place]) is not None}
@@ -233,7 +233,7 @@ def _find_columns(
 
 
 def _codes(label: str, known: Mapping[str, District]) -> Sequence[str]:
-    """The districts with whose codes the label of a row begins."""
+    """The districts whose codes are at the start of a row's label."""
     if label in known:
         return [label]
     codes, end = naming.parse_leading_codes(label, known)
@@ -292,7 +292,7 @@ def _parse_cell(
 
 
 def _parse_measure(raw: str, words: str, type_: str, caption: str) -> Measure | None:
-    """What a cell says, with the unit of its header where it has none itself."""
+    """Parse a cell, with the unit of its header if it has none."""
     header = "UNITLESS" if type_ == "floor-area-ratio" else find_unit(words)
     if header is not None and not allows_unit(type_, header):
         header = None

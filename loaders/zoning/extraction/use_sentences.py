@@ -1,6 +1,7 @@
-"""What sentences say of uses: ``A duplex may be allowed by special permit in the R-2 district.``
+"""Uses in sentences, such as ``A duplex may be allowed by special permit in the R-2 district.``, and in lists on one
+line.
 
-The use is the subject of the sentence, a noun phrase; the rest must be read to its end, or the sentence says nothing.
+The use is the subject of a sentence, a noun phrase. A sentence that does not parse to its end is ignored.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _NO_USE: Final = re.compile(
     r"|notwithstanding|provided|approved|permitted|allowed|authorized|prohibited|listed|required|nonconforming|above|below|hereby|herein|to)\b|\d",
     re.IGNORECASE,
 )
-"""What no noun phrase has that is a use: pronouns, verbs, people, numbers."""
+"""Words that a noun phrase for a use does not contain: pronouns, verbs, people, numbers."""
 _NO_FIRST: Final = re.compile(
     r"(?:in|within|on|for|as|at|by|from|under|and|or|but|nor|each|any|all of|some|certain|limited|only)\b",
     re.IGNORECASE,
@@ -88,7 +89,7 @@ _NO_HEAD: Final = frozenset(
         "coverage story stories floor floors",
     )
 )
-"""Last words of noun phrases that are no uses of land: parts of a site, acts, papers."""
+"""Last words of noun phrases that are not land uses: parts of a site, actions, documents."""
 _ONLY: Final = re.compile(r"\bonly\b")
 _VAGUE: Final = re.compile(
     r"(?:(?:additional|similar|comparable|related|compatible|new|various|specific|conditional|special"
@@ -96,7 +97,7 @@ _VAGUE: Final = re.compile(
     r"uses?",
     re.IGNORECASE,
 )
-"""Noun phrases that name no use, but some of them."""
+"""Noun phrases for an unspecified use."""
 _DWELLING: Final = re.compile(r"\b(?:dwelling|living) (?:units?|buildings?)$", re.IGNORECASE)
 _JOINED: Final = re.compile(r" (?:of|for|in|on|with|from|at|by|within|along|without|serving|containing|under) ")
 _MODAL: Final = re.compile(r"(?:is|are|may|shall|will|must)(?: also)?(?: only)? (?:be )?|(?<=not )be ")
@@ -105,23 +106,23 @@ _WORDS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A use, and what the sentence [start, end) of a text says of it."""
+    """A use, and what the sentence [start, end) of a text states about it."""
 
     use: str
     """Verbatim, without its article."""
     level: Level
     raw: str
-    """The words that say the level."""
+    """The words for the level."""
     conditions: Sequence[str]
     review: str | None
     districts: Sequence[str] | None
-    """Those that the sentence names; None where it names none."""
+    """The districts that the sentence names. None if it names none."""
     start: int
     end: int
 
 
 def find_statements(text: str, start: int, end: int, known: Mapping[str, District]) -> Iterator[Statement]:
-    """Yield what the sentences in [start, end) of a text permit or prohibit, where `known` are the districts."""
+    """Yield what the sentences in [start, end) of a text permit or prohibit. `known` are the districts."""
     if not _SAYS.search(text, start, end):
         return
     for at, stop in _split(text, start, end):
@@ -147,7 +148,7 @@ def _parse_statement(
     verb = match["verb"]
     level = _level(match, how, conditions)
     if level == "byRight" and not how and _ONLY.search(f"{verb} {where} {tail}"):
-        return  # it says where such a use may be at all, not how it is permitted there
+        return  # It restricts where the use may be, not how it is permitted there.
     codes = _places(where, known) if where else None
     if level is None or (codes is not None and not codes):
         return
@@ -159,7 +160,8 @@ def _parse_statement(
 
 
 def _level(match: re.Match[str], how: str, conditions: str) -> Level | None:
-    """The level that a verb says; what ``may be permitted`` and does not say by what is left to someone."""
+    """The level stated by a verb. ``may be permitted`` without a review states none, since it leaves the decision
+    open."""
     verb = match["verb"]
     denied = re.search(r"\b(?:not|prohibited|forbidden)\b", verb) is not None
     if match["no"] or denied:
@@ -174,7 +176,7 @@ def _level(match: re.Match[str], how: str, conditions: str) -> Level | None:
 
 
 def _places(where: str, known: Mapping[str, District]) -> Sequence[str] | None:
-    """The districts that some words name: by code, or all with a name of the kind; None where they mean this one."""
+    """The districts that some words name: by code, or all of a kind by name. None if they mean the current district."""
     if kind := _OF_KIND.fullmatch(where):
         word = kind["kind"].casefold()
         alike = ("residential", "residence") if word.startswith("residen") else (word,)
@@ -187,7 +189,7 @@ def _places(where: str, known: Mapping[str, District]) -> Sequence[str] | None:
 
 
 def _uses(words: str) -> Iterator[str]:
-    """The uses that the subject of a sentence is: one noun phrase, or several that are enumerated."""
+    """Split the subject of a sentence into uses: one noun phrase, or an enumeration."""
     several = list(split_enumeration(words)) if "," in words else []
     names = [words[start:stop] for start, stop in several] or [words]
     if all(map(_is_use, names)):
@@ -209,7 +211,7 @@ def _is_use(words: str) -> bool:
 
 
 def strip_brackets(words: str) -> str:
-    """Return some words without the marks at their end and the brackets around them all."""
+    """Strip trailing punctuation, and brackets around all of the words."""
     words = words.strip().rstrip(".;, ")
     depth = 0
     for place, character in enumerate(words):
@@ -240,7 +242,7 @@ _NO_ITEM: Final = re.compile(
     r"|sections?|chapters?|articles?|tables?)\b|[^A-Za-z]|[A-Za-z]{1,4}-?\d|.{0,2}$|[^:=]*[:=]",
     re.IGNORECASE,
 )
-"""With what a use does not begin, but a condition or a reference to other uses."""
+"""Starts of list members that are not uses, but conditions or references to other uses."""
 _PREPOSITION: Final = re.compile(r" (?:of|for|in|on|with|from|at|by|to|within|without) ")
 _CONDITION: Final = re.compile(
     r"\b(?:provided|subject|if|when|where|which|that|but|including|such as|except|other than|unless|limited|not|and|or"
@@ -256,9 +258,9 @@ Span = tuple[int, int]
 
 
 def split_list(words: str) -> Sequence[Span]:
-    """Return where the uses of a list in some words stand: between semicolons, or between commas where all are plain.
+    """Split a list into uses: at semicolons, or at commas if all members are plain.
 
-    None are returned for what may as well be a sentence, or one use with its condition.
+    Empty for words that may be a sentence, or one use with its condition.
     """
     stop = len(words.rstrip(" .;"))
     words = words[:stop]
@@ -273,14 +275,14 @@ def split_list(words: str) -> Sequence[Span]:
 
 
 def split_enumeration(words: str) -> Iterator[Span]:
-    """Yield where the members of an enumeration by commas stand, if all are plain nouns in the plural."""
+    """Split an enumeration at commas, if all members are plain plural nouns."""
     found = list(_split_spans(words, _COMMA)) if "," in words else []
     if len(found) > 1 and all(_is_plain(words[start:end]) for start, end in found):
         yield from found
 
 
 def split_alternatives(words: str) -> Sequence[Span]:
-    """Return where the uses of a line of a list stand that has several, between semicolons; else none."""
+    """Split a line of a list that contains several uses at semicolons. Empty if it contains one."""
     stop = len(words.rstrip(" .;"))
     found = list(_split_spans(words[:stop], _SEMICOLON)) if ";" in words[:stop] else []
     return found if len(found) > 1 and all(_is_plain(words[start:end]) for start, end in found) else []
@@ -302,7 +304,7 @@ def _may_be_use(words: str) -> bool:
 
 
 def _is_plain(words: str) -> bool:
-    """Whether some words are a noun of few words in the plural, with nothing that a condition may be."""
+    """Whether some words are a short plural noun without anything that may be a condition."""
     names = _PREPOSITION.split(words, maxsplit=1)[0].split()
     last = names[-1].casefold() if names else ""
     return (

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from loaders.zoning.extraction.citation_resolution import (
     Index,
-    find_subsection,
     numbers_in,
     numbers_of,
     resolve,
     resolve_range,
 )
 from loaders.zoning.extraction.citations import Citation, find_citations
-from loaders.zoning.readers.code_model import Section, Subsection
+from loaders.zoning.readers.code_model import Section
 
 
 def keys(text: str, state: str | None = None) -> list[str]:
@@ -240,14 +239,6 @@ def test_a_range_has_all_the_sections_between_its_ends() -> None:
     assert resolve_range(first, TOWN) == ("15.1.04.020", "15.1.04.030", "15.1.04.040")
     assert resolve_range(last, TOWN) == ("15.1.04.040",)
     assert resolve_range(find_citations("Sections 15.1.04.020 to 15.1.04.990")[0], TOWN) == ("15.1.04.020",)
-
-
-def test_labels_name_a_subsection_from_where_the_citation_stands() -> None:
-    parts = [Subsection(("a",), 0, 50), Subsection(("a", "1"), 10, 30), Subsection(("b",), 50, 90)]
-    own = Section("1", "1", "", "section", 1, None, 0, "x" * 90, parts)
-    assert find_subsection(find_citations("subsection (b) of this section")[0], own) == parts[2]
-    assert find_subsection(find_citations("paragraph (1) of this subsection")[0], own, 40) == parts[1]
-    assert find_subsection(find_citations("paragraph (1) of this subsection")[0], own, 60) is None
 
 
 @pytest.mark.parametrize("words", ["see:8-301", "§ 8:2A-301", "§§ 8:2A-299 to 2A-301", "§§ 8-201-8-301"])

@@ -16,11 +16,12 @@ from loaders.zoning.extraction.citation_relationships import find_relationships
 from loaders.zoning.extraction.citation_resolution import Index, resolve
 from loaders.zoning.extraction.citations import THIS, Citation, find_citations
 from loaders.zoning.extraction.definitions import find_definitions
-from loaders.zoning.extraction.districts import District, find_districts
+from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers import input_files
 from loaders.zoning.readers.code_model import Section
+from tests.loaders.zoning.extraction.district_search import find_districts
 
 GOLDEN = tomllib.loads((Path(__file__).parent.parent / "zoning_golden.toml").read_text())
 LEAST = 0.85

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.districts import District, find_districts
+from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permissions import UsePermission, find_permissions
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
+from tests.loaders.zoning.extraction.district_search import find_districts
 
 
 def section(text: str, title: str = "", tables: tuple[Table, ...] = (), key: str = "1") -> Section:

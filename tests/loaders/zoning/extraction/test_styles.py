@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from loaders.zoning.extraction.citation_resolution import Index, resolve_words
-from loaders.zoning.extraction.districts import find_districts
 from loaders.zoning.extraction.permissions import UsePermission, find_permissions
 from loaders.zoning.extraction.sentence_standards import Standard
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Table
+from tests.loaders.zoning.extraction.district_search import find_districts
 
 TOWNS = tomllib.loads((Path(__file__).parent.parent / "zoning_styles.toml").read_text(encoding="utf-8"))["town"]
 COLUMNS = re.compile(r"(\d)>")
