@@ -1,4 +1,4 @@
-"""Climate policy documents from rows of passages, in any of the known layouts and file formats."""
+"""Climate policy documents, read from rows of passages in any known layout and file format."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from loaders.readers.tables import BodyRow, Group, Tables
 
 
 @lru_cache(maxsize=4096)
-def place_codes(text: str | None) -> tuple[str, ...]:
-    """Return the codes of places that `text` lists, or the ``iso`` of the one object that it describes."""
+def parse_place_codes(text: str | None) -> tuple[str, ...]:
+    """Parse a list of place codes, or an object with a code as ``iso``. Raises RecordError for other text."""
     if text is not None and text.lstrip().startswith("{"):
         try:
             described = json.loads(text)
@@ -36,14 +36,14 @@ def place_codes(text: str | None) -> tuple[str, ...]:
             try:
                 described = ast.literal_eval(text)
             except (ValueError, SyntaxError, MemoryError, RecursionError):
-                raise RecordError("the geography is neither a code, a list of codes nor an object with 'iso'") from None
+                raise RecordError("Invalid geography. Valid: a code, a list of codes, an object with 'iso'.") from None
         code = described.get("iso") if isinstance(described, dict) else None
         return (str(code),) if present(code and str(code)) else ()
     return tuple(dict.fromkeys(code.upper() if len(code) <= 3 else code for code in parse_items(text)))
 
 
-def iso_date(text: str) -> str | None:
-    """Return the day that begins an ISO 8601 time, or that ``DD/MM/YYYY`` names, or None when it is neither."""
+def parse_date(text: str) -> str | None:
+    """Parse an ISO 8601 date or time, or ``DD/MM/YYYY``, into an ISO 8601 date, None for other text."""
     if match := re.match(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", text.strip()):
         year, month, day = match.groups()
     elif match := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})", text.strip()):
@@ -58,7 +58,7 @@ def iso_date(text: str) -> str | None:
 
 DOMAIN: Final = "climate"
 VERSION: Final = "1"
-"""Version of what this module makes of a row; with a new one every record is made anew."""
+"""Version of the mapping of rows. A new version maps every record again."""
 
 CORPUS_TYPES: Final = (
     "Executive", "Intl. agreements", "Law", "Laws and Policies", "Legislative", "Litigation", "MCF", "Policy",
@@ -68,7 +68,7 @@ BLOCK_TYPES: Final = (
     "Ambiguous", "Document Header", "Figure", "Google Text Block", "Inferred from gaps", "List", "Table", "TableCell",
     "Text", "Title", "footnote", "pageFooter", "pageHeader", "pageNumber", "sectionHeading", "title",
 )  # fmt: skip
-"""The codes that the ontology describes. Any other has its own graph, which goes with the records that use it."""
+"""The codes that the ontology describes. Any other code has a graph, shared by the records that use it."""
 
 _APP: Final = "https://app.climatepolicyradar.org/documents/"
 _LAWS_SITE: Final = "https://climate-laws.org"
@@ -78,9 +78,8 @@ _NAMED_ROWS: Final = 5
 def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]:
     """Yield the documents of `files`, one for each slug and language version, in the order of slugs.
 
-    A record that cannot become a document is yielded as a Rejection, and so is a file that was found (in a folder,
-    by a pattern) but cannot be read. Raises SourceError for a named file that cannot be read, before the first
-    document, and for one that turns out to be damaged further in.
+    Invalid records are yielded as Rejections, and so are unreadable files that were found in a folder or by a pattern.
+    Raises SourceError for an unreadable named file, before the first document, and for damage that is found later.
     """
     with Tables(HEAD, BODY) as tables:
         of_layout: dict[str, list[str]] = {}
@@ -98,7 +97,7 @@ def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]
             for warning in sheet.warnings if sheet else ():
                 yield Notice(warning, warning=True)
         if not tables.files:
-            raise SourceError(f"none of the {len(files)} files found can be read; the first: {files[0].path}")
+            raise SourceError(f"None of the {len(files)} files can be read. The first: {files[0].path}.")
         for name, sources in of_layout.items():
             others = f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""
             yield Notice(f"{sources[0]}{others}: layout {name!r}")
@@ -109,7 +108,7 @@ def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]
 
 
 class _Families:
-    """Which law each law belongs to: itself, or the one at the end of its chain of parents."""
+    """The root of the family of each law: the last of its chain of parents, or itself."""
 
     def __init__(self, tables: Tables) -> None:
         names = ("document_id", "slug", "title", "family_id")
@@ -121,17 +120,17 @@ class _Families:
                 self.places[law] = Origin(file.snapshot, (row,))
 
     def root(self, law: str) -> tuple[str, str | None, str | None]:
-        """Return id, slug and title of the law that gives `law`'s family its name."""
-        *_, law = self._line(law)
+        """Return id, slug and title of the root of the family of `law`."""
+        *_, law = self._ancestry(law)
         slug, title, _ = self.laws.get(law, (None, None, None))
         return law, slug, title
 
-    def above(self, law: str | None) -> tuple[Origin, ...]:
-        """Return where the laws stand that say which family `law` belongs to."""
-        return tuple(self.places[parent] for parent in [*self._line(law)][1:]) if law is not None else ()
+    def parent_origins(self, law: str | None) -> tuple[Origin, ...]:
+        """Return the origins of the parents of `law`, which determine its family."""
+        return tuple(self.places[parent] for parent in [*self._ancestry(law)][1:]) if law is not None else ()
 
-    def _line(self, law: str) -> dict[str, None]:
-        """`law`, its parent, and so on."""
+    def _ancestry(self, law: str) -> dict[str, None]:
+        """Return `law` and its parents in order, without repetition if they form a cycle."""
         line = {law: None}
         while (parent := present(self.laws.get(law, (None, None, None))[2])) and parent in self.laws:
             if parent in line:
@@ -142,7 +141,7 @@ class _Families:
 
 
 def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rejection]:
-    """The documents of one key: the original, its translations, and laws that happen to have the same key."""
+    """Yield the documents of one key: the original, its translations, and laws with the same key."""
     records: dict[tuple[str, str | None], list[BodyRow]] = defaultdict(list)
     heads: dict[tuple[str, str | None], Mapping[str, str | None]] = {}
     faults: dict[tuple[str, str | None], str] = {}
@@ -153,7 +152,7 @@ def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rej
         record: tuple[str, str | None] = (kind, None)
         try:
             if row.layout == FLAT.name and parse_boolean(row.split):
-                record = (kind, _translated_into(head, row))
+                record = (kind, _translation_language(head, row))
         except RecordError as error:
             faults[record] = f"row {row.row}: {error}"
         records[record].append(row)
@@ -164,7 +163,7 @@ def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rej
         try:
             if record in faults:
                 raise RecordError(faults[record])
-            _trusted(group.key, rows)
+            _check_rows(group.key, rows)
             if kind == LAWS.name:
                 yield _law(heads[record], rows, families)
             else:
@@ -175,7 +174,7 @@ def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rej
                 str(error),
                 _origins(sorted(rows, key=lambda row: (row.file.snapshot.source, row.row))),
                 _key(kind, version, heads[record]),
-                families.above(heads[record]["document_id"]) if kind == LAWS.name else (),
+                families.parent_origins(heads[record]["document_id"]) if kind == LAWS.name else (),
             )
 
 
@@ -188,23 +187,23 @@ def _key(kind: str, version: str | None, head: Mapping[str, str | None]) -> tupl
     return (slug,) if version is None else (slug, version)
 
 
-def _translated_into(head: Mapping[str, str | None], row: BodyRow) -> str:
+def _translation_language(head: Mapping[str, str | None], row: BodyRow) -> str:
     named = parse_items(head["languages"]) or parse_items(row.values[BODY.index("language")])
     if not named or (code := language_tag(named[0])) is None:
-        raise RecordError("a translated row does not say in which language it is (languages, language)")
+        raise RecordError("Missing language of a translated row (languages, language).")
     return code
 
 
-def _trusted(key: str | None, rows: Sequence[BodyRow]) -> None:
-    """Refuse rows that the reader of the file could not make sense of, and rows of no document."""
+def _check_rows(key: str | None, rows: Sequence[BodyRow]) -> None:
+    """Raise RecordError for rows that the reader reported as invalid, and for rows without a slug."""
     problems = [f"row {row.row} {row.problem}" for row in rows if row.problem is not None]
     if problems:
-        raise RecordError(_some(problems))
+        raise RecordError(_join_first(problems))
     if not present(key):
-        raise RecordError(f"{_rows(rows)}: the slug is empty, so no document is named")
+        raise RecordError(f"{_rows(rows)}: Missing slug.")
 
 
-def _some(texts: Sequence[str]) -> str:
+def _join_first(texts: Sequence[str]) -> str:
     more = len(texts) - _NAMED_ROWS
     return "; ".join(texts[:_NAMED_ROWS]) + (f"; and {more} more" if more > 0 else "")
 
@@ -216,7 +215,7 @@ def _rows(rows: Sequence[BodyRow]) -> str:
 
 
 def _origins(rows: Sequence[BodyRow]) -> tuple[Origin, ...]:
-    """One origin for each run of rows of the same file, so that together they follow the order of the units."""
+    """Build one origin for each run of rows of the same file, so that their rows are in unit order."""
     origins: list[tuple[File, list[int]]] = []
     for row in rows:
         if not origins or origins[-1][0] is not row.file:
@@ -225,8 +224,8 @@ def _origins(rows: Sequence[BodyRow]) -> tuple[Origin, ...]:
     return tuple(Origin(file.snapshot, tuple(numbers)) for file, numbers in origins)
 
 
-def _ordered(rows: Sequence[BodyRow]) -> list[tuple[int, BodyRow]]:
-    """Rows with their passage index, in its order. An index that is absent, odd or there twice is an error."""
+def _sort_rows(rows: Sequence[BodyRow]) -> list[tuple[int, BodyRow]]:
+    """Sort rows by passage index. Raises RecordError for a missing, invalid or duplicate index."""
     numbered: list[tuple[int, BodyRow]] = []
     for row in rows:
         index = row.values[0]
@@ -246,7 +245,7 @@ def _ordered(rows: Sequence[BodyRow]) -> list[tuple[int, BodyRow]]:
             f"index {i} in row {a.row} of {a.file.snapshot.source} and in row {b.row} of {b.file.snapshot.source}"
             for i, a, b in twice
         ]
-        raise RecordError(f"the same passage twice, and never merged: {_some(places)}")
+        raise RecordError(f"Duplicate passages, which are never merged: {_join_first(places)}")
     return numbered
 
 
@@ -282,7 +281,7 @@ def _page(number: int) -> Property:
 
 
 class _Draft:
-    """A document in the making: what is said of it, its shared graphs, warnings and the hash of all that was read."""
+    """Builder of a document: its properties, shared graphs, warnings, and the hash of its input."""
 
     def __init__(self, head: Mapping[str, str | None], slug: str, version: str | None) -> None:
         self.head = head
@@ -293,14 +292,14 @@ class _Draft:
         self.shared: dict[NamedNode, Sequence[Quad]] = {}
         self.warnings: list[str] = []
         self.hash = hashlib.sha256()
-        self.digest(slug, version, *(head[name] for name in HEAD if name not in ("languages", "translated")))
+        self.add_to_hash(slug, version, *(head[name] for name in HEAD if name not in ("languages", "translated")))
 
-    def digest(self, *values: str | int | None) -> None:
-        """Take `values` into the hash, each with its length, so that none can run into the next."""
+    def add_to_hash(self, *values: str | int | None) -> None:
+        """Add values to the hash, each with its length, so that different sequences have different hashes."""
         parts = [b"-" if value is None else str(value).encode() for value in values]
         self.hash.update(b"".join(b"%d:" % len(part) + part for part in parts) + b"\n")
 
-    def say(self, predicate: NamedNode, value: NamedNode | str) -> None:
+    def add_property(self, predicate: NamedNode, value: NamedNode | str) -> None:
         self.properties.append((predicate, Literal(value) if isinstance(value, str) else value))
 
     def warn(self, text: str) -> None:
@@ -310,27 +309,27 @@ class _Draft:
         return present(self.head["title"]) or self._untitled()
 
     def _untitled(self) -> str:
-        self.warn("has no title; its slug stands for it")
+        self.warn("has no title, the slug is used instead")
         return self.slug
 
-    def family(self, slug: str, title: str) -> None:
+    def add_family(self, slug: str, title: str) -> None:
         iri, graph = mint("family", slug), mint("graph", "ref", "family", slug)
-        self.say(ELI.is_member_of, iri)
+        self.add_property(ELI.is_member_of, iri)
         self.shared[graph] = [
             Quad(iri, RDF.type, KG.PolicyFamily, graph),
             Quad(iri, DCTERMS.title, Literal(title), graph),
         ]
 
-    def places(self) -> tuple[str, ...]:
+    def add_places(self) -> tuple[str, ...]:
         name = present(self.head["geography_name"])
         if self.head["geography_name"] is not None and name is None:
-            self.warn(f"the geography is {self.head['geography_name']!r}: its name is missing")
-        codes = place_codes(self.head["geographies"])
+            self.warn(f"the name of the geography is missing ({self.head['geography_name']!r})")
+        codes = parse_place_codes(self.head["geographies"])
         if not codes:
             self.warn("has no geography")
         for code in codes:
             iri, graph = mint("place", code), mint("graph", "ref", "place", code)
-            self.say(KG.jurisdiction, iri)
+            self.add_property(KG.jurisdiction, iri)
             self.shared[graph] = [
                 Quad(iri, RDF.type, KG.Place, graph),
                 Quad(iri, SKOS.notation, Literal(code), graph),
@@ -338,35 +337,35 @@ class _Draft:
             ]
         return codes
 
-    def languages(self, codes: Sequence[str]) -> None:
+    def add_languages(self, codes: Sequence[str]) -> None:
         for code in dict.fromkeys(codes):
-            self.say(SCHEMA.inLanguage, code)
+            self.add_property(SCHEMA.inLanguage, code)
         if not codes:
             self.warn("has no language")
 
-    def common(self, site: str) -> None:
-        """Say what all layouts have: slug, identifier, corpus type, date, description, source."""
-        self.say(KG.slug, self.slug)
+    def add_common_properties(self, site: str) -> None:
+        """Add the properties of all layouts: slug, identifier, corpus type, date, description, source."""
+        self.add_property(KG.slug, self.slug)
         if identifier := present(self.head["document_id"]):
-            self.say(DCTERMS.identifier, identifier)
+            self.add_property(DCTERMS.identifier, identifier)
         if kind := present(self.head["corpus_type"]):
             concept, shared = _corpus_type(kind)
-            self.say(KG.corpusType, concept)
+            self.add_property(KG.corpusType, concept)
             self.shared |= shared
         if day := present(self.head["date"]):
-            if parsed := iso_date(day):
+            if parsed := parse_date(day):
                 self.properties.append((ELI.date_document, Literal(parsed, datatype=XSD.date)))
             else:
-                self.warn(f"the date {day!r} is no date")
+                self.warn(f"the date {day!r} is not a date")
         if description := present(self.head["description"]):
-            self.say(DCTERMS.description, description)
+            self.add_property(DCTERMS.description, description)
         if address := present(self.head["source_url"]):
             if found := parse_web_address(address, site):
-                self.say(DCTERMS.source, NamedNode(found))
+                self.add_property(DCTERMS.source, NamedNode(found))
             else:
-                self.warn(f"the source {address!r} is no web address")
+                self.warn(f"the source {address!r} is not a web address")
 
-    def unit(self, index: int, text: str, kind: str | None, page: int | None, language: str | None) -> TextUnit:
+    def build_unit(self, index: int, text: str, kind: str | None, page: int | None, language: str | None) -> TextUnit:
         properties: list[Property] = []
         if kind is not None:
             concept, shared = _block_type(kind)
@@ -387,7 +386,7 @@ class _Draft:
             tuple(properties),
         )
 
-    def document(
+    def build(
         self, title: str, units: Sequence[TextUnit], rows: Sequence[BodyRow], context: Sequence[Origin]
     ) -> SourceDocument:
         if not units:
@@ -411,31 +410,31 @@ class _Draft:
 def _document(head: Mapping[str, str | None], version: str | None, rows: Sequence[BodyRow]) -> SourceDocument:
     slug = head["slug"]
     if slug is None:
-        raise RecordError(f"{_rows(rows)}: the slug is empty, so no document is named")
+        raise RecordError(f"{_rows(rows)}: Missing slug.")
     draft = _Draft(head, slug, version)
     title = draft.title()
-    draft.common(_LAWS_SITE)
+    draft.add_common_properties(_LAWS_SITE)
     draft.properties.append((FOAF.page, NamedNode(_APP + segment(slug))))
     if version is not None:
-        draft.say(SCHEMA.translationOfWork, mint("document", slug))
-    codes = draft.places()
+        draft.add_property(SCHEMA.translationOfWork, mint("document", slug))
+    codes = draft.add_places()
     family, family_title = present(head["family_slug"]), present(head["family_title"])
     if family is not None:
-        draft.family(family, family_title or title)
+        draft.add_family(family, family_title or title)
     elif family_title is not None:
-        # A title alone names many families ("Climate Change Act"): its places tell them apart.
+        # Many families have the same title ("Climate Change Act"), so their places are part of the identifier.
         mark = sha256(family_title + "".join(sorted(codes)))[:8]
-        draft.family(f"{to_slug(family_title)}-{mark}", family_title)
+        draft.add_family(f"{to_slug(family_title)}-{mark}", family_title)
     else:
-        raise RecordError("the document is of no family: family slug and family title are both empty")
+        raise RecordError("Missing family: family slug and family title are both empty.")
 
     units, kept = [], []
     empty: list[BodyRow] = []
     unknown: Counter[str] = Counter()
     spoken: Counter[str] = Counter()
-    for index, row in _ordered(rows):
+    for index, row in _sort_rows(rows):
         _, text, page, kind, language = row.values
-        draft.digest(index, text, page, kind, language)
+        draft.add_to_hash(index, text, page, kind, language)
         if not text:
             empty.append(row)
             continue
@@ -452,22 +451,22 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
             raise RecordError(f"row {row.row}: the page number {error}") from None
         if number is not None and number < -1:
             raise RecordError(f"row {row.row}: the page number {number} is negative")
-        units.append(draft.unit(index, text, present(kind), None if number == -1 else number, code))
+        units.append(draft.build_unit(index, text, present(kind), None if number == -1 else number, code))
         kept.append(row)
     if empty:
-        draft.warn(f"{_rows(empty)} without text left out")
+        draft.warn(f"{_rows(empty)} without text skipped")
     for name, count in unknown.items():
         draft.warn(f"{name!r} ({count} rows) is neither a language code nor the name of a language")
     if version is not None:
-        draft.languages([version])
+        draft.add_languages([version])
     else:
-        draft.languages(_document_languages(draft, head, spoken))
-    return draft.document(title, units, kept, _origins(empty))
+        draft.add_languages(_document_languages(draft, head, spoken))
+    return draft.build(title, units, kept, _origins(empty))
 
 
 def _document_languages(draft: _Draft, head: Mapping[str, str | None], spoken: Counter[str]) -> list[str]:
-    """The languages that the source states, else the one that most passages are in."""
-    draft.digest(head["languages"])
+    """Return the stated languages of a document, else the language of most of its passages."""
+    draft.add_to_hash(head["languages"])
     stated = parse_items(head["languages"])
     codes = [code for name in stated if (code := language_tag(name)) is not None]
     for name in stated:
@@ -480,26 +479,26 @@ def _document_languages(draft: _Draft, head: Mapping[str, str | None], spoken: C
 
 
 def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Families) -> SourceDocument:
-    """One row of the laws layout. Its slug is one only within a country, so the document's carries the law's id."""
+    """Build a document from a row of the laws layout. Slugs are unique within a country only, so the id is added."""
     if len(rows) > 1:
         places = [f"row {row.row} of {row.file.snapshot.source}" for row in rows]
-        raise RecordError(f"the same law twice, and never merged: {_some(places)}")
+        raise RecordError(f"Duplicate laws, which are never merged: {_join_first(places)}")
     row = rows[0]
     law = head["document_id"] or ""
     draft = _Draft(head, _law_slug(present(head["slug"]), law), None)
     title = draft.title()
-    draft.common(_LAWS_SITE)
-    draft.places()
+    draft.add_common_properties(_LAWS_SITE)
+    draft.add_places()
     parent = present(head["family_id"])
     root, slug, root_title = families.root(law)
     if parent is not None and root == law:
-        draft.warn(f"its parent, law {parent}, is not in the source; it is a family of its own")
-    draft.family(_law_slug(present(slug), root), present(root_title) or title)
-    draft.digest(root, root_title, row.values[BODY.index("text")])
+        draft.warn(f"its parent, law {parent}, is not in the source, so it is a family of its own")
+    draft.add_family(_law_slug(present(slug), root), present(root_title) or title)
+    draft.add_to_hash(root, root_title, row.values[BODY.index("text")])
     found = parse_blocks(row.values[BODY.index("text")] or "")
-    draft.languages(["en"])
-    units = [draft.unit(index, block.text, block.kind, None, None) for index, block in enumerate(found)]
-    return draft.document(title, units, [row] * len(units) or [row], families.above(law))
+    draft.add_languages(["en"])
+    units = [draft.build_unit(index, block.text, block.kind, None, None) for index, block in enumerate(found)]
+    return draft.build(title, units, [row] * len(units) or [row], families.parent_origins(law))
 
 
 def _law_slug(slug: str | None, law: str) -> str:

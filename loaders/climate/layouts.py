@@ -1,4 +1,4 @@
-"""The column layouts in which climate documents are published, and how a file's layout is recognised."""
+"""The column layouts of published climate documents, and the detection of the layout of a file."""
 
 from __future__ import annotations
 
@@ -11,30 +11,18 @@ from kg.errors import SourceError
 from loaders.readers.tables import Columns
 
 HEAD: Final = (
-    "slug",
-    "document_id",
-    "title",
-    "description",
-    "family_slug",
-    "family_title",
-    "family_id",
-    "geographies",
-    "geography_name",
-    "languages",
-    "translated",
-    "corpus_type",
-    "date",
-    "source_url",
-)
-"""What a layout may say of a document."""
+    "slug", "document_id", "title", "description", "family_slug", "family_title", "family_id", "geographies",
+    "geography_name", "languages", "translated", "corpus_type", "date", "source_url",
+)  # fmt: skip
+"""The fields of a document."""
 
 BODY: Final = ("index", "text", "page", "type", "language")
-"""What a layout may say of a passage."""
+"""The fields of a passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A set of columns that go together. `required` is what a file needs to be of this layout."""
+    """The columns of each field. A file has this layout if it has all `required` columns."""
 
     name: str
     required: Sequence[str]
@@ -44,7 +32,7 @@ class Layout:
 
     @property
     def columns(self) -> Columns:
-        """The same for the reader of tables."""
+        """The layout as columns for `loaders.readers.tables`."""
         return Columns(self.key, "translated", "text", self.head, self.body)
 
 
@@ -115,7 +103,7 @@ FLAT: Final = Layout(
         "language": ("language",),
     },
 )
-"""Flat passages under ``document_metadata.*``; translations stand beside their originals, under the same slug."""
+"""Flat passages with ``document_metadata.*``. Translations have the slug of their original."""
 
 SAMPLE: Final = Layout(
     "sample",
@@ -144,7 +132,7 @@ SAMPLE: Final = Layout(
         "language": ("language",),
     },
 )
-"""The dataset's public sample: ``document_*``, ``family_*`` and ``geography_iso``; one text a slug."""
+"""The public sample of the dataset: ``document_*``, ``family_*`` and ``geography_iso``, one document per slug."""
 
 LAWS: Final = Layout(
     "laws",
@@ -163,13 +151,13 @@ LAWS: Final = Layout(
     {"text": ("description",)},
     key="document_id",
 )
-"""One law a row, its description in HTML."""
+"""One law per row, with its description in HTML."""
 
 LAYOUTS: Final = (PUBLISHED, FLAT, SAMPLE, LAWS)
 
 
 def detect(path: Path, columns: Collection[str]) -> Layout:
-    """Return the layout of a file with these columns. Raises SourceError, naming what is missing for the nearest."""
+    """Detect the layout of a file by its columns. Raises SourceError with the columns that the closest layout lacks."""
     for layout in LAYOUTS:
         if all(name in columns for name in layout.required):
             return layout
@@ -177,6 +165,6 @@ def detect(path: Path, columns: Collection[str]) -> Layout:
     missing = [name for name in nearest.required if name not in columns]
     known = "; ".join(f"{layout.name} ({', '.join(layout.required)})" for layout in LAYOUTS)
     raise SourceError(
-        f"{path}: its columns are of no known layout; the nearest, {nearest.name!r}, lacks {', '.join(missing)}. "
-        f"Known layouts and the columns that they need: {known}"
+        f"{path}: Unknown layout. Missing columns for the closest layout, {nearest.name!r}: {', '.join(missing)}. "
+        f"Available layouts and their required columns: {known}."
     )

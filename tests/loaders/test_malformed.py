@@ -19,7 +19,7 @@ from loaders.sources import load
 MALFORMED = Path(__file__).parent.parent.parent / "fixtures" / "malformed" / "climate"
 
 UNREADABLE = {
-    "missing-columns.csv": "'sample', lacks geography_iso, block_index. Known layouts .*published.*flat.*sample.*laws",
+    "missing-columns.csv": "'sample': geography_iso, block_index. .*published.*flat.*sample.*laws",
     "empty.csv": "the file is empty",
     "empty.jsonl": "the file is empty",
     "empty.parquet": "the file is empty",
@@ -40,7 +40,7 @@ REJECTED = {
     "lone-surrogate.jsonl": {"plan_0001": r"row 1 has the lone surrogate U\+D83D", r"slug_\udc00": r"row 3 .*U\+DC00"},
     "not-json.jsonl": {"not-json.jsonl": "row 2 is not JSON .*; row 3 is not a JSON object"},
     "ragged.csv": {"ragged_0007": "row 2 has 5 cells where the header has 12"},
-    "no-family.jsonl": {"plan_0001": "of no family"},
+    "no-family.jsonl": {"plan_0001": "Missing family"},
 }
 """Records that are kept out while the others load."""
 
@@ -99,7 +99,7 @@ def test_nothing_in_a_file_with_a_header_alone_is_nothing_loaded(kg: KnowledgeGr
 def test_a_row_without_text_is_left_out_and_white_space_is_text(kg: KnowledgeGraph) -> None:
     report = loaded(kg, "null-text.csv")
     assert texts(kg, "plan_0001") == ["This text is fictional.", " "]
-    assert "plan_0001: row 2 without text left out" in report.warnings
+    assert "plan_0001: row 2 without text skipped" in report.warnings
 
 
 def test_any_slug_makes_identifiers_that_the_store_gives_back(kg: KnowledgeGraph) -> None:
