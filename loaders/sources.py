@@ -53,7 +53,7 @@ def _wikibase(given: Settings, options: Options) -> Loader:
 
 def _hansard(given: Settings, options: Options) -> Loader:
     from loaders.hansard import loader as hansard
-    from loaders.hansard.authorities import merged
+    from loaders.hansard.authorities import merge_quads
     from loaders.hansard.graph.memberships import Memberships
 
     return Loader(
@@ -63,10 +63,10 @@ def _hansard(given: Settings, options: Options) -> Loader:
         hansard.FORMATS,
         config=options,
         derive=Memberships(hansard.DOMAIN).derive,
-        cut=hansard.cut,
+        cut=hansard.cut_records,
         options=options,
         exclusive=True,
-        merge=merged,
+        merge=merge_quads,
     )
 
 

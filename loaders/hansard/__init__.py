@@ -1,7 +1,8 @@
-"""Hansard: official files of sitting days, and speeches in tables.
+"""Hansard: official files of sitting days, and tables of speeches.
 
-`reading` is the way in. It sends each file to `xml` (with `sgml` for files of 1981 to 1997), which makes a sitting of
-the neutral `model`, or to `tables`, which takes rows as `columns` tells them apart. What comes out becomes quads and
-text units in `sittings` and `speeches`; `chunks` cuts the words, and `authorities` says who and what is meant, by the
-vocabulary that `parties` reads. An official file is one record, a day of one chamber; of a table every speech is one.
+`loader` is the entry point. Official files go to `sitting_xml` (with `sgml` and `sgml_conversion` for files of 1981
+to 1997), which builds a sitting of the neutral `sitting_model` by way of `transcript`; tables go to `speech_tables`,
+with `table_columns`. `sitting_records` and `speech_records` build quads and text units; `chunks` cuts the words;
+`authorities` identifies people, parties, places and bills by the vocabulary in `parties`. An official file is one
+record, a day of one chamber; in a table each speech is one.
 """

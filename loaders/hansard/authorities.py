@@ -1,4 +1,4 @@
-"""Who and what speeches share: people, parties, chambers, places, electorates and bills, each in a graph of its own."""
+"""Entities that speeches share: people, parties, chambers, places, electorates and bills, each in its own graph."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from loaders.readers.cells import quote, to_slug
 
 AUSTRALIA: Final = mint("place", "AUS")
 LANGUAGE: Final = Literal("en")
-"""Of the record, whatever was spoken: Hansard is printed in English. No file of it says so, so this is a rule of the
-source: it is stated of a sitting, its debates and each speech, and holds for the words that are part of them.
+"""The language of the record: Hansard is printed in English, whichever language was spoken. No file states it, so this
+is a rule of the source. It is asserted of a sitting, its debates and each speech, and applies to the words that belong
+to them.
 """
 
 _CHAIR_ID, _CLERK_ID, _NO_ID = "10000", "10001", "UNKNOWN"
-"""What stands where the id of a person would: the office's, whoever holds it, or nobody's."""
+"""Values in place of a person's id: the id of the office (chair, clerk), or of nobody."""
 _OFFICE: Final = re.compile(
     r"(?:the |mr\.? |madam |mrs\.? |ms\.? )*(?:(?:acting|deputy|temporary|assistant) )*"
     r"(?:(?P<clerk>clerk)|speaker|president|chair(?:man|woman|person)?)\b(?! of )",
@@ -34,17 +35,17 @@ _NOBODY: Final = re.compile(
     r"(?:hon(?:ou?rable|\.)? )?(?:members?|senators?)(?: interjecting)?\W*",
     re.IGNORECASE,
 )
-"""Names under which records put what a crowd, or somebody who was not recognised, called out."""
+"""Names under which the record puts words that a crowd, or an unrecognized person, called out."""
 _HELD: Final = re.compile(r"\s*\([^()]*\)\s*$|^.*,\s*the\s*$", re.IGNORECASE)
-"""What a full name has of an office: ``Quill, Marigold (The DEPUTY SPEAKER)``, ``SPEAKER, The``."""
+"""The office within a full name: ``Quill, Marigold (The DEPUTY SPEAKER)``, ``SPEAKER, The``."""
 _IDENTIFIED: Final = "aph-"
 _ONE_VALUE: Final = (FOAF.name, SKOS.prefLabel, DCTERMS.title)
 
 
-def merged(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
-    """Return what a shared graph says once `said` is added: everything, but one name of each thing.
+def merge_quads(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
+    """Merge the quads of a record into a shared graph, with one name per entity.
 
-    Of a person the name that is not the fullest is one more label. The result does not depend on the order in which
+    Other names of a person become alternative labels of the fullest. The result does not depend on the order in which
     records are read.
     """
     quads = dict.fromkeys([*stored, *said])
@@ -63,13 +64,13 @@ def merged(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
 
 
 def _is_id(quad: Quad) -> bool:
-    """Whether a name is the id that stands for one as long as none is known."""
+    """Whether a name is the id that replaces it until a name is known."""
     name = quad.object.value if isinstance(quad.object, Literal) else ""
     return quad.subject == mint("person", f"{_IDENTIFIED}{name}")
 
 
 def _fullness(name: str) -> tuple[bool, bool, int, str]:
-    """Order of names: those with the family name first and a comma, those not all in capitals, the longest."""
+    """Sort key of names: family name first with a comma, then those not all in capitals, then the longest."""
     return "," in name, name != name.upper(), len(name), name
 
 
@@ -77,29 +78,29 @@ def _fullness(name: str) -> tuple[bool, bool, int, str]:
 def _described(kind: str, thing: NamedNode) -> tuple[NamedNode, Sequence[Quad]]:
     key = thing.value.rpartition("/")[2]
     graph = mint("graph", "ref", kind, key)
-    return graph, [Quad(said.subject, said.predicate, said.object, graph) for said in parties.described(thing)]
+    return graph, [Quad(said.subject, said.predicate, said.object, graph) for said in parties.describe(thing)]
 
 
 class Authorities:
-    """The shared graphs that the records of one chamber and day use, and the forms that nothing is known of."""
+    """The shared graphs that the records of one chamber and day use, and the recorded forms without a known meaning."""
 
     def __init__(self, chamber: NamedNode, on: date) -> None:
         self.chamber: Final = chamber
         self.on: Final = on
         self.graphs: dict[NamedNode, Sequence[Quad]] = {}
         self.unknown: dict[str, dict[str, None]] = defaultdict(dict)
-        """By what they were taken for, recorded forms that mean nothing known."""
+        """Recorded forms without a known meaning, by kind."""
         self._people: dict[tuple[str | None, str, str | None], NamedNode | None] = {}
         self._known("place", AUSTRALIA)
         self._known("chamber", chamber)
 
     def warnings(self) -> Iterator[str]:
-        """Yield in words the forms that stay as recorded, for nothing known is meant by them."""
+        """Yield a warning for the forms that stay as recorded."""
         for kind, forms in self.unknown.items():
             yield f"{kind} {', '.join(map(quote, forms))}: no known {kind}, so it is kept as recorded only"
 
     def person(self, talker: Talker) -> NamedNode | None:
-        """Return who speaks; None where that is an office, a crowd or somebody unknown."""
+        """Return the person who speaks, or None for an office, a crowd or an unknown person."""
         name_id = identifier_of(talker)
         if name_id is None and (office_of(talker) is not None or _NOBODY.fullmatch(talker.name.strip())):
             return None
@@ -111,12 +112,12 @@ class Authorities:
         return self._people[key]
 
     def voter(self, name: str, name_id: str | None) -> NamedNode | None:
-        """Return who stands in a division; None where the source gives but a name, which is no whole one there."""
+        """Return the person who votes in a division, or None where the source gives only part of a name."""
         return self.person(Talker(name, name_id=name_id)) if name_id else None
 
     def _identified(self, name_id: str, talker: Talker) -> NamedNode:
         forms = [talker.full_name, talker.name]
-        if office_of(talker) is not None:  # what is shown is the office, in which a full name may have its holder too
+        if office_of(talker) is not None:  # the display name is the office; a full name may also contain its holder
             forms = [_HELD.sub("", talker.full_name or "")]
         names = [name for name in forms if name and _OFFICE.match(name) is None]
         return self._person(f"{_IDENTIFIED}{name_id}", "identified", names or [name_id], name_id)
@@ -136,22 +137,22 @@ class Authorities:
         ]
         if identifier:
             said.append(Quad(iri, DCTERMS.identifier, Literal(identifier), graph))
-        self.graphs[graph] = merged(self.graphs.get(graph, ()), said)
+        self.graphs[graph] = merge_quads(self.graphs.get(graph, ()), said)
         return iri
 
     def party(self, form: str) -> NamedNode | None:
-        """Return the party that a form means on the day; an unknown one is noted."""
+        """Return the party that a form means on the day. An unknown form is noted."""
         return self._found("party", form, parties.party(form, self.on))
 
     def state(self, form: str, *, certain: bool = True) -> NamedNode | None:
-        """Return the state that a form means; an unknown one is noted where it is `certain` that it names one."""
+        """Return the state that a form means. An unknown form is noted where it is `certain` that it names a state."""
         found = parties.state(form)
         if found is None and not certain:
             return None
         return self._found("state", form, found)
 
     def electorate(self, form: str) -> tuple[NamedNode, str] | None:
-        """Return the electorate that is named, and its name; None where none is."""
+        """Return the named electorate and its name, or None."""
         name = parties.electorate(form)
         if name is None:
             return None
@@ -166,7 +167,7 @@ class Authorities:
         return iri, name
 
     def bill(self, title: str, number: str | None = None) -> NamedNode:
-        """Return the bill with this title; `number` is that in the register of the parliament."""
+        """Return the bill with this title. `number` is its number in the register of the parliament."""
         slug = to_slug(title)
         iri, graph = mint("bill", "au", slug), mint("graph", "ref", "bill", "au", slug)
         self._add(
@@ -179,7 +180,7 @@ class Authorities:
         return iri
 
     def venue(self, form: str) -> NamedNode | None:
-        """Return the part of the chamber that met apart; an unknown one is noted."""
+        """Return the part of the chamber that met apart. An unknown one is noted."""
         found = parties.venue(form)
         if found is None:
             self.unknown["venue"][form] = None
@@ -199,11 +200,11 @@ class Authorities:
         return thing
 
     def _add(self, graph: NamedNode, *said: Quad) -> None:
-        self.graphs[graph] = merged(self.graphs[graph], said) if graph in self.graphs else said
+        self.graphs[graph] = merge_quads(self.graphs[graph], said) if graph in self.graphs else said
 
 
 def office_of(talker: Talker) -> str | None:
-    """Return the office under which the record has somebody speak: chair or clerk."""
+    """Return the office under which the record has a person speak: chair or clerk."""
     name_id = (talker.name_id or "").strip()
     names = [name for name in (talker.name, talker.full_name) if name]
     found = next((match for name in names if (match := _OFFICE.match(name.strip())) is not None), None)
@@ -213,7 +214,7 @@ def office_of(talker: Talker) -> str | None:
 
 
 def identifier_of(talker: Talker) -> str | None:
-    """Return the identifier of the person who speaks, in upper case: of an office, of whoever is said to hold it."""
+    """Return the identifier of the speaker, in upper case. For an office it is that of its recorded holder."""
     name_id = (talker.name_id or "").strip().upper()
     if name_id in (_CHAIR_ID, _CLERK_ID, _NO_ID, ""):
         name_id = (talker.holder_id or "").strip().upper()

@@ -1,4 +1,4 @@
-"""A speech in pieces that search can find: by offsets, at sentence boundaries, overlapping a little."""
+"""Speeches as chunks for search: by offsets, at sentence boundaries, with a small overlap."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from typing import Final
 from loaders.readers.sentences import split_sentences
 
 SIZE: Final = 800
-"""Code points that a chunk has at most."""
+"""Maximum size of a chunk, in code points."""
 OVERLAP: Final = 150
-"""Code points at most that a chunk repeats of the one before: whole sentences, or words of one that fits in none."""
+"""Maximum overlap with the previous chunk, in code points: whole sentences, or words of a sentence that is longer than
+a chunk.
+"""
 
 Span = tuple[int, int]
 
 _LINES: Final = re.compile(r"[^\n]*\n\s*|[^\n]+")
 _WORDS: Final = re.compile(r"[^ \t\n\r\f\v\u2028\u2029]*[ \t\n\r\f\v\u2028\u2029]+|[^ \t\n\r\f\v\u2028\u2029]+")
-"""Words with the space after them; a no-break space holds two together."""
+"""Words with the space after them; a no-break space joins two words."""
 _BOUND_WORDS: Final = re.compile(r"\S*\s+|\S+")
 
 
-def chunks(text: str, spans: Sequence[Span] = (), *, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[Span]:
-    """Yield the chunks of `text` as spans of code points: those of each of `spans` (or of all of it) by itself.
+def split_chunks(text: str, spans: Sequence[Span] = (), *, size: int = SIZE, overlap: int = OVERLAP) -> Iterator[Span]:
+    """Yield the chunks of `text` as spans of code points, separately for each of `spans` (default: the whole text).
 
-    The first chunk of a span starts where it starts, the last ends where it ends, and each other starts at or before
-    the end of the one before; so texts laid at their offsets give back all that the spans cover. A chunk never begins
-    or ends inside a sentence that fits into one, nor inside a word that does; the space at a cut stays before it.
+    The first chunk of a span starts where the span starts, the last ends where it ends, and each other chunk starts
+    at or before the end of the previous one: concatenated by their offsets they are the spans. A chunk never begins
+    or ends inside a sentence that fits into a chunk, or inside such a word. The space at a cut stays before it.
+
     """
     for start, end in spans or ((0, len(text)),):
         yield from _chunks(text, start, end, size, overlap)
@@ -54,7 +57,9 @@ def _chunks(text: str, start: int, end: int, size: int, overlap: int) -> Iterato
 
 
 def _atoms(text: str, start: int, end: int, size: int) -> Iterator[Span]:
-    """The spans that are not cut: sentences, and of one that is too long its lines, of such a line its words."""
+    """Return the spans that are not cut: sentences, the lines of a sentence that is too long, and the words of such a
+    line.
+    """
     for sentence in split_sentences(text, start, end):
         yield from _within(text, sentence, size, (_LINES, _WORDS, _BOUND_WORDS))
 
@@ -71,7 +76,7 @@ def _within(text: str, span: Span, size: int, levels: Sequence[re.Pattern[str]])
 
 
 def _pieces(text: str, start: int, end: int, size: int) -> Iterator[Span]:
-    """What has no space to be cut at; a mark stays with the letter that it stands on, where that is possible."""
+    """Cut text without spaces. A combining mark stays with its letter where possible."""
     while end - start > size:
         cut = start + size
         while cut > start and unicodedata.category(text[cut])[0] == "M":

@@ -1,4 +1,4 @@
-"""What the head of a debate, sub-debate, question block or petition says of it."""
+"""Headings of debates, sub-debates, question blocks and petitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from loaders.hansard.paragraphs import one_line, paragraphs
+from loaders.hansard.paragraphs import get_paragraphs, to_line
 from loaders.hansard.sitting_model import Debate, Talker
 from loaders.hansard.turn_builder import talk_of
 from loaders.readers.cells import parse_digits
@@ -26,15 +26,15 @@ class Heading:
     bills: list[tuple[str, str | None]] = field(default_factory=list)
     presenters: list[Talker] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Words of the head that are none of these."""
+    """Words of the heading that are none of these."""
 
     @property
     def title(self) -> str:
-        """All titles in one line; empty where there is none."""
+        """All titles in one line; empty if there is none."""
         return "; ".join(self.titles)
 
     def debate(self, path: tuple[int, ...], venue: str | None, default: str) -> Debate:
-        """Return the debate of this heading. ``default``: its title where it has neither title nor kind."""
+        """Return the debate of this heading. ``default`` is its title if the heading has no title and no kind."""
         kind, page, signatures = (self.fields.get(name) for name in ("type", "page.no", "no.signed"))
         numbers = {title: number for title, number in reversed(self.bills) if number}
         bills = list(dict.fromkeys(title for title, _ in self.bills))
@@ -52,23 +52,23 @@ class Heading:
 
 
 def info_of(element: _Element) -> _Element | None:
-    """Return the child that holds title, page and kind (``debateinfo``, ``petitioninfo``), if there is one."""
+    """Return the child with title, page and kind (``debateinfo``, ``petitioninfo``), or None."""
     return next((child for child in element if child.tag.endswith("info")), None)
 
 
-def heading_of(element: _Element, senate: bool) -> Heading:
-    """Read the head of a debate. ``senate``: seats are of a State."""
+def parse_heading(element: _Element, senate: bool) -> Heading:
+    """Parse the heading of a debate. ``senate``: seats are those of a State."""
     heading = Heading()
     info = info_of(element)
     for part in () if info is None else info:
         tag = part.tag
         if tag == "title":
-            heading.titles += (title for title in paragraphs(part) if title not in heading.titles)
+            heading.titles += (title for title in get_paragraphs(part) if title not in heading.titles)
         elif tag == "subtitle":
-            heading.titles[-1:] = [" ".join([*heading.titles[-1:], one_line(part)]).strip()]
+            heading.titles[-1:] = [" ".join([*heading.titles[-1:], to_line(part)]).strip()]
         elif tag == "cognate":
-            heading.notes += (text for child in part if child.tag != "cognateinfo" for text in paragraphs(child))
-        elif (value := one_line(part)) and heading.fields.setdefault(tag, value) != value:
+            heading.notes += (text for child in part if child.tag != "cognateinfo" for text in get_paragraphs(child))
+        elif (value := to_line(part)) and heading.fields.setdefault(tag, value) != value:
             heading.notes.append(value)
     heading.bills += _bills(element, info, heading)
     heading.presenters += (
@@ -82,7 +82,7 @@ def heading_of(element: _Element, senate: bool) -> Heading:
 
 
 def _bills(element: _Element, info: _Element | None, heading: Heading) -> Iterator[tuple[str, str | None]]:
-    """Yield title and number of the bills that are debated: by the title, cognate ones, and those linked to (2.2)."""
+    """Yield title and number of the bills debated: by the title, cognate bills, and linked bills (2.2)."""
     if heading.fields.get("type", "").casefold().startswith("bill"):
         number = heading.fields.get("id.no")
         for title in heading.titles:
@@ -91,11 +91,11 @@ def _bills(element: _Element, info: _Element | None, heading: Heading) -> Iterat
                 number = None
     cognates = () if info is None else (each for cognate in info.iterchildren("cognate") for each in cognate)
     for cognate in cognates:
-        titles = [one_line(title) for title in cognate.iterchildren("title")]
-        numbers = [one_line(number) for number in cognate.iterchildren("id.no")]
+        titles = [to_line(title) for title in cognate.iterchildren("title")]
+        numbers = [to_line(number) for number in cognate.iterchildren("id.no")]
         for title in filter(None, titles):
             yield title, (numbers or [""])[0] or None
     for text in element.iterchildren("debate.text", "subdebate.text"):
         for link in text.iter("a"):
-            if link.get("type") == "Bill" and (title := one_line(link)):
+            if link.get("type") == "Bill" and (title := to_line(link)):
                 yield title, link.get("href")

@@ -1,4 +1,4 @@
-"""Votes by names."""
+"""Divisions: votes by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from loaders.hansard.paragraphs import clock, one_line, paragraphs
+from loaders.hansard.paragraphs import clock, get_paragraphs, to_line
 from loaders.hansard.sitting_model import Division, Vote, VoteValue
 from loaders.readers.cells import parse_digits
 
@@ -17,8 +17,8 @@ _TELLER: Final = re.compile(r"\s*(?:\*|\(\s*tellers?\s*\))\s*$", re.IGNORECASE)
 _PLACED: Final = frozenset(("title", "num.votes"))
 
 
-def division_of(element: _Element, path: tuple[int, ...], ordinal: int) -> tuple[Division, list[str]]:
-    """Return a division, and the paragraphs of its element that stand beside it ("Majority 9", what was done next).
+def parse_division(element: _Element, path: tuple[int, ...], ordinal: int) -> tuple[Division, list[str]]:
+    """Return a division, and the other paragraphs of its element ("Majority 9", the next action).
 
     A teller is marked by an asterisk or by the word; the name is kept without the mark.
     """
@@ -36,11 +36,11 @@ def division_of(element: _Element, path: tuple[int, ...], ordinal: int) -> tuple
             if (count := _count(part)) is not None:
                 counts[value] = count
         elif tag == "division.result":
-            result += paragraphs(part)
+            result += get_paragraphs(part)
         elif tag == "time.stamp":
-            recorded = recorded or clock(one_line(part))
+            recorded = recorded or clock(to_line(part))
         else:
-            (beside if votes or counts else header).extend(paragraphs(part))
+            (beside if votes or counts else header).extend(get_paragraphs(part))
     before = "\n".join(header)
     division = Division(
         path,
@@ -56,7 +56,7 @@ def division_of(element: _Element, path: tuple[int, ...], ordinal: int) -> tuple
 
 
 def _parts(element: _Element) -> Iterator[_Element]:
-    """Yield the parts of a division, also those that its head and its data hold."""
+    """Yield the parts of a division, including those in its header and data."""
     for child in element:
         if child.tag == "division.data" or (child.tag == "division.header" and child.find("time.stamp") is not None):
             yield from _parts(child)
@@ -65,13 +65,13 @@ def _parts(element: _Element) -> Iterator[_Element]:
 
 
 def _count(side: _Element) -> int | None:
-    recorded = next((one_line(child) for child in side.iterchildren("num.votes")), side.get("numvotes", "")).strip()
+    recorded = next((to_line(child) for child in side.iterchildren("num.votes")), side.get("numvotes", "")).strip()
     return parse_digits(recorded)
 
 
 def _votes(side: _Element, value: VoteValue) -> Iterator[Vote]:
-    """Yield the names of a side, whether they are in ``name`` elements or in the cells of a table."""
+    """Yield the names of a side, from ``name`` elements or from the cells of a table."""
     for name in side.iter("name", "entry", "td"):
-        if text := one_line(name):
+        if text := to_line(name):
             bare = _TELLER.sub("", text)
             yield Vote(value, bare, bare != text, name.get("nameid"))

@@ -1,4 +1,4 @@
-"""The loader ``hansard``: tables with speeches, a record each, and official files of sitting days, a record a day."""
+"""The loader ``hansard``: tables of speeches, one record per speech, and official files, one record per sitting day."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from kg.errors import InvalidInputError, RecordError, SourceError
 from loaders.hansard import sitting_xml, speech_tables
-from loaders.hansard.sitting_records import sitting_record
+from loaders.hansard.sitting_records import build_sitting_record
 from loaders.hansard.speech_tables import Given
 from loaders.hansard.table_columns import chamber_of, iso_day, not_in_future
 from loaders.model import Notice, Origin, Rejection, SourceGraph
@@ -21,7 +21,7 @@ from loaders.readers.locations import File
 
 DOMAIN: Final = "hansard"
 VERSION: Final = "2"
-"""Version of what this package makes of a speech; with a new one every record is made anew."""
+"""Version of the records that this package builds. A new version loads every record again."""
 
 _TABLES: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".json", ".xlsx")
 _MARKUP: Final = (".xml", ".sgml", ".sgm")
@@ -32,13 +32,13 @@ Item = SourceGraph | Rejection | Notice
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Reads files, some of which may lack what is `given` for all of them."""
+    """Reads files, with values `given` for all files that lack them."""
 
     given: Given = field(default_factory=Given)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Reading:
-        """Return the reading with these options. Raises InvalidInputError for a chamber or date that is none."""
+        """Build a reading from options. Raises InvalidInputError for an unknown chamber or an invalid date."""
         try:
             if (chamber := options.get("chamber")) is not None:
                 chamber_of(chamber)
@@ -48,7 +48,7 @@ class Reading:
         return cls(Given(chamber, day))
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
-        """Yield the records of `files`, and what is to be said of them; a file that cannot be read is a Rejection."""
+        """Yield the records of `files` and notices about them. A file that cannot be read is a Rejection."""
         for file in files:
             try:
                 if file.path.suffix.lower() in _TABLES:
@@ -65,18 +65,20 @@ class Reading:
                 data = file.path.read_bytes()
             except OSError as error:
                 raise SourceError(f"{file.path}: cannot be read ({error.strerror})") from error
-            sitting = sitting_xml.read(data, file.snapshot.source, chamber=self.given.chamber, date=self.given.date)
+            sitting = sitting_xml.parse_sitting(
+                data, file.snapshot.source, chamber=self.given.chamber, date=self.given.date
+            )
             not_in_future(sitting.date)
             yield Notice(f"{file.snapshot.source}: a sitting day, schema version {sitting.schema_version or 'unknown'}")
-            yield sitting_record(DOMAIN, sitting, origin)
+            yield build_sitting_record(DOMAIN, sitting, origin)
         except RecordError as error:
             yield Rejection(file.path.name, str(error), (Origin(file.snapshot),), None, (origin,))
 
 
-def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
-    """Write, for each target, the records of `path` with these numbers: an official file is one record.
+def cut_records(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
+    """Write the records of `path` with these numbers to each target. An official file is one record.
 
-    Raises SourceError when the file cannot be read, or has no such record.
+    Raises SourceError if the file cannot be read or has no such record.
     """
     ending = path.suffix.lower()
     if ending in _MARKUP:
@@ -85,7 +87,7 @@ def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
     elif ending == ".json":
         rows = json_rows(path, speech_tables.WITHIN)
         if absent := [number for numbers in wanted.values() for number in numbers if number > len(rows)]:
-            raise SourceError(f"{path}: there is no row {min(absent)} (any more)")
+            raise SourceError(f"{path}: row {min(absent)} does not exist (any more).")
         for target, numbers in wanted.items():
             kept = (json.dumps(rows[number - 1], ensure_ascii=False) + "\n" for number in numbers)
             target.write_text("".join(kept), encoding="utf-8", errors="surrogatepass")

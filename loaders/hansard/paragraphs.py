@@ -1,8 +1,8 @@
 """The words of Hansard markup as paragraphs.
 
-Within a paragraph, white space with a line break in it is the indentation of the markup and becomes one space, and
-white space at the edges of a paragraph is dropped; every other character stays as it is. A list item begins with its
-label, and a row of a table is one paragraph with tabs between the cells.
+Within a paragraph, white space that contains a line break is indentation of the markup and becomes one space. White
+space at the edges of a paragraph is dropped. Every other character is kept. A list item begins with its label, and a
+row of a table is one paragraph with tabs between the cells.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _BLOCKS: Final = frozenset(
 )
 
 
-def squeezed(text: str) -> str:
-    """Return the text of one paragraph without what only indents the markup."""
+def squeeze(text: str) -> str:
+    """Return the text of one paragraph without the indentation of the markup."""
     text = text.strip(EDGES)
     return _BREAK.sub(" ", text) if "\n" in text else text
 
 
-def paragraphs(element: _Element) -> list[str]:
-    """Return the paragraphs within an element; none is empty."""
+def get_paragraphs(element: _Element) -> list[str]:
+    """Return the non-empty paragraphs within an element."""
     found: list[str] = []
     _collect(element, found)
     return found
@@ -65,49 +65,49 @@ def _collect(element: _Element, found: list[str]) -> None:
     run = element.text or ""
     tag = element.tag
     if not len(element) and tag != "item":
-        if text := squeezed(run):
+        if text := squeeze(run):
             found.append(text)
         return
     if tag in _ROWS:
-        if row := "\t".join(map(one_line, element)).strip(EDGES):
+        if row := "\t".join(map(to_line, element)).strip(EDGES):
             found.append(row)
         return
     before = len(found)
     for child in element:
         if child.tag in _BLOCKS or (len(child) and any(map(is_block, child))):
-            if not run.isspace() and (text := squeezed(run)):
+            if not run.isspace() and (text := squeeze(run)):
                 found.append(text)
             run = ""
             _collect(child, found)
         elif len(child):
-            run += run_of(child)
+            run += get_run(child)
         elif words := child.text:
             run += words
         if tail := child.tail:
             run += tail
-    if not run.isspace() and (text := squeezed(run)):
+    if not run.isspace() and (text := squeeze(run)):
         found.append(text)
     if tag == "item" and (label := element.get("label")):
         found[before : before + 1] = [f"{label} {text}" for text in found[before : before + 1]] or [label]
 
 
 def is_block(element: _Element) -> bool:
-    """Whether an element stands on lines of its own, or has one within that does."""
+    """Whether an element is a block, or contains one."""
     return element.tag in _BLOCKS or (len(element) > 0 and any(map(is_block, element)))
 
 
-def run_of(element: _Element) -> str:
-    """Return the words within an element that has no blocks in it, with the white space of the markup."""
+def get_run(element: _Element) -> str:
+    """Return the words within an element without blocks, with the white space of the markup."""
     return tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
-def one_line(element: _Element) -> str:
+def to_line(element: _Element) -> str:
     """Return all words within an element as one paragraph."""
-    return " ".join(paragraphs(element)) if len(element) else squeezed(element.text or "")
+    return " ".join(get_paragraphs(element)) if len(element) else squeeze(element.text or "")
 
 
 def clock(text: str | None) -> time | None:
-    """Return the first time of day in a text ("09:31:00", "(14.05)", "2.05 p.m."), if any."""
+    """Return the first time of day in a text ("09:31:00", "(14.05)", "2.05 p.m."), or None."""
     match = _CLOCK.search(text) if text else None
     if match is None:
         return None

@@ -1,8 +1,8 @@
-"""What the recorded names of parties, chambers and states mean: a form and a day in, an identifier or None out.
+"""Recorded names of parties, chambers and states: from a form and a day to an identifier, or None.
 
-The forms stand in ``ontology/reference/australia.ttl``, with what they mean and when. Case, spaces and punctuation do
-not count. Nothing is guessed: a form that is not listed, or that means several things on the day, is None, and whoever
-asks keeps the form as recorded.
+The forms, with their meanings and dates, are in ``ontology/reference/australia.ttl``. Case, spaces and punctuation
+are ignored. Nothing is guessed: a form that is not listed, or is ambiguous on the day, is None, and the caller keeps
+the form as recorded.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ _COUNTRY: Final = "AU-"
 _ALWAYS: Final = (date.min.year, date.max.year)
 _CHANGE: Final = re.compile(r"(?P<form>.+?)\s+from\s+(?P<year>[0-9]{4})", re.IGNORECASE)
 _NOTHING: Final = frozenset({"", "na", "none", "nil", "null", "nan", "unknown", "notapplicable"})
-"""Keys of forms by which records say that there is nothing to say."""
+"""Keys of forms that mean an absent value."""
 _PRESIDING: Final = "po"
-"""Stands where the electorate of whoever presides would, who speaks for none then."""
+"""Replaces the electorate of the presiding officer, who represents none then."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """What a form means, from the first to the last year of it."""
+    """The meaning of a form, with the first and last year in which it applies."""
 
     thing: NamedNode
     since: int
     until: int
     is_name: bool
-    """Whether it means the thing on any day, unless another thing has the same name."""
+    """Whether the form applies on any day, unless another entity has the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Vocabulary:
     said: Mapping[NamedNode, Sequence[Triple]]
-    """What is said of each thing."""
+    """The triples about each entity."""
     meanings: Mapping[tuple[_Kind, str], Sequence[_Meaning]]
-    """By kind, and by what counts of the form."""
+    """By kind and normalized form."""
 
 
 def party(form: str, on: date) -> NamedNode | None:
     """Return the party that `form` means on the day `on`.
 
-    The form may be a career, as records of the first decades have it: with ``FT; ANTI-SOC from 1906`` the party of a
-    day before 1906 is that of FT. Which it was in the year of a change itself is not told by the year.
+    The form may be a career, as in records of the first decades: with ``FT; ANTI-SOC from 1906`` the party on a day
+    before 1906 is that of FT. In the year of a change itself the party is ambiguous.
     """
     first, *later = (segment.strip() for segment in form.split(";"))
     current = first
@@ -73,21 +73,21 @@ def party(form: str, on: date) -> NamedNode | None:
 
 
 def chamber(form: str) -> NamedNode | None:
-    """Return the chamber that `form` names; where that meets in part, the whole: the House for its Main Committee."""
+    """Return the chamber that `form` names; for a part of a chamber, the whole: the House for its Main Committee."""
     found = _meaning("chamber", form)
     return None if found is None else _whole(found) or found
 
 
 def venue(form: str) -> NamedNode | None:
-    """Return the part of a chamber that `form` names, which meets apart from it: the Main Committee of the House, since
-    2012 its Federation Chamber. None where the form names a whole chamber.
+    """Return the part of a chamber that `form` names: the Main Committee of the House, since 2012 its Federation
+    Chamber. None where the form names a whole chamber.
     """
     found = _meaning("chamber", form)
     return None if found is None or _whole(found) is None else found
 
 
 def chamber_of_flag(senate_flag: str) -> NamedNode | None:
-    """Return the chamber that a column ``senate_flag`` stands for: the Senate with 1, the House with 0."""
+    """Return the chamber for a column ``senate_flag``: the Senate for 1, the House for 0."""
     whole = {"1": "au-senate", "0": "au-representatives"}.get(senate_flag.strip().removesuffix(".0"))
     return None if whole is None else mint("chamber", whole)
 
@@ -99,17 +99,17 @@ def state(form: str) -> NamedNode | None:
 
 
 def electorate(form: str) -> str | None:
-    """Return the name of the electorate in `form`, or None where it names none: N/A, or PO for whoever presides.
+    """Return the name of the electorate in `form`, or None for an absent value: N/A, or PO for the presiding officer.
 
-    A senator's electorate is a state: see `state`. Parentheses and dashes, which editions of some years leave at an
-    electorate, are no part of its name.
+    A senator's electorate is a state: see `state`. Parentheses and dashes, which editions of some years leave next to
+    an electorate, are removed.
     """
     name = " ".join(form.replace("(", " ").replace(")", " ").split()).strip(" —–-.,;:")
     return None if is_nothing(name) or _key(name) == _PRESIDING else name
 
 
 def is_nothing(form: str) -> bool:
-    """Whether `form` says that there is nothing to say: it is empty, or N/A."""
+    """Whether `form` is empty or means an absent value, such as N/A."""
     return _key(form) in _NOTHING
 
 
@@ -118,13 +118,15 @@ def parties() -> Sequence[NamedNode]:
     return sorted((thing for thing in _vocabulary().said if thing.value.startswith(_ROOTS["party"])), key=str)
 
 
-def described(thing: NamedNode) -> Sequence[Triple]:
-    """Return what the vocabulary says of a party, chamber or place, for its graph in ``graph/ref``; () of others."""
+def describe(thing: NamedNode) -> Sequence[Triple]:
+    """Return the vocabulary's triples about a party, chamber or place, for its graph in
+    ``graph/ref``; () for others.
+    """
     return _vocabulary().said.get(thing, ())
 
 
 def _key(form: str) -> str:
-    """Return what counts of `form`: its letters and digits, in one case."""
+    """Normalize `form`: letters and digits in one case."""
     return "".join(c for c in unicodedata.normalize("NFKC", form).casefold() if c.isalnum())
 
 
@@ -135,8 +137,8 @@ def _meaning(kind: _Kind, form: str, on: date | None = None) -> NamedNode | None
 
 
 def _whole(part: NamedNode) -> NamedNode | None:
-    """Return the chamber that `part` is a part of."""
-    wholes = (triple.object for triple in described(part) if triple.predicate == DCTERMS.isPartOf)
+    """Return the chamber that contains `part`."""
+    wholes = (triple.object for triple in describe(part) if triple.predicate == DCTERMS.isPartOf)
     return next((whole for whole in wholes if isinstance(whole, NamedNode)), None)
 
 
@@ -160,7 +162,7 @@ def _vocabulary() -> _Vocabulary:
 
 
 def _forms(thing: NamedNode, triples: Sequence[Triple]) -> Iterator[tuple[str, _Meaning]]:
-    """Yield the forms of `thing` that a node declares in `triples`: the thing itself, or a recorded form of it."""
+    """Yield the forms that `triples` declare for an entity: its names and recorded forms."""
     since, until = _ALWAYS
     forms: list[tuple[str, bool]] = []
     for _, predicate, value in triples:

@@ -1,9 +1,9 @@
 """Turns of schema 2.2: the words of several talkers in one body of ``p`` and ``span``.
 
-A paragraph begins with the name of a new talker, marked by the class of a ``span`` or the type of an ``a``
-("Mr EXAMPLE (Fictown—Minister for Tides) (09:05):"); that head is the talker's, not of the text. The elements
-``interjection`` and ``continue`` of the turn say in the same order who these talkers are. Their own ``talk.text`` is
-empty, or repeats words of the body, or has the words that the body lacks.
+A paragraph begins with the name of a new talker, marked by the class of a ``span`` or the type of an ``a`` ("Mr
+EXAMPLE (Fictown—Minister for Tides) (09:05):"). This head names the talker and is not part of the text. The elements
+``interjection`` and ``continue`` of the turn identify these talkers in the same order. Their own ``talk.text`` is
+empty, repeats words of the body, or contains words that the body lacks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from lxml.etree import Element, _Element
 
-from loaders.hansard.paragraphs import clock, paragraphs, run_of
+from loaders.hansard.paragraphs import clock, get_paragraphs, get_run
 from loaders.hansard.sitting_model import Talker, UtteranceKind
 from loaders.hansard.turn_builder import Talk, Turn, talk_of
 
@@ -28,7 +28,7 @@ _TRANSPARENT: Final = frozenset(("talk.text", "body", "div"))
 _GROUP: Final = re.compile(r"\(\s*((?:[^()]|\([^()]*\))*?)\s*\)")
 _TIME: Final = re.compile(r"\s*\d{1,2}[:.]\d\d\s*")
 OFFICES: Final = frozenset(("10000", "10001"))
-"""Ids of the chair and the clerk, whoever holds the office."""
+"""Ids of the chair and the clerk. They identify the office, not the person."""
 
 
 class Head(NamedTuple):
@@ -55,9 +55,9 @@ class Part:
 def fill(
     turn: Turn, element: _Element, senate: bool, openings: Sequence[str], warn: Callable[[str], None]
 ) -> list[str]:
-    """Put the words of a turn's bodies into it; return the paragraphs after them that are not of the turn.
+    """Add the words of a turn's bodies to it, and return the paragraphs after them that belong to no turn.
 
-    ``openings``: what stands at the beginnings of the day's sittings, which is dropped where a body runs into it.
+    ``openings``: the texts at the beginnings of the day's sittings, which are dropped where a body runs into them.
     """
     parts = [
         Part("interjection" if child.tag == "interjection" else "continuation", _talk(child, senate), child)
@@ -71,9 +71,9 @@ def fill(
         if after is None and _opens(block.get("class")):
             after = []
         if after is not None:
-            after += (text for text in paragraphs(block) if text not in openings)
+            after += (text for text in get_paragraphs(block) if text not in openings)
             continue
-        texts = paragraphs(block)
+        texts = get_paragraphs(block)
         if worded:
             said.update(texts)
         head = _head(block, texts)
@@ -102,13 +102,13 @@ def _talk(element: _Element, senate: bool) -> Talk | None:
 def _begin(
     turn: Turn, head: Head, parts: list[Part], senate: bool, first: bool, warn: Callable[[str], None], block: _Element
 ) -> None:
-    """Let a new talker, whom a head names, begin to speak."""
+    """Start the words of a new talker, whom a head names."""
     if first and (head.kind == "turn" or turn.kind != "turn"):
         turn.named(_completed(turn.floor, head, senate))
         return
     if head.kind == "turn":
         if head.name_id != turn.floor.talker.name_id:
-            warn(f"line {block.sourceline}: the words of {head.name} stand in the speech of somebody else")
+            warn(f"line {block.sourceline}: words of {head.name} inside the speech of another person")
         turn.begin("continuation", _completed(None, head, senate))
         return
     kind: UtteranceKind = "continuation" if head.kind == "continuation" else "interjection"
@@ -119,7 +119,7 @@ def _begin(
 
 
 def _is_of(part: Part, head: Head) -> bool:
-    """Whether an element may be the one of a head: of the same person, or of the chair."""
+    """Whether an element may belong to a head: the same person, or the chair."""
     name_id = part.talk.talker.name_id if part.talk else None
     if head.name_id is None or name_id is None:
         return (name_id in OFFICES) == (head.family == "Office") or name_id is None
@@ -127,7 +127,7 @@ def _is_of(part: Part, head: Head) -> bool:
 
 
 def _completed(talk: Talk | None, head: Head, senate: bool) -> Talk:
-    """Join what the elements and what the head say of a talker."""
+    """Combine the data of an element and of the head about a talker."""
     talker = talk.talker if talk else Talker(head.name, name_id=None if head.family == "Office" else head.name_id)
     seat, office = head.fields.get("electorate"), head.family == "Office"
     return Talk(
@@ -149,11 +149,11 @@ def _completed(talk: Talk | None, head: Head, senate: bool) -> Talk:
 
 
 def _head(block: _Element, texts: list[str]) -> Head | None:
-    """Return the name that a paragraph begins with, if it does."""
+    """Return the name that a paragraph begins with, or None."""
     if block.tag != "p" or not texts or (mark := _mark(block)) is None:
         return None
     element, match = mark
-    name = " ".join(paragraphs(element))
+    name = " ".join(get_paragraphs(element))
     if not texts[0].startswith(name):
         return None
     rest, kind = texts[0][len(name) :], match[3].lower()
@@ -177,7 +177,7 @@ def _head(block: _Element, texts: list[str]) -> Head | None:
 
 
 def _seat(group: str, block: _Element) -> dict[str, str]:
-    """Return seat and office in the first brackets after a name: "Fictown—Minister for Tides", or one of the two."""
+    """Return seat and office from the first brackets after a name: "Fictown—Minister for Tides", or one of the two."""
     classes = {span.get("class") for span in block.iter("span")}
     seat, _, role = group.partition("—")
     if "HPS-MinisterialTitles" in classes and "HPS-Electorate" not in classes:
@@ -186,14 +186,14 @@ def _seat(group: str, block: _Element) -> dict[str, str]:
 
 
 def _mark(block: _Element) -> tuple[_Element, re.Match[str]] | None:
-    """Return the element that names a talker where a paragraph begins with it."""
+    """Return the element that names a talker at the beginning of a paragraph, or None."""
     element = block
     while not (element.text and not element.text.isspace()):
         for child in element:
             match = _label(child.get("type") if child.tag == "a" else child.get("class"))
-            if match is not None and run_of(child).strip():
+            if match is not None and get_run(child).strip():
                 return child, match
-            if (child.text and not child.text.isspace()) or (len(child) and run_of(child).strip()):
+            if (child.text and not child.text.isspace()) or (len(child) and get_run(child).strip()):
                 element = child
                 break
             if child.tail and not child.tail.isspace():
@@ -211,7 +211,7 @@ def _opens(label: str | None) -> bool:
 
 @cache
 def _label(label: str | None) -> re.Match[str] | None:
-    """Return what the class or type of an element says of a talker."""
+    """Return the talker's role that the class or type of an element states."""
     return _HEAD.fullmatch(label) if label else None
 
 
@@ -220,7 +220,7 @@ def _id(element: _Element) -> str | None:
 
 
 def blocks(elements: Iterable[_Element]) -> list[_Element]:
-    """Return the paragraphs and tables within elements that only hold them."""
+    """Return the paragraphs and tables within elements that only contain them."""
     found: list[_Element] = []
     for element in elements:
         _gather(element, found)
@@ -239,7 +239,7 @@ def _gather(element: _Element, found: list[_Element]) -> None:
 
 
 def _loose(text: str | None, found: list[_Element]) -> None:
-    """Add a paragraph of words that stand in none."""
+    """Add a paragraph of words outside any paragraph element."""
     if text and not text.isspace():
         paragraph = Element("p")
         paragraph.text = text
@@ -247,7 +247,7 @@ def _loose(text: str | None, found: list[_Element]) -> None:
 
 
 def _holds(element: _Element) -> bool:
-    """Whether paragraphs stand within an element, which is one itself by its name."""
+    """Whether an element, itself a paragraph by its name, contains paragraphs."""
     for child in element:
         tag = child.tag
         if tag == "p" or (tag == "a" and _holds(child)):
@@ -256,16 +256,16 @@ def _holds(element: _Element) -> bool:
 
 
 def _own(part: Part) -> list[_Element]:
-    """Return the paragraphs that an element of another talker has itself."""
+    """Return the paragraphs directly in the element of another talker."""
     return blocks(part.element.iterchildren("talk.text"))
 
 
 def _remainder(turn: Turn, parts: list[Part], said: Counter[str], senate: bool, warn: Callable[[str], None]) -> None:
-    """Append what the elements of the other talkers have and the body of the turn has not."""
+    """Append the text of the other talkers' elements that the body of the turn lacks."""
     for part in parts:
         new = []
         for block in _own(part):
-            texts = paragraphs(block)
+            texts = get_paragraphs(block)
             if texts and all(said[text] > 0 for text in texts):
                 said.subtract(texts)
             elif texts:

@@ -1,8 +1,8 @@
-"""A tolerant reader for the SGML-like Hansard of 1981 to 1997, and for damaged XML.
+"""A tolerant parser for the SGML-like Hansard of 1981 to 1997, and for damaged XML.
 
-It takes what the DTD of that time left out: end tags are implied by what begins or ends around them, names are in any
-case, named characters (``&mdash;``) need no declaration. Each repair is reported with its lines. The tree that comes
-out has the element names of schema 2.0, so that everything behind it reads one vocabulary. A file that ends within the
+It accepts the omissions that the DTD of that time allowed: end tags are implied by the tags around them, names are in
+any case, named characters (``&mdash;``) need no declaration. Each repair is reported with its lines. The resulting
+tree has the element names of schema 2.0, so that all later steps read one vocabulary. A file that ends within the
 record is truncated and refused.
 """
 
@@ -26,7 +26,7 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udf
 _MAX_DEPTH: Final = 128
 _CDATA: Final = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _LISTED: Final = 12
-"""How many lines a repair names before it only counts them."""
+"""Maximum number of lines that a repair lists; further ones are counted."""
 
 _INTERJECTIONS: Final = frozenset(("interject", "interjection"))
 _VOID: Final = frozenset(("br", "break", "tab", "colspec", "spanspec", "graphic", "separator", "img", "hr"))
@@ -78,16 +78,16 @@ _CLOSES: Final[dict[str, frozenset[str]]] = {
     "entry": _CELLS,
     **{name: frozenset((name,)) for name in ("name", "electorate", "role", "time.stamp", "title")},
 }
-"""What an element cannot be within, and therefore ends."""
+"""Elements that an element cannot contain, and that end it."""
 _STRUCTURE: Final = _TURN | _BLOCKS | {"debate", "table", "division", "petition.grp", "petition.group", "qwn"}
 _INLINE: Final = _TALK - {"talk.start"} | {"entry", "row"}
 
 
-def tree_of(text: str, name: str, first_line: int) -> tuple[_Element, list[str]]:
-    """Return the tree of a text that begins with its root element, and what was repaired.
+def parse_tree(text: str, name: str, first_line: int) -> tuple[_Element, list[str]]:
+    """Parse a text that begins with its root element. Return the tree and the repairs.
 
-    ``first_line``: of the text in its file. Raises SourceError for a file that ends before its time: within the record,
-    or, as XML has it, before the end of the root.
+    ``first_line``: the line of the text in its file. Raises SourceError for a truncated file: one that ends within
+    the record, or, for XML, before the end of the root.
     """
     reader = _Reader(name, first_line)
     plain = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -101,7 +101,7 @@ def tree_of(text: str, name: str, first_line: int) -> tuple[_Element, list[str]]
 
 
 class _Reader(HTMLParser):
-    """Builds the tree, and writes down what it had to suppose."""
+    """Builds the tree and records its repairs."""
 
     CDATA_CONTENT_ELEMENTS = ()  # type: ignore[misc]  # final in the stubs alone: HTML's, and this is none
     RCDATA_CONTENT_ELEMENTS = ()  # type: ignore[misc]
@@ -116,7 +116,7 @@ class _Reader(HTMLParser):
         self._repairs: dict[str, list[int]] = {}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin an element, after those that it ends."""
+        """Start an element, and end those that it closes."""
         if not _NAME.fullmatch(tag):
             self.handle_data(self.get_starttag_text() or "")
             return
@@ -144,7 +144,7 @@ class _Reader(HTMLParser):
             raise SourceError(f"{self._name}, line {self._line()}: elements are nested deeper than {_MAX_DEPTH}")
 
     def handle_endtag(self, tag: str) -> None:
-        """End an element, and with it those within it that are still open."""
+        """End an element, and the open elements within it."""
         if tag in _VOID or not _NAME.fullmatch(tag):
             return
         for depth, element in enumerate(reversed(self._open), start=1):
@@ -157,27 +157,27 @@ class _Reader(HTMLParser):
         self._repair(f"</{tag.upper()}> without a beginning is left out")
 
     def handle_data(self, data: str) -> None:
-        """Append words where they stand."""
+        """Append text at the current position."""
         if not self._open:
             if data.strip():
-                raise SourceError(f"{self._name}, line {self._line()}: words stand after the end of the record")
+                raise SourceError(f"{self._name}, line {self._line()}: text after the end of the record")
             return
         data = _CONTROL.sub("", data)
         for unknown in _UNKNOWN.findall(data):
-            self._repair(f"{unknown} is no known character: kept as it is")
+            self._repair(f"{unknown} is an unknown character reference: kept verbatim")
         if self._last is None:
             self._open[-1].text = (self._open[-1].text or "") + data
         else:
             self._last.tail = (self._last.tail or "") + data
 
     def finished(self, whole: bool) -> _Element:
-        """Return the root. Raises SourceError for a file that ends before its time, which one not ``whole`` does."""
+        """Return the root. Raises SourceError for a truncated file unless it is ``whole``."""
         if self._root is None:
-            raise SourceError(f"{self._name}: there is no element in it")
+            raise SourceError(f"{self._name}: the file contains no element")
         if self._open and (not whole or [element.tag for element in self._open] != ["hansard"]):
             where = f"within <{self._open[-1].tag.upper()}>"
             raise SourceError(
-                f"{self._name}: the file ends {where}, line {self._line()}: it is truncated; get it whole"
+                f"{self._name}: the file is truncated: it ends {where}, line {self._line()}. Get the complete file."
             )
         if self._open:
             self._pop(len(self._open), "at the end of the file")
@@ -192,7 +192,7 @@ class _Reader(HTMLParser):
             yield f"line{'s' if len(lines) > 1 else ''} {listed}: {what}"
 
     def _imply(self, closes: frozenset[str], tag: str) -> None:
-        """End the open elements that cannot hold an element of this name."""
+        """End the open elements that cannot contain an element of this name."""
         depth = 0
         for above, element in enumerate(reversed(self._open), start=1):
             if element.tag in closes:

@@ -1,4 +1,4 @@
-"""The SGML-like Hansard in the vocabulary of schema 2.0: what attributes said becomes elements."""
+"""Conversion of the SGML-like Hansard to the vocabulary of schema 2.0: attributes become elements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from lxml import etree
 from lxml.etree import _Element
 
-from loaders.hansard.paragraphs import clock, one_line
+from loaders.hansard.paragraphs import clock, to_line
 
 _RENAMED: Final = {"interject": "interjection", "break": "br", "petition.grp": "petition.group"}
 _HEADED: Final = re.compile(
@@ -21,11 +21,11 @@ _HEADER: Final = ("date", "parliament.no", "session.no", "period.no", "chamber",
 _OPENED: Final = re.compile(r"\bat\s+(?:(\d{1,2})(?:[.:](\d\d))?\s*([ap])\.?m\b|(?:12\s+)?noon\b)", re.IGNORECASE)
 _HALF_DAY: Final = 12 * 60
 _LEAP: Final = 6 * 60
-"""Minutes between two time stamps of a day, beyond which the half of the day is not supposed."""
+"""Longest gap between two time stamps of a day, in minutes, across which the half of the day is inferred."""
 
 
 def modernize(root: _Element) -> list[str]:
-    """Change a tree in place; return what could not be understood."""
+    """Convert a tree in place, and return warnings."""
     if root.find("session.header") is None and any(root.get(name) for name in _HEADER):
         header = etree.Element("session.header")
         for name in _HEADER:
@@ -49,14 +49,14 @@ def modernize(root: _Element) -> list[str]:
 
 
 def _child(parent: _Element, tag: str, text: str | None) -> None:
-    """Add an element with a text, if there is one."""
+    """Add an element with a text, if the text is not empty."""
     if text and text.strip():
         child = etree.SubElement(parent, tag)
         child.text = text
 
 
 def _heading(element: _Element) -> None:
-    """Put title, kind, page and number of a debate where schema 2.0 has them."""
+    """Move title, kind, page and number of a debate to the places that schema 2.0 has for them."""
     if any(child.tag.endswith("info") for child in element):
         return
     info = etree.Element("debateinfo")
@@ -76,7 +76,7 @@ def _heading(element: _Element) -> None:
 
 
 def _turn(element: _Element) -> None:
-    """Say of the first talker of a turn what the turn's attributes say."""
+    """Copy the turn's attributes to its first talker."""
     start = next(element.iterchildren("talk.start"), None)
     talker = None if start is None else next(start.iterchildren("talker"), None)
     if talker is None:
@@ -91,14 +91,14 @@ def _turn(element: _Element) -> None:
 
 
 def _clocks(root: _Element) -> Iterator[str]:
-    """Put the time stamps of a day, which are on a clock of twelve hours, on one of twenty-four.
+    """Convert the time stamps of a day from a 12-hour clock to a 24-hour clock.
 
-    The record runs through the day, from the hour at which the chair was taken: a stamp is the next such time after the
-    one before. What is not within a few hours of it is left out, and said.
+    The record runs through the day from the hour at which the sitting began, so a stamp is the next such time after
+    the previous one. A stamp that is more than a few hours later is left out and reported.
     """
     last = _opening(root)
     for stamp in root.iter("time.stamp"):
-        recorded = clock(text := one_line(stamp))
+        recorded = clock(text := to_line(stamp))
         if recorded is None:
             continue
         minutes = recorded.hour * 60 + recorded.minute
@@ -115,9 +115,9 @@ def _clocks(root: _Element) -> Iterator[str]:
 
 
 def _opening(root: _Element) -> int | None:
-    """Return the minute of the day at which the sitting began, if the record says it."""
+    """Return the minute of the day at which the sitting began, or None."""
     opening = root.find(".//business.start")
-    match = _OPENED.search(one_line(opening)) if opening is not None else None
+    match = _OPENED.search(to_line(opening)) if opening is not None else None
     if match is None:
         return None
     if match[1] is None:

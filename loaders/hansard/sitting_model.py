@@ -1,4 +1,4 @@
-"""What the parsers of Hansard files yield, whatever the form of the file: a sitting, or single speeches."""
+"""A sitting or single speeches as values, the same for every file format."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from datetime import date, time
 from typing import Literal
 
 UtteranceKind = Literal["turn", "continuation", "interjection", "remark"]
-"""A remark is the record's own within a turn ("Opposition members interjecting—"): its ``talker`` is None."""
+"""A remark is the record's own text within a turn ("Opposition members interjecting—"): its ``talker`` is None."""
 SpeechKind = Literal["speech", "question", "answer", "writtenQuestion", "writtenAnswer", "interjection", "motion"]
-"""An interjection is a speech where it stands in no turn (the chair between two speeches); a motion is moved without a
-speech, by somebody whom the record only names."""
+"""An interjection is a speech of its own where it is outside any turn (the chair between two speeches). A motion may be
+moved without a speech, by a person whom the record only names.
+"""
 VoteValue = Literal["aye", "no", "pair"]
 
 
 @dataclass(frozen=True, slots=True)
 class Talker:
-    """Who spoke, as the source has it; every field is the recorded form."""
+    """The speaker as recorded by the source, in every field."""
 
     name: str
-    """As displayed ("Mr ABBOTT"), or the only form that there is."""
+    """As displayed ("Mr ABBOTT"), or the only recorded form."""
     full_name: str | None = None
     """The metadata form ("Abbott, Tony, MP")."""
     name_id: str | None = None
@@ -31,12 +32,14 @@ class Talker:
     in_government: bool | None = None
     first_speech: bool | None = None
     holder_id: str | None = None
-    """The ``name_id`` of who held the office, where ``name_id`` is the office's own (10000) and the source says it."""
+    """The ``name_id`` of the holder of an office, where ``name_id`` is the office's own (10000) and the source names
+    the holder.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Words of one person: the code points [start, end) of the speech's text; none, where they are not recorded."""
+    """Words of one person: the code points [start, end) of the speech's text; empty where they are not recorded."""
 
     kind: UtteranceKind
     start: int
@@ -48,15 +51,15 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """One turn of one speaker, with what others threw in."""
+    """One turn of one speaker, including the interjections in it."""
 
     ordinal: int
-    """Of the turn in its file, from 1."""
+    """Position of the turn in its file, from 1."""
     kind: SpeechKind
     talker: Talker
     text: str
     utterances: Sequence[Utterance]
-    """In the order of the text, which they cover whole."""
+    """In the order of the text, which they cover completely."""
     debate: tuple[int, ...] = ()
     """Path of its debate: (3, 1) is the first sub-debate of the third debate; () is none."""
     title: str | None = None
@@ -70,7 +73,7 @@ class Speech:
 
 @dataclass(frozen=True, slots=True)
 class Debate:
-    """A heading of the day with what belongs under it."""
+    """A heading of the day with its contents."""
 
     path: tuple[int, ...]
     title: str
@@ -78,24 +81,24 @@ class Debate:
     """As recorded: Bills, Questions Without Notice."""
     page: str | None = None
     bills: Sequence[str] = ()
-    """Titles of the bills that it is about, as recorded."""
+    """Titles of the bills debated, as recorded."""
     bill_ids: Sequence[str | None] = ()
     """Their numbers in the source's register (R1359), in the same order."""
     venue: str | None = None
-    """Where a part of the chamber met apart: "Main Committee", "Federation Chamber"."""
+    """The part of the chamber that met apart: "Main Committee", "Federation Chamber"."""
     presenters: Sequence[Talker] = ()
-    """Of a petition."""
+    """The presenters of a petition."""
     signatures: int | None = None
-    """Of a petition, as recorded."""
+    """Number of signatures of a petition, as recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """Text of the record that nobody is said to have spoken."""
+    """Text of the record without a speaker."""
 
     text: str
     ordinal: int
-    """Its place among the turns: after the turn with this ordinal (0: before all)."""
+    """The ordinal of the turn before it (0: before all turns)."""
     debate: tuple[int, ...] = ()
     page: str | None = None
     lines: tuple[int, int] | None = None
@@ -114,18 +117,18 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """A vote by names."""
+    """A vote by name."""
 
     debate: tuple[int, ...]
     header: str
-    """What was said of it before the names, verbatim."""
+    """The text before the names, verbatim."""
     votes: Sequence[Vote]
     ayes: int | None = None
     """As counted by the source."""
     noes: int | None = None
     result: str | None = None
     ordinal: int = 0
-    """After the turn with this ordinal."""
+    """The ordinal of the turn before it."""
     time: time | None = None
 
 
@@ -147,4 +150,4 @@ class Sitting:
     procedures: Sequence[Procedure] = ()
     divisions: Sequence[Division] = ()
     warnings: Sequence[str] = field(default_factory=tuple)
-    """What was repaired or is missing, each with its place."""
+    """Repairs and omissions, each with its place in the file."""

@@ -16,10 +16,10 @@ from loaders.hansard.sitting_model import Debate, Division, Procedure, Sitting
 from loaders.hansard.speech_records import (
     Recorded,
     Writer,
-    citation,
     day_of,
+    format_citation,
+    format_lines,
     label_of,
-    lines,
     mint_code,
     when_and_where,
 )
@@ -27,14 +27,14 @@ from loaders.model import Origin, Property, SourceGraph, TextUnit
 from loaders.readers.cells import parse_digits, quote
 
 
-def sitting_record(domain: str, sitting: Sitting, origin: Origin) -> SourceGraph:
-    """Return the record of a sitting, which is the row of its file that `origin` says.
+def build_sitting_record(domain: str, sitting: Sitting, origin: Origin) -> SourceGraph:
+    """Build the record of a sitting. `origin` is its row in the file.
 
-    Raises RecordError for a chamber that there is not.
+    Raises RecordError for an unknown chamber.
     """
     chamber = parties.chamber(sitting.chamber)
     if chamber is None:
-        raise RecordError(f"chamber {quote(sitting.chamber)} is neither the House of Representatives nor the Senate")
+        raise RecordError(f"unknown chamber {quote(sitting.chamber)}. Available: House of Representatives, Senate.")
     day = _Day(domain, sitting, chamber)
     day.write()
     return SourceGraph(
@@ -52,7 +52,7 @@ def sitting_record(domain: str, sitting: Sitting, origin: Origin) -> SourceGraph
 
 
 def _digest(sitting: Sitting) -> str:
-    """Hash of all that was read, but for what was repaired on the way."""
+    """Hash everything that was read, except the list of repairs."""
     return sha256(repr(replace(sitting, warnings=())))
 
 
@@ -107,7 +107,7 @@ class _Day:
             (KG.chamber, self.chamber),
             (KG.jurisdiction, AUSTRALIA),
             (SCHEMA.inLanguage, LANGUAGE),
-            (KG.hansardReference, Literal(citation(self.chamber, sitting.date))),
+            (KG.hansardReference, Literal(format_citation(self.chamber, sitting.date))),
         ]
         if sitting.chamber != label_of(self.chamber):
             said.append((KG.chamberAsRecorded, Literal(sitting.chamber)))
@@ -125,7 +125,7 @@ class _Day:
         return [*said, *when_and_where(None, sitting.page)]
 
     def _line(self, path: Sequence[int]) -> list[Debate]:
-        """The debates that a path leads through, the outermost first."""
+        """Return the debates along a path, the outermost first."""
         steps = (tuple(path[:depth]) for depth in range(1, len(path) + 1))
         return [self.debates[step] for step in steps if step in self.debates]
 
@@ -168,7 +168,7 @@ class _Day:
         if procedure.venue and (venue := self.shared.venue(procedure.venue)) is not None:
             said.append((KG.venue, venue))
         if procedure.lines is not None:
-            said.append((KG.sourceLines, lines(procedure.lines)))
+            said.append((KG.sourceLines, format_lines(procedure.lines)))
         self.writer.units.append(
             TextUnit(
                 mint_part(self.iri, "text", number),

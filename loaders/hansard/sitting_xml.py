@@ -1,10 +1,9 @@
-"""One file of official Hansard as a sitting, whatever its schema.
+"""One file of official Hansard as a sitting, for every schema.
 
-The form is seen from the content: XML of the schemas 2.0, 2.1 and 2.2 (the version and the namespaces may be missing),
-or the SGML-like form of 1981 to 1997. XML that is damaged otherwise than by truncation is read by the tolerant reader
-of the latter (`sgml`), and the sitting says what was repaired. Nothing is fetched and no entity is expanded; a file
-that declares entities is refused, as are HTML, other XML, and a file that ends before its time: half a day is no
-record.
+The format is recognized by content: XML of the schemas 2.0, 2.1 and 2.2 (version and namespaces may be missing), or
+the SGML-like form of 1981 to 1997. XML that is damaged, but not truncated, is read by the tolerant parser of the
+latter (`sgml`), and the sitting lists the repairs. Nothing is fetched and no entity is expanded. A file that declares
+entities is refused, as are HTML, other XML and a truncated file: half a day is not a record.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from lxml.etree import _Element
 
 from kg.errors import SourceError
 from loaders.hansard import sgml
-from loaders.hansard.paragraphs import one_line, paragraphs
+from loaders.hansard.paragraphs import get_paragraphs, to_line
 from loaders.hansard.sitting_model import Sitting
 from loaders.hansard.transcript import Transcript
 from loaders.readers.cells import quote
@@ -35,46 +34,44 @@ _ENCODING: Final = re.compile(r"""<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""")
 _DATES: Final = ("%Y-%m-%d", "%d/%m/%Y", "%d %B %Y", "%A, %d %B %Y")
 _PROOF: Final = {"1": True, "yes": True, "0": False, "no": False}
 _HEAD_BYTES: Final = 65536
-"""Within which a file must come to its root element."""
+"""The root element must begin within this number of bytes."""
 _WRONG_BYTES: Final = ("ERR_INVALID_ENCODING", "ERR_INVALID_CHAR", "ERR_UNKNOWN_ENCODING", "ERR_UNSUPPORTED_ENCODING")
 _LIMITS: Final = ("ERR_RESOURCE_LIMIT", "ERR_INTERNAL_ERROR", "ERR_NAME_TOO_LONG", "ERR_NO_MEMORY")
 
 
 class _Prologue(NamedTuple):
-    """What comes before the root element."""
+    """The content before the root element."""
 
     root: str
     encoding: str | None
 
 
-def read(
+def parse_sitting(
     source: bytes | BinaryIO, name: str, *, chamber: str | None = None, date: calendar.date | None = None
 ) -> Sitting:
-    """Return the sitting that a file of Hansard records.
+    """Parse one file of Hansard into a sitting.
 
-    ``name`` is the file's, for messages; ``chamber`` and ``date`` are taken where the file has none. Raises SourceError
-    for what is no Hansard, is refused or truncated, or says neither chamber nor date.
+    ``name`` is the file's, for messages; ``chamber`` and ``date`` are used where the file has none. Raises
+    SourceError for a file that is not Hansard, is refused or truncated, or has no chamber or date.
     """
     data = source if isinstance(source, bytes) else source.read()
     prologue = _prologue(data, name)
     if prologue.root.isupper():
         text, warnings = _decoded(data, name, ("utf-8", "cp1252"))
-        root, repairs = sgml.tree_of(*_from_root(text, name))
+        root, repairs = sgml.parse_tree(*_from_root(text, name))
         warnings += repairs
     else:
         root, warnings = _tree(data.lstrip() if data[:1].isspace() else data, name, prologue)
     fields = _header(root)
     recorded = fields.get("chamber") or chamber
     if not recorded:
-        raise SourceError(
-            f"{name}: its head does not say the chamber; give --chamber Senate or --chamber Representatives"
-        )
+        raise SourceError(f"{name}: missing chamber in the header. Give --chamber Senate or --chamber Representatives.")
     day = _day(fields.get("date"), date, name, warnings)
-    openings = [text for opening in root.iter("business.start") for text in paragraphs(opening)]
+    openings = [text for opening in root.iter("business.start") for text in get_paragraphs(opening)]
     transcript = Transcript("senate" in recorded.casefold(), openings)
     transcript.read(root)
     if not transcript.speeches:
-        warnings.append("there are no speeches in it")
+        warnings.append("the file contains no speeches")
     page = fields.get("page.no")
     return Sitting(
         recorded,
@@ -94,7 +91,7 @@ def read(
 
 
 def _prologue(data: bytes, name: str) -> _Prologue:
-    """Look at the beginning of a file. Raises SourceError unless it is one of Hansard's that may be read."""
+    """Check the beginning of a file. Raises SourceError unless it is Hansard that may be read."""
     if not data.strip():
         raise SourceError(f"{name}: the file is empty")
     head = data[:_HEAD_BYTES]
@@ -104,25 +101,27 @@ def _prologue(data: bytes, name: str) -> _Prologue:
         if _is_character(declared):
             continue
         line = text.count("\n", 0, declared.start()) + 1
-        raise SourceError(f"{name}, line {line}: it declares entities, which are neither expanded nor fetched: refused")
+        raise SourceError(
+            f"{name}, line {line}: the file declares entities. They are never expanded, so the file is refused."
+        )
     begin = _PROLOGUE.match(text)
     root = _ROOT.match(text, begin.end() if begin else 0)
     if re.match(r"\s*<!doctype\s+html|\s*<html", text, re.IGNORECASE) or (root and root[1].casefold() == "html"):
-        raise SourceError(f"{name}: it is HTML, a page about the record perhaps: valid are the XML files of Hansard")
+        raise SourceError(f"{name}: the file is HTML. Load the XML files of Hansard.")
     if root is None or root[1].casefold() != "hansard":
         found = f"its root is <{root[1]}>" if root else f"it begins with {text.strip()[:40]!r}"
-        raise SourceError(f"{name}: not Hansard: {found}; valid: XML or SGML whose root is <hansard>")
+        raise SourceError(f"{name}: not Hansard: {found}. Valid: XML or SGML with the root <hansard>.")
     encoding = _ENCODING.match(text.lstrip())
     return _Prologue(root[1], encoding[1] if encoding else "utf-16" if wide else None)
 
 
 def _is_character(declared: re.Match[str]) -> bool:
-    """Whether a declaration names a character in the way of SGML; what it says of it is not used."""
+    """Whether a declaration names a character in SGML's way; its content is not used."""
     return bool(declared[2]) and f"{declared[1]};" in html5 and "&" not in declared[3]
 
 
 def _tree(data: bytes, name: str, prologue: _Prologue) -> tuple[_Element, list[str]]:
-    """Return the tree of XML, and what was repaired."""
+    """Parse XML. Return the tree and the repairs."""
     parser = _parser()
     try:
         root = etree.fromstring(data, parser)
@@ -134,7 +133,7 @@ def _tree(data: bytes, name: str, prologue: _Prologue) -> tuple[_Element, list[s
 
 
 def _parser(recover: bool = False) -> etree.XMLParser:
-    """Return a parser that fetches nothing and expands nothing, within the limits of the library."""
+    """Build a parser that fetches nothing, expands nothing and keeps the library's limits."""
     return etree.XMLParser(
         recover=recover,
         resolve_entities=False,
@@ -147,13 +146,13 @@ def _parser(recover: bool = False) -> etree.XMLParser:
 
 
 def _damaged(data: bytes, name: str, prologue: _Prologue, parser: etree.XMLParser) -> tuple[_Element, list[str]]:
-    """Return the tree of XML that breaks the rules, if only a little."""
+    """Parse XML with minor errors."""
     errors = list(parser.error_log)
     first = errors[0]
     if first.type_name == "ERR_INVALID_CHAR":
-        raise SourceError(f"{name}, line {first.line}: it has a character that XML forbids: {first.message.strip()}")
+        raise SourceError(f"{name}, line {first.line}: a character that XML forbids: {first.message.strip()}")
     if any(error.type_name in _WRONG_BYTES for error in errors):
-        said = prologue.encoding or "utf-8, as XML is that names no other"
+        said = prologue.encoding or "utf-8, the default of XML"
         raise SourceError(f"{name}, line {first.line}: its bytes are not {said}: {first.message.strip()}")
     if any(error.type_name in _LIMITS for error in errors):
         raise SourceError(f"{name}, line {first.line}: beyond the limits of the parser: {first.message.strip()}")
@@ -164,9 +163,9 @@ def _damaged(data: bytes, name: str, prologue: _Prologue, parser: etree.XMLParse
 
 
 def _repaired(data: bytes, name: str, prologue: _Prologue) -> tuple[_Element, list[str]]:
-    """Return the tree that the tolerant reader makes of damaged XML."""
+    """Parse damaged XML with the tolerant parser."""
     text, warnings = _decoded(data, name, (prologue.encoding or "utf-8",))
-    root, repairs = sgml.tree_of(*_from_root(text, name))
+    root, repairs = sgml.parse_tree(*_from_root(text, name))
     return root, [*warnings, "it is not well-formed XML: read by the tolerant reader", *repairs]
 
 
@@ -179,7 +178,7 @@ def _local(root: _Element) -> _Element:
 
 
 def _decoded(data: bytes, name: str, encodings: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the text of bytes in the first of some encodings that they are in."""
+    """Decode bytes by the first encoding that fits."""
     for encoding in encodings:
         try:
             text = data.decode("utf-8-sig" if encoding.casefold() in ("utf-8", "utf8") else encoding)
@@ -190,28 +189,28 @@ def _decoded(data: bytes, name: str, encodings: Sequence[str]) -> tuple[str, lis
 
 
 def _from_root(text: str, name: str) -> tuple[str, str, int]:
-    """Return a text from its root element on, with its name and the line of the root."""
+    """Return a text from its root element on, with the root's name and line."""
     begin = _PROLOGUE.match(text)
     position = begin.end() if begin else 0
     return text[position:], name, text.count("\n", 0, position) + 1
 
 
 def _header(root: _Element) -> dict[str, str]:
-    """Return what the head of the file says of the sitting."""
+    """Return the fields of the sitting from the header of the file."""
     header = root.find("session.header")
-    return {} if header is None else {child.tag: text for child in header if (text := one_line(child))}
+    return {} if header is None else {child.tag: text for child in header if (text := to_line(child))}
 
 
 def _day(recorded: str | None, given: calendar.date | None, name: str, warnings: list[str]) -> calendar.date:
-    """Return the day of the sitting: as recorded, else as given."""
+    """Return the day of the sitting: as recorded, otherwise as given."""
     for form in _DATES if recorded else ():
         try:
             return calendar.datetime.strptime(recorded or "", form).date()
         except ValueError:
             continue
     if given is None:
-        missing = f"{quote(recorded)} in its head is no date" if recorded else "its head does not say the date"
-        raise SourceError(f"{name}: {missing}; give --date YYYY-MM-DD")
+        missing = f"{quote(recorded)} in the header is not a date" if recorded else "missing date in the header"
+        raise SourceError(f"{name}: {missing}. Give --date YYYY-MM-DD.")
     if recorded:
-        warnings.append(f"{quote(recorded)} in its head is no date: {given} as given")
+        warnings.append(f"{quote(recorded)} in the header is not a date: {given} is used")
     return given

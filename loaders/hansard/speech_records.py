@@ -1,4 +1,4 @@
-"""A speech as quads and text units, whatever kind of file it was read from."""
+"""Speeches as quads and text units, for every kind of file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, mint_span, sha256
 from loaders.hansard import parties
 from loaders.hansard.authorities import AUSTRALIA, LANGUAGE, Authorities, office_of
-from loaders.hansard.chunks import chunks
+from loaders.hansard.chunks import split_chunks
 from loaders.hansard.sitting_model import Speech, Talker, Utterance
 from loaders.model import Property, TextUnit
 from loaders.readers.cells import parse_digits
@@ -26,7 +26,7 @@ _LABELS: Final = {SENATE: "Senate", mint("chamber", "au-representatives"): "Hous
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A speech with what its record says of it besides."""
+    """A speech with the context that its record gives."""
 
     id: str
     speech: Speech
@@ -37,17 +37,17 @@ class Recorded:
     """The chamber as recorded."""
     venue: NamedNode | None = None
     reference: str | None = None
-    """The citation, where the source has one."""
+    """The citation, if the source has one."""
     debate_type: str | None = None
     topics: Sequence[str] = ()
     quality: str = "verbatim"
     source: str | None = None
     """A web address."""
     within: NamedNode | None = None
-    """Its debate, or sitting."""
+    """Its debate or sitting."""
     answers: NamedNode | None = None
     position: int | None = None
-    """Its place in the sitting."""
+    """Its position in the sitting."""
 
     @property
     def iri(self) -> NamedNode:
@@ -65,17 +65,17 @@ class Writer:
     units: list[TextUnit] = field(default_factory=list)
 
     def say(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | Literal | str | int | bool) -> None:
-        """Take down one quad."""
+        """Add one quad."""
         term = value if isinstance(value, NamedNode | Literal) else Literal(value)
         self.quads.append(Quad(subject, predicate, term, self.graph))
 
     def say_all(self, subject: NamedNode, said: Iterable[Property]) -> None:
-        """Take down several quads of one subject."""
+        """Add several quads about one subject."""
         graph = self.graph
         self.quads += [Quad(subject, predicate, value, graph) for predicate, value in said]
 
     def speech(self, recorded: Recorded) -> None:
-        """Take down a speech: what is said of it, its utterances and its chunks."""
+        """Add a speech: its properties, its utterances and its chunks."""
         speech, iri = recorded.speech, recorded.iri
         self.say(iri, RDF.type, KG.Speech)
         self.say_all(iri, self._described(recorded))
@@ -84,7 +84,7 @@ class Writer:
             self._utterance(iri, number, _by_turn(utterance, speech.talker))
         spans = [(each.start, each.end) for each in speech.utterances if each.end > each.start]
         kind, start, end = KG.SpeechChunk, KG.start, KG.end
-        for position, (first, last) in enumerate(chunks(speech.text, spans) if speech.text else ()):
+        for position, (first, last) in enumerate(split_chunks(speech.text, spans) if speech.text else ()):
             where = (start, Literal(first)), (end, Literal(last))
             self.units.append(
                 TextUnit(mint_span(iri, first, last), kind, position, speech.text[first:last], iri, properties=where)
@@ -102,7 +102,10 @@ class Writer:
             yield KG.venue, recorded.venue
         yield KG.jurisdiction, AUSTRALIA
         yield SCHEMA.inLanguage, LANGUAGE
-        yield KG.hansardReference, Literal(recorded.reference or citation(recorded.chamber, recorded.on, speech.page))
+        yield (
+            KG.hansardReference,
+            Literal(recorded.reference or format_citation(recorded.chamber, recorded.on, speech.page)),
+        )
         yield KG.speechType, mint_code("speechType", speech.kind)
         yield KG.transcriptQuality, mint_code("transcriptQuality", recorded.quality)
         yield KG.length, Literal(len(speech.text))
@@ -122,7 +125,7 @@ class Writer:
             yield SCHEMA.position, Literal(recorded.position)
         yield from when_and_where(speech.time, speech.page)
         if speech.lines is not None:
-            yield KG.sourceLines, lines(speech.lines)
+            yield KG.sourceLines, format_lines(speech.lines)
 
     def _spoken_by(self, talker: Talker, speech: NamedNode) -> Iterator[Property]:
         yield from self._name(talker)
@@ -148,7 +151,7 @@ class Writer:
             yield KG.speakerAsRecorded, Literal(talker.name)
 
     def _seat(self, talker: Talker) -> Iterator[Property]:
-        """The state and electorate. Where a senator's electorate is recorded, that is a state."""
+        """Add state and electorate. A recorded electorate of a senator is a state."""
         form, electorate = talker.state, talker.electorate
         if electorate and self.shared.chamber == SENATE:
             form, electorate = form or electorate, None
@@ -178,9 +181,9 @@ class Writer:
 
 
 def _by_turn(utterance: Utterance, speaker: Talker) -> Utterance:
-    """Return an utterance as it is, but for the id of one who goes on: it is that of the turn's speaker of that name.
+    """Return an utterance with the id of the turn's speaker, if it continues the turn under that name.
 
-    Records have there the id of whoever interjected just before.
+    Records then have the id of the person who interjected just before.
     """
     talker = utterance.talker
     if utterance.kind != "continuation" or talker is None or not speaker.name_id or talker.name != speaker.name:
@@ -188,7 +191,7 @@ def _by_turn(utterance: Utterance, speaker: Talker) -> Utterance:
     return replace(utterance, talker=replace(talker, name_id=speaker.name_id, holder_id=speaker.holder_id))
 
 
-def citation(chamber: NamedNode, on: date, page: str | None = None) -> str:
+def format_citation(chamber: NamedNode, on: date, page: str | None = None) -> str:
     """Return the official citation: ``House Hansard, 21 Oct 2024, p. 42``."""
     name = "Senate" if chamber == SENATE else "House"
     day = f"{name} Hansard, {day_of(on)}"
@@ -196,7 +199,7 @@ def citation(chamber: NamedNode, on: date, page: str | None = None) -> str:
 
 
 def day_of(on: date) -> str:
-    """Return a date as people write it: ``21 Oct 2024``."""
+    """Format a date as in ``21 Oct 2024``."""
     return f"{on.day} {_MONTHS[on.month - 1]} {on.year}"
 
 
@@ -213,18 +216,18 @@ def when_and_where(at: time | None, page: str | None) -> Iterator[Property]:
         yield KG.pageNumber, Literal(number)
 
 
-def lines(span: tuple[int, int]) -> Literal:
-    """Return the lines of a file, first and last, as `kg:sourceLines` has them."""
+def format_lines(span: tuple[int, int]) -> Literal:
+    """Format first and last line of a file for `kg:sourceLines`."""
     first, last = span
     return Literal(f"{first}-{last}" if last > first else str(first))
 
 
 def _is_page(page: str) -> bool:
-    """Whether it is one: editions that were never printed have the page 0."""
+    """Whether this is a page: editions that were never printed have the page 0."""
     return bool(page.strip("0 "))
 
 
 @lru_cache(maxsize=256)
 def mint_code(scheme: str, code: str) -> NamedNode:
-    """Return a code of the ontology."""
+    """Return the IRI of a code of the ontology."""
     return mint("code", scheme, code)

@@ -1,4 +1,4 @@
-"""Speeches in tables: one a row, or the rows of one turn together, as `columns` tells."""
+"""Speeches in tables: one per row, or several rows per turn (`table_columns`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,17 @@ from loaders.hansard import parties
 from loaders.hansard.authorities import Authorities
 from loaders.hansard.sitting_model import Speech, Utterance
 from loaders.hansard.speech_records import Recorded, Writer, day_of, label_of
-from loaders.hansard.table_columns import COLUMNS, Cells, chamber_of, goes_on, is_same, iso_day, kind_of, page_of, plain
+from loaders.hansard.table_columns import (
+    COLUMNS,
+    Cells,
+    chamber_of,
+    is_same,
+    is_same_turn,
+    iso_day,
+    kind_of,
+    page_of,
+    plain,
+)
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, quote
 from loaders.readers.formats import Sheet, json_sheet, open_sheet, surrogate_in
@@ -25,26 +35,26 @@ from loaders.readers.tables import parquet_sheet
 
 QUALITIES: Final = ("verbatim", "edited", "summary")
 WITHIN: Final = "speeches"
-"""The member of a JSON object that holds the speeches."""
+"""The member of a JSON object that contains the speeches."""
 
 _PROCEDURE: Final = frozenset({"business start", "business end", "stage direction", "division"})
 _SENATOR: Final = re.compile(r"\bsen(?:ator)?\b", re.IGNORECASE)
 _NAMED: Final = 5
 _SHOWN: Final = 200
-"""Characters of an id that name a row which is refused."""
+"""Maximum characters of an id in a message about a refused row."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What whoever loads says of files that do not say it."""
+    """Options for values that the files lack."""
 
     chamber: str | None = None
     date: date | None = None
 
 
-def opened(path: Path) -> Sheet:
-    """Open a table. Raises SourceError when it is empty or not of its format, or has no words or no speakers."""
+def open_table(path: Path) -> Sheet:
+    """Open a table. Raises SourceError if it is empty, not in its format, or lacks columns for text or speakers."""
     ending = path.suffix.lower()
     if ending == ".parquet":
         return parquet_sheet(path)
@@ -52,8 +62,8 @@ def opened(path: Path) -> Sheet:
 
 
 def read(domain: str, file: File, given: Given) -> Iterator[SourceGraph | Rejection | Notice]:
-    """Yield the speeches of one file, in its order. Raises SourceError when it cannot be read (further)."""
-    sheet = opened(file.path)
+    """Yield the speeches of one file, in its order. Raises SourceError where it cannot be read any further."""
+    sheet = open_table(file.path)
     table = _Table(domain, file, sheet, given)
     for warning in sheet.warnings:
         yield Notice(warning, warning=True)
@@ -70,7 +80,7 @@ class _Table:
     sheet: Sheet
     given: Given
     places: dict[str, list[str]] = field(init=False)
-    """Of each field the names of its columns in this file."""
+    """The columns of this file for each field."""
     trusts_flag: bool = field(init=False, default=True)
     day: date | None = field(init=False, default=None)
     procedure: dict[str, list[int]] = field(init=False, default_factory=lambda: defaultdict(list))
@@ -91,29 +101,27 @@ class _Table:
             seen = ", ".join(map(repr, self.sheet.columns))
             hint = ""
             if len(self.sheet.columns) == 1:
-                hint = "; that is one column: a comma, semicolon, tab or | separates the columns of a CSV file"
-            raise SourceError(f"{self.file.path}: no column {' and no column '.join(missing)}; there is {seen}{hint}")
+                hint = " The file has one column: separate the columns of a CSV file by a comma, semicolon, tab or |."
+            raise SourceError(f"{self.file.path}: missing column {' and '.join(missing)}. Available: {seen}.{hint}")
 
     @property
     def source(self) -> str:
         return self.file.snapshot.source
 
     def notices(self) -> Iterator[Notice]:
-        """Yield what to say before the speeches: what is read, and what stands for what the file lacks."""
+        """Yield notices about the columns, before the speeches."""
         known = {plain(column) for columns in COLUMNS.values() for column in columns}
         unread = [name for name in self.sheet.columns if plain(name) not in known]
         yield Notice(f"{self.source}: a table of speeches")
         if unread:
-            yield Notice(f"{self.source}: columns that are not read: {', '.join(map(repr, unread))}", warning=True)
+            yield Notice(f"{self.source}: unknown columns, skipped: {', '.join(map(repr, unread))}", warning=True)
         day = self._day_of_name() if self.given.date is None else None
         if day is not None and any(row["date"] is None for row in self._rows()):
             self.day = day
-            yield Notice(f"{self.source}: rows without a date are of {day}, for so the file is named", warning=True)
+            yield Notice(f"{self.source}: rows without a date have the date {day} of the file name", warning=True)
         if self.given.chamber is None and self._is_flag_wrong():
             self.trusts_flag = False
-            yield Notice(
-                f"{self.source}: senate_flag is 0 beside names of senators, so it is not relied on", warning=True
-            )
+            yield Notice(f"{self.source}: senate_flag is 0 in rows of senators, so it is ignored", warning=True)
 
     def _day_of_name(self) -> date | None:
         try:
@@ -139,13 +147,13 @@ class _Table:
             yield Cells(row.number if self.file.rows is None else self.file.rows[place], said, row.problem)
 
     def turns(self) -> Iterator[Sequence[Cells]]:
-        """Yield the rows of each turn; those of procedure are put aside."""
+        """Yield the rows of each turn. Rows of procedure are set aside."""
         turn: list[Cells] = []
         for row in self._rows():
             name = (row["speaker"] or "").strip().casefold()
             if row.problem is None and (name in _PROCEDURE or (not name and row["division"] in ("1", "1.0", "true"))):
                 self.procedure[name or "division"].append(row.number)
-            elif turn and goes_on(turn, row):
+            elif turn and is_same_turn(turn, row):
                 turn.append(row)
             else:
                 if turn:
@@ -155,7 +163,7 @@ class _Table:
             yield turn
 
     def record(self, rows: Sequence[Cells]) -> SourceGraph | Rejection:
-        """Return the record of a turn, or why there is none."""
+        """Build the record of a turn, or a Rejection with the reasons."""
         head = rows[0]
         self.count += 1
         numbers = [row.number for row in rows]
@@ -178,14 +186,14 @@ class _Table:
         shared = Authorities(recorded.chamber, recorded.on)
         writer = Writer(mint("graph", "src", self.domain, *key), shared)
         writer.speech(recorded)
-        # Chunks, and so the rows that they are read from, follow the utterances; there is one utterance a row, or none.
+        # Chunks, and so the rows that they come from, follow the utterances; there is at most one utterance per row.
         ends = [each.end for each in recorded.speech.utterances] or [len(recorded.speech.text)]
         numbers, place = [], 0
         for unit in writer.units:
             while int(unit.properties[0][1].value) >= ends[place]:
                 place += 1
             numbers.append(rows[place].number)
-        # What the shapes cannot see, since something stands for it. They warn of the rest that is recommended.
+        # The shapes cannot see these, because a default replaces them. They warn about other recommended fields.
         for name, value in (("title", rows[0]["title"]), ("hansard_reference", rows[0]["reference"])):
             if value is None:
                 self.lacking[name].append(recorded.id)
@@ -202,15 +210,15 @@ class _Table:
         )
 
     def summary(self) -> Iterator[Notice]:
-        """Yield what to say once all is read: what speeches lack, and which rows are none."""
+        """Yield notices after the last row: fields that speeches lack, and rows that are not speeches."""
         if not self.count:
-            yield Notice(f"{self.source}: there are no speeches in it", warning=True)
+            yield Notice(f"{self.source}: the file contains no speeches", warning=True)
         for name, ids in self.lacking.items():
             some = ", ".join(ids[:_NAMED]) + (", ..." if len(ids) > _NAMED else "")
             yield Notice(f"{self.source}: no {name} in {len(ids)} of {self.count} speeches ({some})", warning=True)
         for name, numbers in self.procedure.items():
             some = ", ".join(map(str, numbers[:_NAMED])) + (", ..." if len(numbers) > _NAMED else "")
-            yield Notice(f"{self.source}: rows of procedure ({name!r}), which are no speeches: {some}", warning=True)
+            yield Notice(f"{self.source}: rows of procedure ({name!r}), not loaded as speeches: {some}", warning=True)
 
     def _recorded(self, rows: Sequence[Cells]) -> tuple[Recorded, Sequence[str]]:
         head = rows[0]
@@ -221,7 +229,7 @@ class _Table:
             has = {"text": head.text, "speaker": head["speaker"], "date": on, "chamber": chamber_form}
             missing = [name for name, value in has.items() if value is None]
             options = " and ".join(f"--{name}" for name in missing if name in ("date", "chamber"))
-            hint = f"; {options} can say it" if options else ""
+            hint = f". Give {options}." if options else ""
             raise RecordError(f"row {head.number} lacks {', '.join(missing)}{hint}")
         chamber = chamber_of(chamber_form)
         order = self._read(head, "order", parse_integer, warnings)
@@ -230,10 +238,10 @@ class _Table:
         source = head["source"]
         address = parse_web_address(source) if source else None
         if source and address is None:
-            warnings.append(f"the source {quote(source)} is no web address")
+            warnings.append(f"the source {quote(source)} is not a web address")
         quality = (head["quality"] or QUALITIES[0]).strip().casefold()
         if quality not in QUALITIES:
-            raise RecordError(f"the transcript quality {quote(quality)} is none of {', '.join(QUALITIES)}")
+            raise RecordError(f"unknown transcript quality {quote(quality)}. Available: {', '.join(QUALITIES)}.")
         fields = [on.isoformat(), chamber.value, speech.talker.name, "" if order is None else str(order), speech.text]
         made = sha256("\n".join(f"{len(each)}:{each}" for each in fields))[:24]
         return Recorded(

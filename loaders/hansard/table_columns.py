@@ -1,12 +1,12 @@
-"""The columns of tables with speeches, and the rows of one: what a cell means, and which rows are one turn.
+"""The columns of tables of speeches: the meaning of a cell, and the rows that form one turn.
 
-Two families of columns are known, in any mixture. The columns of one speech a row say all of it (``speech_id``,
-``speaker``, ``chamber``, ``text`` and so on). The columns of research data sets have a row for each stretch of words
-(``name``, ``order``, ``speech_no``, ``interject``, ``body``): there the rows that follow each other under one
-``speech_no`` are one turn. Its first row says who has the floor, further rows of the same person are continuations,
-whether or not they are flagged as interjections, and what the chair or a flagged row of somebody else says is an
-interjection. A row of a third person who is not flagged, or one whose flags of question and answer are others than
-those of the turn, begins a turn of its own. Rows that nobody spoke ("stage direction") are procedure, not speeches.
+Two families of columns are known, in any mixture. With one row per speech, the columns describe it completely
+(``speech_id``, ``speaker``, ``chamber``, ``text`` and so on). Research data sets have one row per stretch of words
+(``name``, ``order``, ``speech_no``, ``interject``, ``body``): consecutive rows with one ``speech_no`` are one turn.
+Its first row names who has the floor. Further rows of the same person are continuations, even if they are flagged as
+interjections. Words of the chair, and flagged rows of another person, are interjections. An unflagged row of a third
+person, or a row with other flags of question and answer, begins a new turn. Rows that nobody spoke ("stage
+direction") are procedure, not speeches.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "division": ("div_flag",),
     "text": ("text", "body"),
 }
-"""Of each field the columns that hold it, of several the first with a value. Case and punctuation do not count."""
+"""The columns of each field; the first with a value is used. Case and punctuation are ignored."""
 _DAY: Final = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?| 00:00:00(?:\.0+)?)?"
 )
@@ -69,7 +69,7 @@ _EASTERNMOST: Final = timedelta(hours=14)
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A row by field; `on` and `chamber` are worked out."""
+    """A row by field, with the parsed day and chamber."""
 
     number: int
     said: Mapping[str, str | None]
@@ -77,45 +77,47 @@ class Cells:
 
     @property
     def identifier(self) -> str | None:
-        """The id that the source gives. Raises RecordError for one that nobody could write."""
+        """Return the id that the source gives. Raises RecordError for an id that is too long or has invisible
+        characters.
+        """
         if self["id"] is None:
             return None
         self.check_words("id")
         identifier = self["id"].strip()
         if len(identifier) > _LONGEST_ID:
-            raise RecordError(f"the id {quote(identifier)} is too long; at most {_LONGEST_ID} characters are taken")
+            raise RecordError(f"the id {quote(identifier)} is too long: the maximum is {_LONGEST_ID} characters.")
         if not all(character.isprintable() or character == " " for character in identifier):
-            raise RecordError(f"the id {identifier!r} has a character that cannot be seen")
+            raise RecordError(f"the id {identifier!r} contains an invisible character")
         return identifier
 
     def check_words(self, *names: str) -> None:
-        """Raise RecordError where a list or an object stands for words."""
+        """Raise RecordError if a list or an object is in place of words."""
         for name in names or _PLAIN:
             if is_structure((self[name] or "").strip()):
                 column = COLUMNS[name][0]
-                raise RecordError(f"row {self.number} has a list or an object as {column!r}: words are expected")
+                raise RecordError(f"row {self.number} has a list or an object in {column!r}. Text is expected.")
 
     def __getitem__(self, name: str) -> str | None:
         return present(self.said.get(name))
 
     @property
     def text(self) -> str | None:
-        """Its words, as they are."""
+        """Its words, verbatim."""
         text = self.said.get("text")
         return text if text is not None and text.strip() else None
 
     @property
     def talker(self) -> Talker:
-        """Who speaks."""
+        """The speaker."""
         return Talker(
             self["speaker"] or "", None, self["name_id"], self["electorate"], self["party"], self["state"], self["role"]
         )
 
 
 def iso_day(text: str) -> date:
-    """Return the day that an ISO 8601 date (or time) is of.
+    """Return the day of an ISO 8601 date or time.
 
-    Raises RecordError for what is none, and for a day that has begun nowhere yet.
+    Raises RecordError for another format, and for a day that has not begun anywhere yet.
     """
     match = _DAY.fullmatch(text.strip())
     try:
@@ -126,22 +128,22 @@ def iso_day(text: str) -> date:
 
 
 def not_in_future(day: date) -> date:
-    """Return the day. Raises RecordError when it has begun nowhere yet."""
+    """Return the day. Raises RecordError if it has not begun anywhere yet."""
     if day > (datetime.now(UTC) + _EASTERNMOST).date():
-        raise RecordError(f"the date {day.isoformat()} lies in the future")
+        raise RecordError(f"the date {day.isoformat()} is in the future")
     return day
 
 
 def chamber_of(form: str) -> NamedNode:
-    """Return the chamber that a form names. Raises RecordError, naming the valid ones, when it names none."""
+    """Return the chamber that a form names. Raises RecordError with the valid names for an unknown form."""
     found = parties.chamber(form)
     if found is None:
-        raise RecordError(f"the chamber {quote(form)} is neither 'House of Representatives' nor 'Senate'")
+        raise RecordError(f"unknown chamber {quote(form)}. Available: 'House of Representatives', 'Senate'.")
     return found
 
 
-def goes_on(turn: Sequence[Cells], row: Cells) -> bool:
-    """Whether a row belongs to the turn that the rows before it are."""
+def is_same_turn(turn: Sequence[Cells], row: Cells) -> bool:
+    """Whether a row belongs to the same turn as the rows before it."""
     head = turn[0]
     number = head["turn"]
     if number is None or row["turn"] != number or any(row[name] != head[name] for name in ("id", "date", "chamber")):
@@ -152,7 +154,7 @@ def goes_on(turn: Sequence[Cells], row: Cells) -> bool:
 
 
 def is_same(head: Cells, row: Cells) -> bool:
-    """Whether two rows are of one speaker: by the ids, and by the names where one has no id."""
+    """Whether two rows have the same speaker: by id, or by name where one has no id."""
     one, other = head.talker, row.talker
     ids = identifier_of(one), identifier_of(other)
     if None not in ids:
@@ -161,7 +163,7 @@ def is_same(head: Cells, row: Cells) -> bool:
 
 
 def kind_of(row: Cells) -> SpeechKind:
-    """Return what a turn is that begins with this row."""
+    """Return the kind of the turn that begins with this row."""
     written = _is_flagged(row, "written")
     if _is_flagged(row, "question"):
         return "writtenQuestion" if written else "question"
@@ -178,7 +180,7 @@ def _is_flagged(row: Cells, name: str) -> bool:
 
 
 def page_of(text: str | None) -> str | None:
-    """A page as it is printed: numbers may come as ``8.0``."""
+    """Return a page as printed: numbers may be given as ``8.0``."""
     if text is None:
         return None
     try:
@@ -188,5 +190,5 @@ def page_of(text: str | None) -> str | None:
 
 
 def plain(name: str) -> str:
-    """The name of a column without what does not count."""
+    """Return the name of a column without case and punctuation."""
     return re.sub(r"[^a-z0-9]+", "", name.casefold())

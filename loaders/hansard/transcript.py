@@ -1,7 +1,8 @@
-"""The transcripts of a sitting day, walked in the order of the file.
+"""The transcript of a sitting day, read in the order of the file.
 
-One walk serves all schemas: 2.0 and 2.1 have ``para`` and siblings, 2.2 has bodies (`body`), and the SGML-like files
-come with the names of 2.0 (`sgml`). Words that no rule places become procedural text, so that none are lost.
+One traversal serves all schemas: 2.0 and 2.1 have ``para`` and siblings, 2.2 has bodies (`schema_2_2`), and the
+SGML-like files have the names of 2.0 (`sgml`). Words that no rule places become procedural text, so that no word is
+lost.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Final, cast
 from lxml.etree import _Element
 
 from loaders.hansard import schema_2_2
-from loaders.hansard.debate_headings import heading_of, info_of
-from loaders.hansard.divisions import division_of
-from loaders.hansard.paragraphs import clock, one_line, paragraphs, squeezed
+from loaders.hansard.debate_headings import info_of, parse_heading
+from loaders.hansard.divisions import parse_division
+from loaders.hansard.paragraphs import clock, get_paragraphs, squeeze, to_line
 from loaders.hansard.sitting_model import Debate, Division, Procedure, Speech, SpeechKind, Talker, UtteranceKind
 from loaders.hansard.turn_builder import Talk, Turn, talk_of
 
@@ -25,7 +26,7 @@ _TURNS: Final[dict[str, tuple[SpeechKind, SpeechKind]]] = {
     "question": ("question", "writtenQuestion"),
     "answer": ("answer", "writtenAnswer"),
 }
-"""What a turn is: in the chamber, and among the answers printed with the record."""
+"""The kind of a turn: in the chamber, and among the answers printed with the record."""
 _DEBATE: Final = re.compile(
     r"debate|(?:sub)?debate\.(?:sub)?\d+|petition(?:\.gro?u?p)?|sso|qwn|question\.block|answer\.to\.qon|answers\.to\.questions"
 )
@@ -66,7 +67,7 @@ _KNOWN: Final = frozenset(
 
 
 class Transcript:
-    """What has been read of a day so far."""
+    """The parts of a day that have been read."""
 
     def __init__(self, senate: bool, openings: Sequence[str] = ()) -> None:
         self.debates: list[Debate] = []
@@ -99,7 +100,7 @@ class Transcript:
                 self._container(section, ())
 
     def _container(self, element: _Element, path: tuple[int, ...]) -> None:
-        """Read what stands one after the other in a section or debate."""
+        """Read the children of a section or debate."""
         self._loose(element.text, element, path)
         for child in element:
             self._child(child, path)
@@ -126,28 +127,28 @@ class Transcript:
             self._container(child, path)
             self._flush(path)
         elif tag == "day.start":
-            if not _ISO_DAY.fullmatch(day := one_line(child)):
+            if not _ISO_DAY.fullmatch(day := to_line(child)):
                 self._say([day], child)
         elif tag == "title":
-            if (title := one_line(child)) not in self._titles.get(path, ""):
+            if (title := to_line(child)) not in self._titles.get(path, ""):
                 self._say([title], child)
         elif tag == "presenter":
             self._say((text for part in child for text in _spoken(part)), child)
         elif tag not in _PARAGRAPHS and next(child.iter(*_HOLDING), None) is not None:
-            self.warnings.append(f"line {child.sourceline}: <{tag}> is not known here: read for what is in it")
+            self.warnings.append(f"line {child.sourceline}: unknown element <{tag}>: its contents are read")
             if info_of(child) is not None:
                 self._debate(child, path)
             else:
                 self._container(child, path)
         elif not tag.endswith("info"):
             if tag not in _KNOWN:
-                self.warnings.append(f"line {child.sourceline}: <{tag}> is not known here: kept as procedural text")
-            self._say(paragraphs(child), child)
+                self.warnings.append(f"line {child.sourceline}: unknown element <{tag}>: kept as procedural text")
+            self._say(get_paragraphs(child), child)
 
     def _loose(self, text: str | None, element: _Element, path: tuple[int, ...]) -> None:
-        """Keep words that stand between elements, where none are foreseen."""
+        """Keep words between elements, where none are expected."""
         if text and not text.isspace():
-            self._say([squeezed(text)], element)
+            self._say([squeeze(text)], element)
 
     def _say(self, texts: Iterable[str], element: _Element) -> None:
         before = len(self._said)
@@ -157,18 +158,18 @@ class Transcript:
             self._lines = (self._lines[0] if before else line, _last_line(element))
 
     def _flush(self, path: tuple[int, ...]) -> None:
-        """End the procedural text that has come so far."""
+        """End the current procedural text."""
         if self._said:
             text = "\n".join(self._said)
             self._said.clear()
             self.procedures.append(Procedure(text, len(self.speeches), path, lines=self._lines, venue=self._venue))
 
     def _debate(self, element: _Element, above: tuple[int, ...]) -> None:
-        """Read a debate, sub-debate, block of a question or petition."""
+        """Read a debate, sub-debate, question block or petition."""
         self._flush(above)
         number = self._children[above] = self._children.get(above, 0) + 1
         path = (*above, number)
-        heading = heading_of(element, self._senate)
+        heading = parse_heading(element, self._senate)
         self._titles[path] = heading.title
         self.debates.append(heading.debate(path, self._venue, element.tag))
         self._say(heading.notes, element)
@@ -178,7 +179,7 @@ class Transcript:
         """Read the text under a heading of schema 2.2, which begins with the heading itself."""
         title = _plain(self._titles.get(path, ""))
         for block in schema_2_2.blocks(element.iterchildren()):
-            texts = paragraphs(block)
+            texts = get_paragraphs(block)
             if _HEADING.fullmatch(block.get("class") or ""):
                 texts = [text for text in texts if _plain(text) not in title]
             self._say(texts, block)
@@ -205,7 +206,7 @@ class Transcript:
             _speak(turn, start)
             inner.remove(start)
             if element.text and not element.text.isspace():
-                turn.add(squeezed(element.text))
+                turn.add(squeeze(element.text))
         later = self._fill(turn, inner)
         answers = self._asked.get(path) if kind in ("answer", "writtenAnswer") else None
         ordinal = self._speech(turn, kind, path, element, answers)
@@ -217,7 +218,7 @@ class Transcript:
         self._flush(path)
 
     def _fill(self, turn: Turn, children: Iterable[_Element]) -> list[_Element]:
-        """Put what follows the first words into a turn; return the later, which are not of its text."""
+        """Add the elements after the first words to a turn. Return the later elements that are not part of its text."""
         later = []
         for child in children:
             tag = child.tag
@@ -231,17 +232,17 @@ class Transcript:
             elif tag not in _PARAGRAPHS and next(child.iter("talker"), None) is not None:
                 later += self._fill(turn, child)
             elif tag == "interrupt":
-                for text in paragraphs(child):
+                for text in get_paragraphs(child):
                     turn.remark(text)
             else:
-                for text in paragraphs(child):
+                for text in get_paragraphs(child):
                     turn.resume(text)
             if (tail := child.tail) and not tail.isspace():
-                turn.resume(squeezed(tail))
+                turn.resume(squeeze(tail))
         return later
 
     def _inset(self, turn: Turn, element: _Element) -> list[_Element]:
-        """Put an interjection or continuation into a turn; return the later in it."""
+        """Add an interjection or continuation to a turn. Return the later elements in it."""
         start = next(element.iterchildren("talk.start"), None)
         talk = talk_of(start, self._senate) if start is not None else None
         turn.begin(_INSETS[element.tag], talk)
@@ -251,10 +252,10 @@ class Transcript:
         return self._within(turn, element, start)
 
     def _within(self, turn: Turn, element: _Element, start: _Element | None) -> list[_Element]:
-        """Add the words of an interjection or continuation; return the later in it."""
+        """Add the words of an interjection or continuation. Return the later elements in it."""
         later = []
         if (text := element.text) and not text.isspace():
-            turn.add(squeezed(text))
+            turn.add(squeeze(text))
         for child in element:
             if child is start:
                 _speak(turn, child)
@@ -265,18 +266,18 @@ class Transcript:
             elif child.tag not in _PARAGRAPHS and next(child.iter("talker"), None) is not None:
                 later += self._within(turn, child, None)
             else:
-                for text in paragraphs(child):
+                for text in get_paragraphs(child):
                     turn.add(text)
             if (tail := child.tail) and not tail.isspace():
-                turn.add(squeezed(tail))
+                turn.add(squeeze(tail))
         return later
 
     def _interjection(self, element: _Element, path: tuple[int, ...]) -> None:
-        """Read words that stand in no turn: of the chair, or of the clerk."""
+        """Read words outside any turn: of the chair or of the clerk."""
         start = element if element.tag == "talk.start" else next(element.iterchildren("talk.start"), None)
         talk = talk_of(start, self._senate) if start is not None else None
         if start is None or talk is None:
-            self._say(paragraphs(element), element)
+            self._say(get_paragraphs(element), element)
             return
         self._flush(path)
         turn = Turn(talk, _INSETS.get(element.tag, "turn"))
@@ -294,10 +295,10 @@ class Transcript:
         self._say(after, element)
 
     def _motion(self, element: _Element, path: tuple[int, ...]) -> None:
-        """Read a motion that is moved without a speech: the mover's name, seat and office are elements beside it."""
-        fields = {child.tag: one_line(child) for child in element.iterchildren(*_MOVER)}
+        """Read a motion that is moved without a speech: its siblings are the mover's name, seat and office."""
+        fields = {child.tag: to_line(child) for child in element.iterchildren(*_MOVER)}
         if not fields.get("name"):
-            self._say(paragraphs(element), element)
+            self._say(get_paragraphs(element), element)
             return
         self._flush(path)
         seat, role = (fields.get(tag, "").strip("()—–- ") or None for tag in ("electorate", "role"))
@@ -313,7 +314,7 @@ class Transcript:
     def _speech(
         self, turn: Turn, kind: SpeechKind, path: tuple[int, ...], element: _Element, answers: int | None = None
     ) -> int:
-        """Keep a finished turn; return its ordinal."""
+        """Add a finished turn. Return its ordinal."""
         text, utterances = turn.finished()
         ordinal, first = len(self.speeches) + 1, utterances[0]
         if not turn.speaker.name:
@@ -336,9 +337,9 @@ class Transcript:
         return ordinal
 
     def _division(self, element: _Element, path: tuple[int, ...]) -> None:
-        """Read a vote by names, and keep what stands beside the names as procedural text."""
+        """Read a division, and keep its other paragraphs as procedural text."""
         self._flush(path)
-        division, beside = division_of(element, path, len(self.speeches))
+        division, beside = parse_division(element, path, len(self.speeches))
         self.divisions.append(division)
         self._say(beside, element)
         self._flush(path)
@@ -346,7 +347,7 @@ class Transcript:
 
 @cache
 def _is_apart(tag: str) -> bool:
-    """Whether an element is none of the turn that it stands in."""
+    """Whether an element does not belong to the turn around it."""
     return tag in _TURNS or tag in ("division", "motionnospeech") or _is_debate(tag)
 
 
@@ -356,31 +357,31 @@ def _is_debate(tag: str) -> bool:
 
 
 def _speak(turn: Turn, start: _Element) -> None:
-    """Add the words in a ``talk.start`` to those of the talker whom it names."""
+    """Add the words in a ``talk.start`` to the talker whom it names."""
     if start.text and not start.text.isspace():
-        turn.add(squeezed(start.text))
+        turn.add(squeeze(start.text))
     for child in start:
         if child.tag != "talker":
-            for text in paragraphs(child):
+            for text in get_paragraphs(child):
                 turn.add(text)
         if (tail := child.tail) and not tail.isspace():
-            turn.add(squeezed(tail))
+            turn.add(squeeze(tail))
 
 
 def _spoken(element: _Element) -> Iterator[str]:
-    """Yield the words of an element but those that name a talker."""
+    """Yield the words of an element, without those that name a talker."""
     for child in element.iterchildren() if element.tag == "talk.start" else (element,):
         if child.tag != "talker":
-            yield from paragraphs(child)
+            yield from get_paragraphs(child)
 
 
 def _plain(text: str) -> str:
-    """Return a text as it is compared with another: by its words alone."""
+    """Normalize a text for comparison: its words alone."""
     return " ".join(text.split()).casefold()
 
 
 def _line(element: _Element) -> int:
-    return cast("int | None", element.sourceline) or 0  # the stubs do not say its type
+    return cast("int | None", element.sourceline) or 0  # the stubs lack its type
 
 
 def _last_line(element: _Element) -> int:

@@ -1,4 +1,4 @@
-"""A turn as it grows: its text with who said which part of it."""
+"""The text of a turn while it is built, with the speaker of each part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
-from loaders.hansard.paragraphs import EDGES, clock, one_line
+from loaders.hansard.paragraphs import EDGES, clock, to_line
 from loaders.hansard.sitting_model import Talker, Utterance, UtteranceKind
 
 _REMARK: Final = re.compile(r"[^.?!:;]{1,80}\binterjecting[\s—–-]*")
@@ -18,7 +18,7 @@ _FLAGS: Final = {"1": True, "0": False}
 
 
 class Talk(NamedTuple):
-    """The head of some words: who says them, when, and on which page."""
+    """The head of some words: speaker, time and page."""
 
     talker: Talker
     time: time | None = None
@@ -26,7 +26,7 @@ class Talk(NamedTuple):
 
 
 class Turn:
-    """The text of a turn in the making. Whoever has the floor goes on after others were heard."""
+    """The text of an unfinished turn. The speaker who has the floor continues after interruptions."""
 
     def __init__(self, floor: Talk, kind: UtteranceKind = "turn") -> None:
         self.speaker = floor.talker
@@ -37,24 +37,24 @@ class Turn:
         self._begun: list[tuple[UtteranceKind, Talk | None, int]] = [(kind, floor, 0)]
 
     def begin(self, kind: UtteranceKind, talk: Talk | None = None) -> None:
-        """Let the words that follow be somebody else's, or the same speaker's after an interruption."""
+        """Start words of another speaker, or of the same one after an interruption."""
         self.kind = kind
         if kind == "continuation" and talk is not None:
             self.floor = talk
         self._begun.append((kind, talk, self._length))
 
     def named(self, talk: Talk) -> None:
-        """Say more of who speaks first."""
+        """Add details about the first speaker."""
         self.floor, self.speaker = talk, talk.talker
         self._begun[0] = (self._begun[0][0], talk, 0)
 
     def add(self, paragraph: str) -> None:
-        """Append a paragraph to the words of whoever speaks."""
+        """Append a paragraph to the current speaker's words."""
         self._paragraphs.append(paragraph)
         self._length += len(paragraph) + 1
 
     def resume(self, paragraph: str) -> None:
-        """Append a paragraph that nobody is named for: a remark of the record, or words of whoever has the floor."""
+        """Append a paragraph without a name: a remark of the record, or words of the speaker who has the floor."""
         if "interjecting" in paragraph and _REMARK.fullmatch(paragraph):
             self.begin("remark")
         elif self.kind in ("interjection", "remark"):
@@ -63,13 +63,13 @@ class Turn:
         self.add(paragraph)
 
     def remark(self, paragraph: str) -> None:
-        """Append words of the record that it says nobody spoke."""
+        """Append words of the record without a speaker."""
         if self.kind != "remark":
             self.begin("remark")
         self.add(paragraph)
 
     def finished(self) -> tuple[str, list[Utterance]]:
-        """Return the text and its utterances, which cover it whole."""
+        """Return the text and its utterances, which cover it completely."""
         text = "\n".join(self._paragraphs)
         starts = [min(start, len(text)) for _, _, start in self._begun]
         utterances = [
@@ -80,7 +80,7 @@ class Turn:
 
 
 def talk_of(element: _Element, senate: bool) -> Talk | None:
-    """Return who speaks in an element with a ``talker``, if it has one. ``senate``: seats are of a State."""
+    """Return the talker in an element with a ``talker``, or None. ``senate``: seats are those of a State."""
     talker = element if element.tag in ("talker", "presenter") else next(element.iterchildren("talker"), None)
     if talker is None:
         return None
@@ -89,7 +89,7 @@ def talk_of(element: _Element, senate: bool) -> Talk | None:
         tag = field.tag
         if tag == "name" and (number := field.get("nameid")):
             found.setdefault("name.id", number)
-        if value := one_line(field) if len(field) else (field.text or "").strip(EDGES):
+        if value := to_line(field) if len(field) else (field.text or "").strip(EDGES):
             if tag == "name":
                 tag = _NAMES.get(field.get("role", ""), "name.display")
             elif tag in _BRACKETED:

@@ -1,7 +1,8 @@
-"""Who belonged to which chamber and party, as far as speeches show it: graphs derived in the commit of the speeches.
+"""Memberships of chambers and parties, as far as speeches show them: graphs derived in the commit of the speeches.
 
-A membership lasts from the first to the last day on which the person spoke there, and names the two speeches. These two
-alone are looked at when more speeches come; all of a person's are read again only when speeches go or are replaced.
+A membership lasts from the first to the last day on which the person spoke there, and links to the two speeches. Only
+these two are compared when more speeches are added; all of a person's speeches are read again only when speeches are
+removed or replaced.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _WHERE: Final = (KG.chamber, KG.party)
 
 
 class Sighting(NamedTuple):
-    """A speech that shows where its speaker belonged. The order is that of days."""
+    """A speech that shows a membership of its speaker. Ordered by day."""
 
     date: str
     speech: str
@@ -63,7 +64,7 @@ class Memberships:
         self.sources: Final = f"{SOURCED}{domain}/"
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-        """Return the graphs of memberships that go with a commit of speeches, one a person, each with its sources."""
+        """Return the membership graphs that change with a commit of speeches, one per person, each with its sources."""
         graphs = [graph for graph in replace if graph.value.startswith(self.sources)]
         seen: Sightings = defaultdict(lambda: defaultdict(list))
         for graph in graphs:
@@ -81,7 +82,7 @@ class Memberships:
 
 
 def _collect(seen: Sightings, quads: Iterable[Quad], graph: NamedNode) -> None:
-    """Add what the speeches among `quads` show."""
+    """Add the sightings in the speeches among `quads`."""
     speakers: dict[object, NamedNode] = {}
     days: dict[object, str] = {}
     places: list[tuple[NamedNode, NamedNode]] = []

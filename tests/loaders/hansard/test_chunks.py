@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from loaders.hansard.chunks import OVERLAP, SIZE, Span, chunks
+from loaders.hansard.chunks import OVERLAP, SIZE, Span, split_chunks
 
 WORDS = st.sampled_from(
     ["tide", "harbour", "Mr.", "Senator", "p.m.", "No.", "é", "e\u0301", "a\u00a0b", "“so”", "—", "W. A.", "x" * 60]
@@ -32,7 +32,7 @@ def laid(text: str, spans: list[Span]) -> str:
 @given(TEXTS, st.integers(1, 120), st.integers(0, 60))
 @example("a" * 100 + "\u0301" * 100, 10, 5)
 def test_chunks_laid_at_their_offsets_give_back_any_text(text: str, size: int, overlap: int) -> None:
-    found = list(chunks(text, size=size, overlap=overlap))
+    found = list(split_chunks(text, size=size, overlap=overlap))
     assert laid(text, found) == text
     assert all(0 < end - start <= size for start, end in found)
     for (_, end), (start, _) in pairwise(found):
@@ -43,12 +43,12 @@ def test_chunks_laid_at_their_offsets_give_back_any_text(text: str, size: int, o
 @given(TEXTS)
 def test_a_text_that_fits_is_one_chunk(text: str) -> None:
     text = text[:SIZE]
-    assert list(chunks(text)) == ([(0, len(text))] if text else [])
+    assert list(split_chunks(text)) == ([(0, len(text))] if text else [])
 
 
 @given(PROSE, st.integers(80, 300))
 def test_no_word_is_cut_and_the_space_stays_before_the_cut(text: str, size: int) -> None:
-    for start, _ in list(chunks(text, size=size, overlap=size // 4))[1:]:
+    for start, _ in list(split_chunks(text, size=size, overlap=size // 4))[1:]:
         assert text[start - 1].isspace()
         assert not text[start].isspace()
 
@@ -56,7 +56,7 @@ def test_no_word_is_cut_and_the_space_stays_before_the_cut(text: str, size: int)
 @given(ANYTHING, st.integers(2, 40))
 @example("00\u0300", 2)
 def test_a_mark_stays_with_the_letter_that_it_stands_on(text: str, size: int) -> None:
-    for start, end in chunks(text, size=size, overlap=0):
+    for start, end in split_chunks(text, size=size, overlap=0):
         if end < len(text) and unicodedata.category(text[end])[0] == "M" and not text[end - 1].isspace():
             assert all(unicodedata.category(each)[0] == "M" for each in text[start + 1 : end])
 
@@ -67,7 +67,7 @@ def test_no_chunk_stands_in_two_spans(texts: list[str]) -> None:
     for each in texts:
         spans.append((len(text), len(text) + len(each)))
         text += each
-    found = list(chunks(text, spans, size=50, overlap=20))
+    found = list(split_chunks(text, spans, size=50, overlap=20))
     assert laid(text, found) == text
     assert all(any(a <= start and end <= b for a, b in spans) for start, end in found)
 
@@ -89,7 +89,7 @@ def test_a_sentence_that_fits_is_never_cut(trap: str, space: str) -> None:
     ends = {0}
     for sentence in [filler, trap] * 60:
         ends.add(max(ends) + len(sentence) + 1)
-    found = list(chunks(text))
+    found = list(split_chunks(text))
     assert len(found) > 3
     assert {start for start, _ in found} <= ends
     assert {end for _, end in found[:-1]} <= ends
@@ -97,14 +97,14 @@ def test_a_sentence_that_fits_is_never_cut(trap: str, space: str) -> None:
 
 def test_neighbours_share_whole_sentences_up_to_the_overlap() -> None:
     text = " ".join(f"Sentence number {number} says a little of the tide." for number in range(200))
-    found = list(chunks(text))
+    found = list(split_chunks(text))
     assert all(SIZE - 60 < end - start <= SIZE for start, end in found[:-1])
     assert all(OVERLAP - 60 < end - start <= OVERLAP for (_, end), (start, _) in pairwise(found))
 
 
 def test_an_endless_sentence_is_cut_between_its_words_and_overlaps() -> None:
     text = "tide " * 5_000
-    found = list(chunks(text))
+    found = list(split_chunks(text))
     assert laid(text, found) == text
     assert all(start % 5 == 0 for start, _ in found)
     assert all(OVERLAP - 5 < end - start <= OVERLAP for (_, end), (start, _) in pairwise(found))
@@ -112,7 +112,7 @@ def test_an_endless_sentence_is_cut_between_its_words_and_overlaps() -> None:
 
 def test_lines_are_cut_before_words_where_no_sentence_ends() -> None:
     text = "\n".join(f"item {number:03} of a list without an end" for number in range(100))
-    assert all(start == 0 or text[start - 1] == "\n" for start, _ in chunks(text))
+    assert all(start == 0 or text[start - 1] == "\n" for start, _ in split_chunks(text))
 
 
 def test_space_without_end_is_passed_once() -> None:
@@ -127,6 +127,6 @@ def test_space_without_end_is_passed_once() -> None:
             return Counted(super().__getitem__(key))
 
     text = "\n" * 3_000 + "One word."
-    spans = list(chunks(Counted(text)))
+    spans = list(split_chunks(Counted(text)))
     assert laid(text, spans) == text
     assert Counted.looked < 2 * len(text)

@@ -20,7 +20,7 @@ from kg.vocabulary import KG, RDF, SCHEMA, SKOS, mint
 from loaders.hansard.parties import (
     chamber,
     chamber_of_flag,
-    described,
+    describe,
     electorate,
     is_nothing,
     parties,
@@ -134,7 +134,7 @@ def test_any_text_is_a_party_or_none(form: str, day: date) -> None:
 
 def test_a_party_under_its_own_label_is_that_party_while_it_sits() -> None:
     for each in parties():
-        said = {triple.predicate: triple.object for triple in described(each)}
+        said = {triple.predicate: triple.object for triple in describe(each)}
         label, since = said[SKOS.prefLabel], said[SCHEMA.foundingDate]
         assert isinstance(label, pyoxigraph.Literal)
         assert isinstance(since, pyoxigraph.Literal)
@@ -159,9 +159,9 @@ def test_a_form_means_one_party_at_most_in_each_year_but_those_in_which_one_foll
 
 def test_a_description_speaks_of_one_thing_in_plain_terms() -> None:
     for each in parties():
-        assert {triple.subject for triple in described(each)} == {each}
-        assert (RDF.type, KG.Party) in {(triple.predicate, triple.object) for triple in described(each)}
-    assert described(NamedNode("urn:x")) == ()
+        assert {triple.subject for triple in describe(each)} == {each}
+        assert (RDF.type, KG.Party) in {(triple.predicate, triple.object) for triple in describe(each)}
+    assert describe(NamedNode("urn:x")) == ()
 
 
 @pytest.mark.parametrize("form", ["REPS", "House of Reps", "House of Representatives", "HOUSE OF REPRESENTATIVES"])

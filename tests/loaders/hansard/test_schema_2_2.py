@@ -7,14 +7,14 @@ from datetime import time
 import pytest
 
 from loaders.hansard.sitting_model import Sitting, Speech
-from loaders.hansard.sitting_xml import read
+from loaders.hansard.sitting_xml import parse_sitting
 
 HEADER = "<session.header><date>2031-03-04</date><chamber>{}</chamber></session.header>"
 
 
 def day(content: str, chamber: str = "House of Reps", outside: str = "") -> Sitting:
     xml = f'<hansard noNamespaceSchemaLocation="x.xsd" version="2.2">{HEADER.format(chamber)}'
-    return read(f"{xml}<chamber.xscript>{content}</chamber.xscript>{outside}</hansard>".encode(), "day.xml")
+    return parse_sitting(f"{xml}<chamber.xscript>{content}</chamber.xscript>{outside}</hansard>".encode(), "day.xml")
 
 
 def who(number: str, name: str, electorate: str = "") -> str:
@@ -192,7 +192,7 @@ def test_a_name_without_an_element_is_known_by_its_link() -> None:
 def test_another_speech_in_the_same_body_is_told() -> None:
     found = day(turn(p(FIRST) + p(head("B2", "MemberSpeech", "Mr BOON") + " (Low Bay) (09:10):  I too.")))
     assert said(found.speeches[0])[1] == ("continuation", "B2", "Mr BOON", "I too.")
-    assert any("stand in the speech of somebody else" in warning for warning in found.warnings)
+    assert any("inside the speech of another person" in warning for warning in found.warnings)
 
 
 def test_headings_repeat_the_title_and_link_the_bills() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kg.errors import SourceError
 from loaders.hansard.sitting_model import Sitting, Speech
-from loaders.hansard.sitting_xml import read
+from loaders.hansard.sitting_xml import parse_sitting
 
 DOCTYPE = '<!DOCTYPE hansard PUBLIC "-//PARLINFO//DTD HANSARD STORAGE//EN" []>\r\n'
 ROOT = '<HANSARD DATE="05/12/1990" PROOF="No" PAGE="4971" CHAMBER = "Senate" SESSION.NO = 1 >'
@@ -21,7 +21,7 @@ OPENING = "<BUSINESS.START><PROCTEXT><PARA>The PRESIDENT took the chair at {}.</
 def day(content: str, opening: str = "", doctype: str = DOCTYPE, encoding: str = "utf-8") -> Sitting:
     start = OPENING.format(opening) if opening else ""
     text = f"{doctype}{ROOT}\n<CHAMBER.XSCRIPT>{start}{content}</CHAMBER.XSCRIPT></HANSARD>"
-    return read(text.encode(encoding), "day.xml")
+    return parse_sitting(text.encode(encoding), "day.xml")
 
 
 def talk(number: str, name: str, text: str, more: str = "") -> str:
@@ -142,7 +142,7 @@ def test_questions_answers_and_written_ones() -> None:
     written = f'<ANSWER.TO.QON PAGE="4"><TITLE>Ports</TITLE>{number}{both}</ANSWER.TO.QON>'
     circulated = f"<ANSWERS.TO.QUESTIONS><TITLE>ANSWERS</TITLE>{written}</ANSWERS.TO.QUESTIONS>"
     text = f"{ROOT}<CHAMBER.XSCRIPT>{asked}</CHAMBER.XSCRIPT>{circulated}</HANSARD>"
-    found = read(text.encode(), "day.xml")
+    found = parse_sitting(text.encode(), "day.xml")
     assert [(each.kind, each.answers, each.debate) for each in found.speeches] == [
         ("question", None, (1, 1)),
         ("answer", 1, (1, 1)),
@@ -199,7 +199,7 @@ def test_times_are_put_on_the_clock_of_the_day(opening: str, stamps: list[str], 
 def test_named_characters_need_no_declaration_and_unknown_ones_stay() -> None:
     found = day(f"{SPEECH}{talk('A1', 'x', 'caf&eacute; &frac12; &#8212; R&D &nosuch; &lt;x&gt;')}</SPEECH>")
     assert found.speeches[0].text == "café ½ — R&D &nosuch; <x>"
-    assert list(found.warnings) == ["line 3: &nosuch; is no known character: kept as it is"]
+    assert list(found.warnings) == ["line 3: &nosuch; is an unknown character reference: kept verbatim"]
 
 
 def test_a_declared_character_is_harmless_and_any_other_entity_refused() -> None:
@@ -225,11 +225,11 @@ WHOLE = f"{ROOT}<CHAMBER.XSCRIPT><DEBATE><TITLE>T</TITLE>{TURN}</DEBATE></CHAMBE
 )
 def test_a_file_that_ends_within_the_record_is_refused(cut: str) -> None:
     with pytest.raises(SourceError, match="truncated"):
-        read(WHOLE[: WHOLE.rindex(cut)].encode(), "day.xml")
+        parse_sitting(WHOLE[: WHOLE.rindex(cut)].encode(), "day.xml")
 
 
 def test_a_file_without_its_last_tag_is_whole() -> None:
-    found = read(WHOLE.removesuffix("</HANSARD>").encode(), "day.xml")
+    found = parse_sitting(WHOLE.removesuffix("</HANSARD>").encode(), "day.xml")
     assert found.speeches[0].text == "one two three"
     assert list(found.warnings) == ["line 1: </HANSARD> supplied at the end of the file"]
 
@@ -259,4 +259,4 @@ def test_whatever_is_left_out_or_too_much_no_word_is_lost(tags: list[str]) -> No
 def test_any_damage_is_read_or_refused(start: int, length: int, instead: str) -> None:
     """A piece cut out or replaced gives a sitting or an error about the file, and never anything else."""
     with suppress(SourceError):
-        assert read((WHOLE[:start] + instead + WHOLE[start + length :]).encode(), "day.xml").chamber
+        assert parse_sitting((WHOLE[:start] + instead + WHOLE[start + length :]).encode(), "day.xml").chamber

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from loaders.hansard.sitting_model import Sitting, Utterance
-from loaders.hansard.sitting_xml import read
+from loaders.hansard.sitting_xml import parse_sitting
 from tests.loaders.hansard import facts
 
 DAYS = ("1920", "1990", "1998", "2001", "2003", "2006", "2008", "2012", "2014", "2015")
@@ -25,7 +25,7 @@ def path(request: pytest.FixtureRequest, shared: Path) -> Path:
 
 @cache
 def sitting(path: Path) -> Sitting:
-    return read(path.read_bytes(), path.name)
+    return parse_sitting(path.read_bytes(), path.name)
 
 
 def test_the_counts_are_those_of_the_file(path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kg.errors import SourceError
 from loaders.hansard.sitting_model import Sitting, Speech, Vote
-from loaders.hansard.sitting_xml import read
+from loaders.hansard.sitting_xml import parse_sitting
 
 HEADER = (
     "<date>2031-03-04</date><parliament.no>70</parliament.no><chamber>{}</chamber><page.no>7</page.no><proof>1</proof>"
@@ -22,7 +22,7 @@ def day(content: str, chamber: str = "REPS", outside: str = "", root: str = 'han
     """Read a day whose chamber has some content. The content may be indented: white space is no part of it."""
     head = f"<session.header>{HEADER.format(chamber)}</session.header>"
     xml = f"<{root}>{head}<chamber.xscript>{content}</chamber.xscript>{outside}</hansard>"
-    return read(xml.encode(), "day.xml")
+    return parse_sitting(xml.encode(), "day.xml")
 
 
 def talk(number: str, name: str, text: str, **fields: str) -> str:
@@ -228,7 +228,7 @@ def test_what_nobody_spoke_is_procedural_text_at_its_place() -> None:
 def test_words_where_none_are_foreseen_are_kept_and_told() -> None:
     found = day(debate("loose <novelty>new words</novelty> after"))
     assert found.procedures[0].text == "loose\nnew words\nafter"
-    assert any("<novelty> is not known" in warning for warning in found.warnings)
+    assert any("<novelty>" in warning for warning in found.warnings)
 
 
 def test_a_turn_without_a_talker_is_kept_and_told() -> None:
@@ -283,7 +283,7 @@ def test_the_sitting_is_described() -> None:
     assert (found.chamber, found.date, found.parliament, found.page, found.proof, found.schema_version) == (
         "REPS", date(2031, 3, 4), "70", "7", True, "2.1",
     )  # fmt: skip
-    assert list(found.warnings) == ["there are no speeches in it"]
+    assert list(found.warnings) == ["the file contains no speeches"]
 
 
 @pytest.mark.parametrize(
@@ -327,12 +327,12 @@ def test_each_form_of_line_end_reads_alike() -> None:
 
 def test_a_file_object_is_read_like_its_bytes() -> None:
     xml = f"<hansard><session.header>{HEADER.format('SENATE')}</session.header></hansard>".encode()
-    assert read(BytesIO(xml), "x") == read(xml, "x")
+    assert parse_sitting(BytesIO(xml), "x") == parse_sitting(xml, "x")
 
 
 def test_errors_are_of_the_source() -> None:
     with pytest.raises(SourceError, match=r"day\.xml: not Hansard"):
-        read(b"<akomaNtoso/>", "day.xml")
+        parse_sitting(b"<akomaNtoso/>", "day.xml")
 
 
 def test_an_unknown_element_is_read_for_the_turns_in_it() -> None:
@@ -340,7 +340,7 @@ def test_an_unknown_element_is_read_for_the_turns_in_it() -> None:
     turn = f"<speech>{talk('A1', 'Abel', 'Go.')}</speech>"
     found = day(debate(f"<grievance><title>GRIEVANCES</title>{turn}</grievance>"))
     assert [(each.text, each.debate) for each in found.speeches] == [("Go.", (1,))]
-    assert any("<grievance> is not known here" in warning for warning in found.warnings)
+    assert any("<grievance>" in warning for warning in found.warnings)
     aside = f"<interjection>{talk('B2', 'Boon', 'Why?')}</interjection>"
     speech = day(
         f"<speech>{talk('A1', 'Abel', 'Go.')}<quote><para>Q.</para>{aside}<para>R.</para></quote></speech>"
