@@ -390,7 +390,7 @@ def test_a_day_that_breaks_the_shapes_is_kept_whole_and_can_be_tried_again(
         return replace(made, quads=[*made.quads, extra])
 
     with monkeypatch.context() as patched:
-        patched.setattr("loaders.hansard.loader.sitting_record", broken)
+        patched.setattr("loaders.hansard.loader.build_sitting_record", broken)
         report = load(kg, "hansard", [str(path)])
     assert (report.loaded, report.rejected) == (0, 1)
     path.unlink()
