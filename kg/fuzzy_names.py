@@ -29,6 +29,7 @@ class Match(NamedTuple):
 def fold(text: str) -> str:
     """Normalize `text` for comparison: no case, accents, punctuation or repeated spaces."""
     plain = unicodedata.normalize("NFKD", text.casefold())
+    plain = unicodedata.normalize("NFKD", plain.casefold())  # a decomposed letter can be a capital: U+A7F2
     kept = "".join(letter if letter.isalnum() else " " for letter in plain if not unicodedata.combining(letter))
     return " ".join(kept.split())
 

@@ -1,4 +1,4 @@
-"""Writes of an open graph through the loaders that the composition root gave it, one at a time."""
+"""Loads into an open graph, one at a time, through the loaders that the composition root passes to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _running: Final = threading.Lock()
 
 @contextmanager
 def exclusive_load(on_progress: Progress) -> Iterator[None]:
-    """Hold the lock of loads for the block; while another load has it, wait and report that."""
+    """Hold the lock for loads; while another load holds it, wait and report that."""
     if not _running.acquire(blocking=False):
         on_progress(0, None, "waiting for another load to end")
         _running.acquire()
@@ -43,7 +43,7 @@ def load(
     waited for could not be made, or None.
     """
     if kg.load is None:
-        raise InvalidInputError("this process cannot load: its composition root gave it no loaders")
+        raise InvalidInputError("This process cannot load: it was started without loaders.")
     with exclusive_load(on_progress):
         report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress, **options)
     failure = None
@@ -67,7 +67,7 @@ def receive(kg: KnowledgeGraph, **sent: Any) -> dict[str, Any]:
     Raises InvalidInputError where this process has no loaders, and for an impossible municipality.
     """
     if kg.receive is None:
-        raise InvalidInputError("this process cannot take in entries: its composition root gave it no loaders")
+        raise InvalidInputError("This process cannot store entries: it was started without loaders.")
     with exclusive_load(lambda done, total, doing: None):
         return kg.receive(kg, **sent)
 

@@ -1,1 +1,1 @@
-"""What all domains share to answer a request: filters, ranking, evidence, fuzzy names and result models."""
+"""Shared parts of the tools: filters, hybrid search, evidence and provenance, concepts, and result models."""

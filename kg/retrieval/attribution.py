@@ -1,4 +1,4 @@
-"""Who says the words of a chunk: in the record of a speech stand words of others too, and remarks of the record."""
+"""The person who said the text of a chunk. The record of a speech includes words of others, and editorial remarks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TURN, _CONTINUATION, _REMARK = (
 
 
 class Chunk(NamedTuple):
-    """A chunk: its IRI, its speech, and its first character and the one after its last in the text of that."""
+    """A chunk: its IRI, its speech, and its offsets in the text of the speech, zero-based, end-exclusive."""
 
     iri: str
     speech: str
@@ -41,7 +41,7 @@ class Chunk(NamedTuple):
 
 
 class Voice(NamedTuple):
-    """Whose words a chunk has: its utterance and the name; `other` is that name where it is not the speaker's."""
+    """The utterance that contains a chunk, and the name of the person; `other` is that name if not the speaker."""
 
     utterance: str
     name: str
@@ -51,10 +51,10 @@ class Voice(NamedTuple):
 def other_voice(
     kind: str, name: str | None, person: str | None, recorded: str | None, speaker: str | None
 ) -> str | None:
-    """Return who said an utterance of the type `kind`, or None where that is the speaker of the speech.
+    """Decide who said an utterance of the type `kind`; None for the speaker of the speech.
 
-    `name` and `person` are of the utterance, `recorded` and `speaker` of the speech. A continuation may be
-    somebody else's, by the person; where one is not known, by the name.
+    `name` and `person` belong to the utterance, `recorded` and `speaker` to the speech. A continuation can be by
+    another person: the IRIs are compared or, if one is unknown, the names.
     """
     if kind == _REMARK:
         return REMARK
@@ -71,7 +71,7 @@ def other_voice(
 
 
 def voices_of(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
-    """Return whose words chunks have, by their IRIs. Speeches of a table have no utterances, so none is returned."""
+    """Load who said chunks, by IRI. Chunks of speeches from tables are absent: these have no utterances."""
     if not chunks:
         return {}
     rows = [(NamedNode(each.iri), NamedNode(each.speech), Literal(each.start), Literal(each.end)) for each in chunks]

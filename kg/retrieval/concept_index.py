@@ -1,4 +1,4 @@
-"""The concepts of the graph by what they are called and numbered, and which of them an argument of a tool names."""
+"""An index of the concepts of the graph by name and id, and the resolution of arguments that name concepts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from kg.store.protocol import Rows, Term
 from kg.vocabulary import BASE, KG, PREFIXES, SKOS
 
 NAMES_READ: Final = 400_000
-"""Names of concepts that are read at most; the cut is announced."""
+"""Maximum number of names of concepts. Truncation is reported."""
 SHARE: Final = 20
-"""The names are read anew after a commit, once the last reading is this many times as old as it took."""
+"""After a commit, the index is rebuilt once its age is this multiple of the time that it took to build."""
 NAMED: Final = 0.55
-"""Match of a name from which it counts as found."""
+"""Minimum similarity of a name that counts as found."""
 NEAR: Final = 5
-"""Concepts that are proposed for one that is not there."""
+"""Number of concepts that are suggested for an unknown one."""
 _AT_ONCE: Final = 2_000
 
 _CONCEPT_ROOT: Final = "cpr://concept/"
@@ -37,7 +37,7 @@ _ID: Final = re.compile(r"[QPLM][1-9][0-9]{0,18}")
 CONCEPTS: Final = """
 SELECT ?concept WHERE { ?concept a skos:Concept }"""
 
-# Joined in this process, which takes half the time that it takes the store.
+# Joined in this process, in half the time that the store takes.
 PAIRS: Final = """
 SELECT ?concept ?value WHERE { ?concept $property ?value }"""
 
@@ -56,27 +56,27 @@ SELECT DISTINCT ?from ?to WHERE { VALUES ?from { $entities } ?from owl:sameAs ?t
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A concept with its names: the one to show, then the others, English first, then in the languages of the texts."""
+    """A concept with its label and all its names, English first, then in the languages of the documents."""
 
     iri: str
     label: str
     names: tuple[str, ...]
     entity: str
-    """The node that carries its statements: for the climate concept store its item, else the concept itself."""
+    """The subject of its statements: the item for the climate concept store, else the concept itself."""
 
     @property
     def qid(self) -> str:
-        """What tools call it by: the QID of a climate concept, the IRI of any other."""
+        """The id in tools: the QID of a climate concept, the IRI of any other."""
         return self.iri.removeprefix(_CONCEPT_ROOT)
 
     @property
     def shown(self) -> str:
-        """Its QID or IRI with its name, for a message."""
+        """The id with the label, for messages."""
         return f"{self.qid} ({self.label})"
 
 
 class Concepts:
-    """All concepts at `generation`, but for the codes of the code lists."""
+    """All concepts at `generation`, except the codes of code lists."""
 
     def __init__(self, concepts: Iterable[Concept], generation: int, *, truncated: bool = False) -> None:
         self.by_iri: Final = {concept.iri: concept for concept in concepts}
@@ -88,11 +88,11 @@ class Concepts:
         return len(self.by_iri)
 
     def at(self, iri: str) -> Concept | None:
-        """Return the concept that has this IRI, or whose statements this node carries."""
+        """Get the concept with this IRI, or with this entity."""
         return self.by_iri.get(iri) or self._by_entity.get(iri)
 
     def label_of(self, iri: str) -> str | None:
-        """Return the name of a concept or of its entity, if it is here."""
+        """Get the label of a concept or of its entity, if known."""
         concept = self.at(iri)
         return concept.label if concept else None
 
@@ -116,15 +116,12 @@ class Concepts:
         return sorted({entity.rpartition("/")[0] + "/" for entity in self._by_entity})
 
     def like(self, text: str, most: int) -> list[tuple[Match, Concept]]:
-        """Return at most `most` concepts named like `text`, best first."""
+        """Find at most `most` concepts with a name similar to `text`, best first."""
         found = [(each, self._ordered[each.number]) for each in self._names.nearest(text, most)]
         return [(each, concept) for each, concept in found if each.score >= NAMED]
 
     def named(self, text: str) -> Sequence[Concept]:
-        """Return the concepts that a QID or an IRI names: more than one for the QID of several Wikibases.
-
-        A QID that the climate concept store has is that concept alone.
-        """
+        """Find concepts by QID or IRI. A QID can match in several Wikibases; the climate concept store comes first."""
         wanted = plain_id(text)
         concept = self.at(wanted)
         if concept is not None:
@@ -133,7 +130,7 @@ class Concepts:
         return [own] if own else self._by_id.get(wanted, ())
 
     def entities_called(self, text: str) -> list[NamedNode]:
-        """Return the nodes that a QID or an IRI may be of, in all Wikibases that there are."""
+        """List the possible nodes of a QID or an IRI in all known Wikibases."""
         wanted = plain_id(text)
         if _ID.fullmatch(wanted):
             return [NamedNode(base + wanted) for base in self._entity_bases]
@@ -141,9 +138,9 @@ class Concepts:
         return [NamedNode(wanted)] if re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+", wanted) else []
 
     def near(self, text: str) -> str:
-        """Return a clause that names the concepts closest to what names none."""
+        """Suggest concepts for an unknown id or name, in one or two sentences."""
         if not self.by_iri:
-            return "no concepts are loaded"
+            return "No concepts are loaded."
         wanted = plain_id(text).rpartition("/")[2]
         if _ID.fullmatch(wanted):
             alike = [each for each in self._by_id if each[:2] == wanted[:2]] or list(self._by_id)
@@ -152,12 +149,12 @@ class Concepts:
         else:
             close = [concept for _, concept in self.like(wanted.replace("_", " "), NEAR)]
         if not close:
-            return f"concept_find finds the {len(self):,} that there are by their names"
-        return f"near it are {', '.join(concept.shown for concept in close[:NEAR])}; concept_find finds them by name"
+            return f"concept_find finds the {len(self):,} concepts by name."
+        return f"Similar: {', '.join(concept.shown for concept in close[:NEAR])}. concept_find finds concepts by name."
 
 
 def concepts_of(kg: KnowledgeGraph, *, fresh: bool = False) -> Concepts:
-    """Return the concepts at the last commit; unless `fresh`, maybe a little before it while commits come fast."""
+    """Load the concepts, cached. Without `fresh` they can be slightly older than the last commit (see `SHARE`)."""
     generation = kg.store.statistics().generation
     kept: tuple[Concepts, float, float] | None = kg.memory.get("concepts")
     if kept is not None:
@@ -172,13 +169,13 @@ def concepts_of(kg: KnowledgeGraph, *, fresh: bool = False) -> Concepts:
 
 
 def known_concepts(kg: KnowledgeGraph) -> Concepts | None:
-    """Return the concepts as they were last read, without asking the store; None before the first reading."""
+    """Get the cached concepts without a query; None before the first load."""
     kept: tuple[Concepts, float, float] | None = kg.memory.get("concepts")
     return None if kept is None else kept[0]
 
 
 class _Queries:
-    """Queries without a cap that would be too low for names, and the generation that they speak of."""
+    """Queries with a row limit that is high enough for names, and the generation that they read."""
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self.kg = kg
@@ -189,7 +186,7 @@ class _Queries:
         answer = self.kg.query(query, limit=NAMES_READ)
         if not isinstance(answer.result, Rows):
             raise TypeError("a SELECT gave no rows")
-        self.generation = self.generation or answer.generation  # the oldest: what came later is read again
+        self.generation = self.generation or answer.generation  # the oldest one, so that later commits cause a rebuild
         self.truncated = self.truncated or answer.truncated
         return answer.result.rows
 
@@ -232,14 +229,14 @@ def _read(kg: KnowledgeGraph) -> Concepts:
 
 
 def preference(name: Literal) -> tuple[int, str, str]:
-    """Return what sorts names: English first, then those of no or any language, then the others."""
+    """Sort key of names: English first, then those without a language or for all languages, then the others."""
     tag = (name.language or "").casefold()
     rank = 0 if tag == "en" else 1 if tag.startswith("en-") else 2 if tag in ("", "mul") else 3
     return rank, tag, name.value
 
 
 def _languages(reading: _Queries) -> str:
-    """Return a pattern of the language tags that names are read in: English, none, any, and those of documents."""
+    """Build a pattern of language tags of names: English, none, "mul", and the languages of documents."""
     tags = {"en", "mul"}
     for (language,) in reading.pairs(LANGUAGES):
         if isinstance(language, Literal):
@@ -248,10 +245,10 @@ def _languages(reading: _Queries) -> str:
 
 
 def chosen(reader: Reader, argument: str, texts: Sequence[str]) -> list[Concept]:
-    """Return the concepts that QIDs or IRIs name, each once.
+    """Resolve QIDs or IRIs to concepts, each once.
 
-    Raises InvalidInputError for what cannot be an item, such as a property or a name, and NotFoundError for what is
-    not there; both name the nearest.
+    Raises InvalidInputError for an id that cannot be an item, such as a property or a name, and NotFoundError for an
+    unknown item. Both suggest similar ones.
     """
     found: dict[str, Concept] = {}
     for text in texts:
@@ -261,7 +258,7 @@ def chosen(reader: Reader, argument: str, texts: Sequence[str]) -> list[Concept]
 
 
 def one(reader: Reader, argument: str, text: str) -> Concept:
-    """Return the concept that a QID or an IRI names. Raises as `chosen` does."""
+    """Resolve a QID or an IRI to a concept. Raises as `chosen` does."""
     concepts = concepts_of(reader.kg)
     candidates = concepts.named(text)
     if not candidates:
@@ -269,15 +266,15 @@ def one(reader: Reader, argument: str, text: str) -> Concept:
         concepts = concepts_of(reader.kg, fresh=True)
         candidates = concepts.named(text) or _merged(reader, concepts, text)
     if not candidates:
-        raise NotFoundError(f"{argument}: there is no concept {text[:100]!r}; {concepts.near(text)}")
+        raise NotFoundError(f"{argument}: Unknown concept {text[:100]!r}. {concepts.near(text)}")
     if len(candidates) > 1:
         several = ", ".join(f"{concept.iri} ({concept.label})" for concept in candidates[:NEAR])
-        raise InvalidInputError(f"{argument}: {text!r} is a QID of more than one Wikibase: give the IRI, of {several}")
+        raise InvalidInputError(f"{argument}: {text!r} is a QID in more than one Wikibase. Pass an IRI: {several}.")
     return candidates[0]
 
 
 def plain_id(text: str) -> str:
-    """Return an id as the graph has it: an IRI without its brackets, and in the place of a prefixed name (wd:Q42)."""
+    """Normalize an id: remove angle brackets, and expand a prefixed name (wd:Q42)."""
     wanted = text.strip().removeprefix("<").removesuffix(">")
     prefix, colon, local = wanted.partition(":")
     return PREFIXES[prefix] + local if colon and prefix in PREFIXES and not local.startswith("//") else wanted
@@ -289,20 +286,20 @@ def check_item(concepts: Concepts, argument: str, text: str) -> None:
     last = wanted.rpartition("/")[2]
     if last.startswith("P") and _ID.fullmatch(last):
         raise InvalidInputError(
-            f"{argument}: {last} is a property, not an item; concept_properties says how often it is used, and "
-            "concept_neighbors follows it where it stands in predicates"
+            f"{argument}: {last} is a property, not an item. concept_properties counts its statements, and "
+            "concept_neighbors follows it if passed in predicates."
         )
     if last[:1] in ("L", "M") and _ID.fullmatch(last):
-        raise InvalidInputError(f"{argument}: {last} is no item; an item has a QID, like Q1167")
+        raise InvalidInputError(f"{argument}: {last} is not an item. An item has a QID, like Q1167.")
     if not _ID.fullmatch(wanted) and not re.match(r"[a-z][a-z0-9+.-]*://", wanted, re.IGNORECASE):
         raise InvalidInputError(
-            f"{argument}: {text[:100]!r} is not a QID; a QID is Q and a number, like Q1167, and the concept of "
-            f"another Wikibase is given by its IRI; {concepts.near(wanted)}"
+            f"{argument}: {text[:100]!r} is not a QID. Pass Q and a number, like Q1167, or the IRI of a concept of "
+            f"another Wikibase. {concepts.near(wanted)}"
         )
 
 
 def _merged(reader: Reader, concepts: Concepts, text: str) -> Sequence[Concept]:
-    """Return the concept that the one called `text` was merged into."""
+    """Find the concept that the one with the id `text` was merged into."""
     entities = concepts.entities_called(text)
     if not entities:
         return ()

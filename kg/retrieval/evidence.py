@@ -1,4 +1,4 @@
-"""From the IRIs of passages to evidence: their words, their document, and the row of the file they were read from."""
+"""Evidence for passages: text, document, mentioned concepts, and provenance down to the row of the source file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, slug_of
 
-# Properties are chosen by FILTER, after the lookup by subject: with a second VALUES, or with OPTIONAL patterns inside
-# GRAPH, Oxigraph reads the whole store (10 passages of 2,000: 9 and 50 ms, against 0.6 ms so).
+# Properties are selected by FILTER, after the lookup by subject: with a second VALUES, or with OPTIONAL patterns inside
+# GRAPH, Oxigraph scans the whole store (10 passages of 2,000: 9 and 50 ms, against 0.6 ms).
 PASSAGES: Final = """
 SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
   VALUES ?unit { $units }
@@ -74,22 +74,22 @@ _NOTHING: Final[Properties] = {}
 
 @dataclass(frozen=True, slots=True)
 class Descriptions:
-    """What the graph says of documents, their families, and the origin of graphs."""
+    """Properties of documents, their families, and the sources of graphs."""
 
     said: Mapping[str, Properties]
 
     def all(self, iri: str, name: NamedNode) -> list[str]:
-        """Return the values of one property, sorted."""
+        """Get the values of a property, sorted."""
         return sorted(text_of(term) for term in self.said.get(iri, _NOTHING).get(name, ()))
 
     def one(self, iri: str, name: NamedNode) -> str | None:
-        """Return the first value of one property."""
+        """Get the first value of a property."""
         return next(iter(self.all(iri, name)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A passage as it stands in the graph."""
+    """A passage in the graph."""
 
     iri: str
     graph: str
@@ -99,18 +99,18 @@ class Unit:
     page: int | None
     kind: str | None
     span: tuple[int, int] | None = None
-    """Of a chunk of a speech: its first character in the text of that, and the one after its last."""
+    """For a chunk of a speech: its offsets in the text of the speech, end-exclusive."""
     lines: str | None = None
-    """The lines of the source file that it was read from, where it says so itself."""
+    """Its lines in the source file, if recorded for the passage itself."""
 
 
 def code_of(iri: str) -> str:
-    """Return the code that a place or a code-list IRI was minted from: its last segment."""
+    """Get the code of a place or a code-list IRI: its last segment."""
     return unquote(iri.rpartition("/")[2])
 
 
 def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
-    """Return the passages among `iris` that the graph has."""
+    """Load the passages among `iris`."""
     if not iris:
         return {}
     said: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
@@ -137,9 +137,9 @@ def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
 
 
 def of_records(reader: Reader, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
-    """Return those of `rows` about text units that hold: nobody adds words to a document that a source describes.
+    """Drop the rows about text units that users added to documents of a source.
 
-    A row has ``unit`` and ``graph``, and ``document`` or else ``property`` and ``value``.
+    A row has ``unit`` and ``graph``, and ``document`` or ``property`` and ``value``.
     """
     found = of_sources("unit", rows)
     documents: dict[Term, set[Term]] = defaultdict(set)
@@ -164,14 +164,14 @@ def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def said_by(reader: Reader, units: Iterable[Unit]) -> dict[str, Voice]:
-    """Return whose words those of `units` have that are chunks of speeches, by their IRIs."""
+    """Load who said those of `units` that are chunks of speeches, by IRI."""
     return voices_of(reader, [Chunk(unit.iri, unit.document, *unit.span) for unit in units if unit.span is not None])
 
 
 def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *, rows: bool = True) -> Descriptions:
-    """Return what is needed to cite from these documents and graphs; with `rows`, from their rows too.
+    """Load the properties that citations of documents and graphs need; with `rows`, also the order of their rows.
 
-    What was read since the last commit is not read again.
+    Cached until the next commit.
     """
     memory = reader.kg.memory
     documents, graphs = set(documents), set(graphs)
@@ -204,21 +204,21 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
 
 
 def url_of(descriptions: Descriptions, document: str) -> str:
-    """Return the page that shows a document to people; never empty."""
+    """Get the URL of a document for readers, else its IRI."""
     return descriptions.one(document, FOAF.page) or descriptions.one(document, DCTERMS.source) or document
 
 
 def title_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> str:
-    """Return the title of a document, with the citation of a speech; its slug or key if it has none."""
+    """Get the title of a document, else its slug or key, followed by the citation of a speech."""
     title = descriptions.one(document, DCTERMS.title) or _key_of(document)
     citation = citation_of(descriptions, document, voice)
     return f"{title} ({citation})" if citation else title
 
 
 def citation_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> str | None:
-    """Return what to cite a speech by: who spoke, the day, the Hansard reference. None for what has no reference.
+    """Build the citation of a speech: speaker, date, Hansard reference. None without a reference.
 
-    `voice`: whose words are cited, if that is known.
+    `voice` is the person whose words are cited, if known.
     """
     reference = descriptions.one(document, KG.hansardReference)
     if reference is None:
@@ -235,13 +235,13 @@ def _key_of(document: str) -> str:
 
 
 def family_of(descriptions: Descriptions, document: str) -> str | None:
-    """Return the title of the family of a document."""
+    """Get the title of the family of a document."""
     families = descriptions.all(document, ELI.is_member_of)
     return descriptions.one(families[0], DCTERMS.title) if families else None
 
 
 def document_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> Document:
-    """Return a document as evidence names it. `voice`: whose words of it are cited, if that is known."""
+    """Build the description of a document. `voice` is the person whose words are cited, if known."""
     return Document(
         slug=descriptions.one(document, KG.slug) or _key_of(document),
         document_id=descriptions.one(document, DCTERMS.identifier),
@@ -255,16 +255,16 @@ def document_of(descriptions: Descriptions, document: str, voice: Voice | None =
 
 
 def lines_of(descriptions: Descriptions, unit: Unit) -> str | None:
-    """Return the lines of the source file that a passage was read from: its own, else those of its document."""
+    """Get the lines of a passage in the source file, else those of its document."""
     return unit.lines or descriptions.one(unit.document, KG.sourceLines)
 
 
 def origin_of(
     reader: Reader, descriptions: Descriptions, graph: str, position: int | None = None, lines: str | None = None
 ) -> Provenance:
-    """Return where a graph was read from, and the row: that of the passage with `position`, or the only one.
+    """Build the provenance of a graph, with the row of the passage at `position`, or the only row.
 
-    `lines` are those that the passage was read from, first and last, of a file without rows.
+    `lines` are the first and last line of the passage in a file without rows.
     """
     derivations = descriptions.all(graph, PROV.qualifiedDerivation)
     derivations.sort(key=lambda node: int(descriptions.one(node, SCHEMA.position) or 0))
@@ -293,7 +293,7 @@ def origin_of(
 
 
 def _read_positions(reader: Reader, descriptions: Descriptions, graphs: Iterable[str]) -> None:
-    """Work out the rank of each position in those of `graphs` where that is not known yet."""
+    """Compute and cache the rank of each position in `graphs`."""
     keys = {graph: _positions_key(descriptions, graph) for graph in graphs if _has_rows(descriptions, graph)}
     missing = sorted(graph for graph, key in keys.items() if reader.kg.memory.get(key) is None)
     if not missing:
@@ -317,7 +317,7 @@ def _has_rows(descriptions: Descriptions, graph: str) -> bool:
 
 
 def _positions(reader: Reader, descriptions: Descriptions, graph: str) -> Mapping[int, int]:
-    """Return the rank of each position in a graph: the rows of a record stand in the order of its units."""
+    """Get the rank of each position in a graph. The rows of a record are in the order of its units."""
     key = _positions_key(descriptions, graph)
     known: Mapping[int, int] | None = reader.kg.memory.get(key)
     if known is None:
@@ -329,9 +329,9 @@ def _positions(reader: Reader, descriptions: Descriptions, graph: str) -> Mappin
 def matches_of(
     reader: Reader, texts: Mapping[str, str], only: Collection[str] | None = None
 ) -> dict[str, list[ConceptMatch]]:
-    """Return the mentions of concepts in passages, given with their words, in the order of the text.
+    """Load the mentions of concepts in passages, given with their texts, in the order of the text.
 
-    Those of one concept by one kind of name are one match. `only`: of these concepts alone.
+    Mentions of a concept by the same kind of name are one match. `only` limits the concepts.
     """
     concepts = concepts_of(reader.kg)
     if not texts or not len(concepts):
@@ -362,7 +362,7 @@ def evidence_of(
     scores: Mapping[str, float] | None = None,
     mentioned: Collection[str] | None = None,
 ) -> list[Evidence]:
-    """Return the evidence for `units`, in their order, with the concepts that they mention (only `mentioned` ones)."""
+    """Build the evidence for `units`, in order, with the concepts that they mention, limited to `mentioned`."""
     if not units:
         return []
     matches = matches_of(reader, {unit.iri: unit.text for unit in units}, mentioned)

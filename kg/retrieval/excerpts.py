@@ -1,4 +1,4 @@
-"""Which part of a text to show for a query: around the densest run of its words, on word boundaries. Pure."""
+"""Excerpts of a text for a query: around the window with most of its words, cut at word boundaries. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kg.words import stem
 STEM: Final = 6
 """Characters: more than usual, since an excerpt shows which words matched."""
 CONSIDERED: Final = 400
-"""Places of matching words that are weighed against each other."""
+"""Maximum number of matching words that are compared."""
 
 
 def densest(text: str, query: str, width: int) -> tuple[int, int] | None:
-    """Return where the `width` characters of `text` with most words of `query` have their first and last of these.
+    """Find the window of `width` characters with most words of `query`: start of the first word, end of the last.
 
-    Different words count first, then their number; of equals the first. None where `text` has none of the words.
+    Distinct words count first, then all words; on a tie, the first window. None if `text` has none of the words.
     """
     stems = {stem(word, STEM) for word in re.findall(r"\w{3,}", query.casefold())}
     places = []
@@ -39,16 +39,16 @@ def densest(text: str, query: str, width: int) -> tuple[int, int] | None:
 
 
 def window(low: int, high: int, first: int, last: int, width: int) -> tuple[int, int]:
-    """Return the `width` characters between `low` and `high` in the middle of which `first` to `last` stand."""
+    """Center `first` to `last` in a window of `width` characters between `low` and `high`."""
     start = (first + last - width) // 2
     start = max(low, min(start, high - width))
     return start, min(high, start + width)
 
 
 def on_words(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return `start` and `end` moved inwards so that no word of `text` is cut, and no blanks are at the edges.
+    """Move `start` and `end` inwards to word boundaries of `text`, without spaces at the edges.
 
-    Where that would leave nothing, as inside one very long word, they are left as they are.
+    If that leaves nothing, as inside one very long word, they are unchanged.
     """
     first, last = start, end
     if first and not text[first - 1].isspace():

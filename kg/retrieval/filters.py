@@ -1,7 +1,7 @@
-"""From the filters of a request to SPARQL patterns: values are checked against what the graph has, closures first.
+"""Compilation of filters to SPARQL patterns. Values are checked against the graph.
 
-A value that the graph does not have lets nothing through, and a note names the nearest ones that it has: the answer is
-never empty in silence, and what the other values of the filter let through is not lost.
+A value that the graph does not have matches nothing, and a note suggests similar values. Results for the other values
+of the filter are kept.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ DOCUMENT_LANGUAGE: Final = "VALUES ?language { $languages } ?document schema:inL
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a request allows, as SPARQL: patterns on ?document, and patterns on ?unit that need its ?document.
+    """The scope of a request in SPARQL: patterns on ?document, and patterns on ?unit that need its ?document.
 
-    The names after a dollar sign are in `terms`.
+    `terms` has the values of the $names in the patterns.
     """
 
     on_document: tuple[str, ...] = ()
     on_unit: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
-    """The same as `on_unit`, in the form to begin with where nothing else binds ?unit."""
+    """The same as `on_unit`, in a form that binds ?unit."""
     terms: Mapping[str, Sequence[Terms]] = field(default_factory=dict)
 
     def compile(self, query: str, **terms: object) -> str:
-        """Return `query` with the patterns in place of ``#DOCUMENT``, ``#UNIT`` and ``#BEGIN``, and all terms bound.
+        """Replace ``#DOCUMENT``, ``#UNIT`` and ``#BEGIN`` in `query` by the patterns, and bind all terms.
 
-        ``#BEGIN`` takes the patterns on ?unit in a query that has nothing else to begin with, ``#UNIT`` in any other.
+        ``#BEGIN`` is for the patterns on ?unit in a query where nothing else binds it, ``#UNIT`` for any other query.
         """
         alone = self.on_unit if self.on_document else self.alone
         text = query
@@ -85,7 +85,7 @@ class Scope:
 
 
 def scope_of(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
-    """Return the scope that `filters` describe, and notes for whoever asked."""
+    """Compile `filters` to a scope, with notes for the caller."""
     on_document: list[str] = []
     on_unit: list[str] = []
     alone: list[str] = []
@@ -108,9 +108,9 @@ def scope_of(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
 
 
 def concepts_named(reader: Reader, qids: Sequence[str], notes: list[str]) -> list[Concept]:
-    """Return the concepts that the filter ``concept_qids`` names; add a note for each that there is not.
+    """Resolve the filter ``concept_qids``; add a note for each unknown concept.
 
-    Raises InvalidInputError for what cannot be a concept.
+    Raises InvalidInputError for an id that cannot be a concept.
     """
     concepts = concepts_of(reader.kg) if qids else None
     found: dict[str, Concept] = {}
@@ -122,32 +122,32 @@ def concepts_named(reader: Reader, qids: Sequence[str], notes: list[str]) -> lis
             concept = one(reader, "concept_qids", qid)
             found[concept.iri] = concept
         except NotFoundError as error:
-            notes.append(f"{error}.")
+            notes.append(str(error))
     if concepts is not None and not len(concepts):
-        notes.append(f"concept_qids had no effect: no concepts are loaded, so {', '.join(qids)} changed nothing.")
+        notes.append(f"concept_qids ({', '.join(qids)}) had no effect: no concepts are loaded.")
     return list(found.values())
 
 
 def place_of(reader: Reader, argument: str, code: str) -> NamedNode:
-    """Return the place that has a code. Raises NotFoundError that names the nearest."""
+    """Find the place with a code. Raises NotFoundError with similar codes."""
     notes: list[str] = []
     found = _known(reader, argument, KG.jurisdiction, [code], notes)
     if not found or not isinstance(found[0], NamedNode):
-        raise NotFoundError(notes[0].rstrip("."))
+        raise NotFoundError(notes[0])
     return found[0]
 
 
 def family_of(reader: Reader, slug: str) -> NamedNode:
-    """Return the family that has a slug, or the id of which is given. Raises NotFoundError that names the nearest."""
+    """Find the family with a slug or an id. Raises NotFoundError with similar slugs."""
     notes: list[str] = []
     found = _families(reader, [slug], notes)
     if not found or not isinstance(found[0], NamedNode):
-        raise NotFoundError(notes[0].rstrip("."))
+        raise NotFoundError(notes[0])
     return found[0]
 
 
 def in_use(reader: Reader, name: NamedNode) -> dict[str, Terms]:
-    """Return the values of a property of documents, by their code in lower case; kept until the next commit."""
+    """Load the values of a property of documents, by code in lower case. Cached until the next commit."""
 
     def by_code(rows: list[dict[str, Term]]) -> dict[str, Terms]:
         values: dict[str, Terms] = {}
@@ -163,7 +163,7 @@ def in_use(reader: Reader, name: NamedNode) -> dict[str, Terms]:
 
 
 def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str], notes: list[str]) -> list[Terms]:
-    """Return the nodes that have the codes `wanted`, whatever their case; add a note for each that nothing has."""
+    """Find the nodes with the codes `wanted`, in any case; add a note for each that no document has."""
     folded = {value.strip().casefold(): value for value in wanted}
     values = in_use(reader, name)
     codes = {code: code_of(iri_of(term)) for code, term in values.items()}
@@ -171,46 +171,46 @@ def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str]
     labels = _codes_by_label(reader, values.values()) if unknown else {}
     for code, value in unknown.items():
         named = nearest(code, labels, 1, least=80)
-        meant = f"did you mean {labels[named[0]]}?" if named else f"{hint(code, codes)}."
-        notes.append(f"{argument}: no document has {value!r}; {meant}")
+        meant = f"Did you mean {labels[named[0]]}?" if named else f"{hint(code, codes)}."
+        notes.append(f"{argument}: No document has {value!r}. {meant}")
     return [values[code] for code in folded if code in values]
 
 
 def _codes_by_label(reader: Reader, terms: Iterable[Terms]) -> dict[str, str]:
-    """Return the codes of those of `terms` that have a name, by that name in lower case."""
+    """Load the codes of those of `terms` that have a name, by the name in lower case."""
     nodes = [term for term in terms if isinstance(term, NamedNode)]
     rows = reader.rows("names of values", bind(NAMES, values=nodes)) if nodes else []
     return {text_of(row["name"]).casefold(): code_of(iri_of(row["value"])) for row in rows}
 
 
 def hint(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -> str:
-    """Return a clause that names the values closest to `wanted`; of few values, all of them."""
+    """Suggest the values closest to `wanted`; few values are all listed."""
     names = dict(valid) if isinstance(valid, Mapping) else {value.casefold(): value for value in valid}
     if not names:
-        return "the graph has no values for it yet"
+        return "The graph has no values for it"
     if len(names) <= 2 * most:
-        return f"valid are {', '.join(sorted(names.values()))}"
+        return f"Available: {', '.join(sorted(names.values()))}"
     close = nearest(wanted.casefold(), names, most, least=50)
     close += [key for key in sorted(names) if key.startswith(wanted[:1].casefold()) and key not in close]
     chosen = [names[key] for key in (close or sorted(names))[:most]]
-    return f"near it are {', '.join(chosen)} ({len(names)} in all: see list_resources)"
+    return f"Similar: {', '.join(chosen)} ({len(names)} in total: see list_resources)"
 
 
 def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Literal]:
-    """Return the language tags in use that the ranges `wanted` cover (RFC 4647 basic filtering: en covers en-GB).
+    """Find the language tags in use that match the ranges `wanted` (RFC 4647 basic filtering: en matches en-GB).
 
-    Adds a note for each that nothing is in.
+    Adds a note for each range without a match.
     """
     found: dict[str, Literal] = {}
     declared = in_use(reader, SCHEMA.inLanguage)
     for value in wanted:
         tag = value.strip()
-        # A passage may have a language that no document declares: the tag itself always counts.
+        # A passage may have a language that no document declares, so the tag itself is always included.
         forms = [Literal(form) for form in dict.fromkeys((tag, tag.casefold()))]
         matches = _covered(declared, tag)
         if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
             tags = {key: text_of(term) for key, term in declared.items()}
-            notes.append(f"language: nothing is in {value!r}; {hint(tag, tags)} (BCP 47 tags).")
+            notes.append(f"language: No passage is in {value!r}. {hint(tag, tags)} (BCP 47 tags).")
             continue
         found.update((literal.value, literal) for literal in [*matches, *forms])
     return [found[tag] for tag in sorted(found)]
@@ -230,7 +230,7 @@ def _families(reader: Reader, slugs: Sequence[str], notes: list[str]) -> list[Te
     rows = reader.rows("families named", bind(FAMILIES_PRESENT, families=list(nodes)))
     present = {iri_of(row["family"]) for row in rows}
     notes.extend(
-        f"family_slug: there is no family {slug!r}; {_near_family(reader, slug)}."
+        f"family_slug: Unknown family {slug!r}. {_near_family(reader, slug)}."
         for node, slug in nodes.items()
         if node.value not in present
     )
@@ -242,5 +242,5 @@ def _near_family(reader: Reader, slug: str) -> str:
     rows = reader.rows("families like it", bind(FAMILIES_LIKE, fragment=Literal(word))) if word else []
     close = [code_of(iri_of(row["family"])) for row in rows]
     if not close:
-        return "family_overview lists the families that there are"
-    return "near it are " + ", ".join(nearest(slug, close, 5))
+        return "family_overview lists the families"
+    return "Similar: " + ", ".join(nearest(slug, close, 5))

@@ -1,9 +1,9 @@
-"""From free text and a scope to ranked units: compilation to SPARQL and embedding rerank. Every tool with text uses it.
+"""Hybrid search of text units in a scope: SPARQL filters, BM25 and embeddings. Every tool that takes free text uses it.
 
-Where the scope leaves few units, SPARQL lists them all and every one is scored by BM25 and embedding: the order is
-exact. Where it is wide, the index proposes, SPARQL keeps what the scope allows, and what is left is scored again as
-one set; this goes on with deeper proposals until the page is full. Blocks of proposals have fixed sizes and each is
-ordered within itself, so the pages of a request fit together: none repeats a unit and none leaves one out.
+In a narrow scope, SPARQL lists all units and each is scored by BM25 and embedding, so the order is exact. In a wide
+scope, the index proposes units, SPARQL drops those outside the scope, and the rest is rescored as one set. Deeper
+proposals follow until the page is full. Blocks of proposals have fixed sizes and are sorted one by one, so that no
+page repeats or omits a unit.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term
 
 NARROW: Final = 1_000
-"""Units up to which all are listed and scored. Listing, sending and ordering cost about 20 microseconds of this
-process's time for each."""
+"""Maximum number of units in a narrow scope. Listing, sending and sorting take about 20 microseconds per unit."""
 MANY_DOCUMENTS: Final = 5_000
-"""Documents up to which the index is told to propose from these alone (architecture: 20,000 cost it 32 ms more)."""
+"""Maximum number of documents that proposals are limited to (20,000 documents would take 32 ms more)."""
 FEW_DOCUMENTS: Final = 2_000
-"""Documents up to which the index proposes from these sooner than deep from all (50,000 chunks of speeches, 64 of
-1,000 documents: 22 ms, of 2,000: 44, of 4,000: 68; of all 34, and 256 of all: 119)."""
+"""Maximum number of documents for which limited proposals are faster than deep ones from all documents (50,000 chunks
+of speeches; 64 proposals from 1,000 documents: 22 ms, 2,000: 44, 4,000: 68, all: 34; 256 from all: 119)."""
 FIRST_BLOCK: Final = 64
-"""Proposals in the first block: enough for one page of the usual 50. Each later block goes four times as deep."""
+"""Number of proposals in the first block, enough for a page of 50. Each later block is four times as deep."""
 DEEPEST: Final = 16_384
-"""Proposals after which the search for more gives up and says so."""
+"""Maximum number of proposals. Truncation is reported."""
 
 UNITS_IN_SCOPE: Final = """
 SELECT DISTINCT ?unit ?document WHERE {
@@ -59,7 +58,7 @@ SELECT DISTINCT ?unit ?document WHERE {
   #UNIT
 }"""
 
-# Flat, for patterns of constants: each is looked up for each proposal (256 of them: 9 ms, and 28 with a SELECT inside).
+# Flat, for patterns of constants, which are looked up per proposal (256 proposals: 9 ms, or 28 with a nested SELECT).
 PROPOSALS_ALLOWED: Final = """
 SELECT DISTINCT ?unit ?graph ?document WHERE {
   VALUES ?unit { $units } GRAPH ?graph { ?unit dcterms:isPartOf ?document }
@@ -101,7 +100,7 @@ SELECT DISTINCT ?unit ?key ?value WHERE {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A ranked unit with its document."""
+    """A ranked text unit with its document."""
 
     iri: str
     document: str
@@ -110,14 +109,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """One page of ranked units. `total` is known where all units in scope were scored."""
+    """A page of ranked units. `total` is known if all units in scope were scored."""
 
     units: Sequence[Found]
     completeness: Completeness
     total: int | None
     next_offset: int | None
     pending: int = 0
-    """Units that were considered without a vector: for now their words alone speak for them."""
+    """Number of considered units without an embedding, which are scored by keywords only."""
 
 
 def retrieve(
@@ -130,11 +129,10 @@ def retrieve(
     per_document: int | None = None,
     concepts: Sequence[NamedNode] = (),
 ) -> Retrieved:
-    """Return the units in `scope` that fit `query` best, from `offset` on, at most `per_document` of one document.
+    """Rank the units in `scope` by `query` and return a page, with at most `per_document` units of one document.
 
-    The order is by fused score; equal scores go by date (newest first), family title, document title, and position.
-    Units that share no word with the query and have no vector yet are left out. With `concepts`, the units that mention
-    one of them come before all others.
+    The order is by fused score, then date (newest first), family title, document title, and position. Units that share
+    no word with the query and have no embedding yet are dropped. Units that mention one of `concepts` rank first.
     """
     favoured = _Favoured(reader, scope, concepts) if concepts else None
     units = _listed(reader, scope)
@@ -154,7 +152,7 @@ def retrieve(
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Documents among which are all that a scope allows, and the share that they are of all of their kind (0 to 1)."""
+    """A superset of the documents in a scope, and its share of all documents of their kind (0 to 1)."""
 
     documents: Sequence[str]
     share: float
@@ -163,12 +161,12 @@ class Known:
 def best_of_each(
     reader: Reader, query: str, scope: Scope, *, limit: int, wide: bool, known: Known | None = None
 ) -> Retrieved:
-    """Return the best unit of each of the `limit` documents in `scope` that fit `query` best; there is no next page.
+    """Rank documents in `scope` by `query` and return the best unit of each of the first `limit`; no further pages.
 
-    In a `wide` scope the index proposes and SPARQL keeps what the scope allows. In any other, or where too few of the
-    proposals were kept, SPARQL lists the documents, and the index ranks their units alone. Where the documents are
-    `known`, their number says which of the two takes less. `scope` holds patterns on ?document only, made of constants
-    where it is wide or its documents are known. All scores are of one set.
+    In a `wide` scope, the index proposes and SPARQL drops units outside the scope. In any other scope, or if too few
+    proposals remain, SPARQL lists the documents and the index ranks only their units. If the documents are `known`,
+    their number decides which way is faster. `scope` has patterns on ?document only, with constants if it is wide or
+    its documents are known. All scores are computed over one set.
     """
     first = max(FIRST_BLOCK, 4 * limit)
     parents: Sequence[str] | None = None
@@ -191,16 +189,16 @@ def best_of_each(
     too_many = known is not None and len(known.documents) > MANY_DOCUMENTS
     listed = None if too_many else _parents(reader, scope)
     if listed is None:
-        reader.ran.clear()  # a list that was given up selected nothing
+        reader.ran.clear()  # an abandoned list selected nothing
         return _best_proposals(reader, query, scope, limit, None, first, DEEPEST)
-    # nothing but their units is proposed
+    # proposals are limited to their units
     return _best_proposals(reader, query, Scope(), limit, listed, first, DEEPEST)
 
 
 def _best_proposals(
     reader: Reader, query: str, scope: Scope, limit: int, parents: Sequence[str] | None, depth: int, deepest: int
 ) -> Retrieved:
-    """Return the best of what the index proposes, `depth` at first; `truncated` where `deepest` are too few."""
+    """Rank proposals of the index, `depth` at first; `truncated` if `deepest` proposals are too few."""
     documents: dict[str, str] = {}
     proposed: list[Candidate] = []
     seen: set[str] = set()
@@ -230,7 +228,7 @@ def _best_proposals(
 
 
 class _Favoured:
-    """The units that mention one of some concepts."""
+    """The units in a scope that mention one of some concepts."""
 
     def __init__(self, reader: Reader, scope: Scope, concepts: Sequence[NamedNode]) -> None:
         self._reader = reader
@@ -244,11 +242,11 @@ class _Favoured:
 
     @property
     def units(self) -> Mapping[str, str] | None:
-        """All of them in the scope with their documents, or None when there are more than `NARROW`."""
+        """All of them with their documents, or None if there are more than `NARROW`."""
         return self._units if len(self._units) <= NARROW else None
 
     def first(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Return those for which anything speaks: the upper half of the scores is for those that mention a concept."""
+        """Drop candidates without any score or mention, and map the scores of those with a mention to 0.5 to 1."""
         mentioning = self._mentioning([candidate.iri for candidate in candidates])
         kept = [each for each in candidates if each.iri in mentioning or _speaks(each)]
         return [replace(each, score=(each.score + (each.iri in mentioning)) / 2) for each in kept]
@@ -263,7 +261,7 @@ class _Favoured:
 
 
 def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
-    """Return all units in scope with their documents, or None when there are more than `NARROW`."""
+    """List all units in scope with their documents, or None if there are more than `NARROW`."""
     if not scope.terms and reader.kg.search.status().units > NARROW:
         return None
 
@@ -296,7 +294,7 @@ def _proposed(
     depth = FIRST_BLOCK
     pending = 0
     if favoured is not None and favoured.units:
-        # A block of their own, before any that the index proposes.
+        # They form the first block, before the proposals of the index.
         scored = reader.kg.search.rank(query, units=list(favoured.units), limit=len(favoured.units)).candidates
         seen.update(favoured.units)
         pending += _pending(scored)
@@ -331,7 +329,7 @@ def _proposed(
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
-    """Return the documents in scope, or None when the scope names none or too many."""
+    """List the documents in scope, or None if the scope has no document filter or too many documents."""
     if not scope.on_document:
         return None
 
@@ -344,7 +342,7 @@ def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
 
 
 def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str, str]:
-    """Return those proposals that the graph has and the scope allows, with their documents."""
+    """Look up the proposals that are in the scope, with their documents."""
     if not proposals:
         return {}
     units = [NamedNode(iri) for iri in proposals]
@@ -353,7 +351,7 @@ def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str
 
 
 def _kept(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return those candidates for which anything speaks."""
+    """Drop candidates without any score."""
     return [candidate for candidate in candidates if _speaks(candidate)]
 
 
@@ -366,12 +364,12 @@ def _pending(candidates: Iterable[Candidate]) -> int:
 
 
 def _work(document: str) -> str:
-    """Return what a document counts as: a translation is the same document as its original."""
+    """Get the original of a document: translations count as the same document."""
     return document.partition("#lang=")[0]
 
 
 def _rescored(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Fuse the scores again, by the best BM25 and cosine among these: the rerank of what SPARQL left."""
+    """Fuse the scores again, relative to the best BM25 and cosine score among these candidates."""
     bm25 = {candidate.iri: candidate.bm25 for candidate in candidates}
     cosine = {candidate.iri: candidate.cosine for candidate in candidates if candidate.cosine is not None}
     fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0))
@@ -385,10 +383,7 @@ def _count(by_document: Mapping[str, int], per_document: int | None) -> int:
 def _ordered(
     reader: Reader, candidates: Sequence[Candidate], documents: Mapping[str, str], first: int
 ) -> Iterator[Found]:
-    """Yield units by score, equal scores by tie breakers, which are read only as far as the order is asked for.
-
-    `first` is how many are asked for as a rule.
-    """
+    """Yield units by score, then by tie breakers, which are loaded as needed, for the `first` units first."""
     ranked = sorted(candidates, key=lambda candidate: (-round(candidate.score, 6), candidate.iri))
     start, size = 0, first
     while start < len(ranked):
@@ -408,7 +403,7 @@ TieKey = tuple[tuple[int, ...], str, str, int, str]
 
 
 def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
-    """Return sort keys: newest date first (none last), family title, document title, position, IRI."""
+    """Load sort keys: newest date first (none last), family title, document title, position, IRI."""
     if not units:
         return {}
     said: dict[str, dict[str, str]] = {iri: {} for iri in units}
@@ -417,7 +412,7 @@ def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
         values[key] = min(value, values.get(key, value))
     keys: dict[str, TieKey] = {}
     for iri, values in said.items():
-        # ISO 8601 dates, reversed by negating each character; a missing one sorts after all of them.
+        # ISO 8601 dates in descending order, by negated characters. A missing date sorts last.
         newest = tuple(-ord(character) for character in values["date"]) if "date" in values else (1,)
         position = int(values.get("position", 0))
         keys[iri] = (newest, values.get("family", ""), values.get("title", ""), position, iri)
@@ -425,7 +420,7 @@ def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
 
 
 def _capped(units: Iterator[Found], per_document: int | None, taken: Counter[str]) -> Iterator[Found]:
-    """Yield at most `per_document` units of each document, counting on in `taken`."""
+    """Yield at most `per_document` units of each document, including those counted in `taken`."""
     for unit in units:
         work = _work(unit.document)
         if per_document is None or taken[work] < per_document:

@@ -1,4 +1,4 @@
-"""Reading the graph for one answer: what was asked is kept, so that the answer can show it."""
+"""Queries for one result. They are recorded, so that the result can show them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ R = TypeVar("R", bound=Result)
 T = TypeVar("T")
 
 KEPT_ANSWERS: Final = 64
-"""Answers to the commonest questions that are kept until the next commit; each holds some thousand rows at most."""
+"""Maximum number of cached query results. Each is cached until the next commit and has some thousand rows at most."""
 
 
 class Reader:
-    """The queries of one answer, over snapshots that never go back in time."""
+    """Runs the queries of one result, over snapshots of increasing generations."""
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self.kg = kg
@@ -30,11 +30,11 @@ class Reader:
         self.truncated = False
 
     def rows(self, purpose: str, query: str) -> list[dict[str, Term]]:
-        """Run a SELECT and return its rows; `purpose` says in a few words what it is for."""
+        """Run a SELECT and return its rows; `purpose` describes it in a few words."""
         return list(self._selected(purpose, query))
 
     def tuples(self, purpose: str, query: str) -> Sequence[tuple[Term | None, ...]]:
-        """Run a SELECT and return its rows by the place of the variables: for thousands of them."""
+        """Run a SELECT and return its rows as tuples in the order of the variables, for thousands of rows."""
         return self._selected(purpose, query).rows
 
     def _selected(self, purpose: str, query: str) -> Rows:
@@ -47,9 +47,9 @@ class Reader:
         return answer.result
 
     def kept(self, purpose: str, query: str, read: Callable[[list[dict[str, Term]]], T]) -> T:
-        """Return what `read` makes of the rows of a SELECT, or made of them since the last commit; not to be changed.
+        """Run a SELECT and return `read` of its rows, cached until the next commit. Do not modify the value.
 
-        For a question that many requests share, and whose answer is small.
+        For queries that many requests share and that have small results.
         """
         answers: Memory = self.kg.memory.get("answers") or self.kg.memory.keep("answers", Memory(KEPT_ANSWERS))
         generation = self.kg.store.statistics().generation
@@ -76,10 +76,10 @@ class Reader:
         completeness: Completeness = "complete",
         explain: bool = False,
     ) -> R:
-        """Put on `result` what is known about it; the first query that ran is the one that selected it."""
+        """Add the metadata to `result`. The first query is the one that selected the results."""
         if self.truncated:
             completeness = "truncated"
-            result.notes.append("A row limit of the query engine cut this answer off; narrow the request.")
+            result.notes.append("The result was truncated at a row limit of the query engine. Narrow the request.")
         result.next_offset = next_offset
         result.explain = list(self.ran) if explain else []
         result.meta = Meta(
@@ -93,54 +93,54 @@ class Reader:
 
 
 def of_sources(about: str, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
-    """Return the rows that say what holds of a thing: what its source says, where one does.
+    """Drop the rows from user graphs about nodes that a source graph describes.
 
-    `about` is the variable of the thing, and ``graph`` that of the graph in which a row was found. What people write of
-    a thing (`kg.store.ownership`) counts where no other graph speaks of it, so that nobody puts words into a record.
+    `about` is the variable of the node, and ``graph`` that of the graph of a row. So users cannot add text to a record
+    (`kg.store.ownership`).
     """
     known = {row[about] for row in rows if "graph" in row and not is_user_graph(row["graph"])}
     return [row for row in rows if "graph" not in row or row[about] not in known or not is_user_graph(row["graph"])]
 
 
 def iri_of(term: Term) -> str:
-    """Return the IRI of `term`, which is one by the shape of the data."""
+    """Get the IRI of `term` as a string. Raises TypeError for other terms, which the shapes exclude."""
     if not isinstance(term, NamedNode):
         raise TypeError(f"expected an IRI, got {term}")
     return term.value
 
 
 def text_of(term: Term) -> str:
-    """Return the words of a literal, or the IRI of a node."""
+    """Get the text of a literal, or the IRI of a node. Raises TypeError for other terms."""
     if isinstance(term, (Literal, NamedNode)):
         return term.value
     raise TypeError(f"expected a literal or an IRI, got {term}")
 
 
 def bounded(name: str, value: int, low: int, high: int) -> int:
-    """Return `value` if it lies between `low` and `high`, both included; else InvalidInputError."""
+    """Return `value` if it is from `low` to `high`, inclusive. Raises InvalidInputError for others."""
     if not low <= value <= high:
-        raise InvalidInputError(f"{name} is {value}; it must be from {low} to {high}")
+        raise InvalidInputError(f"{name} is {value}. It must be from {low} to {high}.")
     return value
 
 
 def bounded_page(limit: int, offset: int) -> None:
-    """Raise InvalidInputError for a page of none or too many results, or one too far on."""
+    """Raise InvalidInputError for a page size or an offset out of range."""
     bounded("limit", limit, 1, MOST_RESULTS)
     bounded("offset", offset, 0, MOST_SKIPPED)
 
 
 def clean_text(name: str, text: str, longest: int) -> str:
-    """Return `text` without blank edges if it is text of at most `longest` characters; else InvalidInputError."""
+    """Strip `text`. Raises InvalidInputError if it is empty, longer than `longest` characters, or not valid Unicode."""
     stripped = text.strip()
     if not stripped:
-        raise InvalidInputError(f"{name} is empty; give some words")
+        raise InvalidInputError(f"{name} is empty. Pass some words.")
     if len(stripped) > longest:
-        raise InvalidInputError(f"{name} has {len(stripped):,} characters; at most {longest:,} are taken")
+        raise InvalidInputError(f"{name} has {len(stripped):,} characters. The maximum is {longest:,}.")
     if any("\ud800" <= character <= "\udfff" for character in stripped):
-        raise InvalidInputError(f"{name} holds a lone surrogate, which is not a character")
+        raise InvalidInputError(f"{name} contains a lone surrogate, which is not a character.")
     return stripped
 
 
 def page_of(total: Sequence[object], offset: int, limit: int) -> int | None:
-    """Return the offset of the page after this one, or None when this is the last."""
+    """Compute the offset of the next page, or None on the last page."""
     return offset + limit if len(total) > offset + limit else None

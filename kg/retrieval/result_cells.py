@@ -1,4 +1,4 @@
-"""Terms in the answers of the tools: nothing is lost, and what all cells of a column share is said once."""
+"""Lossless, short forms of RDF terms in tabular results. The common type of a column is stated once."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from kg.vocabulary import PREFIXES, XSD, curie, prefixed_name
 Cell = str | int | bool | None
 
 MIXED: Final = "term"
-"""The type of a column whose cells are of several: each is a whole SPARQL term."""
+"""The type of a column with cells of several types: each cell is a whole SPARQL term."""
 
 
 def named(iri: str) -> str:
-    """Return an IRI as a cell of a column of IRIs: a prefixed name, or the bare IRI where no prefix fits.
+    """Format an IRI as a cell of a column of IRIs: a prefixed name, or the bare IRI if no prefix fits.
 
-    The rare IRI that would read as a prefixed name is put in angle brackets.
+    The rare IRI that would parse as a prefixed name is put in angle brackets.
     """
     return prefixed_name(iri) or (f"<{iri}>" if iri.partition(":")[0] in PREFIXES else iri)
 
 
 def written(term: Term) -> str:
-    """Return a term as SPARQL, as short as it goes: prefixed names, bare integers and booleans, datatypes by prefix."""
+    """Format a term in SPARQL, with prefixed names, bare integers and booleans, and datatypes by prefix."""
     if isinstance(term, NamedNode):
         return curie(term.value)
     if isinstance(term, Triple):
@@ -38,7 +38,7 @@ def written(term: Term) -> str:
 
 
 def type_of(term: Term) -> str:
-    """Return what a cell is: ``iri``, ``bnode``, ``string``, ``@tag`` of a text in a language, or its datatype."""
+    """Get the type of a cell: ``iri``, ``bnode``, ``string``, ``@tag`` for a text in a language, or the datatype."""
     if isinstance(term, NamedNode):
         return "iri"
     if isinstance(term, BlankNode):
@@ -51,10 +51,10 @@ def type_of(term: Term) -> str:
 
 
 def column(cells: Sequence[Term | None]) -> tuple[str, list[Cell]]:
-    """Return the type of a column and its cells; None is an unbound one.
+    """Format a column: its type and its cells; None is an unbound cell.
 
-    In a column of one type a cell is the bare value: a prefixed name or IRI, the text of a literal, and a JSON number
-    or boolean where nothing is lost by that. In any other, each cell is a SPARQL term.
+    In a column of one type a cell is the bare value: a prefixed name or IRI, the text of a literal, or a JSON number
+    or boolean if that is lossless. In any other column, each cell is a SPARQL term.
     """
     types = {type_of(cell) for cell in cells if cell is not None}
     if len(types) != 1 or MIXED in types:
@@ -71,7 +71,7 @@ def _plain(cell: Term | None) -> Cell:
 
 
 def _bare(literal: Literal) -> str | int | bool:
-    """Return an integer or boolean in its usual form as what it is in JSON, any other literal as its text."""
+    """Convert an integer or boolean in canonical form to JSON, any other literal to its text."""
     text = literal.value
     if literal.datatype == XSD.boolean and text in ("true", "false"):
         return text == "true"
@@ -90,7 +90,7 @@ def _direction(literal: Literal) -> str | None:
 
 
 def longest_cut(cells: Iterable[Cell], longest: int) -> tuple[list[Cell], bool]:
-    """Return the cells with texts cut to `longest` characters, and whether any was."""
+    """Truncate texts in cells to `longest` characters, and report whether any was truncated."""
     cut = False
     kept: list[Cell] = []
     for cell in cells:

@@ -1,4 +1,7 @@
-"""The typed results of the tools. Every passage names its graph, source file, hash and row."""
+"""Argument types and result models that several tools share. Every passage names its graph, source file, hash and row.
+
+Descriptions of fields are part of the tool schemas that agents read.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 Completeness = Literal["complete", "approximate", "truncated"]
-"""`complete`: everything that the request allows was considered. `approximate`: the index proposed the candidates, and
-something it did not propose may rank higher. `truncated`: a cap cut the answer off."""
+"""`complete`: everything in the scope of the request was considered. `approximate`: the index proposed the candidates,
+and a passage that it did not propose may rank higher. `truncated`: the result was cut at a limit."""
 
 MOST_RESULTS: Final = 200
-"""Results on one page."""
+"""Maximum page size."""
 MOST_SKIPPED: Final = 100_000
-"""Results before a page."""
+"""Maximum offset."""
 
 QUERY_CHARACTERS: Final = 2_000
 
-Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS, description="Results on one page")]
+Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS, description="Page size")]
 Offset = Annotated[
-    int, Field(ge=0, le=MOST_SKIPPED, description="Results to skip; pass next_offset of the page before")
+    int, Field(ge=0, le=MOST_SKIPPED, description="Results to skip; pass next_offset of the previous page")
 ]
 Query = Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="What to look for, in words")]
 Explain = Annotated[bool, Field(description="Also return the SPARQL that ran")]
@@ -31,66 +34,66 @@ Identifier = Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
 class Statement(BaseModel):
-    """One SPARQL query that an answer rests on, ready to be pasted into the SPARQL endpoint."""
+    """A SPARQL query that the result was read with. It runs unchanged on the SPARQL endpoint."""
 
     purpose: str
     sparql: str
 
 
 class Meta(BaseModel):
-    """What there is to know about an answer beside its content; on the wire it travels as ``_meta``."""
+    """Metadata of a result, sent as ``_meta``."""
 
-    snapshot: int = Field(description="Generation of the store that was read")
+    snapshot: int = Field(description="Generation of the store")
     completeness: Completeness = "complete"
-    total: int | None = Field(None, description="How many there are in all, where that is known")
+    total: int | None = Field(None, description="Total number of results, if known")
     next_offset: int | None = None
-    sparql: list[Statement] = Field(default_factory=list, description="The query that selected the answer")
+    sparql: list[Statement] = Field(default_factory=list, description="The query that selected the results")
 
 
 class Result(BaseModel):
-    """The common part of all results: an object with a list inside, and notes where there is something to know."""
+    """Fields that all results have."""
 
     shown: ClassVar[frozenset[str]] = frozenset()
-    """Fields of the whole that are shown even where they are null."""
+    """Top-level fields that are sent even if they are null."""
 
-    notes: list[str] = Field(default_factory=list, description="What the caller should know about this answer")
-    next_offset: int | None = Field(None, description="Offset of the next page; absent on the last one")
+    notes: list[str] = Field(default_factory=list, description="Remarks on this result")
+    next_offset: int | None = Field(None, description="Offset of the next page; absent on the last page")
     explain: list[Statement] = Field(default_factory=list, description="With explain=true: every query that ran")
     meta: SkipJsonSchema[Meta] = Field(default_factory=lambda: Meta(snapshot=0), exclude=True)
 
 
 class Provenance(BaseModel):
-    """Where a passage comes from, down to the row of the file."""
+    """The source of a passage, down to the row of the file."""
 
-    graph: str = Field(description="Named graph that holds its quads")
+    graph: str = Field(description="Named graph that contains it")
     source: str | None = Field(None, description="Source file or URL")
     sha256: str | None = Field(None, description="SHA-256 of that file")
-    row: int | None = Field(None, description="Data row in that file, from 1")
+    row: int | None = Field(None, description="Data row in that file, one-based")
     lines: str | None = Field(
-        None, description="Lines of that file, where it has no rows", exclude_if=lambda value: value is None
+        None, description="Lines of that file, if it has no rows", exclude_if=lambda value: value is None
     )
-    revision: str | None = Field(None, description="Revision of the dataset, where it has one")
+    revision: str | None = Field(None, description="Revision of the dataset, if any")
 
 
 class SearchFilters(BaseModel):
-    """What a passage must satisfy. Values of one filter are alternatives; different filters must all hold."""
+    """Filters of passages. Values of one filter are alternatives; a passage must pass all filters."""
 
     model_config = ConfigDict(extra="forbid")
 
     iso3: list[Iso3] = Field(default_factory=list, max_length=300)
     language: list[Language] = Field(
-        default_factory=list, max_length=100, description="Of the passage; where it has none, of its document"
+        default_factory=list, max_length=100, description="Of the passage, else of its document"
     )
     corpus_type: list[Name] = Field(default_factory=list, max_length=100)
     family_slug: list[Name] = Field(default_factory=list, max_length=300)
     concept_qids: list[Name] = Field(
-        default_factory=list, max_length=50, description="QIDs of concept_find: what mentions them comes first"
+        default_factory=list, max_length=50, description="QIDs from concept_find; passages that mention them rank first"
     )
     max_passages_per_doc: Annotated[int, Field(ge=1, le=1_000)] | None = None
 
 
 class SearchHit(BaseModel):
-    """A passage that matches, as a line to choose from."""
+    """A matching passage, in short."""
 
     id: str
     title: str
@@ -107,7 +110,7 @@ class SearchResult(Result):
 
 
 class Document(BaseModel):
-    """The document that a passage stands in."""
+    """The document of a passage."""
 
     slug: str
     document_id: str | None = None
@@ -117,12 +120,12 @@ class Document(BaseModel):
     languages: list[str] = Field(default_factory=list)
     url: str
     citation: str | None = Field(
-        None, description="Of a speech: who, when, Hansard reference", exclude_if=lambda value: value is None
+        None, description="For a speech: speaker, date, Hansard reference", exclude_if=lambda value: value is None
     )
 
 
 class Passage(BaseModel):
-    """The passage itself, word for word."""
+    """The passage, verbatim."""
 
     index: int
     page_number: int | None = None
@@ -131,28 +134,28 @@ class Passage(BaseModel):
 
 
 class ConceptMatch(BaseModel):
-    """A concept that a passage mentions, with where."""
+    """A concept that a passage mentions, with the offsets."""
 
     qid: str = Field(description="QID of a climate concept; IRI of any other")
     label: str
-    match_type: str = Field(description="By its label or an alias")
+    match_type: str = Field(description="Whether the label or an alias matched")
     offsets: list[tuple[int, int]] = Field(
-        default_factory=list, description="Characters of the text, from 0, end excluded"
+        default_factory=list, description="Character offsets, zero-based, end-exclusive"
     )
-    words: list[str] = Field(default_factory=list, description="The words at each of the offsets")
+    words: list[str] = Field(default_factory=list, description="The text at each of the offsets")
 
 
 class TopConcept(BaseModel):
-    """A concept and how much mentions it."""
+    """A concept with the number of passages and documents that mention it."""
 
     qid: str = Field(description="QID of a climate concept; IRI of any other")
     label: str
-    passages: int = Field(description="A passage and its translation are two")
-    documents: int = Field(description="A document and its translation are one")
+    passages: int = Field(description="Number of passages; translations count separately")
+    documents: int = Field(description="Number of documents; translations do not count")
 
 
 class Evidence(BaseModel):
-    """A passage with everything that is needed to cite it."""
+    """A passage with its document and provenance, to be cited."""
 
     id: str
     document: Document
@@ -163,13 +166,13 @@ class Evidence(BaseModel):
 
 
 class DatasetCheck(BaseModel):
-    """What the last check by the dataset shapes found; it keeps nothing out."""
+    """The result of the last validation with the dataset shapes. It rejects nothing."""
 
-    generation: int = Field(description="The state that was checked")
+    generation: int = Field(description="The generation that was validated")
     checked: str
     conforms: bool | None = None
     violations: int = 0
     messages: list[str] = Field(default_factory=list, description="The first violations")
     seconds: float = 0.0
-    pending: bool = Field(False, description="Whether a newer state is being checked")
+    pending: bool = Field(False, description="Whether a newer generation is being validated")
     problem: str | None = None

@@ -1,4 +1,4 @@
-"""Speeches as the graph has them: what is recorded of them, with names, and their words, put together by offsets."""
+"""Speeches in the graph: recorded properties with labels, chunks, utterances, and the text joined from its chunks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SELECT DISTINCT ?thing ?graph ?property ?label WHERE {
   FILTER(?property IN (foaf:name, skos:prefLabel, skos:notation, dcterms:title, dcterms:identifier))
 }"""
 
-# One graph alone says that a speech is one: its record. What people write of it elsewhere is none of its words.
+# Only the graph of its record types a node as a speech, so text that users write about it elsewhere is excluded.
 SPANS: Final = """
 SELECT DISTINCT ?speech ?unit ?position ?start ?end WHERE {
   VALUES ?speech { $speeches }
@@ -72,7 +72,7 @@ NEAR: Final = 5
 _SPEECH_ROOT: Final = f"{BASE}id/speech/"
 _UNITS_AT_ONCE: Final = 500
 INTERJECTION: Final = mint("code", "utteranceType", "interjection")
-"""The type of what others threw in."""
+"""The type of an interjection."""
 
 Values = Mapping[str, Sequence[Term]]
 
@@ -101,13 +101,13 @@ class Utterance:
 
     @property
     def interjection(self) -> bool:
-        """Whether others threw it in."""
+        """Whether it is an interjection by others."""
         return self.kind == INTERJECTION.value
 
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What is recorded of one speech. Names are those of the things that it links to, else as recorded."""
+    """The recorded properties of a speech. Names are labels of linked nodes, else as recorded."""
 
     iri: str
     graph: str
@@ -115,15 +115,15 @@ class Speech:
     labels: Mapping[str, Mapping[NamedNode, str]] = field(repr=False)
 
     def all(self, name: NamedNode) -> list[str]:
-        """Return the values of a property, sorted."""
+        """Get the values of a property, sorted."""
         return sorted(text_of(term) for term in self.values.get(name.value, ()))
 
     def one(self, name: NamedNode) -> str | None:
-        """Return the first value of a property."""
+        """Get the first value of a property."""
         return next(iter(self.all(name)), None)
 
     def label(self, name: NamedNode, *kinds: NamedNode) -> str | None:
-        """Return the name, of the first of `kinds` there is, of what a property links to; its code if it has none."""
+        """Get the label of the node that a property links to, by the first of `kinds` that it has; else its code."""
         iri = self.one(name)
         if iri is None:
             return None
@@ -219,7 +219,7 @@ def read_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
 
 
 def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedNode, str]]:
-    """Return the names of things by kind of name, English ones first. Read once for each state of the graph."""
+    """Load the labels of nodes by property, English ones first. Cached until the next commit."""
     wanted = set(things)
     memory, generation = reader.kg.memory, reader.generation or reader.kg.store.statistics().generation
     known: dict[str, Mapping[NamedNode, str]] = {}
@@ -241,7 +241,7 @@ def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedN
 
 
 def spans_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]:
-    """Return the chunks of speeches, in order."""
+    """Load the chunks of speeches, in order."""
     found: dict[str, list[Span]] = {iri: [] for iri in speeches}
     if not speeches:
         return found
@@ -254,7 +254,7 @@ def spans_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]:
 
 
 def texts_of(reader: Reader, units: Sequence[str]) -> dict[str, str]:
-    """Return the words of text units."""
+    """Load the texts of text units."""
     found: dict[str, str] = {}
     for start in range(0, len(units), _UNITS_AT_ONCE):
         some = [NamedNode(iri) for iri in units[start : start + _UNITS_AT_ONCE]]
@@ -264,7 +264,7 @@ def texts_of(reader: Reader, units: Sequence[str]) -> dict[str, str]:
 
 
 def utterances_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Utterance]]:
-    """Return the utterances of speeches, in order; a speech of a table has none."""
+    """Load the utterances of speeches, in order. A speech from a table has none."""
     found: dict[str, list[Utterance]] = {iri: [] for iri in speeches}
     if not speeches:
         return found
@@ -280,9 +280,9 @@ def utterances_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Utt
 
 
 def laid(speech: Speech, pieces: Iterable[tuple[int, str]], start: int, end: int) -> str:
-    """Return the code points from `start` to `end` of a speech, from chunks given with where they begin.
+    """Join the text of a speech from `start` to `end` (code points) from chunks, given with their offsets.
 
-    Raises StoreDamagedError where they leave something out, or two of them differ where they overlap.
+    Raises StoreDamagedError if there is a gap, or if overlapping chunks differ.
     """
     parts: list[str] = []
     at = start
@@ -295,71 +295,69 @@ def laid(speech: Speech, pieces: Iterable[tuple[int, str]], start: int, end: int
         known = last[1][begin - last[0] :][: len(text)]
         if known and not text.startswith(known):
             raise StoreDamagedError(
-                f"speech {speech.speech_id}: chunks differ where they overlap, from character {begin}; load it again"
+                f"Speech {speech.speech_id}: overlapping chunks differ from character {begin}. Load it again."
             )
         last = begin, text
         if taken := text[at - begin : end - begin]:
             parts.append(taken)
             at += len(taken)
     if at < end:
-        raise StoreDamagedError(
-            f"speech {speech.speech_id}: no chunk has its characters from {at} to {end}; load it again"
-        )
+        raise StoreDamagedError(f"Speech {speech.speech_id}: no chunk has the characters {at} to {end}. Load it again.")
     return "".join(parts)
 
 
 def speech_named(reader: Reader, text: str) -> Speech:
-    """Return the speech that an id, or an IRI of it or of a part of it, names.
+    """Load a speech by its id, its IRI, or the IRI of a part of it.
 
-    Raises NotFoundError that names the nearest.
+    Raises NotFoundError with similar ids.
     """
     whole = text.strip("<>").partition("#")[0] if text.strip("<>").startswith(_SPEECH_ROOT) else None
     try:
         node = mint("speech", text) if whole is None else NamedNode(whole)
     except (InvalidInputError, ValueError) as error:
-        raise InvalidInputError(f"speech_id: {text[:100]!r} cannot be an id: {error}") from None
+        raise InvalidInputError(f"speech_id: {text[:100]!r} is not a valid id: {error}.") from None
     found = read_speeches(reader, [node.value])
     if not found:
-        # An id that a source uses need not be the one that the IRI is made of.
+        # The id in a source can differ from the one in the IRI.
         rows = reader.rows("speech by its id", bind(BY_ID, id=Literal(text)))
         found = read_speeches(reader, [iri_of(row["speech"]) for row in rows])
     if not found:
         wanted = text if whole is None else unquote(whole.removeprefix(_SPEECH_ROOT))
-        raise NotFoundError(f"speech_id: there is no speech {wanted[:100]!r}; {near_speeches(reader, wanted)}")
+        raise NotFoundError(f"speech_id: Unknown speech {wanted[:100]!r}. {near_speeches(reader, wanted)}")
     return next(iter(found.values()))
 
 
 def whole_text(reader: Reader, speech: Speech, spans: list[Span]) -> str:
-    """Return the text of a speech. Raises StoreDamagedError unless it has the length and the hash recorded of it."""
+    """Load the text of a speech. Raises StoreDamagedError if its length or hash differs from the recorded one."""
     texts = texts_of(reader, [span.iri for span in spans])
     length, digest = speech.one(KG.length), speech.one(KG.textSha256)
     if length is None or digest is None:
-        raise StoreDamagedError(f"speech {speech.speech_id}: no length and hash are recorded of it; load it again")
+        raise StoreDamagedError(f"Speech {speech.speech_id} has no recorded length or hash. Load it again.")
     text = laid(speech, [(span.start, texts.get(span.iri, "")) for span in spans], 0, int(length))
     if sha256(text) != digest:
         raise StoreDamagedError(
-            f"speech {speech.speech_id}: its words do not have the hash {digest} that they were loaded with (but "
-            f"{sha256(text)}): the record was changed; load it again"
+            f"Speech {speech.speech_id} was modified: its text has the SHA-256 {sha256(text)} instead of {digest}. "
+            "Load it again."
         )
     return text
 
 
 def is_speech(iri: str) -> bool:
-    """Return whether an IRI is that of a speech, or of a part of one."""
+    """Whether an IRI belongs to a speech or to a part of one."""
     return iri.startswith(_SPEECH_ROOT)
 
 
 def speech_text(reader: Reader, iri: str) -> str:
-    """Return the text of the speech with this IRI. Raises as `whole_text` does, and NotFoundError."""
+    """Load the text of the speech with this IRI. Raises as `speech_named` and `whole_text` do."""
     speech = speech_named(reader, iri)
     return whole_text(reader, speech, spans_of(reader, [speech.iri])[speech.iri])
 
 
 def near_speeches(reader: Reader, wanted: str) -> str:
-    """Return a clause that names the speeches with ids closest to one that there is not."""
+    """Suggest ids of speeches for an unknown one, in one or two sentences."""
     answer = reader.kg.query(IDS, limit=IDS_COMPARED)
     ids = [text_of(row["id"]) for row in answer.result] if isinstance(answer.result, Rows) else []
     if not ids:
-        return "no speeches are loaded"
+        return "No speeches are loaded."
     near = nearest(wanted, sorted(ids), NEAR)
-    return f"near it are {', '.join(near)}; search_speeches gives the ids that there are"
+    return f"Similar: {', '.join(near)}. search_speeches returns valid ids."

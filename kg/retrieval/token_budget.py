@@ -1,4 +1,4 @@
-"""How many tokens an answer costs its reader, counted without a tokenizer, on the safe side."""
+"""Estimates of the number of tokens of a result, without a tokenizer, rounded up."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ CHARACTERS_PER_TOKEN: Final = 3.5
 """English prose has about 4.2 characters to a token, JSON with IRIs about 3.5."""
 
 MaxTokens = Annotated[
-    int, Field(ge=200, le=50_000, description="Size of the answer at most (3.5 characters count as a token)")
+    int, Field(ge=200, le=50_000, description="Maximum size of the result in tokens of 3.5 characters")
 ]
 
 
 class Lean(BaseModel):
-    """Part of a result that leaves out what is not known."""
+    """Part of a result that omits unknown fields."""
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -24,7 +24,7 @@ class Lean(BaseModel):
 
 
 def tokens_of(content: Any) -> int:
-    """Return about how many tokens `content` takes as compact JSON."""
+    """Estimate the number of tokens of `content` as compact JSON."""
     if isinstance(content, BaseModel):
         text = content.model_dump_json(exclude_none=True)
     elif isinstance(content, str):
@@ -35,6 +35,6 @@ def tokens_of(content: Any) -> int:
 
 
 def clipped(text: str, longest: int) -> str:
-    """Return `text` on one line, with an ellipsis where it is longer than `longest` characters."""
+    """Put `text` on one line, truncated with an ellipsis to `longest` characters."""
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"

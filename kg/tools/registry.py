@@ -70,7 +70,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(review.review_claim, "Review a claim", frozenset({ZONING}), scope="write"),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
-    Tool(list_resources, "What is here", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
+    Tool(list_resources, "Contents", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE})),
     Tool(find_terms.find_terms, "Find terms", frozenset({CORE})),
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE})),

@@ -1,1 +1,1 @@
-"""The catalog of the graph: its resources, filter values and health."""
+"""The tools `list_resources` and `health`."""

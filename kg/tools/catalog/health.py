@@ -13,7 +13,7 @@ from kg.retrieval.results import DatasetCheck, Result
 
 
 class Health(Result):
-    """State of the server and of what it serves."""
+    """Health of the server, and size of the graph."""
 
     status: Literal["ok", "degraded"]
     version: str
@@ -32,17 +32,17 @@ class Health(Result):
 
 
 def health(kg: KnowledgeGraph) -> Health:
-    """Say whether the server is well, how much it holds, and how many passages still wait for their embedding.
+    """Report the health of the server, the size of the graph, and the number of passages without an embedding.
 
-    Use when answers look thin or a call failed. Returns status (ok | degraded), counts, generation, problems.
+    Use when results look incomplete or a call failed. Returns status (ok | degraded), counts, generation, problems.
     Example: health().
-    Next: `list_resources` for what is held.
+    Next: `list_resources` for the contents.
     """
     counted = kg.store.statistics()
     index = kg.search.status()
     problems = []
     if index.embedder_error is not None:
-        problems.append(f"no embeddings are made, ranking is by words alone: {index.embedder_error}")
+        problems.append(f"No embeddings are computed; ranking uses keywords only: {index.embedder_error}")
     result = Health(
         status="degraded" if problems else "ok",
         version=__version__,
@@ -66,5 +66,5 @@ def health(kg: KnowledgeGraph) -> Health:
 def _state_of_concepts(kg: KnowledgeGraph) -> str:
     concepts = known_concepts(kg)
     if concepts is None:
-        return "not read yet: the first question about concepts reads them"
-    return f"{len(concepts):,} concepts, as of generation {concepts.generation}" if len(concepts) else "none are loaded"
+        return "not loaded yet: the first call of a concept tool loads them"
+    return f"{len(concepts):,} concepts, as of generation {concepts.generation}" if len(concepts) else "none"

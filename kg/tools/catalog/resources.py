@@ -36,7 +36,7 @@ SELECT DISTINCT ?snapshot ?sha256 ?location ?revision WHERE {
 
 
 class Resource(BaseModel):
-    """Something that can be read or filtered by."""
+    """A filter with its values, a class, a source file, a resource or an endpoint."""
 
     uri: str
     title: str
@@ -46,7 +46,7 @@ class Resource(BaseModel):
 
 
 class ResourceResult(Result):
-    """What this server holds."""
+    """Contents of this server."""
 
     resources: list[Resource]
 
@@ -54,9 +54,9 @@ class ResourceResult(Result):
 def list_resources(
     kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0, explain: Explain = False
 ) -> ResourceResult:
-    """List what this server holds: what can be filtered by (with all valid values), counts, source files, resources.
+    """List the contents of this server: filters with all valid values, counts by class, source files, resources.
 
-    Use to learn which values of filters are valid. Returns resources: uri, title, kind
+    Use to look up valid filter values. Returns resources: uri, title, kind
     (filter | class | source | resource | endpoint), count, values.
     Example: list_resources(limit=10).
     Next: `search` or `family_overview` with these values.
@@ -73,7 +73,7 @@ def list_resources(
         *(
             Resource(uri=term.value, title=title, kind="class", count=counts.get(term.value, 0))
             for term, title in (
-                (KG.PolicyDocument, "Policy documents, a translation not counted apart"),
+                (KG.PolicyDocument, "Policy documents, translations not counted"),
                 (KG.PolicyFamily, "Policy families"),
                 (KG.Place, "Places"),
                 *((KG[name], title) for name, title in PARLIAMENT if counts.get(KG[name].value)),
@@ -84,9 +84,9 @@ def list_resources(
         ),
         *_concepts(reader),
         Resource(uri="/sparql", title="SPARQL 1.1 query endpoint", kind="endpoint", count=kg.store.statistics().quads),
-        Resource(uri="cpr://status", title="State of the server", kind="resource"),
+        Resource(uri="cpr://status", title="Health of the server", kind="resource"),
         Resource(uri="cpr://dataset/revision", title="Source files with their hashes", kind="resource"),
-        Resource(uri="kg://entity/{iri}", title="All that the graph says of one IRI", kind="resource"),
+        Resource(uri="kg://entity/{iri}", title="All quads about one IRI", kind="resource"),
         *sources(reader),
     ]
     following = offset + limit if len(resources) > offset + limit else None
@@ -112,7 +112,7 @@ def _filter(reader: Reader, name: str, term: NamedNode) -> Resource:
 
 
 def _speech_filters(reader: Reader) -> Iterator[Resource]:
-    """Yield what speeches can be filtered by, where there are any."""
+    """Yield the filters of speeches that have values."""
     values = {
         KG.party: [choice.label for choice in parties(reader)],
         KG.chamber: [CHAMBERS.get(code_of(iri), code_of(iri)) for iri in _codes(reader, KG.chamber)],
@@ -126,7 +126,7 @@ def _speech_filters(reader: Reader) -> Iterator[Resource]:
 
 
 def _municipalities(reader: Reader) -> Iterator[Resource]:
-    """Yield the municipalities whose codes or tables are here, where there are any."""
+    """Yield the municipalities that have a code or a table of districts."""
     if found := [place.shown for place in load_places(reader)]:
         title = "Municipalities with a code, or a table of districts"
         yield Resource(uri=KG.Municipality.value, title=title, kind="filter", count=len(found), values=found)
@@ -138,11 +138,11 @@ def _codes(reader: Reader, term: NamedNode) -> list[str]:
 
 def _concepts(reader: Reader) -> list[Resource]:
     count = len(concepts_of(reader.kg))
-    return [Resource(uri=SKOS.Concept.value, title="Concepts to find mentions of", kind="class", count=count)]
+    return [Resource(uri=SKOS.Concept.value, title="Concepts", kind="class", count=count)]
 
 
 def sources(reader: Reader) -> list[Resource]:
-    """Return the files that the graph was read from, as they were then."""
+    """List the loaded source files, with the hash of each at that time."""
     rows = {
         (text_of(row["location"]) if "location" in row else "", text_of(row["sha256"])): row
         for row in reader.rows("source files", bind(SOURCES, prov=PROV_GRAPH))

@@ -1,1 +1,1 @@
-"""Review of claims: accept or reject what was extracted from text."""
+"""Review of claims: accept or reject statements extracted from text."""

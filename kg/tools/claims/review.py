@@ -1,4 +1,4 @@
-"""What people decide of claims: an accepted one counts as an edge, however unsure, and a rejected one never does."""
+"""Reviews of claims: an accepted claim becomes an edge at any confidence, and a rejected one never does."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ _PREDICATES: Final = {"accept": KG.accepts, "reject": KG.rejects}
 
 
 class Reviewed(Result):
-    """What was decided, and whether the triple of the claim counts from that moment on."""
+    """The verdict, and whether the triple of the claim is asserted after it."""
 
     claim: str
     verdict: Verdict
     subject: str
     predicate: str
     object: str
-    asserted: bool = Field(description="Whether it counts as an edge")
+    asserted: bool = Field(description="Whether the edge is in the graph")
     reviewed_by: str
     graph: str
 
 
 def review_claim(
     kg: KnowledgeGraph,
-    claim: Annotated[str, Field(max_length=2_000, description="id in kg_find_related")],
+    claim: Annotated[str, Field(max_length=2_000, description="id from kg_find_related")],
     verdict: Annotated[Verdict, Field()],
 ) -> Reviewed:
-    """Accept or reject a claim of what a section cites; it counts as an edge, or no longer, at once.
+    """Accept or reject a claim that a section cites something. The edge is added or removed at once.
 
-    Use when you have read the sentence. A rejection is final. Returns asserted: whether the edge is there.
+    Use after reading the sentence. A rejection is final. Returns asserted: whether the edge is in the graph.
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").
     Next: `kg_find_related`.
     """
@@ -62,10 +62,10 @@ def review_claim(
     rows = list(reader.rows("the claim", bind(CLAIM, claim=node)))
     found = next((row for row in rows if iri_of(row["graph"]).startswith(EXTRACTED)), None)
     if found is None:
-        own = " but what people say is no claim to be reviewed" if rows else ""
-        raise NotFoundError(f"no program claims {claim[:200]}{own}; kg_find_related gives the id of each claim")
+        own = " It was written by a user, not extracted, and cannot be reviewed." if rows else ""
+        raise NotFoundError(f"Unknown claim {claim[:200]}.{own} kg_find_related returns the ids of claims.")
     if "object" not in found:
-        raise InvalidInputError(f"{claim[:200]} does not say what is cited, so there is no edge to accept or reject")
+        raise InvalidInputError(f"{claim[:200]} has no resolved citation, so it has no edge to accept or reject.")
     sender = SENDER.get()
     UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, _PREDICATES[verdict], node)], sender)
     subject, predicate = NamedNode(iri_of(found["subject"])), NamedNode(iri_of(found["predicate"]))
@@ -84,7 +84,7 @@ def review_claim(
     verdicts = Verdicts.read(kg.store)
     if verdict == "accept" and node in verdicts.rejected:
         where = ", ".join(map(str, sorted(verdicts.rejected[node], key=str)))
-        result.notes.append(f"It was rejected in {where}, and that stands: a rejection is final.")
+        result.notes.append(f"The claim was rejected in {where}. A rejection is final.")
     if verdict == "reject" and result.asserted:
-        result.notes.append("Another claim, or a source, says the same.")
+        result.notes.append("Another claim or a source still asserts the edge.")
     return reader.finish(result)

@@ -79,7 +79,7 @@ _RELATIONS: Final[dict[NamedNode, tuple[Relation, bool]]] = {
 
 
 class SampleDocument(BaseModel):
-    """One document of a family."""
+    """A document of a family."""
 
     id: str
     slug: str
@@ -87,24 +87,26 @@ class SampleDocument(BaseModel):
 
 
 class Family(BaseModel):
-    """A policy family and how many of its documents the filters leave."""
+    """A policy family, with the number of its documents that pass the filters."""
 
     id: str
     family_title: str
     doc_count: int
     sample_doc: SampleDocument
-    top_concepts: list[TopConcept] = Field(default_factory=list, description="With top_concepts: mentioned most")
+    top_concepts: list[TopConcept] = Field(
+        default_factory=list, description="With top_concepts: the concepts mentioned most"
+    )
     provenance: Provenance
 
 
 class FamilyResult(Result):
-    """Families by title."""
+    """Policy families, sorted by title."""
 
     families: list[Family]
 
 
 class LineageDocument(Lean):
-    """One document of a family; its translations count as it."""
+    """A document of a family, together with its translations."""
 
     id: str
     slug: str
@@ -116,7 +118,7 @@ class LineageDocument(Lean):
 
 
 class LineageEdge(Lean):
-    """One document changes or ends another."""
+    """A relation between two documents: one amends or repeals the other."""
 
     subject: str
     relation: Relation
@@ -126,7 +128,7 @@ class LineageEdge(Lean):
 
 
 class LineageResult(Result):
-    """A family, its documents oldest first, and what amends or repeals what."""
+    """A family, its documents oldest first, and the relations between them."""
 
     id: str
     family_title: str
@@ -140,14 +142,14 @@ def family_overview(
     iso3: Annotated[list[Iso3] | None, Field(max_length=300)] = None,
     language: Annotated[list[Language] | None, Field(max_length=100)] = None,
     corpus_type: Annotated[list[Name] | None, Field(max_length=100)] = None,
-    top_concepts: Annotated[int, Field(ge=0, le=20, description="Concepts to show of each family")] = 0,
+    top_concepts: Annotated[int, Field(ge=0, le=20, description="Number of concepts per family")] = 0,
     limit: Limit = 50,
     offset: Offset = 0,
     explain: Explain = False,
 ) -> FamilyResult:
     """List policy families (a law with its amendments, a plan with its annexes) by title, with their document counts.
 
-    Use to see what a country has before searching. Returns families: id, family_title, doc_count,
+    Use before a search, to see the documents of a country. Returns families: id, family_title, doc_count,
     sample_doc{id, slug, title}, top_concepts{qid, label, passages, documents}, provenance. Only documents that pass
     the filters count.
     Example: family_overview(iso3=["BRA"], language=["en"]).
@@ -200,7 +202,7 @@ def _families(reader: Reader, page: Sequence[tuple[str, str, int, str]]) -> list
 
 
 def _add_concepts(reader: Reader, scope: Scope, families: Sequence[Family], most: int) -> None:
-    """Name the concepts that the documents of each family mention in most passages."""
+    """Add the concepts that most passages of each family mention."""
     concepts = concepts_of(reader.kg)
     if not families or not len(concepts):
         return
@@ -219,13 +221,13 @@ def _add_concepts(reader: Reader, scope: Scope, families: Sequence[Family], most
 
 def policy_lineage(
     kg: KnowledgeGraph,
-    family_slug: Annotated[Name, Field(description="Slug or id of a family, as family_overview gives it")],
+    family_slug: Annotated[Name, Field(description="Slug or id of a family, from family_overview")],
     include_docs: bool = True,
     limit: Limit = 50,
     offset: Offset = 0,
     explain: Explain = False,
 ) -> LineageResult:
-    """Follow the history of one policy family: its documents, oldest first, with what amends or repeals what.
+    """List the documents of one policy family, oldest first, and which of them amend or repeal which.
 
     Use to find the version in force or how a law changed. Returns family_title, doc_count, documents{id, slug, title,
     date, corpus_type, languages, provenance}, edges{subject, relation, object} where the graph has them.
@@ -267,15 +269,15 @@ def policy_lineage(
         edges=edges[:EDGES_SHOWN],
     )
     if len(edges) > EDGES_SHOWN:
-        result.notes.append(f"These are the first {EDGES_SHOWN} of {len(edges)} relations.")
+        result.notes.append(f"edges is truncated to the first {EDGES_SHOWN} of {len(edges)} relations.")
     if not edges:
-        result.notes.append("The graph has no amends or repeals relations of these documents; dates alone order them.")
+        result.notes.append("The graph has no amends or repeals relations for these documents, only dates.")
     following = page_of(works, offset, limit) if include_docs else None
     return reader.finish(result, total=len(works), next_offset=following, explain=explain)
 
 
 def _works(said: dict[str, dict[str, list[str]]]) -> list[list[str]]:
-    """Return the documents oldest first, each with its translations behind it; the undated come last."""
+    """Sort documents, each with its translations, oldest first and undated last."""
     works: dict[str, list[str]] = defaultdict(list)
     for document in sorted(said):
         works[document.partition("#")[0]].append(document)
@@ -288,7 +290,7 @@ def _works(said: dict[str, dict[str, list[str]]]) -> list[list[str]]:
 
 
 def _edges(reader: Reader, nodes: list[str]) -> list[LineageEdge]:
-    """Return what amends or repeals what, of the family or its documents, each relation once and read forwards."""
+    """Load the relations of the family and its documents, each once; inverse properties are turned around."""
     rows = reader.rows("relations", bind(RELATIONS, nodes=[NamedNode(iri) for iri in sorted(nodes)]))
     found: set[tuple[str, Relation, str]] = set()
     for row in rows:

@@ -1,4 +1,4 @@
-"""What each country has: its documents by corpus type and language, and the concepts that their passages mention."""
+"""Countries: counts of documents by corpus type and language, and of passages by concept."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ _PROPERTY: Final[Mapping[str, NamedNode]] = {"corpus_type": KG.corpusType, "lang
 
 
 class CorpusCount(BaseModel):
-    """How many documents are of a corpus type."""
+    """The number of documents of a corpus type."""
 
     corpus_type: str
     documents: int
 
 
 class LanguageCount(BaseModel):
-    """How many documents are in a language."""
+    """The number of documents in a language."""
 
     language: str
     documents: int
 
 
 class JurisdictionResult(Result):
-    """What one country has."""
+    """Counts for one country."""
 
     iso3: str
-    documents: int = Field(description="A translation is not counted apart")
+    documents: int = Field(description="Number of documents; translations do not count")
     families: int
     corpus_types: list[CorpusCount]
     languages: list[LanguageCount]
@@ -68,7 +68,7 @@ class JurisdictionResult(Result):
 
 
 class ComparisonResult(Result):
-    """Two countries side by side."""
+    """Counts for two countries, bin by bin."""
 
     iso3_a: str
     iso3_b: str
@@ -82,9 +82,9 @@ class ComparisonResult(Result):
 def jurisdiction_overview(
     kg: KnowledgeGraph, iso3: Iso3, limit: Limit = 20, offset: Offset = 0, explain: Explain = False
 ) -> JurisdictionResult:
-    """Count what one country has: documents by corpus type and language, and the concepts its passages mention most.
+    """Count the documents of one country by corpus type and language, and list the concepts mentioned most.
 
-    Use to learn what a country's laws and policies are about. Returns documents, families, corpus_types, languages,
+    Use to learn the topics of a country's laws and policies. Returns documents, families, corpus_types, languages,
     top_concepts{qid, label, passages, documents}; limit and offset page through top_concepts.
     Example: jurisdiction_overview(iso3="BRA").
     Next: `concept_mentions` with a qid and iso3, or `compare_jurisdictions` with another country.
@@ -112,22 +112,22 @@ def jurisdiction_overview(
     return reader.finish(result, total=len(top), next_offset=page_of(top, offset, limit), explain=explain)
 
 
-NO_MENTIONS: Final = "No mentions of concepts are known here; kg load wikibase brings concepts, and finds them."
+NO_MENTIONS: Final = "The graph has no mentions of concepts. Load concepts with kg load wikibase."
 
 
 def compare_jurisdictions(
     kg: KnowledgeGraph,
     iso3_a: Iso3,
     iso3_b: Iso3,
-    by: Annotated[By, Field(description="concept counts passages, the others documents")] = "corpus_type",
+    by: Annotated[By, Field(description="concept counts passages, the others count documents")] = "corpus_type",
     limit: Limit = 50,
     offset: Offset = 0,
     explain: Explain = False,
 ) -> ComparisonResult:
-    """Put two countries side by side: documents by corpus type or language, or passages by concept.
+    """Compare two countries by their numbers of documents per corpus type or language, or of passages per concept.
 
-    Use to see what one has and the other lacks. Returns bins, with a and b: the counts of each country for each bin,
-    most in all first.
+    Use to find differences between two countries. Returns bins, with a and b: the counts of each country for each bin,
+    largest sum first.
     Example: compare_jurisdictions(iso3_a="BRA", iso3_b="DJI", by="corpus_type").
     Next: `jurisdiction_overview` for one of them; `search` with filters.iso3 for passages.
     """
@@ -163,7 +163,7 @@ def compare_jurisdictions(
 
 
 def top_concepts(reader: Reader, place: NamedNode) -> list[tuple[Concept, int, int]]:
-    """Return the concepts that a place's documents mention, each with its passages and documents, most first."""
+    """Load the concepts that a place's documents mention, with the numbers of passages and documents, most first."""
     concepts = concepts_of(reader.kg)
     if not len(concepts):
         return []
@@ -182,7 +182,7 @@ def top_concepts(reader: Reader, place: NamedNode) -> list[tuple[Concept, int, i
 
 
 def _counts(reader: Reader, place: NamedNode, by: str) -> Mapping[str, int]:
-    """Return how many documents of a place have each corpus type or language."""
+    """Count the documents of a place by corpus type or language."""
 
     def read(rows: list[dict[str, Term]]) -> Mapping[str, int]:
         found: dict[str, int] = {}

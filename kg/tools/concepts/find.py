@@ -1,4 +1,4 @@
-"""The concept store: concepts by their names or ids, and the properties that their statements use."""
+"""The tools `concept_find` (concepts by name or id) and `concept_properties` (properties of their statements)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALIASES_SHOWN: Final = 12
 LINKS_SHOWN: Final = 20
 DESCRIPTION_CHARACTERS: Final = 400
 INSTANCE_OF: Final = "instance of"
-"""The English name of the property by which a Wikibase says what an item is; each numbers it otherwise."""
+"""English label of the class property. Its number differs between Wikibases."""
 
 DETAILS: Final = """
 SELECT DISTINCT ?concept ?key ?value WHERE {
@@ -41,7 +41,7 @@ SELECT DISTINCT ?concept ?key ?value WHERE {
 CLASSIFYING: Final = """
 SELECT DISTINCT ?property WHERE { ?property rdfs:label $name . ?property a wikibase:Property }"""
 
-# Each property is looked at once, not once for each statement.
+# The property is tested once per group, not once per statement.
 ALL_PROPERTIES: Final = """
 SELECT ?property ?count WHERE {
   { SELECT ?property (COUNT(*) AS ?count) WHERE {
@@ -57,14 +57,14 @@ SELECT ?property (COUNT(*) AS ?count) WHERE {
 
 
 class ConceptLink(Lean):
-    """Another concept, by its id and, where it is here, its name."""
+    """Another concept: its id and, if it is in the graph, its label."""
 
     qid: str
     label: str | None = None
 
 
 class FoundConcept(Lean):
-    """A concept of the concept store."""
+    """A concept with its names and relations."""
 
     qid: str = Field(description="QID of a climate concept; IRI of any other")
     preferred_label: str
@@ -73,8 +73,8 @@ class FoundConcept(Lean):
     instance_of: list[ConceptLink] | None = None
     broader: list[ConceptLink] | None = None
     narrower: list[ConceptLink] | None = None
-    matched: str | None = Field(None, description="The name that is like the text, where it is not the label")
-    score: float | None = Field(None, description="Likeness of the name, 1 is the same")
+    matched: str | None = Field(None, description="The matching name, if it is not the label")
+    score: float | None = Field(None, description="Similarity of the name; 1 is identical")
 
 
 class ConceptResult(Result):
@@ -84,12 +84,12 @@ class ConceptResult(Result):
 
 
 class UsedProperty(Lean):
-    """A property of a Wikibase and how often statements use it."""
+    """A property of a Wikibase, with the number of statements that use it."""
 
     pid: str
     propLabel: str | None = None  # noqa: N815 -- the contract's name
     count: int
-    iri: str = Field(description="What it is in SPARQL")
+    iri: str = Field(description="IRI for SPARQL")
 
 
 class PropertyResult(Result):
@@ -106,17 +106,17 @@ def concept_find(
     offset: Offset = 0,
     explain: Explain = False,
 ) -> ConceptResult:
-    """Find concepts by label, alias or QID; misspellings are forgiven.
+    """Find concepts by label, alias or QID, misspelled ones too.
 
     Use to get the QID that concept tools and `search` filters.concept_qids take. Returns concepts: qid,
     preferred_label, aliases, description, instance_of, broader, narrower, score.
     Example: concept_find(q="solar energy").
-    Next: `concept_mentions` for passages that name it.
+    Next: `concept_mentions` for passages that mention it.
     """
     bounded_page(limit, offset)
     if (q is None) == (qid is None):
         raise InvalidInputError(
-            'give either q (a label or alias, as in q="solar") or qid (as in qid="Q1167"), not both'
+            'Pass either q (a label or alias, as in q="solar") or qid (as in qid="Q1167"), not both.'
         )
     if q is not None and concepts_of(kg).named(q):
         qid = q
@@ -126,17 +126,17 @@ def concept_find(
         scored: list[_Scored] = [(one(reader, "qid", qid), None, None)]
         concepts = concepts_of(kg)
         if plain_id(qid) not in (scored[0][0].qid, scored[0][0].iri):
-            notes.append(f"{qid.strip()} is {scored[0][0].qid} here.")
+            notes.append(f"{qid.strip()} has the id {scored[0][0].qid} in this graph.")
     else:
         concepts, scored = _like(kg, clean_text("q", q or "", TEXT_CHARACTERS), offset + limit + 1)
         if not scored:
             notes.append(
-                "No concepts are loaded: kg load wikibase brings them."
+                "No concepts are loaded. Load them with kg load wikibase."
                 if not len(concepts)
-                else "No concept is called like this; try another word, the singular, or find_terms by meaning."
+                else "No similar name found. Try another word, the singular, or find_terms, which searches by meaning."
             )
         if concepts.truncated:
-            notes.append("There are too many concepts to find all of them by name; SPARQL does.")
+            notes.append("The graph has more names of concepts than this tool reads. Search the others with SPARQL.")
     page = scored[offset : offset + limit]
     found = _described(reader, concepts, [concept for concept, _, _ in page])
     for (concept, matched, score), shown in zip(page, found, strict=True):
@@ -151,7 +151,7 @@ _Scored = tuple[Concept, str | None, float | None]
 
 
 def _like(kg: KnowledgeGraph, text: str, most: int) -> tuple[Concepts, list[_Scored]]:
-    """Return the concepts named like `text`, best first, those whose label it is before those with such an alias."""
+    """Find concepts with a name similar to `text`, best first; labels come before aliases."""
     concepts = concepts_of(kg)
     found = concepts.like(text, most)
     if not found:
@@ -173,13 +173,13 @@ def _described(reader: Reader, concepts: Concepts, page: Sequence[Concept]) -> l
         classes=_classifying(reader, page),
     )
     said: dict[str, dict[str, list[Term]]] = defaultdict(lambda: defaultdict(list))
-    for row in reader.rows("what is said of concepts", query):
+    for row in reader.rows("properties of concepts", query):
         said[iri_of(row["concept"])][text_of(row["key"])].append(row["value"])
     return [_shown(concepts, concept, said[concept.iri]) for concept in page]
 
 
 def _classifying(reader: Reader, page: Sequence[Concept]) -> list[NamedNode]:
-    """Return the direct properties that say what an item is, in the Wikibases that have one."""
+    """Load the class properties ("instance of") of all Wikibases."""
 
     def read(rows: list[dict[str, Term]]) -> list[NamedNode]:
         found = []
@@ -189,7 +189,7 @@ def _classifying(reader: Reader, page: Sequence[Concept]) -> list[NamedNode]:
                 found.append(NamedNode(direct_start(base) + iri_of(row["property"]).rpartition("/")[2]))
         return found
 
-    named = reader.kept("what says what an item is", bind(CLASSIFYING, name=Literal(INSTANCE_OF, language="en")), read)
+    named = reader.kept("class properties", bind(CLASSIFYING, name=Literal(INSTANCE_OF, language="en")), read)
     wikidata = {wikibase_of(concept.entity) for concept in page} & {"http://www.wikidata.org/"}
     return [*named, *(NamedNode(f"{direct_start(base or '')}P31") for base in wikidata)]
 
@@ -210,7 +210,7 @@ def _shown(concepts: Concepts, concept: Concept, said: Mapping[str, Sequence[Ter
 
 
 def links(concepts: Concepts, terms: Sequence[Term]) -> list[ConceptLink] | None:
-    """Return concepts with their names, by name, the nameless last; None where there are none."""
+    """Link to concepts, sorted by label, those without one last. None if there are none."""
     found: dict[str, ConceptLink] = {}
     for iri in {term.value for term in terms if isinstance(term, NamedNode)}:
         known = concepts.at(iri)
@@ -222,12 +222,12 @@ def links(concepts: Concepts, terms: Sequence[Term]) -> list[ConceptLink] | None
 
 def concept_properties(
     kg: KnowledgeGraph,
-    qid: Annotated[Identifier | None, Field(description="Only of this concept; without it, of all")] = None,
+    qid: Annotated[Identifier | None, Field(description="Only this concept's; default: all")] = None,
     limit: Limit = 50,
     offset: Offset = 0,
     explain: Explain = False,
 ) -> PropertyResult:
-    """Count how often each Wikibase property is used in direct (best-rank) statements, of one concept or of all.
+    """Count the direct (best-rank) statements of each Wikibase property, for one concept or for all.
 
     Use to see which predicates concept_neighbors can follow. Returns properties: pid, propLabel, count, iri (for
     SPARQL), most used first.
@@ -253,7 +253,7 @@ def concept_properties(
     page = ranked[offset : offset + limit]
     labels = property_labels(reader, [iri for iri, _ in page])
     if not ranked:
-        notes.append("No statements of a Wikibase are here." if qid is None else "It has no direct statements.")
+        notes.append("The graph has no Wikibase statements." if qid is None else "It has no direct statements.")
     properties = [UsedProperty(pid=pid_of(iri), propLabel=labels.get(iri), count=count, iri=iri) for iri, count in page]
     return reader.finish(
         PropertyResult(properties=properties, notes=notes),

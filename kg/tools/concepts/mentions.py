@@ -1,4 +1,4 @@
-"""Passages that mention concepts, by the mentions that were found in their text when it was loaded."""
+"""The tool `concept_mentions`: passages that mention concepts, as found in their text when it was loaded."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term
 
 CONSIDERED: Final = 10_000
-"""Passages that are put in order at most, those with most mentions; the cut is announced."""
+"""Maximum number of passages that are ranked, those with most mentions. Truncation is reported."""
 _AT_ONCE: Final = 5_000
 
-# Counted first, and only then asked for their documents: in one pattern, that takes Oxigraph four times as long.
+# Mentions are counted before their documents are looked up: in one pattern, Oxigraph takes four times as long.
 MENTIONING: Final = """
 SELECT ?unit ?document ?root ?count WHERE {
   { SELECT ?unit ?root (COUNT(DISTINCT ?mention) AS ?count) WHERE {
@@ -48,7 +48,7 @@ SELECT ?unit ?document ?root ?count WHERE {
   #UNIT
 } ORDER BY DESC(?count) LIMIT $most"""
 
-# Where nothing else narrows them down, what would be cut off later need not be asked for its document.
+# Without filters, passages beyond the limit need no lookup of their documents.
 CUT: Final = "ORDER BY DESC(?count) LIMIT $most"
 
 POSITIONS: Final = """
@@ -71,22 +71,20 @@ SELECT DISTINCT ?root ?concept WHERE {
 } LIMIT $most"""
 
 NARROWER_READ: Final = 500
-"""Concepts that are taken for narrower ones at most; the cut is announced."""
+"""Maximum number of narrower concepts. Truncation is reported."""
 
-Qids = Annotated[
-    list[Identifier], Field(min_length=1, max_length=50, description="QIDs, as concept_find gives them; or IRIs")
-]
+Qids = Annotated[list[Identifier], Field(min_length=1, max_length=50, description="QIDs from concept_find, or IRIs")]
 
 
 class MentionResult(Result):
-    """Passages with the concepts that they mention, best first."""
+    """Passages with the mentioned concepts, best first."""
 
     evidence: list[Evidence]
 
 
 @dataclass(frozen=True, slots=True)
 class Mentioning:
-    """A passage that mentions some of the concepts, and how well it does."""
+    """A passage that mentions some of the concepts, with its score."""
 
     iri: str
     document: str
@@ -95,7 +93,7 @@ class Mentioning:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The passages, best first, at most `CONSIDERED`; `cut` where there are more."""
+    """The passages, best first, at most `CONSIDERED`; `cut` if there are more."""
 
     passages: Sequence[Mentioning]
     cut: bool
@@ -107,17 +105,17 @@ def concept_mentions(
     iso3: Annotated[list[Iso3] | None, Field(max_length=300)] = None,
     language: Annotated[list[Language] | None, Field(max_length=100)] = None,
     corpus_type: Annotated[list[Name] | None, Field(max_length=100)] = None,
-    narrower: Annotated[bool, Field(description="Narrower concepts count as the one they are under")] = False,
+    narrower: Annotated[bool, Field(description="Also count mentions of narrower concepts")] = False,
     limit: Limit = 20,
     offset: Offset = 0,
     explain: Explain = False,
 ) -> MentionResult:
-    """List the passages that name concepts by label or alias, with the offsets of each mention.
+    """List the passages that mention concepts by label or alias, with the offsets of each mention.
 
     Use for citable evidence on a topic. Returns evidence: id, document, passage, score, provenance,
     concept_matches{qid, label, match_type, offsets, words}.
     Example: concept_mentions(qids=["Q1012"], limit=5).
-    Next: `fetch` the document id for what stands around it.
+    Next: `fetch` the document id for the text around it.
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
@@ -131,11 +129,13 @@ def concept_mentions(
     if narrower:
         families, wide = narrower_of(reader, asked)
         if wide:
-            notes.append(f"There are more than {NARROWER_READ} narrower concepts; only some count: name one of them.")
+            notes.append(f"Only {NARROWER_READ} narrower concepts were counted; there are more. Name one of them.")
     counting = count_mentions(reader, families, scope)
     counted, cut = counting.passages, counting.cut
     if cut:
-        notes.append(f"More than {CONSIDERED} passages mention them: these are the ones that do so most; narrow it.")
+        notes.append(
+            f"More than {CONSIDERED} passages mention them. Only those with most mentions were ranked. Add filters."
+        )
     page = [each.iri for each in ordered(reader, counted, offset, limit)]
     units = read_units(reader, page)
     members = {iri for family in families.values() for iri in family}
@@ -146,8 +146,8 @@ def concept_mentions(
         mentioned=members,
     )
     if not counted:
-        more = "" if narrower else "; narrower=true also counts narrower concepts"
-        notes.append(f"No passage mentions them by label or alias{more}; `search` finds passages by meaning.")
+        more = "" if narrower else " narrower=true also counts narrower concepts."
+        notes.append(f"No passage mentions them by label or alias.{more} `search` finds passages by meaning.")
     return reader.finish(
         MentionResult(evidence=found, notes=notes),
         total=None if cut or wide else len(counted),
@@ -158,10 +158,7 @@ def concept_mentions(
 
 
 def narrower_of(reader: Reader, roots: Collection[str]) -> tuple[dict[str, set[str]], bool]:
-    """Return, of each concept, itself and all that are narrower, however deep, and whether there are even more.
-
-    Circles end where they began.
-    """
+    """Load each concept with all its narrower concepts, at any depth, and whether some were cut off."""
     query = bind(NARROWER, roots=[NamedNode(iri) for iri in sorted(roots)], most=NARROWER_READ + 1)
     rows = reader.rows("narrower concepts", query)
     found = {root: {root} for root in roots}
@@ -171,11 +168,11 @@ def narrower_of(reader: Reader, roots: Collection[str]) -> tuple[dict[str, set[s
 
 
 def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scope) -> Counted:
-    """Return the passages in `scope` that mention one of the concepts, best first.
+    """Rank the passages in `scope` that mention one of the concepts.
 
-    `families` are the concepts asked for, each with those that count as it. Each adds half of its share of the score
-    at its first mention, half of the rest at the second, and so on. Of too many passages those count that mention one
-    of `families` most.
+    `families` maps each requested concept to itself and the narrower ones. Each family adds half of its share of the
+    score at its first mention, half of the rest at the second, and so on. Beyond `CONSIDERED` passages, those with
+    most mentions of one family are kept.
     """
     pairs = [(NamedNode(root), NamedNode(iri)) for root in sorted(families) for iri in sorted(families[root])]
     narrowed = scope.on_document or scope.on_unit
@@ -196,7 +193,7 @@ def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scop
 
 
 def ordered(reader: Reader, found: Sequence[Mentioning], offset: int, limit: int) -> list[Mentioning]:
-    """Return one page: by score, then the newest first, then family title, document title and position."""
+    """Sort by score, then newest date, family title, document title and position, and return one page."""
     page: list[Mentioning] = []
     at = 0
     for _, group in groupby(found, key=lambda each: each.score):
@@ -211,7 +208,7 @@ def ordered(reader: Reader, found: Sequence[Mentioning], offset: int, limit: int
 
 
 def _by_document(reader: Reader, tied: Sequence[Mentioning], start: int, end: int) -> list[Mentioning]:
-    """Return ``[start:end]`` of passages with one score; only of documents that stand there positions are read."""
+    """Sort passages of equal score and return ``[start:end]``. Positions are loaded for documents on the page only."""
     said: dict[str, dict[str, str]] = defaultdict(dict)
     for row in _order_keys(reader, sorted({each.document for each in tied})):
         values, key, value = said[iri_of(row["document"])], text_of(row["key"]), text_of(row["value"])
@@ -220,7 +217,7 @@ def _by_document(reader: Reader, tied: Sequence[Mentioning], start: int, end: in
     @cache
     def place(document: str) -> tuple[tuple[int, ...], str, str]:
         values = said[document]
-        # ISO 8601 dates, reversed by negating each character; a missing one sorts after all of them.
+        # ISO 8601 dates in descending order, by negated characters. A missing date sorts last.
         newest = tuple(-ord(character) for character in values["date"]) if "date" in values else (1,)
         return newest, values.get("family", ""), values.get("title", "")
 

@@ -1,4 +1,4 @@
-"""What concepts are linked to: direct statements between items, one or two steps away, in either direction."""
+"""The tool `concept_neighbors`: direct statements between items, one or two hops away, in either direction."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from kg.tools.concepts.statement_properties import (
 )
 
 EDGES_READ: Final = 10_000
-"""Edges of one step that are followed at most; the cut is announced."""
+"""Maximum number of edges per hop. Truncation is reported."""
 FOLLOWED: Final = 1_000
-"""Concepts of the first step from which the second one starts at most; the cut is announced."""
+"""Maximum number of concepts that the second hop starts from. Truncation is reported."""
 
-# The nodes are looked up one by one; what is no link to an entity is left out behind that.
+# The nodes are looked up one by one; the FILTER then drops links to other than entities.
 OUT: Final = """VALUES ?subject { $nodes } ?subject ?predicate ?object
   FILTER(STRSTARTS(STR(?predicate), $start) && isIRI(?object) && STRSTARTS(STR(?object), $entities))"""
 IN: Final = "VALUES ?object { $nodes } ?subject ?predicate ?object FILTER(STRSTARTS(STR(?predicate), $start))"
 
-# One pattern for each predicate: were these VALUES too, Oxigraph would look through all statements that have them.
+# One pattern per predicate: with a second VALUES, Oxigraph would scan all statements of the predicates.
 OUT_BY: Final = """VALUES ?subject { $nodes } ?subject $predicate ?object FILTER(isIRI(?object))
   BIND($predicate AS ?predicate)"""
 IN_BY: Final = "VALUES ?object { $nodes } ?subject $predicate ?object BIND($predicate AS ?predicate)"
@@ -55,7 +55,7 @@ Direction = Literal["both", "out", "in"]
 
 
 class EdgeLabels(Lean):
-    """What the parts of an edge are called; what has no name here is left out."""
+    """The labels of the parts of an edge, if the graph has them."""
 
     subject: str | None = None
     predicate: str | None = None
@@ -63,25 +63,25 @@ class EdgeLabels(Lean):
 
 
 class EdgeCounts(Lean):
-    """How many passages mention the ends of an edge."""
+    """The numbers of passages that mention the ends of an edge."""
 
     subject: int
     object: int
 
 
 class ConceptEdge(Lean):
-    """One statement that links two items."""
+    """A statement that links two items."""
 
     subject_qid: str
     predicate_pid: str
     object_qid: str
     labels: EdgeLabels
-    hop: int = Field(description="How many steps away: 1 or 2")
+    hop: int = Field(description="Distance in hops: 1 or 2")
     counts: EdgeCounts | None = None
 
 
 class PropertyCount(Lean):
-    """How many of the edges a property makes."""
+    """The number of edges with a property."""
 
     pid: str
     label: str | None = None
@@ -89,11 +89,11 @@ class PropertyCount(Lean):
 
 
 class NeighborResult(Result):
-    """Edges, the nearest first."""
+    """Edges, nearest first."""
 
     edges: list[ConceptEdge]
-    by_predicate: list[PropertyCount] = Field(description="All edges, not only this page's, by property")
-    entity_base: str | None = Field(None, description="Outside the climate concept store: IRI is this and the QID")
+    by_predicate: list[PropertyCount] = Field(description="Number of edges per property, over all pages")
+    entity_base: str | None = Field(None, description="Outside the climate concept store: the IRI is entity_base + QID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def concept_neighbors(
     kg: KnowledgeGraph,
     qid: Annotated[Identifier, Field(description="QID, or IRI for other Wikibases")],
     direction: Annotated[Direction, Field(description="Statements of the concept (out), about it (in)")] = "both",
-    predicates: Annotated[list[Identifier] | None, Field(max_length=50, description='Only these, as ["P2"]')] = None,
+    predicates: Annotated[list[Identifier] | None, Field(max_length=50, description='Only these, e.g. ["P2"]')] = None,
     hops: Annotated[int, Field(ge=1, le=2)] = 1,
     counts: Annotated[bool, Field(description="Also count the passages that mention each end")] = False,
     limit: Limit = 100,
@@ -118,9 +118,9 @@ def concept_neighbors(
     """List the concepts linked to one by direct Wikibase statements, one or two hops away.
 
     Use to widen or narrow a topic. Returns edges: subject_qid, predicate_pid, object_qid, labels, hop, counts; and
-    by_predicate, how many edges each property makes.
+    by_predicate, the number of edges per property.
     Example: concept_neighbors(qid="Q1012", hops=2).
-    Next: `concept_mentions` with the qids that fit; `concept_properties` for the predicates.
+    Next: `concept_mentions` with relevant qids; `concept_properties` for the predicates.
     """
     bounded("hops", hops, 1, 2)
     bounded_page(limit, offset)
@@ -141,9 +141,9 @@ def concept_neighbors(
     mentioned = _mentioned(reader, concepts, page) if counts else None
     if not edges:
         notes.append(
-            f"Nothing is linked to {concept.shown} this way"
-            + ('; direction="both" also follows the other way' if direction != "both" else "")
-            + "; concept_properties shows what statements it has."
+            f"No such links to {concept.shown}."
+            + (' direction="both" also follows the other direction.' if direction != "both" else "")
+            + " concept_properties lists the properties of its statements."
         )
     result = NeighborResult(
         edges=[_shown(edge, concepts, labels, mentioned) for edge in page],
@@ -164,7 +164,7 @@ def concept_neighbors(
 
 
 class _Steps:
-    """The walk from one node: every edge once, at the hop that meets it first."""
+    """A walk from one node that returns every edge once, at its first hop."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class _Steps:
             frontier = sorted(ends - visited)
             visited |= ends
             if hop < hops and len(frontier) > FOLLOWED:
-                self._say(f"Only {FOLLOWED} of the {len(frontier)} neighbours are followed further; name predicates.")
+                self._say(f"Only {FOLLOWED} of the {len(frontier)} neighbours were followed. Name predicates.")
                 frontier = frontier[:FOLLOWED]
             if not frontier:
                 break
@@ -214,7 +214,7 @@ class _Steps:
         given = {name: value for name, value in terms.items() if f"${name}" in query}
         rows = self._reader.tuples("links", bind(query, **given))
         if len(rows) > EDGES_READ:
-            self._say(f"There are more than {EDGES_READ} links: these are some of them; name predicates.")
+            self._say(f"Only {EDGES_READ} links were read; there are more. Name predicates.")
         items = f"{self._wikibase}entity/Q" if self._wikibase else ""
         for subject, predicate, target in rows[:EDGES_READ]:
             if isinstance(subject, NamedNode) and isinstance(predicate, NamedNode) and isinstance(target, NamedNode):
@@ -228,7 +228,7 @@ class _Steps:
 
 
 def _page(edges: Sequence[_Edge], concepts: Concepts, used: Mapping[str, int], offset: int, limit: int) -> list[_Edge]:
-    """Return one page: the nearest first, then by the commonest predicate, then by the names of the ends."""
+    """Sort by hop, then most frequent predicate, then labels of the ends, and return one page."""
 
     def by_name(edge: _Edge) -> tuple[object, ...]:
         names = [concepts.label_of(iri) for iri in (edge.subject, edge.object)]
@@ -276,7 +276,7 @@ def _id(iri: str) -> str:
 
 
 def _mentioned(reader: Reader, concepts: Concepts, page: Sequence[_Edge]) -> Mapping[str, int]:
-    """Return how many passages mention each concept at the ends of these edges."""
+    """Count the passages that mention each concept at the ends of these edges."""
     ends = {concepts.at(iri) for edge in page for iri in (edge.subject, edge.object)}
     nodes = [NamedNode(end.iri) for end in ends if end is not None]
     if not nodes:

@@ -1,4 +1,4 @@
-"""Direct statements of Wikibase entities (``wdt:``): the IRIs of their properties, and what these are called."""
+"""Direct statements of Wikibase entities (``wdt:``): the IRIs and labels of their properties."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kg.sparql.terms import bind
 from kg.vocabulary import PREFIXES, SKOS, curie
 
 HIERARCHY: Final = (SKOS.broader, SKOS.narrower, SKOS.related)
-"""What links concepts that come from no Wikibase."""
+"""Links between concepts that are not from a Wikibase."""
 
 _DIRECT: Final = "prop/direct/"
 _ENTITY: Final = re.compile(r"(.+/)entity/[QPLM][1-9][0-9]*")
@@ -28,31 +28,31 @@ SELECT DISTINCT ?property ?label WHERE { VALUES ?property { $properties } ?prope
 
 
 def wikibase_of(entity: str) -> str | None:
-    """Return what all IRIs of the Wikibase of an entity start with; None for what is no entity."""
+    """Get the start of all IRIs of the Wikibase of an entity; None for another IRI."""
     found = _ENTITY.fullmatch(entity)
     return found[1] if found else None
 
 
 def direct_start(wikibase: str) -> str:
-    """Return what the direct properties of a Wikibase start with."""
+    """Get the start of the IRIs of direct properties of a Wikibase."""
     return wikibase + _DIRECT
 
 
 def pid_of(predicate: str) -> str:
-    """Return what a predicate is called by: P and a number of a direct property, a prefixed name of any other."""
+    """Shorten a predicate: P and a number for a direct property, else a prefixed name."""
     return predicate.rpartition("/")[2] if f"/{_DIRECT}" in predicate else curie(predicate)
 
 
 def predicate_of(wikibase: str | None, text: str) -> NamedNode:
-    """Return the predicate that `text` names: a property id of this Wikibase, a prefixed name, or an IRI.
+    """Parse a property id of this Wikibase, a prefixed name, or an IRI.
 
-    Raises InvalidInputError for an item, and for what is no property.
+    Raises InvalidInputError for an item and for an invalid property.
     """
     wanted = text.strip().removeprefix("<").removesuffix(">")
     last = wanted.rpartition("/")[2].rpartition(":")[2].upper()
     if _ITEM.fullmatch(last):
         raise InvalidInputError(
-            f"predicates: {last} is an item, not a property; a property is P and a number, like P31"
+            f"predicates: {last} is an item, not a property. A property has the form P and a number, like P31."
         )
     if _PROPERTY.fullmatch(last) and (wikibase or "://" in wanted):
         base = wikibase_of(wanted) or (wanted.partition("prop/")[0] if "prop/" in wanted else wikibase)
@@ -61,11 +61,11 @@ def predicate_of(wikibase: str | None, text: str) -> NamedNode:
     if colon and prefix in PREFIXES and re.fullmatch(r"\w+", local):
         return NamedNode(PREFIXES[prefix] + local)
     of = "P and a number, like P31" if wikibase else "one of " + ", ".join(curie(each.value) for each in HIERARCHY)
-    raise InvalidInputError(f"predicates: {text[:100]!r} is no property; it is {of}; concept_properties lists them")
+    raise InvalidInputError(f"predicates: {text[:100]!r} is not a property. Pass {of}. concept_properties lists them.")
 
 
 def property_labels(reader: Reader, predicates: Iterable[str]) -> Mapping[str, str]:
-    """Return what those of `predicates` are called that have a name in the graph."""
+    """Load the labels of those of `predicates` that have one."""
     entities: dict[str, str] = {}
     labels: dict[str, str] = {}
     for predicate in predicates:
@@ -79,9 +79,7 @@ def property_labels(reader: Reader, predicates: Iterable[str]) -> Mapping[str, s
 
 
 def _names(reader: Reader, entities: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the names of properties, given as entities with their predicates; what is known since the last commit
-    is not asked for again.
-    """
+    """Load the labels of properties, given as entities with their predicates. Cached until the next commit."""
     memory, generation = reader.kg.memory, reader.kg.store.statistics().generation
     known = {iri: memory.get(("name of a property", iri, generation)) for iri in entities}
     missing = sorted(iri for iri, name in known.items() if name is None)

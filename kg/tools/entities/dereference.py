@@ -1,4 +1,4 @@
-"""What an IRI stands for: all that the graphs and the ontology say of it, what refers to it, and where that is from."""
+"""Description of an IRI: its quads in the graphs and the ontology, its parts, references to it, and provenance."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from kg.vocabulary import (
 )
 
 QUADS: Final = 1_000
-"""Quads about one thing that are given."""
+"""Maximum number of quads about one IRI."""
 PAGE: Final = 50
-"""Parts, references, or things of a graph on one page."""
+"""Parts, references, or subjects of a graph on one page."""
 COUNTED: Final = 10_000
-"""References are counted up to here."""
+"""Maximum count of references."""
 ORIGINS: Final = 20
-"""Graphs whose origin is looked up."""
+"""Maximum number of graphs whose provenance is looked up."""
 PREVIEW: Final = 2_000
-"""Characters of a text that are given where it is part of something else."""
+"""Maximum characters of the text of a part."""
 
 ABOUT: Final = """
 SELECT DISTINCT ?graph ?property ?value WHERE { GRAPH ?graph { $iri ?property ?value } } LIMIT $limit"""
@@ -63,15 +63,15 @@ SELECT (COUNT(*) AS ?count) WHERE {
   { SELECT DISTINCT ?part WHERE { ?part dcterms:isPartOf $iri . ?part schema:position ?position } LIMIT $limit }
 }"""
 
-# The words of a chunk need not be those of whoever gave the speech: `voices` says whose they are.
+# A chunk can contain words of others than the speaker of the speech: `voices` has the person.
 SPOKEN: Final = """
 SELECT DISTINCT ?part ?name ?whole ?start ?end WHERE {
   VALUES ?part { $parts }
   { ?part kg:speakerAsRecorded ?name } UNION { ?part dcterms:isPartOf ?whole . ?part kg:start ?start ; kg:end ?end }
 }"""
 
-# In order within blocks of `COUNTED`: to put a million references in order for each page takes too long. By one text,
-# which is made once for each row; ORDER BY looks up what a variable stands for at each comparison.
+# Sorted within blocks of `COUNTED`: sorting a million references for each page takes too long. The sort key is one
+# string, built once per row; ORDER BY on several variables looks each of them up at every comparison.
 REFERENCES: Final = """
 SELECT ?graph ?subject ?property WHERE {
   { SELECT ?graph ?subject ?property (CONCAT(STR(?graph), " ", STR(?subject), " ", STR(?property)) AS ?place) WHERE {
@@ -114,66 +114,65 @@ _NAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Dereferenced:
-    """What is known of `iri`; `page` counts from 1 and pages through parts, references and things held."""
+    """The description of `iri`. `page` counts from 1, over parts, references, uses and subjects of a graph."""
 
     iri: str
     generation: int
     quads: Sequence[Quad]
-    """What is said of it, each quad with its graph; of the ontology the graph is the module."""
+    """Quads about it, each with its graph; the graph of the ontology is the module."""
     cut: bool
-    """Whether more is said than is given."""
+    """Whether the quads are truncated."""
     parts: Sequence[Quad]
-    """Its parts in their order, as ``part dcterms:isPartOf iri``."""
+    """Its parts in order, as ``part dcterms:isPartOf iri``."""
     positions: Mapping[str, str]
-    """The position of each part, by its IRI; of a section of a code its number."""
+    """The position of each part, by its IRI; for a section of a code its number."""
     many: int
-    """How many parts there are; from `COUNTED` on there may be more."""
+    """The number of parts, at most `COUNTED`."""
     kinds: Mapping[str, str]
-    """A class of each thing named here that has one."""
+    """A class of each IRI in this description that has one."""
     tops: Sequence[str]
-    """For a municipality: the sections that its code begins with."""
+    """For a municipality: the top sections of its code."""
     tables: Sequence[Table]
-    """The tables in its text, where it is a section of a code."""
+    """For a section of a code: the tables in its text."""
     voices: Mapping[str, tuple[str, str]]
-    """Who says the words of a part, with the utterance or speech that says so."""
+    """The person who said each part, with the utterance or speech that records it."""
     references: Sequence[Quad]
     counts: Mapping[str, int]
-    """How many things refer to it, by property; from `COUNTED` in all on there may be more."""
+    """The number of references by property, at most `COUNTED` in total."""
     uses: Sequence[Quad]
-    """For a property: statements that have it."""
+    """For a property: statements with it."""
     held: Sequence[str]
-    """For a named graph: things that it says something of."""
+    """For a named graph: its subjects."""
     page: int
     more: bool
-    """Whether there is another page."""
+    """Whether another page follows."""
     labels: Mapping[str, str]
     known: frozenset[str]
-    """Those of the IRIs named that something is said of."""
+    """The IRIs in this description that are subjects of quads."""
     origins: Sequence[Provenance]
     queries: Sequence[Statement]
 
     @property
     def label(self) -> str | None:
-        """Its name, if it has one."""
+        """The label, if any."""
         return self.labels.get(self.iri)
 
     def values(self, *properties: NamedNode) -> list[Literal]:
-        """Return the literals that it has for `properties`."""
+        """Get the literals of `properties`."""
         return [q.object for q in self.quads if q.predicate in properties and isinstance(q.object, Literal)]
 
 
 def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
-    """Return what is known of `iri`.
+    """Load the description of `iri`.
 
-    Raises InvalidInputError for what is no absolute IRI, and NotFoundError where nothing is said of it and nothing
-    refers to it.
+    Raises InvalidInputError for an invalid IRI, and NotFoundError if no quad has it.
     """
     node = node_of(iri)
     if not 1 <= page <= COUNTED:
-        raise InvalidInputError(f"page is {page}; it must be from 1 to {COUNTED}")
+        raise InvalidInputError(f"page is {page}. It must be from 1 to {COUNTED}.")
     reader = Reader(kg)
     window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
-    about = reader.rows("what is said of it", bind(ABOUT, iri=node, limit=QUADS + 1))
+    about = reader.rows("quads about it", bind(ABOUT, iri=node, limit=QUADS + 1))
     said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
     declared = list(load_ontology().get(node, ()))
     in_order = [row for row in reader.rows("its parts", bind(PARTS, **window)) if isinstance(row["subject"], NamedNode)]
@@ -190,11 +189,11 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         for row in reader.rows("what has it as a property", bind(USES, **window))
         if isinstance(row["subject"], NamedNode)
     ]
-    # A graph can be there without anything being said of it.
-    held = [iri_of(row["subject"]) for row in reader.rows("what the graph holds", bind(HELD, **window))]
+    # A graph can exist without quads about it.
+    held = [iri_of(row["subject"]) for row in reader.rows("subjects of the graph", bind(HELD, **window))]
     if not any((said, declared, parts, references, uses, held)):
         raise NotFoundError(
-            f"no graph says anything of <{iri}>, and nothing refers to it" if page == 1 else f"there is no page {page}"
+            f"No graph has quads about <{iri}> or references to it." if page == 1 else f"Page {page} does not exist."
         )
     counts = {
         iri_of(row["property"]): int(text_of(row["count"]))
@@ -250,7 +249,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
 
 
 def _referring(reader: Reader, node: NamedNode, apart: NamedNode, offset: int) -> list[dict[str, Term]]:
-    """Return a page of what refers to `node`, by graph and subject, and one row more where there is another page."""
+    """Load a page of references to `node`, by graph and subject, and one more row if another page follows."""
     before = offset - offset % COUNTED
 
     def rows(before: int, offset: int, limit: int) -> list[dict[str, Term]]:
@@ -263,22 +262,22 @@ def _referring(reader: Reader, node: NamedNode, apart: NamedNode, offset: int) -
 
 
 def names_of(kg: KnowledgeGraph, iris: Iterable[str]) -> dict[str, str]:
-    """Return the names of those of `iris` that have one."""
+    """Load the labels of those of `iris` that have one."""
     reader = Reader(kg)
     labels, kinds, _ = _labels(reader, set(iris))
     return labels | load_code_names(reader, kinds, labels)[0]
 
 
 def node_of(iri: str) -> NamedNode:
-    """Return `iri` as a node. Raises InvalidInputError for what is no absolute IRI."""
+    """Parse an IRI. Raises InvalidInputError if it is not absolute."""
     try:
         return NamedNode(iri)
     except ValueError as error:
-        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}") from None
+        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}.") from None
 
 
 def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
-    """Return IRIs near to `iri` that something is said of: another spelling, the whole of a part, alike words."""
+    """Suggest known IRIs for `iri`: other spellings, the whole of a part, or documents with similar words."""
     near = dict.fromkeys(_spellings(iri))
     terms = [*load_declared_terms()]
     near |= dict.fromkeys(nearest(iri, terms, 3, least=90))
@@ -296,7 +295,7 @@ def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
 
 
 def _spellings(iri: str) -> Iterable[str]:
-    """Yield what may have been meant by `iri`."""
+    """Yield possible corrections of `iri`."""
     prefix, _, local = iri.partition(":")
     if prefix in PREFIXES:
         yield PREFIXES[prefix] + local
@@ -322,12 +321,12 @@ def _graph(row: Mapping[str, Term]) -> NamedNode:
 
 
 def graph_of(quad: Quad) -> str:
-    """Return the IRI of the graph that `quad` stands in; nothing for the default graph."""
+    """Get the IRI of the graph of `quad`; empty for the default graph."""
     return quad.graph_name.value if isinstance(quad.graph_name, NamedNode) else ""
 
 
 def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, str], set[str]]:
-    """Return a name and a class for each of `iris` that has one, and those that something is said of."""
+    """Load the labels and classes of `iris`, and those that are subjects of quads."""
     labels: dict[str, str] = {}
     kinds: dict[str, str] = {}
     known: set[str] = set()
@@ -351,7 +350,7 @@ def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, s
 
 
 def _voices(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return who says the words of those of `parts` that somebody says, and where that is said."""
+    """Load the person who said each of `parts`, with the node that records it. Parts without one are absent."""
     if not parts:
         return {}
     found: dict[str, tuple[str, str]] = {}
@@ -376,7 +375,7 @@ def _origins(reader: Reader, quads: Sequence[Quad], graphs: Sequence[str]) -> li
 
 
 def short_name(iri: str) -> str:
-    """Return a name for an IRI without a label: by a prefix, or its last part; long hashes are cut."""
+    """Shorten an IRI without a label to a prefixed name or its last part. Long hashes are truncated."""
     kind, _, key = iri.removeprefix(BASE + "id/").partition("/")
     if iri.startswith(BASE + "id/") and key:
         return f"{kind} {_HASH.sub(lambda found: found[0][:12] + '…', unquote(key))}"
@@ -385,7 +384,7 @@ def short_name(iri: str) -> str:
 
 
 def worded_name(iri: str) -> str:
-    """Return the words in the name of a term without a label: ``dcterms:isPartOf`` is "is part of"."""
+    """Split the name of a term without a label into words: ``dcterms:isPartOf`` is "is part of"."""
     name = prefixed_name(iri)
     if name is None:
         return short_name(iri)

@@ -7,14 +7,15 @@ from typing import Final
 from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode, Quad, RdfFormat, serialize
 
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
+from kg.tools.entities.dereference import node_of
 from kg.vocabulary import PREFIXES
 
 ENTITY_TRIPLES: Final = 2_000
-"""Triples of one entity that are shown; the cut is announced."""
+"""Maximum number of quads of one entity. Truncation is reported."""
 
 ABOUT: Final = """
 SELECT DISTINCT ?graph ?property ?value WHERE { GRAPH ?graph { $iri ?property ?value } }"""
@@ -29,7 +30,7 @@ class Said(BaseModel):
 
 
 class Entity(BaseModel):
-    """All that the graph says of one IRI."""
+    """All quads with one IRI as the subject."""
 
     iri: str
     quads: list[Said]
@@ -38,20 +39,15 @@ class Entity(BaseModel):
 
 
 def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
-    """Return what the graph says of `iri`, and the same as Turtle with one block for each graph.
+    """Load the quads about `iri`, also as Turtle with one block for each graph.
 
-    Raises InvalidInputError for what is no IRI and NotFoundError for one that no graph has as subject.
+    Raises InvalidInputError for an invalid IRI and NotFoundError for one that is not a subject in any graph.
     """
-    try:
-        node = NamedNode(iri)
-    except ValueError as error:
-        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}") from None
+    node = node_of(iri)
     reader = Reader(kg)
     rows = reader.rows("entity", bind(ABOUT, iri=node))
     if not rows:
-        raise NotFoundError(
-            f"no graph says anything of <{iri}>; search and family_overview give the IRIs that there are"
-        )
+        raise NotFoundError(f"No graph has quads about <{iri}>. search and family_overview return valid IRIs.")
     rows.sort(key=lambda row: (str(row["graph"]), str(row["property"]), str(row["value"])))
     cut = rows[:ENTITY_TRIPLES]
     said = [Said(graph=iri_of(row["graph"]), property=iri_of(row["property"]), value=str(row["value"])) for row in cut]
@@ -60,7 +56,7 @@ def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
     )
     used = [iri, *(text for quad in said for text in (quad.property, quad.value))]
     prefixes = {name: start for name, start in PREFIXES.items() if any(start in text for text in used)}
-    blocks = [f"# generation {shown.generation}{', cut off' if shown.truncated else ''}"]
+    blocks = [f"# generation {shown.generation}{', truncated' if shown.truncated else ''}"]
     for graph in dict.fromkeys(quad.graph for quad in said):
         quads = [
             Quad(node, NamedNode(iri_of(row["property"])), row["value"]) for row in cut if iri_of(row["graph"]) == graph

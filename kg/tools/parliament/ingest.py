@@ -1,4 +1,4 @@
-"""Speeches from a file on the server's machine into the graph, until they can be found by what they mean."""
+"""The tool `ingest_speech`: load speeches from a file on the server and wait for their embeddings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENDINGS: Final = {
 }
 SHOWN_ERRORS: Final = 100
 MOST_BYTES: Final = 1 << 29
-"""Of one file: JSON and XML are read whole, in several times their size, beside all else that the server does."""
+"""Maximum size of a file. JSON and XML are read whole and take several times their size in memory."""
 _AT_ONCE: Final = 1_000
 _MANY: Final = 10_000_000
 
@@ -50,28 +50,28 @@ SELECT DISTINCT ?thing WHERE {
 
 
 class IngestionResult(Result):
-    """What became of a file."""
+    """The outcome of loading a file."""
 
-    speeches_processed: int = Field(description="Speeches stored, and those that were there already")
+    speeches_processed: int = Field(description="Speeches stored, and those stored before")
     chunks_created: int
-    vectors_stored: int = Field(description="Of these chunks")
-    duplicates_skipped: int = Field(description="Speeches that were there already, unchanged")
-    errors: list[str] = Field(description="What was kept out and why, and what else went wrong")
+    vectors_stored: int = Field(description="Number of these chunks with an embedding")
+    duplicates_skipped: int = Field(description="Speeches stored before and unchanged")
+    errors: list[str] = Field(description="Rejected records with reasons, and other errors")
     processing_time_seconds: float
 
 
 class _StoredError(Exception):
-    """Ends the waiting: all vectors of the file are there."""
+    """Ends the wait: all embeddings of the file are stored."""
 
 
 def ingest_speech(
     kg: KnowledgeGraph,
     file_path: Annotated[str, Field(min_length=1, max_length=4_000, description="File on the server's machine")],
-    format: Annotated[Format, Field(description="What the file is")] = "json",
+    format: Annotated[Format, Field(description="Format of the file")] = "json",
 ) -> IngestionResult:
-    """Load speeches from a file under a folder that the server allows, and wait until they can be found by meaning.
+    """Load speeches from a file in a folder that the server allows, and wait for their embeddings.
 
-    Use to add speeches; what is there already, unchanged, is skipped. Needs the scope write and the server's setting
+    Use to add speeches. Unchanged speeches are skipped. Needs the scope write and the server's setting
     QUADCITE_INGEST_FOLDERS. Returns speeches_processed, chunks_created, vectors_stored, duplicates_skipped, errors,
     processing_time_seconds.
     Example: ingest_speech(file_path="speeches.csv", format="csv").
@@ -86,10 +86,10 @@ def ingest_speech(
     speeches, chunks = _written(reader, run, KG.Speech), _written(reader, run, KG.SpeechChunk)
     errors = [f"{each['record']}: {each['reason']}" for each in report["rejections"][:SHOWN_ERRORS]]
     if len(report["rejections"]) > SHOWN_ERRORS:
-        errors.append(f"and {len(report['rejections']) - SHOWN_ERRORS} more; kg quarantine lists them all")
+        errors.append(f"and {len(report['rejections']) - SHOWN_ERRORS} more. kg quarantine lists them all.")
     try:
         _await_vectors(kg, chunks)
-    except ModelError as error:  # what was loaded stays loaded, and is found by its words
+    except ModelError as error:  # the speeches are stored and found by keywords
         errors.append(str(error))
     duplicates = report["skipped"]
     if duplicates and format == "xml":  # a record is a day
@@ -107,39 +107,39 @@ def ingest_speech(
 
 
 def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
-    """Return the file that `text` names, with all links followed, if it lies under one of `folders` and may be read.
+    """Resolve a path, with all links followed, to a readable file in one of `folders`.
 
-    A relative path is looked for in each of them. Raises ForbiddenError for what lies elsewhere, whether or not there
-    is anything; NotFoundError and InvalidInputError for what is no file of this format.
+    A relative path is searched in each of them. Raises ForbiddenError for a path elsewhere, whether or not it exists,
+    and NotFoundError or InvalidInputError for one that is not a file of this format.
     """
     if not folders:
         raise ForbiddenError(
-            f"this server takes no files: its setting {SETTING} names no folder; whoever runs it names one, or loads "
-            "with `kg load hansard FILE`"
+            f"This server does not load files: its setting {SETTING} is empty. Set it to a folder, or load with "
+            "`kg load hansard FILE`."
         )
     roots = [_resolved(folder.expanduser()) for folder in folders]
     if "\0" in text:
-        raise InvalidInputError("file_path holds a NUL character, which no path can have")
+        raise InvalidInputError("file_path contains a NUL character. A path cannot have one.")
     given = Path(text)
     candidates = [_resolved(given)] if given.is_absolute() else [_resolved(root / given) for root in roots]
     inside = [path for path in candidates if any(path.is_relative_to(root) for root in roots)]
     if not inside:
         raise ForbiddenError(
-            f"file_path: {text[:200]!r} does not lie under a folder that {SETTING} allows, links followed"
+            f"file_path: {text[:200]!r} is not in a folder that {SETTING} allows, after links are followed."
         )
-    path = next((path for path in inside if os.path.exists(path)), None)  # of an impossible name just: no
+    path = next((path for path in inside if os.path.exists(path)), None)  # False for an invalid name too
     if path is None:
-        raise NotFoundError(f"file_path: there is no {text[:200]!r} in the folders that {SETTING} allows")
+        raise NotFoundError(f"file_path: no file {text[:200]!r} in the folders that {SETTING} allows.")
     if not os.path.isfile(path):
-        raise InvalidInputError(f"file_path: {text[:200]!r} is not a file; name one file of speeches")
+        raise InvalidInputError(f"file_path: {text[:200]!r} is not a file. Pass one file of speeches.")
     if not path.name.lower().endswith(ENDINGS[format]):
         meant = next((name for name, endings in ENDINGS.items() if path.name.lower().endswith(endings)), None)
-        valid = f"pass format={meant!r}" if meant else f"formats are {', '.join(ENDINGS)}, each with its ending"
-        raise InvalidInputError(f"file_path: {path.name[:200]!r} is not {format} by its ending; {valid}")
+        valid = f"Pass format={meant!r}." if meant else f"Formats: {', '.join(ENDINGS)}."
+        raise InvalidInputError(f"file_path: {path.name[:200]!r} does not have the file extension of {format}. {valid}")
     if (size := path.stat().st_size) > MOST_BYTES:
         raise InvalidInputError(
-            f"file_path: {path.name[:200]!r} has {size:,} bytes; at most {MOST_BYTES:,} are taken here: split it, or "
-            "load it with `kg load hansard FILE`"
+            f"file_path: {path.name[:200]!r} has {size:,} bytes. The maximum is {MOST_BYTES:,}. Split the file, or "
+            "load it with `kg load hansard FILE`."
         )
     return path
 
@@ -147,16 +147,16 @@ def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
 def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
-    except (OSError, RuntimeError) as error:  # a circle of links, or a name that is too long
-        raise InvalidInputError(f"{str(path)[:200]!r} cannot be followed to a file: {error}") from None
+    except (OSError, RuntimeError) as error:  # circular links, or a name that is too long
+        raise InvalidInputError(f"{str(path)[:200]!r} cannot be resolved to a file: {error}.") from None
 
 
 def _unheard(done: int, total: int | None, doing: str) -> None:
-    """Take progress that nobody listens to."""
+    """Ignore the progress."""
 
 
 def _written(reader: Reader, run: NamedNode | None, kind: NamedNode) -> list[str]:
-    """Return the things of a class in the graphs that a run wrote."""
+    """Load the IRIs of a class in the graphs that a run wrote."""
     if run is None:
         return []
     answer = reader.kg.query(bind(WRITTEN, prov=PROV_GRAPH, run=run, kind=kind), limit=_MANY)
@@ -164,7 +164,7 @@ def _written(reader: Reader, run: NamedNode | None, kind: NamedNode) -> list[str
 
 
 def _duplicates(reader: Reader, path: Path, written: Sequence[str]) -> int:
-    """Return how many speeches of a record of a whole day were there already."""
+    """Count the speeches of a file that were stored before. A record of such a file is a day."""
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     query = bind(OF_FILE, prov=PROV_GRAPH, sha256=Literal(digest), kind=KG.Speech)
@@ -174,7 +174,7 @@ def _duplicates(reader: Reader, path: Path, written: Sequence[str]) -> int:
 
 
 def _await_vectors(kg: KnowledgeGraph, units: Sequence[str]) -> None:
-    """Wait until each of `units` has its vector, whatever else is pending. Raises ModelError when none can be made."""
+    """Wait until each of `units` has an embedding, even if others are pending. Raises ModelError on failure."""
     if not units:
         return
     left = list(units)
@@ -190,7 +190,7 @@ def _await_vectors(kg: KnowledgeGraph, units: Sequence[str]) -> None:
 
 
 def _stored(kg: KnowledgeGraph, units: Sequence[str]) -> list[bool]:
-    """Return which of `units` have their vector."""
+    """Look up which of `units` have an embedding."""
     found: dict[str, bool] = {}
     for start in range(0, len(units), _AT_ONCE):
         some = list(units[start : start + _AT_ONCE])

@@ -1,4 +1,4 @@
-"""Which people or parties a name means: forgiving about how it is written, exact about what it matched. Pure."""
+"""Resolution of names of people and parties in any usual form to exact matches. Pure."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ TITLES: Final = frozenset(
         "obe dbe kbe kcmg kc qc sc dsc dso mc",
     )
 )
-"""Words around a name that do not tell people apart."""
+"""Titles and honours, which do not distinguish people."""
 _COMMON: Final = frozenset({"party", "of", "and", "the", "for", "australia", "australian"})
-"""Words in the names of parties that do not tell them apart."""
+"""Words in names of parties that do not distinguish them."""
 
 
 def find_people(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
-    """Return the people that `text` names, by IRI or key, whole name, name in another order, initials, or surname.
+    """Find people by IRI or key, whole name, name in another order, initials, or surname.
 
-    Raises NotFoundError that names the nearest.
+    Raises NotFoundError with similar names.
     """
     found = _by_key(text, choices)
     if found:
@@ -41,9 +41,9 @@ def find_people(argument: str, text: str, choices: Sequence[Choice]) -> list[Cho
 
 
 def find_parties(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
-    """Return the parties that `text` names, by IRI or code, by name or abbreviation, or by the words of a name.
+    """Find parties by IRI or code, name or abbreviation, or words of a name.
 
-    Raises NotFoundError that names the nearest.
+    Raises NotFoundError with similar names.
     """
     found = _by_key(text, choices)
     if found:
@@ -71,18 +71,18 @@ def _by_key(text: str, choices: Sequence[Choice]) -> list[Choice]:
 
 def _none(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
     if not choices:
-        raise NotFoundError(f"{argument}: {text[:100]!r} names nobody: no speeches are loaded")
+        raise NotFoundError(f"{argument}: No match for {text[:100]!r}: no speeches are loaded.")
     known = Names([(number, name) for number, choice in enumerate(choices) for name in (choice.label, *choice.names)])
     near = [choices[each.number].label for each in known.nearest(text, NEAREST)]
     if not near and len(choices) <= 2 * NEAREST:
         near = sorted(choice.label for choice in choices)
-    meant = f"near it are {'; '.join(dict.fromkeys(near))}" if near else "no name is like it"
+    meant = f"Similar: {'; '.join(dict.fromkeys(near))}. " if near else ""
     more = "speech_stats(group_by='party')" if argument == "party" else "list_speakers"
-    raise NotFoundError(f"{argument}: no speech has {text[:100]!r} ({meant}); {more} shows all")
+    raise NotFoundError(f"{argument}: No speech has {text[:100]!r}. {meant}{more} lists all.")
 
 
 def _words(name: str) -> tuple[str, ...]:
-    """Return the words of a person's name without titles; where there is a comma, the surname last as elsewhere."""
+    """Split a person's name into words without titles, the surname last even if a comma follows it."""
     before, comma, after = name.partition(",")
     words = _plain(f"{after} {before}" if comma and _plain(after) else name)
     return tuple(words)
@@ -94,7 +94,7 @@ def _plain(name: str) -> list[str]:
 
 
 def _is_person(wanted: Sequence[str], name: str) -> bool:
-    """Return whether `wanted` has the surname of `name`, and no word that is not of it, or an initial of one."""
+    """Whether `wanted` has the surname of `name`, and otherwise only words of it or their initials."""
     words = _words(name)
     surname = _surname(name, words)
     return surname in wanted and all(any(_same(word, other) for other in words) for word in wanted)

@@ -1,4 +1,4 @@
-"""Search over speeches by meaning and words, under filters that SPARQL applies; one result a speech."""
+"""The tool `search_speeches`: search by meaning and keywords with filters applied by SPARQL, one result per speech."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ TopK = Annotated[int, Field(ge=1, le=MOST, description="Speeches to return")]
 
 
 class SpeechEvidence(Lean):
-    """What an excerpt is quoted from."""
+    """The source of an excerpt."""
 
-    id: str = Field(description="The chunk that matched best: an id for `fetch`")
+    id: str = Field(description="The best matching chunk, an id for `fetch`")
     speech: str = Field(description="IRI of the speech")
-    start: int = Field(description="First character of the excerpt in full_text, from 0")
-    end: int = Field(description="The character after its last one")
-    said_by: str | None = Field(None, description="Who said these words, where it was not the speaker")
-    source_lines: str | None = Field(None, description="Lines of the speech in the source file, first and last")
+    start: int = Field(description="Start of the excerpt in full_text, zero-based")
+    end: int = Field(description="End of the excerpt, exclusive")
+    said_by: str | None = Field(None, description="Who said these words, if not the speaker")
+    source_lines: str | None = Field(None, description="First and last line of the speech in the source file")
     provenance: Provenance
 
 
 class SpeechSearchResult(BaseModel):
-    """A speech that matches, with the words that do. `party` is empty where none is recorded."""
+    """A matching speech with an excerpt. `party` is empty if none is recorded."""
 
     speech_id: str
     speaker: str
@@ -88,9 +88,9 @@ def search_speeches(
 ) -> SpeechSearchResults:
     """Find parliamentary speeches by meaning and words, best first, each once.
 
-    Use for who said what on a topic. All filters must hold; of topics, one. Each result: speech_id, speaker, party,
-    chamber, date, title, excerpt, relevance_score (0 to 1), hansard_reference (cite it), topic_tags, source_url,
-    chunk_index, total_chunks, evidence. A name that is not exact is told in notes as what it was taken for.
+    Use for who said what on a topic. A speech must pass all filters and have one topic. Each result: speech_id,
+    speaker, party, chamber, date, title, excerpt, relevance_score (0 to 1), hansard_reference (cite it), topic_tags,
+    source_url, chunk_index, total_chunks, evidence. notes report how an inexact name was interpreted.
     Example: search_speeches(query="rooftop solar", party="Greens", date_from="2024-01-01", top_k=5).
     Next: `get_speech` for the whole speech.
     """
@@ -139,14 +139,12 @@ def search_speeches(
             )
         )
     if found.completeness == "truncated":
-        notes.append("Too few of the speeches that the index proposed pass the filters; narrow the query or filters.")
+        notes.append("Too few of the speeches that the index proposed pass the filters. Narrow the query or filters.")
     elif not results:
-        wide = "Ask in other words; list_resources shows whether speeches are loaded."
-        notes.append("No speech was found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
+        wide = "Use other words. list_resources shows whether speeches are loaded."
+        notes.append("No speech found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
     if found.pending:
-        notes.append(
-            f"{found.pending} of the chunks considered wait for their embedding and are ranked by words alone."
-        )
+        notes.append(f"{found.pending} of the chunks considered have no embedding yet and are ranked by keywords only.")
     return reader.finish(
         SpeechSearchResults(results=results, notes=notes),
         total=found.total,
@@ -160,9 +158,9 @@ _Quoted = tuple[str, Span, int, int, str | None, int]
 def _excerpts(
     reader: Reader, speeches: Mapping[str, Speech], best: Mapping[str, str], query: str
 ) -> dict[str, _Quoted]:
-    """Return, for each speech, its excerpt, the chunk that it is around, its bounds, who said it, and all its chunks.
+    """Cut an excerpt of each speech: its text, chunk, start, end, the person if not the speaker, and total chunks.
 
-    An excerpt never leaves the words of one person.
+    An excerpt contains the words of one person only.
     """
     spans = spans_of(reader, list(speeches))
     utterances = utterances_of(reader, list(speeches))
@@ -179,7 +177,7 @@ def _excerpts(
         first, last = (span.start + place[0], span.start + place[1]) if place else (span.start, span.end)
         start, end = window(low, high, first, last, EXCERPT_CHARACTERS)
         bounds[iri] = span, start, end, said_by
-        # One character more on either side shows whether a word is cut.
+        # One more character on each side shows whether a word is cut.
         wanted.update(each.iri for each in spans[iri] if each.start < end + 1 and each.end > start - 1)
     texts |= texts_of(reader, sorted(wanted - texts.keys()))
     found: dict[str, _Quoted] = {}
@@ -194,11 +192,11 @@ def _excerpts(
 
 
 def _same_voice(speech: Speech, span: Span, utterances: Sequence[Utterance]) -> tuple[int, int, str | None]:
-    """Return the bounds of the utterance that a chunk is of, and who said it if it was not the speaker."""
+    """Get the offsets of the utterance that contains a chunk, and who said it if not the speaker."""
     for each in utterances:
         if each.start <= span.start and span.end <= each.end:
             return each.start, each.end, speech.other_voice(each)
     length = speech.one(KG.length)
     if length is None:
-        raise StoreDamagedError(f"speech {speech.speech_id}: no length is recorded of it; load it again")
+        raise StoreDamagedError(f"Speech {speech.speech_id} has no recorded length. Load it again.")
     return 0, int(length), None

@@ -1,4 +1,4 @@
-"""Who speaks in parliament, for whom, how often and when; and how many speeches there are, by whatever they differ."""
+"""The tools `list_speakers` (people with parties and counts) and `speech_stats` (counts of speeches by group)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SELECT ?speaker ?recorded ?party ?partyRecorded ?chamber ?electorate (COUNT(DIST
   OPTIONAL { ?document kg:electorate ?electorate }
 } GROUP BY ?speaker ?recorded ?party ?partyRecorded ?chamber ?electorate"""
 
-# What a speech has at most one of: each speech stands in one group.
+# Patterns that bind ?group. Each speech is in one group, but for topics.
 GROUPS: Final[Mapping[GroupBy, str]] = {
     "speaker": """OPTIONAL { ?document kg:speaker ?someone } OPTIONAL { ?document kg:speakerAsRecorded ?name }
   BIND(COALESCE(?someone, ?name) AS ?group)""",
@@ -97,7 +97,7 @@ SELECT ?group (COUNT(DISTINCT ?utterance) AS ?interjections) WHERE {
 
 
 class Speaker(Lean):
-    """Someone who speaks. Without an id, a name or office that the record links to nobody."""
+    """A speaker. Without an id: a recorded name or office that is not linked to a person."""
 
     id: str | None = Field(None, description="IRI of the person")
     name: str
@@ -112,28 +112,26 @@ class Speaker(Lean):
 
 
 class SpeakerResult(Result):
-    """Speakers, those with most speeches first."""
+    """Speakers, most speeches first."""
 
     speakers: list[Speaker]
 
 
 class Counted(BaseModel):
-    """How much was said, by one group."""
+    """Counts for one group."""
 
-    key: str | None = Field(description="IRI, tag, year or month; null where nothing is recorded")
+    key: str | None = Field(description="IRI, tag, year or month; null if not recorded")
     label: str
     speeches: int
-    words: int = Field(description="Of the speeches, interjections among them")
-    uncounted: int = Field(
-        0, description="Speeches the words of which are not counted", exclude_if=lambda value: not value
-    )
-    interjections: int = Field(description="By others, in these speeches")
+    words: int = Field(description="Words of the speeches, including interjections")
+    uncounted: int = Field(0, description="Speeches without a word count", exclude_if=lambda value: not value)
+    interjections: int = Field(description="Interjections by others in these speeches")
     first: str | None
     last: str | None
 
 
 class Totals(BaseModel):
-    """Of all groups together, each speech once."""
+    """Counts for all groups together, each speech once."""
 
     speeches: int
     words: int
@@ -141,7 +139,7 @@ class Totals(BaseModel):
 
 
 class StatsResult(Result):
-    """Counts by group; by year and month in order of time, else most speeches first."""
+    """Counts by group: year and month in chronological order, else most speeches first."""
 
     group_by: GroupBy
     groups: list[Counted]
@@ -161,7 +159,7 @@ class _Tally:
 
 def list_speakers(
     kg: KnowledgeGraph,
-    query: Annotated[str | None, Field(max_length=300, description="Name or part of one; without it, all")] = None,
+    query: Annotated[str | None, Field(max_length=300, description="Name or part of one; default: all")] = None,
     party: PartyName = None,
     chamber: ChamberName = None,
     date_from: DateFrom = None,
@@ -169,7 +167,7 @@ def list_speakers(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> SpeakerResult:
-    """List who speaks in parliament, with parties, chambers, electorates and how often, most speeches first.
+    """List speakers in parliament, with parties, chambers, electorates and counts, most speeches first.
 
     Use to find the name to filter speeches by. Returns speakers: id, name, recorded_names, parties, chambers,
     electorates, speeches, words, first, last (days).
@@ -211,7 +209,7 @@ def list_speakers(
         labelled |= tally.chambers | tally.electorates | {name for name in tally.parties if "://" in name}
     named = {iri: names.get(SKOS.prefLabel) or code_of(iri) for iri, names in labels_of(reader, labelled).items()}
     if not order:
-        notes.append("Nobody spoke who passes the filters; widen them.")
+        notes.append("No speaker passes the filters. Widen them.")
     return reader.finish(
         SpeakerResult(speakers=[_speaker(key, tally, labels, named) for key, tally in page], notes=notes),
         total=len(order),
@@ -220,7 +218,7 @@ def list_speakers(
 
 
 def _called(reader: Reader, text: str) -> set[str]:
-    """Return the IRIs, and the recorded names without one, of those whose name has the words of `text`."""
+    """Find speakers with the words of `text` in their names: IRIs, or recorded names without one."""
     everyone = speakers(reader)
     parts = text.casefold().split()
     found = [
@@ -256,7 +254,7 @@ def _speaker(
 
 def speech_stats(
     kg: KnowledgeGraph,
-    group_by: Annotated[GroupBy, Field(description="What to count by")] = "party",
+    group_by: Annotated[GroupBy, Field(description="Grouping")] = "party",
     speaker: SpeakerName = None,
     party: PartyName = None,
     chamber: ChamberName = None,
@@ -269,10 +267,10 @@ def speech_stats(
 ) -> StatsResult:
     """Count speeches, words and interjections by speaker, party, chamber, year, month or topic.
 
-    Use for who spoke how often on what, and when; filters are those of `search_speeches`. Returns groups: key, label,
-    speeches, words, interjections, first, last; and totals of all groups, each speech once.
+    Use for counts over time, people, parties or topics. Filters are those of `search_speeches`. Returns groups: key,
+    label, speeches, words, interjections, first, last; and totals of all groups, each speech once.
     Example: speech_stats(group_by="year", party="Greens", topics=["climate"]).
-    Next: `search_speeches` for the words.
+    Next: `search_speeches` for excerpts.
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
@@ -282,16 +280,16 @@ def speech_stats(
     whole = groups
     if group_by == "topic":
         whole = _counted(reader, scope, None)
-        notes.append("A speech with several topics counts in each; totals count it once.")
+        notes.append("A speech with several topics counts in each of them; totals count it once.")
     totals = Totals(
         speeches=sum(each.speeches for each in whole),
         words=sum(each.words for each in whole),
         interjections=sum(each.interjections for each in whole),
     )
     if uncounted := sum(each.uncounted for each in whole):
-        notes.append(f"The words of {uncounted} of these speeches are not counted, and not in words.")
+        notes.append(f"{uncounted} of these speeches have no word count and add nothing to words.")
     if not totals.speeches:
-        notes.append("No speech passes the filters; widen them.")
+        notes.append("No speech passes the filters. Widen them.")
     return reader.finish(
         StatsResult(group_by=group_by, groups=groups[offset : offset + limit], totals=totals, notes=notes),
         total=len(groups),
@@ -300,7 +298,7 @@ def speech_stats(
 
 
 def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Counted]:
-    """Return the counts of each group; without `group_by`, of all speeches as one."""
+    """Count by group; without `group_by`, count all speeches as one group."""
     pattern = "" if group_by is None else GROUPS[group_by]
     thrown: dict[str | None, int] = reader.kept(
         "counts of interjections",
@@ -342,7 +340,7 @@ def _key(row: Mapping[str, Term]) -> str | None:
 
 
 def _names(reader: Reader, keys: set[str], group_by: GroupBy | None) -> dict[str, str]:
-    """Return what to call each group; a tag, a year or a recorded name is called what it is."""
+    """Load the labels of groups. A tag, a year or a recorded name is its own label."""
     names = {key: key for key in keys}
     if group_by == "topic":
         concepts = concepts_of(reader.kg)

@@ -1,4 +1,4 @@
-"""From the filters of a request about speeches to SPARQL patterns: what was meant is worked out first, and told."""
+"""Compilation of filters of speeches to SPARQL patterns. Inexact names are resolved first and reported in notes."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Topics = Annotated[list[Name] | None, Field(max_length=50, description="Tags; on
 StateName = Annotated[str | None, Field(description="State or territory, e.g. VIC")]
 
 FEW_DAYS: Final = 62
-"""Days up to which a period is looked up day by day."""
+"""Maximum length in days of a period that is looked up day by day."""
 VERY_FEW_DAYS: Final = 7
-"""Days up to which SPARQL lists the speeches of a period faster than the roll of all can be read after a commit."""
+"""Maximum length in days of a period whose speeches SPARQL lists faster than it counts all speeches by day."""
 
 CHAMBERS: Final = {"au-representatives": "House of Representatives", "au-senate": "Senate"}
 _CHAMBER_FORMS: Final = {
@@ -81,7 +81,7 @@ SELECT DISTINCT ?party ?property ?name WHERE {
 TAGS: Final = """
 SELECT DISTINCT ?tag WHERE { ?document a kg:Speech ; dcterms:subject ?tag }"""
 
-# One row a group: a row for each speech takes thrice the time.
+# One row per group: one row per speech takes three times as long.
 ROLL: Final = """
 SELECT ?day ?chamber ?party (GROUP_CONCAT(STR(?document)) AS ?speeches) WHERE {
   ?document a kg:Speech
@@ -91,9 +91,9 @@ SELECT ?day ?chamber ?party (GROUP_CONCAT(STR(?document)) AS ?speeches) WHERE {
 } GROUP BY ?day ?chamber ?party"""
 
 IS_SPEECH: Final = "?document a kg:Speech ."
-# For where something else is looked up first: a pattern would have the engine read all speeches.
+# For use after a selective pattern: as a pattern of its own, the engine would read all speeches.
 IS_SPEECH_TOO: Final = "FILTER EXISTS { ?document a kg:Speech }"
-# One value is a constant, which takes half the time that VALUES takes.
+# A single value is a constant, which takes half the time of VALUES.
 SPEAKER: Final = "?document kg:speaker $speakers ."
 SPEAKER_ANY: Final = "VALUES ?speaker { $speakers } ?document kg:speaker ?speaker ."
 SPEAKER_RECORDED: Final = """VALUES ?called { $speakers_recorded } ?document kg:speakerAsRecorded ?called
@@ -113,7 +113,7 @@ FROM_TO: Final = "?document dcterms:date ?day FILTER(?day >= $first && ?day <= $
 ON_DAYS_OF_PROPOSALS: Final = """?document dcterms:date ?day
   FILTER(?day >= $first && ?day <= $last && STRLEN(STR(?day)) = 10)"""
 TAGGED: Final = "VALUES ?tag { $tags } ?document dcterms:subject ?tag ."
-# The mentions first, in a SELECT of their own: see concept_mentions.
+# The mentions first, in a SELECT of their own: see tools/concepts/mentions.py.
 MENTIONED: Final = """{ SELECT DISTINCT ?document WHERE {
     VALUES ?topic { $topics } ?mentioning kg:mentions ?topic . ?mentioning dcterms:isPartOf ?document
   } } FILTER NOT EXISTS { ?document dcterms:subject ?anyTag }"""
@@ -121,7 +121,7 @@ MENTIONED: Final = """{ SELECT DISTINCT ?document WHERE {
 
 @dataclass(frozen=True, slots=True)
 class SpeechFilters:
-    """What a speech must satisfy: all of these that are given, and one of the topics."""
+    """Filters of speeches. A speech must pass all that are given, and have one of the topics."""
 
     speaker: str | None = None
     party: str | None = None
@@ -133,13 +133,13 @@ class SpeechFilters:
 
     @property
     def none(self) -> bool:
-        """Whether any speech passes."""
+        """Whether no filter is given."""
         return not any((self.speaker, self.party, self.chamber, self.date_from, self.date_to, self.topics, self.state))
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Speeches of one day, chamber and party; None where the graph says none, or a day that is no plain date."""
+    """Speeches of one day, chamber and party; None if not recorded, or for a day that is not a plain date."""
 
     day: date | None
     chamber: str | None
@@ -148,10 +148,10 @@ class Group:
 
 
 def known_speeches(reader: Reader, filters: SpeechFilters, scope: Scope) -> tuple[Known | None, Scope]:
-    """Return the speeches that `filters` leave, and perhaps a few more, with their `scope` in the form for proposals.
+    """List the speeches that pass `filters`, and perhaps a few more, with the `scope` in the form for proposals.
 
-    None where there are filters beside chamber, party and period, where the period is short, and where the party is not
-    one with a node: SPARQL had better list what these leave. None, too, without a filter or a speech that passes.
+    None with other filters than chamber, party and period, for a short period, and for a party without a node: SPARQL
+    lists those speeches faster. Also None without a filter, or if no speech passes.
     """
     first, last = day("date_from", filters.date_from), day("date_to", filters.date_to)
     of_parties = scope.terms.get("parties", ())
@@ -172,10 +172,10 @@ def known_speeches(reader: Reader, filters: SpeechFilters, scope: Scope) -> tupl
 
 
 def _known(reader: Reader, first: date | None, last: date | None, chamber: str | None, party: str | None) -> Known:
-    """Return the speeches from `first` to `last` (both included) in `chamber` by members of `party`.
+    """List the speeches from `first` to `last` (inclusive) in `chamber` by members of `party`, each of them optional.
 
-    What is None limits nothing. A speech whose day is written in an unusual form counts as of every day: whoever asks
-    applies the filters to what comes of the list.
+    A speech with an unusual form of date counts for every day: the caller applies the filters again. Listing thousands
+    of speeches takes SPARQL longer than ranking them, so they are counted by group once per generation.
     """
     groups = reader.kept("speeches by day, chamber and party", ROLL, _groups)
     chosen = (
@@ -193,7 +193,7 @@ def _groups(rows: list[dict[str, Term]]) -> list[Group]:
     return [
         Group(_day(row), _text(row, "chamber"), _text(row, "party"), text_of(row["speeches"]).split(" "))
         for row in rows
-        if text_of(row["speeches"])  # the one row of an empty GROUP BY has none
+        if text_of(row["speeches"])  # the single row of an empty GROUP BY has none
     ]
 
 
@@ -210,16 +210,16 @@ def _day(row: dict[str, Term]) -> date | None:
 
 
 def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[str]]:
-    """Return the scope that `filters` describe, and notes on what their values were taken for.
+    """Compile `filters` to a scope, with notes on how their values were interpreted.
 
-    Raises InvalidInputError for a date, chamber or state that there cannot be, and NotFoundError, naming the nearest,
-    for a speaker, party or topic that no speech has.
+    Raises InvalidInputError for an invalid date, chamber or state, and NotFoundError with similar values for a
+    speaker, party or topic that no speech has.
     """
     patterns: list[str] = []
     terms: dict[str, Sequence[Terms]] = {}
     notes: list[str] = []
     period = _period(filters, terms)
-    # The order is that in which the engine looks them up: what passes least comes first.
+    # The engine evaluates the patterns in this order: the most selective come first.
     if filters.speaker is not None:
         text = clean_text("speaker", filters.speaker, 300)
         found = find_people("speaker", text, speakers(reader))
@@ -244,17 +244,17 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
         patterns.append(CHAMBER)
     if not patterns:
         patterns.append(IS_SPEECH)
-    elif not (filters.party or filters.state or filters.topics):  # which speeches alone have
+    elif not (filters.party or filters.state or filters.topics):  # only speeches have these properties
         patterns.append(IS_SPEECH_TOO)
     return Scope(tuple(patterns), terms=terms), notes
 
 
 def _period(filters: SpeechFilters, terms: dict[str, Sequence[Terms]]) -> str:
-    """Return the pattern for the days between two, which go into `terms`; empty where no day is given."""
+    """Compile the period to a pattern, and add its days to `terms`; empty if no day is given."""
     first, last = day("date_from", filters.date_from), day("date_to", filters.date_to)
     if first is not None and last is not None:
         if first > last:
-            raise InvalidInputError(f"date_from ({first}) is after date_to ({last}); give the earlier day first")
+            raise InvalidInputError(f"date_from ({first}) is after date_to ({last}). Pass the earlier day first.")
         if (last - first).days < FEW_DAYS:
             days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
             terms["days"] = [_date(each) for each in days]
@@ -271,39 +271,39 @@ def _date(on: date) -> Literal:
 
 
 def day(argument: str, text: str | None) -> date | None:
-    """Return the day that `text` writes as YYYY-MM-DD. Raises InvalidInputError for anything else."""
+    """Parse a day as YYYY-MM-DD. Raises InvalidInputError for any other form."""
     if text is None:
         return None
     wanted = text.strip()
     try:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d", wanted, re.ASCII):
-            raise ValueError("it has another form")
+            raise ValueError("another form")
         return date.fromisoformat(wanted)
     except ValueError as error:
         raise InvalidInputError(
-            f"{argument}: {text[:60]!r} is not a day ({error}); write YYYY-MM-DD, e.g. 2024-10-15"
+            f"{argument}: {text[:60]!r} is not a day ({error}). Use YYYY-MM-DD, e.g. 2024-10-15."
         ) from None
 
 
 def chamber_named(text: str) -> NamedNode:
-    """Return the chamber of a name. Raises InvalidInputError for what is neither."""
+    """Find the chamber with a name. Raises InvalidInputError for an unknown one."""
     code = _CHAMBER_FORMS.get(fold(text[:100]))
     if code is None:
-        raise InvalidInputError(f"chamber: {text[:100]!r} is neither of {' and '.join(CHAMBERS.values())}")
+        raise InvalidInputError(f"chamber: Unknown chamber {text[:100]!r}. Available: {', '.join(CHAMBERS.values())}.")
     return mint("chamber", code)
 
 
 def state_named(text: str) -> NamedNode:
-    """Return the state or territory of a code or name. Raises InvalidInputError for any other."""
+    """Find the state or territory with a code or name. Raises InvalidInputError for an unknown one."""
     wanted = fold(text[:100]).removeprefix("au ")
     for code, name in STATES.items():
         if wanted in (code.casefold(), name.casefold()):
             return mint("place", f"AU-{code}")
-    raise InvalidInputError(f"state: {text[:100]!r} is none of {', '.join(STATES)}")
+    raise InvalidInputError(f"state: Unknown state {text[:100]!r}. Available: {', '.join(STATES)}.")
 
 
 def speakers(reader: Reader) -> list[Choice]:
-    """Return everyone who speaks, with all names recorded; kept until the next commit."""
+    """Load all speakers with their recorded names. Cached until the next commit."""
 
     def ordered(rows: list[dict[str, Term]]) -> dict[str, list[str]]:
         aliases = [row for row in rows if iri_of(row["property"]) != FOAF.name.value]
@@ -327,7 +327,7 @@ def speakers(reader: Reader) -> list[Choice]:
 
 
 def parties(reader: Reader) -> list[Choice]:
-    """Return the parties that speakers belong to, with all names recorded; kept until the next commit."""
+    """Load the parties of speakers with their recorded names. Cached until the next commit."""
 
     def read(rows: list[dict[str, Term]]) -> list[Choice]:
         known = _pairs([row for row in rows if "party" in row and "recorded" in row], "party", "recorded")
@@ -350,7 +350,7 @@ def parties(reader: Reader) -> list[Choice]:
 
 
 def tags(reader: Reader) -> list[str]:
-    """Return the topic tags in use; kept until the next commit."""
+    """Load the topic tags in use. Cached until the next commit."""
     return reader.kept(
         "topic tags",
         TAGS,
@@ -368,9 +368,9 @@ def _pairs(rows: Sequence[dict[str, Term]], key: str, value: str) -> dict[str, l
 def _either(
     terms: dict[str, Sequence[Terms]], found: Sequence[Choice], name: str, patterns: tuple[str, str, str]
 ) -> str:
-    """Return the pattern for a thing with a node, for several, for names without one, or for both.
+    """Choose the pattern for one node, for several nodes, for recorded names, or a union, and add to `terms`.
 
-    `patterns` are the first three of these; the terms go into `terms`.
+    `patterns` are the first three of these.
     """
     nodes = [choice.term for choice in found if isinstance(choice.term, NamedNode)]
     names = [choice.term for choice in found if isinstance(choice.term, Literal)]
@@ -386,7 +386,7 @@ def _either(
 
 
 def _topics(reader: Reader, wanted: Sequence[str], terms: dict[str, Sequence[Terms]], notes: list[str]) -> str:
-    """Return the pattern for speeches with one of the tags, or without any whose words mention such a concept."""
+    """Compile topics: speeches with one of the tags, or speeches without tags whose text mentions such a concept."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for tag in tags(reader):
         by_name[fold(tag)].append(tag)
@@ -404,11 +404,11 @@ def _topics(reader: Reader, wanted: Sequence[str], terms: dict[str, Sequence[Ter
     if unknown:
         near = Names([(number, tag) for number, tag in enumerate(tags(reader))])
         known = [each.name for text in unknown for each in near.nearest(text, 3)] or tags(reader)[:20]
-        valid = f"near it are {', '.join(dict.fromkeys(known))}" if known else "no speech has a tag"
-        message = f"topics: no speech has {' or '.join(repr(text[:60]) for text in unknown)}; {valid}"
+        valid = f"Similar: {', '.join(dict.fromkeys(known))}." if known else "No speech has a tag."
+        message = f"topics: No speech has {' or '.join(repr(text[:60]) for text in unknown)}. {valid}"
         if len(unknown) == len(wanted):
             raise NotFoundError(message)
-        notes.append(f"{message}.")
+        notes.append(message)
     patterns = []
     if tagged:
         terms["tags"] = list(dict.fromkeys(tagged))
@@ -416,5 +416,5 @@ def _topics(reader: Reader, wanted: Sequence[str], terms: dict[str, Sequence[Ter
     if meant:
         terms["topics"] = [NamedNode(iri) for iri in meant]
         patterns.append(MENTIONED)
-        notes.append(f"topics: of speeches without tags, those count that mention {', '.join(meant.values())}.")
+        notes.append(f"topics: Speeches without tags pass if they mention {', '.join(meant.values())}.")
     return patterns[0] if len(patterns) == 1 else "{ " + " } UNION { ".join(patterns) + " }"

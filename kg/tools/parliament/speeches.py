@@ -1,4 +1,4 @@
-"""One speech: its words, put together from its chunks and checked against its hash, and what is recorded of it."""
+"""The tool `get_speech`: the full text of a speech, verified by its hash, with its context and record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kg.sparql.terms import bind
 from kg.vocabulary import DCTERMS, KG, SCHEMA
 
 CONTEXT_CHARACTERS: Final = 2_000
-"""Characters of an utterance before or after that are given; the cut is announced."""
+"""Maximum characters of the utterance before or after. Truncation is reported."""
 
 IN_DEBATE: Final = """
 SELECT DISTINCT ?speech ?position WHERE {
@@ -49,27 +49,27 @@ SELECT DISTINCT ?debate ?title ?parent WHERE {
   }
 }"""
 
-SpeechId = Annotated[str, Field(min_length=1, max_length=2_000, description="As search_speeches gives it")]
+SpeechId = Annotated[str, Field(min_length=1, max_length=2_000, description="From search_speeches")]
 
 
 class Other(BaseModel):
-    """Words in full_text that the speaker did not say."""
+    """Text in full_text that the speaker did not say."""
 
-    start: int = Field(description="First character in full_text, from 0")
-    end: int = Field(description="The character after the last one")
+    start: int = Field(description="Start in full_text, zero-based")
+    end: int = Field(description="End, exclusive")
     said_by: str
 
 
 class Record(Lean):
-    """What is recorded of a speech beyond the fields of its result; what is not known is left out."""
+    """Recorded properties of a speech, other than the fields of its result. Unknown ones are absent."""
 
     id: str = Field(description="IRI of the speech")
     speaker_id: str | None = Field(None, description="IRI of the person")
     speaker_as_recorded: str
     party_id: str | None = None
     chamber_id: str | None = None
-    venue: str | None = Field(None, description="Part of the chamber that met apart, e.g. Federation Chamber")
-    debate: str | None = Field(None, description="Headings of the debate, the widest first")
+    venue: str | None = Field(None, description="Separate meeting of the chamber, e.g. Federation Chamber")
+    debate: str | None = Field(None, description="Headings of the debate, outermost first")
     debate_type: str | None = None
     speech_type: str | None = None
     answers: str | None = Field(None, description="Id of the question that it answers")
@@ -78,19 +78,19 @@ class Record(Lean):
     in_government: bool | None = None
     first_speech: bool | None = None
     page: str | None = None
-    source_lines: str | None = Field(None, description="Lines of the source file, first and last")
+    source_lines: str | None = Field(None, description="First and last line in the source file")
     time: str | None = None
     transcript_quality: str | None = None
     text_sha256: str
     total_chunks: int
     interjections: int
-    others: list[Other] = Field(description="Which words are not the speaker's, and whose they are")
+    others: list[Other] = Field(description="Text by others than the speaker")
     before: str | None = Field(None, description="Id of the speech before it in the debate")
     after: str | None = Field(None, description="Id of the speech after it in the debate")
 
 
 class SpeechDetail(Result):
-    """A speech word for word. `state` and `party` are empty where none is recorded."""
+    """A speech, verbatim. `state` and `party` are empty if not recorded."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"electorate", "source_url", "context_before", "context_after"})
 
@@ -116,12 +116,12 @@ class SpeechDetail(Result):
 def get_speech(
     kg: KnowledgeGraph,
     speech_id: SpeechId,
-    include_context: Annotated[bool, Field(description="Also what was said just before and after")] = False,
+    include_context: Annotated[bool, Field(description="Also return the utterances before and after")] = False,
 ) -> SpeechDetail:
-    """Read a whole speech word for word, checked against its hash, with all that is recorded of it.
+    """Read a whole speech verbatim, verified by its hash, with all its recorded properties.
 
-    Use with a speech_id of `search_speeches`. Interjections stand in full_text where they were made; record.others
-    says whose they are. Returns title, speaker, party, chamber, electorate, state, date, hansard_reference (cite it),
+    Use with a speech_id from `search_speeches`. full_text includes interjections; record.others lists their offsets
+    and speakers. Returns title, speaker, party, chamber, electorate, state, date, hansard_reference (cite it),
     topic_tags, full_text, word_count, source_url, context_before, context_after, record, provenance.
     Example: get_speech(speech_id="b6272e0d-afe9-42b1-94dc-071928350acb").
     Next: `list_speakers` for who else spoke.
@@ -138,7 +138,7 @@ def get_speech(
         before = _context(reader, neighbours[0], notes, last=True)
         after = _context(reader, neighbours[1], notes, last=False)
         if not speech.one(SCHEMA.position):
-            notes.append("Its source does not say in which order the speeches of the day were given.")
+            notes.append("The source does not record the order of the speeches of this day.")
     descriptions = describe(reader, (), [speech.graph])
     result = SpeechDetail(
         notes=notes,
@@ -172,7 +172,7 @@ def get_speech(
 
 
 def _neighbours(reader: Reader, speech: Speech) -> tuple[Speech | None, Speech | None]:
-    """Return the speeches before and after in the debate; without a debate, of the day."""
+    """Find the speeches before and after in the debate or, without a debate, on the day."""
     position, debate, chamber = speech.one(SCHEMA.position), speech.one(DCTERMS.isPartOf), speech.one(KG.chamber)
     if position is None:
         return None, None
@@ -194,7 +194,7 @@ def _neighbours(reader: Reader, speech: Speech) -> tuple[Speech | None, Speech |
 
 
 def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: bool) -> str | None:
-    """Return the last or the first utterance of a speech, cut at a word where it is long."""
+    """Load the last or the first utterance of a speech, truncated at a word boundary."""
     if speech is None:
         return None
     utterances = utterances_of(reader, [speech.iri])[speech.iri]
@@ -210,7 +210,7 @@ def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: b
     if cut:
         text = re.sub(r"^\S*\s+", "", text) if last else re.sub(r"\s+\S*$", "", text)
         side = "before" if last else "after"
-        notes.append(f"context_{side} is cut; get_speech(speech_id={speech.speech_id!r}) gives all of it.")
+        notes.append(f"context_{side} is truncated. get_speech(speech_id={speech.speech_id!r}) returns the full text.")
     return text.strip("\n") or None
 
 

@@ -1,4 +1,4 @@
-"""The deep-research pair: `search` finds passages, `fetch` gives them word for word with everything needed to cite."""
+"""The tools `search`, which finds passages, and `fetch`, which returns them verbatim with their provenance."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ from kg.vocabulary import BASE, mint, slug_of
 
 SNIPPET_CHARACTERS: Final = 240
 NAMES_ADDED: Final = 20
-"""Names of concepts that widen a query at most."""
+"""Maximum number of names of concepts that are added to a query."""
 TEXT_CHARACTERS: Final = 200_000
-"""Characters of text that one fetch of a document returns at most; the cut is announced."""
+"""Maximum characters in ``text`` when one document is fetched. Truncation is reported."""
 MANY_IDS: Final = 200
 MANY_HINTS: Final = 20
-"""Unknown ids for which the nearest known ones are looked for: each takes up to two queries."""
+"""Maximum number of unknown ids for which similar ones are searched. Each takes up to two queries."""
 
 PARTS: Final = """
 SELECT DISTINCT ?unit ?document ?position WHERE {
@@ -85,14 +85,14 @@ SELECT DISTINCT ?document WHERE {
 
 
 class Missing(BaseModel):
-    """An identifier that names nothing here, with what comes close."""
+    """An unknown id, with a hint at valid ones."""
 
     id: str
     hint: str
 
 
 class FetchResult(Result):
-    """Evidence in the order asked for. Asked for one id, the other fields describe that one thing as a whole."""
+    """Evidence in the order of the ids. With a single `id`, the other fields describe the document or passage."""
 
     evidence: list[Evidence]
     not_found: list[Missing] = Field(default_factory=list)
@@ -114,11 +114,11 @@ def search(
     """Find passages of laws, policies and speeches by meaning and words, best first.
 
     Use when you need evidence on a topic. Narrow by `filters`: iso3 (["BRA"]), language, corpus_type, family_slug,
-    max_passages_per_doc; concept_qids puts first what mentions these concepts. Each result: id, title, url, snippet,
-    score, provenance (graph, source file, sha256, row).
+    max_passages_per_doc; passages that mention concept_qids rank first. Each result: id, title, url, snippet, score,
+    provenance (graph, source file, sha256, row).
     A result takes about 800 characters: a small limit, then next_offset, saves tokens.
     Example: search(query="geothermal exploration licences", filters={"iso3": ["DJI"]}, limit=5).
-    Next: `fetch` the ids worth reading for the exact words; `list_resources` shows the valid filter values.
+    Next: `fetch` the relevant ids for the full text; `list_resources` lists the valid filter values.
     """
     words = clean_text("query", query, QUERY_CHARACTERS)
     bounded_page(limit, offset)
@@ -163,18 +163,18 @@ def search(
         if descriptions is not None and unit.iri in units
     ]
     if found.completeness == "truncated":
-        notes.append("Too few of the passages that the index proposed pass the filters; narrow the query or filters.")
+        notes.append("Too few of the passages that the index proposed pass the filters. Narrow the query or filters.")
     elif not hits:
         narrowed = filters.model_dump(exclude_defaults=True)
         notes.append(
-            (f"Nothing from offset {offset} on. " if offset else "No passage was found. ")
-            + (f"Widen the filters ({', '.join(narrowed)}): " if narrowed else "Ask in other words: ")
-            + "list_resources and family_overview show what there is."
+            (f"No results from offset {offset} on. " if offset else "No passage found. ")
+            + (f"Widen the filters ({', '.join(narrowed)}). " if narrowed else "Use other words. ")
+            + "list_resources and family_overview list the contents of the graph."
         )
     if found.pending:
         notes.append(
-            f"{found.pending} of the passages considered wait for their embedding and are ranked by words alone; until "
-            "health says that none is pending, the order and the pages can change."
+            f"{found.pending} of the passages considered have no embedding yet and are ranked by keywords only. The "
+            "order and the pages can change until health reports no pending vectors."
         )
     return reader.finish(
         SearchResult(results=hits, notes=notes),
@@ -186,7 +186,7 @@ def search(
 
 
 def widened(query: str, concepts: Sequence[Concept]) -> str:
-    """Return `query` with the names of `concepts` that it lacks, as far as there is room, each one's in turn."""
+    """Append names of `concepts` that `query` lacks, alternating between the concepts, up to the maximum length."""
     said = query.casefold()
     names = [name for turn in zip_longest(*(concept.names for concept in concepts)) for name in turn if name]
     added = [name for name in dict.fromkeys(names) if name.casefold() not in said][:NAMES_ADDED]
@@ -194,7 +194,7 @@ def widened(query: str, concepts: Sequence[Concept]) -> str:
 
 
 def snippet_of(text: str, query: str) -> str:
-    """Return up to 240 characters of `text` around the densest run of the query's words, on one line."""
+    """Cut `text` to 240 characters on one line, around the window with most words of the query."""
     line = " ".join(text.split())
     if len(line) <= SNIPPET_CHARACTERS:
         return line
@@ -219,19 +219,19 @@ def fetch(
     offset: Offset = 0,
     explain: Explain = False,
 ) -> FetchResult:
-    """Read passages word for word, with document, page and provenance.
+    """Read passages verbatim, with document, page and provenance.
 
-    Use with ids from `search`. A document id (cpr://doc/{slug}) or family id (cpr://family/{slug}) gives its passages
+    Use with ids from `search`. A document id (cpr://doc/{slug}) or family id (cpr://family/{slug}) returns its passages
     in order, `limit` at a time. Returns evidence: id, document, passage{index, page_number, type, text}, provenance;
-    ids that name nothing are in not_found with the nearest that do. With a single `id` also title, text, url, metadata.
+    unknown ids are in not_found with similar ones. With a single `id` also title, text, url, metadata.
     Example: fetch(ids=["cpr://doc/fictional-decree-on-geothermal-exploration_d0a1#p=3"]).
     Next: cite `document.url` with `provenance`; `search` for more.
     """
     if (ids is None) == (id is None):
-        raise InvalidInputError("give either ids (a list) or id (one), for example ids=['cpr://doc/{slug}#p=3']")
+        raise InvalidInputError("Pass either ids (a list) or id (one), for example ids=['cpr://doc/{slug}#p=3'].")
     wanted = list(dict.fromkeys([id] if id is not None else ids or []))
     if not 1 <= len(wanted) <= MANY_IDS:
-        raise InvalidInputError(f"ids has {len(wanted)} entries; give 1 to {MANY_IDS}")
+        raise InvalidInputError(f"ids has {len(wanted)} entries. Pass 1 to {MANY_IDS}.")
     bounded_page(limit, offset)
     reader = Reader(kg)
     resolved = _resolve(reader, wanted)
@@ -240,9 +240,9 @@ def fetch(
     units = {**read_units(reader, [iri for iri in page if iri not in resolved.units]), **resolved.units}
     absent = [name for name in wanted if name not in resolved.found]
     missing = [Missing(id=name, hint=_hint(reader, name)) for name in absent[:MANY_HINTS]]
-    missing += [Missing(id=name, hint="search gives the ids that there are") for name in absent[MANY_HINTS:]]
+    missing += [Missing(id=name, hint="search returns valid ids.") for name in absent[MANY_HINTS:]]
     if id is not None and missing:
-        raise NotFoundError(f"there is nothing with the id {id!r}; {missing[0].hint}")
+        raise NotFoundError(f"Unknown id {id!r}. {missing[0].hint}")
     evidence = evidence_of(reader, [units[iri] for iri in page if iri in units])
     result = FetchResult(evidence=evidence, not_found=missing, notes=list(resolved.notes))
     next_offset = offset + limit if len(order) > offset + limit else None
@@ -258,12 +258,12 @@ def fetch(
 
 @dataclass(slots=True)
 class _Resolved:
-    """What identifiers stand for: passages in order, and which of them were named as a document or family."""
+    """The passages of ids, in order, and the documents of ids that name a document or a family."""
 
     found: dict[str, list[str]]
     units: dict[str, Unit]
     whole: dict[str, list[str]]
-    """Documents behind an id that names a document or a family."""
+    """The documents of each id that names a document or a family."""
     notes: list[str]
 
 
@@ -273,7 +273,7 @@ _OWN = re.compile(re.escape(f"{BASE}id/") + r"[^#]+(?P<part>#.+)?")
 
 
 def _node(name: str) -> tuple[str, NamedNode] | None:
-    """Return the kind and the IRI that an id stands for, whatever its percent-encoding; None for others."""
+    """Parse an id in any percent-encoding into its kind and IRI; None for unknown forms."""
     try:
         if match := _FAMILY.fullmatch(name.strip()):
             return "family", mint("family", slug_of(name.strip()))
@@ -297,7 +297,7 @@ def _resolve(reader: Reader, names: Sequence[str]) -> _Resolved:
     absent = {name: iri for name, iri in passages.items() if iri not in resolved.units}
     for name, iri in _other_version(reader, absent).items():
         found[name] = [iri]
-        resolved.notes.append(f"{name} is {iri} here.")
+        resolved.notes.append(f"{name} has the id {iri} in this graph.")
     families = {name: node for name, (kind, node) in nodes.items() if kind == "family"}
     documents = {name: node for name, (kind, node) in nodes.items() if kind == "document"}
     members = _members(reader, families)
@@ -313,7 +313,7 @@ def _resolve(reader: Reader, names: Sequence[str]) -> _Resolved:
 
 
 def _other_version(reader: Reader, absent: dict[str, str]) -> dict[str, str]:
-    """Resolve an id with a language to the plain passage in that language."""
+    """Resolve ids with a language to the ids without, where those passages have that language."""
     versions = {}
     for iri in absent.values():
         plain, _, language = iri.partition("&lang=")
@@ -354,7 +354,7 @@ def _parts(reader: Reader, documents: set[str]) -> dict[str, list[str]]:
 
 
 def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: _Resolved, next_offset: int | None) -> None:
-    """Fill in the fields that describe the one thing asked for."""
+    """Fill in the fields that describe the single document, family or passage."""
     whole = resolved.whole.get(name)
     metadata: dict[str, str] = {}
     if whole is None:
@@ -386,11 +386,11 @@ def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: _Res
         metadata["passages"] = str(len(resolved.found[name]))
         if kept < len(result.evidence):
             held = f"the first {kept} passages of this page" if kept else f"the first {TEXT_CHARACTERS:,} characters"
-            result.notes.append(f"text holds {held}; evidence holds all of them.")
+            result.notes.append(f"text is truncated to {held}. evidence has all of them.")
         if next_offset is not None:
             metadata["next_offset"] = str(next_offset)
             result.notes.append(
-                f"{len(resolved.found[name])} passages in all; for the rest call fetch with offset={next_offset}."
+                f"{len(resolved.found[name])} passages in total. For the rest, call fetch with offset={next_offset}."
             )
     metadata["slug"] = document.slug
     metadata["geographies"] = ", ".join(document.geographies)
@@ -401,7 +401,7 @@ def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: _Res
 
 
 def _joined(texts: Sequence[str]) -> tuple[str, int]:
-    """Return the texts with blank lines between them, whole ones only, and how many fit into the cap."""
+    """Join as many whole texts as fit the maximum length, and return their number too."""
     length = kept = 0
     for text in texts:
         length += len(text) + 2
@@ -412,28 +412,30 @@ def _joined(texts: Sequence[str]) -> tuple[str, int]:
 
 
 def _hint(reader: Reader, name: str) -> str:
-    """Say what would be valid in place of an id that names nothing."""
+    """Name valid ids for an unknown one."""
     known = _node(name)
     if known is None and name.strip().startswith("cpr://concept/"):
-        return "a concept has no text of its own: concept_find says what it is, concept_mentions what names it"
+        return "A concept has no text. concept_find describes it, concept_mentions lists passages that mention it."
     if known is None:
-        return "ids look like cpr://doc/{slug}#p={index}, cpr://doc/{slug} or cpr://family/{slug}; search gives them"
+        return (
+            "ids have the form cpr://doc/{slug}#p={index}, cpr://doc/{slug} or cpr://family/{slug}, as search returns"
+        )
     kind, node = known
     if is_speech(node.value):
         return near_speeches(reader, unquote(node.value.partition("#")[0].rpartition("/")[2]))
     if node.value.startswith(BASE):
-        return "nothing with words has it; search gives the ids that there are"
+        return "No passage or document has it. search returns valid ids."
     slug = slug_of(node.value)
     if kind == "passage":
         document = mint("document", slug)
         units = _parts(reader, {document.value}).get(document.value, [])
         if units:
-            return f"that document has {len(units)} passages, from {units[0]} to {units[-1]}"
+            return f"The document has {len(units)} passages, from {units[0]} to {units[-1]}."
     if kind == "family":
-        return "family_overview lists the families that there are"
+        return "family_overview lists the families."
     word = max(re.split(r"[^a-z0-9]+", slug.casefold()), key=len)
     rows = reader.rows("documents like it", bind(SLUGS_LIKE, fragment=Literal(word))) if word else []
     close = nearest(slug, sorted({slug_of(iri_of(row["document"])) for row in rows}), 3)
     if close:
-        return "near it are " + ", ".join(mint("document", slug).value for slug in close)
-    return "no document has a slug like it; search gives the ids that there are"
+        return f"Similar: {', '.join(mint('document', slug).value for slug in close)}."
+    return "No document has a similar slug. search returns valid ids."

@@ -1,4 +1,4 @@
-"""The pair of tools that deep-research clients expect, with one argument each and nothing else."""
+"""The tools `search` and `fetch` of deep-research clients, with one argument each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kg.tools.search import passages
 
 
 class ResearchHit(BaseModel):
-    """A result as the deep-research contract has it."""
+    """A result in the form of the deep-research contract."""
 
     id: str
     title: str
@@ -20,13 +20,13 @@ class ResearchHit(BaseModel):
 
 
 class ResearchHits(Result):
-    """Results as the deep-research contract has them."""
+    """Results in the form of the deep-research contract."""
 
     results: list[ResearchHit]
 
 
 class ResearchDocument(Result):
-    """A text as the deep-research contract has it."""
+    """A text in the form of the deep-research contract."""
 
     id: str
     title: str
@@ -40,7 +40,7 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
 
     Use for evidence on a topic; name the country, law or speaker in the query. Each result: id, title, url.
     Example: search(query="geothermal exploration licences in Djibouti").
-    Next: `fetch` an id for the exact words.
+    Next: `fetch` an id for the full text.
     """
     found = passages.search(kg, query, limit=20)
     hits = [ResearchHit(id=hit.id, title=hit.title, url=hit.url) for hit in found.results]
@@ -48,7 +48,7 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
 
 
 def fetch(kg: KnowledgeGraph, id: Annotated[Identifier, Field(description="An id from search")]) -> ResearchDocument:
-    """Read one passage, document or family by its id, word for word.
+    """Read one passage, document or family by its id, verbatim.
 
     Use with ids from `search`. Returns id, title, text, url to cite, metadata (page, source file, its hash, row).
     Example: fetch(id="cpr://doc/fictional-decree-on-geothermal-exploration_d0a1#p=3").

@@ -9,9 +9,7 @@ def test_the_values_to_filter_by_are_those_in_use(kg, made):
     resources = {resource.title: resource for resource in list_resources(kg).resources}
     assert resources["Filter iso3: values in use"].values == sorted({code for p in made for code in p.places})
     assert resources["Filter language: values in use"].values == sorted({tag for p in made for tag in p.languages})
-    assert resources["Policy documents, a translation not counted apart"].count == len(
-        {passage.document for passage in made}
-    )
+    assert resources["Policy documents, translations not counted"].count == len({passage.document for passage in made})
     assert resources["made-up.parquet"].values == ["ab" * 32]
 
 

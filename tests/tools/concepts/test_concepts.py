@@ -121,15 +121,15 @@ def test_what_an_item_is_comes_from_the_property_that_is_called_instance_of(topi
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        ({}, InvalidInputError, "give either q"),
+        ({}, InvalidInputError, "either q"),
         ({"q": "solar", "qid": "Q1010"}, InvalidInputError, "not both"),
         ({"qid": "P2"}, InvalidInputError, "P2 is a property, not an item"),
         ({"qid": f"{BASE}entity/P2"}, InvalidInputError, "P2 is a property, not an item"),
-        ({"qid": "L7"}, InvalidInputError, "L7 is no item"),
-        ({"qid": "geothermal"}, InvalidInputError, r"near it are Q1012 \(geothermal energy\)"),
-        ({"qid": "Q10110"}, NotFoundError, r"near it are .*Q1011 \(wind power\)"),
-        ({"qid": "http://www.wikidata.org/entity/Q42"}, NotFoundError, "there is no concept"),
-        ({"qid": "wd:Q1010"}, NotFoundError, r"near it are Q1010 \(solar power\)"),
+        ({"qid": "L7"}, InvalidInputError, "L7 is not an item"),
+        ({"qid": "geothermal"}, InvalidInputError, r"Similar: Q1012 \(geothermal energy\)"),
+        ({"qid": "Q10110"}, NotFoundError, r"Similar: .*Q1011 \(wind power\)"),
+        ({"qid": "http://www.wikidata.org/entity/Q42"}, NotFoundError, "Unknown concept"),
+        ({"qid": "wd:Q1010"}, NotFoundError, r"Similar: Q1010 \(solar power\)"),
         ({"qid": '> } # "'}, InvalidInputError, "is not a QID"),
     ],
 )
@@ -139,7 +139,7 @@ def test_an_error_names_what_would_be_valid(fixtures, arguments, error, says):
 
 
 def test_a_name_that_nothing_has_is_no_error_but_a_hint(fixtures, kg):
-    assert "No concept is called like this" in concept_find(fixtures, q="xyzzy").notes[0]
+    assert "No similar name found" in concept_find(fixtures, q="xyzzy").notes[0]
     assert "No concepts are loaded" in concept_find(kg, q="solar").notes[0]
 
 
@@ -167,13 +167,13 @@ def test_an_item_that_was_merged_is_the_one_it_was_merged_into(topical):
     add(topical, Quad(NamedNode(f"{BASE}entity/Q5"), OWL.sameAs, NamedNode(f"{BASE}entity/Q1010"), graph))
     found = concept_find(topical, qid="Q5")
     assert [concept.qid for concept in found.concepts] == ["Q1010"]
-    assert found.notes == ["Q5 is Q1010 here."]
+    assert found.notes == ["Q5 has the id Q1010 in this graph."]
 
 
 def test_the_codes_of_code_lists_are_no_concepts(fixtures):
     assert all(iri.startswith("cpr://concept/") for iri in concepts_of(fixtures).by_iri)
     counts = {resource.title: resource.count for resource in list_resources(fixtures).resources}
-    assert counts["Concepts to find mentions of"] == len(concepts_of(fixtures)) == 72
+    assert counts["Concepts"] == len(concepts_of(fixtures)) == 72
     assert health(fixtures).concepts.startswith("72 concepts")
 
 
@@ -243,7 +243,9 @@ def test_predicates_restrict_what_is_followed(fixtures):
     assert concept_neighbors(fixtures, "Q1009", predicates=["P999"]).notes
 
 
-@pytest.mark.parametrize(("predicate", "says"), [("Q5", "Q5 is an item"), ("broader", "is no property"), ("", "is no")])
+@pytest.mark.parametrize(
+    ("predicate", "says"), [("Q5", "Q5 is an item"), ("broader", "is not a property"), ("", "is not")]
+)
 def test_a_predicate_that_is_none_is_refused(fixtures, predicate, says):
     with pytest.raises(InvalidInputError, match=says):
         concept_neighbors(fixtures, "Q1009", predicates=[predicate])
@@ -281,7 +283,7 @@ def test_a_hub_is_cut_and_said_to_be(topical):
     found = concept_neighbors(topical, "Q1030", hops=2, limit=10)
     assert time.monotonic() - began < 5
     assert found.meta.completeness == "truncated"
-    assert "name predicates" in " ".join(found.notes)
+    assert "Name predicates" in " ".join(found.notes)
     assert len(found.edges) == 10
 
 

@@ -100,7 +100,7 @@ def test_narrower_concepts_count_as_the_one_they_are_under_even_in_a_circle(topi
 def test_a_hierarchy_that_is_too_wide_is_cut_and_said_to_be(topical, monkeypatch):
     monkeypatch.setattr("kg.tools.concepts.mentions.NARROWER_READ", 2)
     found = concept_mentions(topical, ["Q1012"], narrower=True)
-    assert "name one of them" in found.notes[0]
+    assert "Name one of them" in found.notes[0]
     assert (found.meta.completeness, found.meta.total) == ("truncated", None)
     assert any(match.qid == "Q1012" for match in found.evidence[0].concept_matches)
 
@@ -108,13 +108,13 @@ def test_a_hierarchy_that_is_too_wide_is_cut_and_said_to_be(topical, monkeypatch
 def test_nothing_found_says_what_to_do(topical):
     found = concept_mentions(topical, ["Q1009"])
     assert "narrower=true" in found.notes[0]
-    assert "valid are" in concept_mentions(topical, ["Q1012"], iso3=["XXX"]).notes[0]
+    assert "Available:" in concept_mentions(topical, ["Q1012"], iso3=["XXX"]).notes[0]
 
 
 @pytest.mark.parametrize(
     ("qids", "error", "says"),
     [
-        (["Q77"], NotFoundError, "near it are"),
+        (["Q77"], NotFoundError, "Similar:"),
         (["P2"], InvalidInputError, "a property, not an item"),
         (["solar"], InvalidInputError, "Q1010"),
     ],

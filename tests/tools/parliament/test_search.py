@@ -143,10 +143,10 @@ def test_a_name_that_is_not_exact_is_told(speeches):
 @pytest.mark.parametrize(
     ("filters", "error", "says"),
     [
-        ({"speaker": "Jane Quilp"}, NotFoundError, "near it are Quill, Jane, MP"),
-        ({"party": "Grens"}, NotFoundError, "near it are Australian Greens"),
-        ({"topics": ["renewable_enrgy"]}, NotFoundError, "near it are renewable_energy"),
-        ({"chamber": "Lords"}, InvalidInputError, "neither of House of Representatives and Senate"),
+        ({"speaker": "Jane Quilp"}, NotFoundError, "Similar: Quill, Jane, MP"),
+        ({"party": "Grens"}, NotFoundError, "Similar: Australian Greens"),
+        ({"topics": ["renewable_enrgy"]}, NotFoundError, "Similar: renewable_energy"),
+        ({"chamber": "Lords"}, InvalidInputError, "Available: House of Representatives, Senate"),
         ({"state": "Utah"}, InvalidInputError, "NSW, VIC, QLD, SA, WA, TAS, NT, ACT"),
         ({"date_from": "15/10/2024"}, InvalidInputError, "date_from: '15/10/2024' is not a day"),
         ({"date_to": "2024-02-30"}, InvalidInputError, "date_to: '2024-02-30' is not a day"),
@@ -169,7 +169,7 @@ def test_a_filter_that_cannot_be_meant_is_an_error_that_says_what_can(speeches, 
 def test_one_unknown_topic_among_known_ones_is_told(speeches):
     answer = search_speeches(speeches.kg, QUERY, topics=["water", "nonsense"], top_k=50)
     assert {result.speech_id for result in answer.results} == set(found(speeches, topics=["water"]))
-    assert any("no speech has 'nonsense'" in note for note in answer.notes)
+    assert any("No speech has 'nonsense'" in note for note in answer.notes)
 
 
 def test_topics_mean_mentions_where_a_speech_has_no_tags():

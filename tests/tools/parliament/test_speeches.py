@@ -69,7 +69,7 @@ def test_context_is_what_was_said_just_before_and_after_in_the_debate(speeches):
     assert len(opening) > CONTEXT_CHARACTERS
     assert opening.startswith(first.context_after)
     assert CONTEXT_CHARACTERS - 20 < len(first.context_after) <= CONTEXT_CHARACTERS
-    assert any("context_after is cut" in note for note in first.notes)
+    assert any("context_after is truncated" in note for note in first.notes)
 
 
 def test_a_speech_of_a_table_without_order_has_no_context_and_says_so(speeches):
@@ -94,11 +94,11 @@ def test_an_iri_of_a_speech_or_of_a_part_of_it_names_it(speeches, name):
 
 
 def test_an_unknown_id_names_the_nearest(speeches):
-    with pytest.raises(NotFoundError, match=r"no speech 'fictional-001'; near it are fictional-0001, fictional-0010"):
+    with pytest.raises(NotFoundError, match=r"Unknown speech 'fictional-001'. Similar: fictional-0001, fictional-0010"):
         get_speech(speeches.kg, "fictional-001")
     with pytest.raises(InvalidInputError, match="speech_id is empty"):
         get_speech(speeches.kg, " ")
-    with pytest.raises(NotFoundError, match="no speeches are loaded"):
+    with pytest.raises(NotFoundError, match="No speeches are loaded"):
         get_speech(open_speeches([]).kg, "x")
 
 
@@ -157,9 +157,7 @@ def test_the_generic_tools_cite_a_speech_by_speaker_day_and_reference(speeches):
     whole = fetch(speeches.kg, id=said.iri.value, limit=5)
     assert whole.text == said.text
     assert whole.meta.total == len(said.chunks())
-    assert (
-        fetch(speeches.kg, ids=[f"{said.iri.value}0"]).not_found[0].hint.startswith("near it are 2024-05-06-senate-2")
-    )
+    assert fetch(speeches.kg, ids=[f"{said.iri.value}0"]).not_found[0].hint.startswith("Similar: 2024-05-06-senate-2")
 
 
 def test_the_words_of_another_are_cited_as_his_or_hers(speeches):
@@ -253,4 +251,4 @@ def test_what_has_no_page_or_is_no_iri_is_told(speeches):
     missing = fetch(
         speeches.kg, ids=["https://w3id.org/quadcite/id/debate/au-senate/2024-05-06/1", "https://w3id.org/"]
     )
-    assert missing.not_found[0].hint.startswith("nothing with words")
+    assert missing.not_found[0].hint.startswith("No passage or document")
