@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM that cannot get lost.
+"""Reliable handling of Ctrl-C and SIGTERM.
 
-Python raises the exception of a signal wherever the main thread is; within a finalizer or a weak reference's callback
-(an import has many) it is printed and dropped, and the process would go on. So it is raised again after a while, until
-the end has begun. It may also come between two steps that belong together, as the making of a folder and the note that
-it has to go: such steps are done while signals are `postponed`.
+Python raises the exception of a signal at any point of the main thread. Within a finalizer or the callback of a weak
+reference (an import has many) the exception is printed and dropped, and the process would continue. So the handler
+raises it again after a while, until shutdown has begun (`disarm`). A signal may also arrive between two steps that
+belong together, such as creating a folder and registering its removal: run these with signals `postponed`.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-AGAIN_S: Final = 2.0
-"""Seconds after which a signal that nothing has come of is raised again."""
+REPEAT_S: Final = 2.0
+"""Seconds until a signal without effect is raised again."""
 
 _postponing = 0
 _waiting: int | None = None
-"""Which signal has come while signals are postponed."""
+"""The signal that arrived while signals are postponed."""
 
 
-def listen() -> None:
-    """Let SIGINT and SIGTERM end this process as an exit does: what is open is closed, and temporary files go."""
+def install_handlers() -> None:
+    """Make SIGINT and SIGTERM end this process in order: resources are closed and temporary files removed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
 
 
 def disarm() -> None:
-    """Say that the end has begun: what is open is being closed, and must not be interrupted."""
+    """Stop raising the signal again: shutdown has begun, and must not be interrupted."""
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """Do a few short steps without a signal of `listen` between them; one that comes is raised after the last.
+    """Run a few short steps without interruption; a signal that arrives meanwhile is raised after the last step.
 
-    Only the main thread is ever interrupted: in another, nothing is to be postponed.
+    Has no effect in other threads: signals only interrupt the main thread.
     """
     global _postponing, _waiting
     if threading.current_thread() is not threading.main_thread():
@@ -59,7 +59,7 @@ def postponed() -> Iterator[None]:
 
 @contextmanager
 def temporary_folder(prefix: str = "quadcite-") -> Iterator[Path]:
-    """Make a folder that goes with the context, whenever a signal comes."""
+    """Create a folder that is removed with the context, even if a signal arrives."""
     with postponed():
         folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
     try:
@@ -75,7 +75,7 @@ def _stop(number: int, _: FrameType | None) -> None:
         _waiting = number
         return
     signal.signal(signal.SIGALRM, lambda _number, frame: _stop(number, frame))
-    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+    signal.setitimer(signal.ITIMER_REAL, REPEAT_S)
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     sys.exit(128 + number)

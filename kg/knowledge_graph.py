@@ -1,4 +1,4 @@
-"""The one object that every tool receives: the store, the index over it, and the workers that query it."""
+"""The open knowledge graph that every tool receives: the store, its search index, and the query workers."""
 
 from __future__ import annotations
 
@@ -22,23 +22,22 @@ from kg.store.protocol import Store
 T = TypeVar("T")
 
 CANCELLATION: Final[ContextVar[Cancellation | None]] = ContextVar("cancellation", default=None)
-"""What stops the queries of the call in progress when whoever asked goes away; set by the server."""
-
+"""Cancels the queries of the current call when its client disconnects; set by the server."""
 
 CALLER: Final[ContextVar[str]] = ContextVar("caller", default="")
-"""Who makes the call in progress, as `QueryPool` tells clients apart; set by the server."""
+"""The client of the current call, by which `QueryPool` shares its workers; set by the server."""
 
 SENDER: Final[ContextVar[Actor]] = ContextVar("sender", default=EVERYONE)
-"""The actor of the call in progress, recorded with what it writes; set by the server and the command line."""
+"""The actor of the current call, recorded with what it writes; set by the server and the command line."""
 
 PROGRESS: Final[ContextVar[Progress]] = ContextVar("progress", default=lambda done, total, doing: None)
-"""Reports the progress of the call in progress; set by the server and the command line."""
+"""Reports the progress of the current call; set by the server and the command line."""
 
 
 class Memory:
-    """What was worked out once and stays true: values by key, the least used forgotten beyond `size`. Thread-safe.
+    """A thread-safe cache of computed values that evicts the least recently used ones beyond `size`.
 
-    A key names the state of the data that the value depends on (a content hash, a generation), so nothing goes stale.
+    Keys include the state of the data that the value depends on (a content hash, a generation), so no value is stale.
     """
 
     def __init__(self, size: int = 50_000) -> None:
@@ -47,14 +46,14 @@ class Memory:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Any | None:
-        """Return the value kept for `key`, or None."""
+        """Get the value of `key`, or None."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
     def keep(self, key: Hashable, value: T) -> T:
-        """Keep `value` for `key`, and return it."""
+        """Store `value` for `key`, and return it."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
@@ -65,33 +64,36 @@ class Memory:
 
 @dataclass(slots=True)
 class KnowledgeGraph:
-    """A data directory that is open: everything that reads or writes the graph goes through here."""
+    """An open data directory. All reads and writes of the graph go through it.
+
+    The composition root sets `load`, `mention`, `receive` and `quarantine`, since this package never imports loaders.
+    """
 
     settings: Settings
     store: Store
     search: SearchIndex
     pool: QueryPool
     raw: QueryPool | None = None
-    """Workers for queries that callers write; without them those run where the tools' own do."""
+    """Workers for queries written by callers; without them, `pool` runs these too."""
     load: Callable[..., Any] | None = None
-    """Loads sources; put here by the composition root, since this package never imports the loaders."""
+    """Loads sources."""
     mention: Callable[..., Any] | None = None
-    """Brings the mentions of concepts in line with texts and concepts; put here by the composition root as well."""
+    """Updates the mentions of concepts after changes of texts or concepts."""
     receive: Callable[..., dict[str, Any]] | None = None
-    """Takes in what agents send of codes; put here by the composition root as well."""
+    """Ingests entries of zoning codes sent by agents."""
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)
-    """``retry`` and ``drop`` of records that a load has kept out; put here by the composition root as well."""
+    """``retry`` and ``drop`` of quarantined records."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
-    """Tells whoever finds the data directory locked at which URL this process can be asked."""
+    """Publishes the URL of this process to processes that find the data directory locked."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
-    """Returns what the last check of the dataset shapes found; put here by whoever runs these checks."""
+    """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
     memory: Memory = field(default_factory=Memory, repr=False)
 
     @classmethod
     def open(cls, data_dir: Path, settings: Settings) -> Self:
-        """Open `data_dir`, making it if it is not there, and hold it until `close`.
+        """Open `data_dir`, creating it if missing, and lock it until `close`.
 
-        Raises StoreLockedError, StoreVersionError or StoreReadOnlyError when the directory cannot be had.
+        Raises StoreLockedError, StoreVersionError or StoreReadOnlyError.
         """
         store = OxigraphStore(data_dir)
         try:
@@ -109,7 +111,7 @@ class KnowledgeGraph:
 
     @property
     def raw_pool(self) -> QueryPool:
-        """The workers for queries that callers write."""
+        """The workers for queries written by callers."""
         return self.raw or self.pool
 
     def query(
@@ -117,8 +119,8 @@ class KnowledgeGraph:
     ) -> Answer:
         """Run a read-only query in a worker over a snapshot no older than the last commit.
 
-        `raw`: the caller has written it, or what it is made of, and has no more than a caller's share of the workers.
-        Raises QuerySyntaxError, QueryForbiddenError, or a QueryLimitError when it was stopped.
+        `raw`: the caller wrote the query or parts of it, so the limits per client apply. Raises QuerySyntaxError,
+        QueryForbiddenError, or a QueryLimitError if it was stopped.
         """
         return (self.raw_pool if raw else self.pool).run(
             query,
@@ -130,7 +132,7 @@ class KnowledgeGraph:
         )
 
     def close(self) -> None:
-        """Stop the workers and the index process, then let go of the data directory."""
+        """Stop the workers and the index process, then release the data directory."""
         try:
             self.pool.close()
         finally:

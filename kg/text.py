@@ -1,8 +1,4 @@
-"""Where the sentences of a text end, as sentencex tells them, which knows that "Mr." and "p.m." end none.
-
-It is asked about a copy of the text in ASCII, one character for one: so what it answers are code points, whatever it
-counts, and characters of several bytes, over which it stumbles, do not reach it.
-"""
+"""Text utilities: escape control characters for a terminal, and find the ends of sentences."""
 
 from __future__ import annotations
 
@@ -15,26 +11,22 @@ from typing import Final
 _UNPRINTED: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]")
 _BREAKS: Final = re.compile(r"[\t\n\u2028\u2029]")
 
-LONGEST_LINE: Final = 1_000
-"""Characters of what is printed of a line that anybody may have written."""
+MAX_LINE_CHARS: Final = 1_000
+"""Maximum length of a printed line of untrusted text."""
 
 
-def printable(text: str) -> str:
-    """Return `text` with an escape for each character that makes a terminal do something, or that changes the order
-    in which others are shown; tabs and line feeds stay.
-    """
+def escape_controls(text: str) -> str:
+    """Escape terminal control characters and bidirectional controls in `text`, except tabs and line feeds."""
     return _UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def line(text: str, longest: int = LONGEST_LINE) -> str:
-    """Return `text` as one line that is safe to print: what ends a line is escaped too, and of a long one the first
-    `longest` characters are left, with how many there are.
-    """
-    shown = _BREAKS.sub(lambda found: _escaped(found[0]), printable(text[:longest]))
+def to_single_line(text: str, longest: int = MAX_LINE_CHARS) -> str:
+    """Escape `text` to one line that is safe to print, truncated to `longest` characters with a note of its length."""
+    shown = _BREAKS.sub(lambda found: _escape(found[0]), escape_controls(text[:longest]))
     return shown if len(text) <= longest else f"{shown}… ({len(text):,} characters)"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return {"\n": "\\n", "\t": "\\t"}.get(character) or f"\\u{ord(character):04x}"
 
 
@@ -43,10 +35,15 @@ _QUOTES: Final = {0x2018: "'", 0x2019: "'", 0x201A: "'", 0x201B: "'", 0x201C: '"
 _STOPS: Final = {0x2026: ".", 0x3002: ".", 0xFF01: "!", 0xFF1F: "?"}
 
 
-def sentence_ends(text: str) -> Iterator[int]:
-    """Yield the code points of `text` at which a sentence ends, in order; that of the last is not always among them."""
+def find_sentence_ends(text: str) -> Iterator[int]:
+    """Yield the offsets in `text` at which a sentence ends, in order; the end of the last one may be missing.
+
+    sentencex knows abbreviations such as "Mr." and "p.m.".
+    """
+    # sentencex gets an ASCII copy with one character for each, since it mishandles multi-byte characters. So its
+    # offsets are code points, whatever it counts.
     plain = text if text.isascii() else _BEYOND_ASCII.sub(lambda match: _ascii(match[0]), text)
-    import sentencex  # loads for 0.1 s, and most of what prints a line splits no sentences
+    import sentencex  # here, since it takes 0.1 s and most importers of this module only print lines
 
     for found in sentencex.get_sentence_boundaries("en", plain):
         yield found["end_index"]
@@ -54,7 +51,7 @@ def sentence_ends(text: str) -> Iterator[int]:
 
 @lru_cache(maxsize=4096)
 def _ascii(character: str) -> str:
-    """An ASCII character that means to a sentence what this one means."""
+    """Return the ASCII character that is equivalent to this one for finding sentences."""
     code, category = ord(character), unicodedata.category(character)
     known = _QUOTES.get(code) or _STOPS.get(code)
     if known is not None:
@@ -65,5 +62,5 @@ def _ascii(character: str) -> str:
         return "E"
     if character.isalpha() or category[0] == "M":
         return "e"
-    # A comma: no sentence begins with it, nor with a dash or a section sign.
+    # A comma for dashes, section signs and so on, because no sentence begins with any of them.
     return "1" if category == "Nd" else ","

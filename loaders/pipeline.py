@@ -28,7 +28,7 @@ from kg.shacl.report import Violation
 from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.protocol import Commit, GraphChange, Store, select
-from kg.text import line
+from kg.text import to_single_line
 from kg.vocabulary import BASE, DCTERMS, KG, mint
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_name, to_quads
@@ -322,7 +322,7 @@ class Loading:
             self.expected_rows = notice.expected_rows
         else:
             self.report.layouts.append(notice.text)
-            log.info("%s", line(notice.text))
+            log.info("%s", to_single_line(notice.text))
 
     def withdraw(self, withdrawal: Withdrawal) -> None:
         """Remove a record that its source marks as deleted."""
@@ -546,7 +546,7 @@ class Loading:
     def log_warnings(self) -> None:
         """Log the first warnings, and how many more there are."""
         for warning in self.report.warnings[:SHOWN_WARNINGS]:
-            log.warning("%s", line(warning))
+            log.warning("%s", to_single_line(warning))
         if (more := len(self.report.warnings) - SHOWN_WARNINGS) > 0:
             log.warning("%d more warnings", more)
 

@@ -12,8 +12,8 @@ import pytest
 SCRIPT = """
 import os, signal, sys, time
 from kg import interruption
-interruption.AGAIN_S = 0.2
-interruption.listen()
+interruption.REPEAT_S = 0.2
+interruption.install_handlers()
 class Dropped:
     def __del__(self):
         os.kill(os.getpid(), signal.{name})
@@ -24,7 +24,7 @@ print("dropped", flush=True)
 try:
     time.sleep(30)
 finally:
-    interruption.obeyed()
+    interruption.disarm()
     time.sleep(0.6)
     print("closed", flush=True)
 """
@@ -43,7 +43,7 @@ BETWEEN = """
 import os, signal, tempfile
 from pathlib import Path
 from kg import interruption
-interruption.listen()
+interruption.install_handlers()
 made = tempfile.mkdtemp
 def interrupted(*args, **kwargs):
     folder = made(*args, **kwargs)

@@ -1,7 +1,8 @@
-"""Sentences end where readers of English see it, counted in code points whatever the characters are."""
+"""Escaping of untrusted text for terminals, and the ends of sentences."""
 
 from __future__ import annotations
 
+import unicodedata
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from kg.text import sentence_ends
+from kg.cli import output
+from kg.text import escape_controls, find_sentence_ends, to_single_line
 
 
 @pytest.mark.parametrize(
@@ -24,13 +26,50 @@ from kg.text import sentence_ends
     ],
 )
 def test_sentences_end_where_they_are_seen_to(text: str, parts: list[str]) -> None:
-    edges = [0, *sentence_ends(text), len(text)]
+    edges = [0, *find_sentence_ends(text), len(text)]
     assert [part for start, end in pairwise(edges) if (part := text[start:end].strip())] == parts
 
 
 @given(st.text(alphabet="aA .!?:(§1)\n“é—\u2028🐓ß'", max_size=200))
 @hypothesis_settings(max_examples=200, deadline=None)
 def test_ends_are_places_of_the_text_in_order(text: str) -> None:
-    ends = list(sentence_ends(text))
+    ends = list(find_sentence_ends(text))
     assert ends == sorted(ends)
     assert all(0 < end <= len(text) for end in ends)
+
+
+@given(st.text())
+def test_no_control_character_is_printed_and_all_else_is(text: str) -> None:
+    shown = escape_controls(text)
+    assert not [char for char in shown if unicodedata.category(char) == "Cc" and char not in "\t\n"]
+    assert not [char for char in shown if unicodedata.bidirectional(char) in {"LRE", "RLE", "LRO", "RLO", "PDF"}]
+    if text.isprintable():
+        assert shown == text
+
+
+def test_an_escape_stays_readable() -> None:
+    assert escape_controls("a\x1b[2Jb\u202ec\td\n") == "a\\u001b[2Jb\\u202ec\td\n"
+
+
+@given(st.text(), st.integers(1, 9))
+def test_a_line_is_one_and_says_what_it_lacks(text: str, longest: int) -> None:
+    assert len(to_single_line(text).splitlines()) <= 1
+    assert to_single_line(text, longest).endswith(f"({len(text):,} characters)") or len(text) <= longest
+    if text.isprintable():
+        assert to_single_line(text, len(text)) == text
+
+
+def test_the_values_of_records_end_no_line_of_a_warning() -> None:
+    assert (
+        to_single_line("a district\nkg: all is well\t\x1b[2J", 30)
+        == "a district\\nkg: all is well\\t\\u001b[2… (31 characters)"
+    )
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, "\\u001b[2J\n"), (False, "\x1b[2J\n")])
+def test_only_a_terminal_is_spared(
+    terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    output.put("\x1b[2J")
+    assert capsys.readouterr().out == shown

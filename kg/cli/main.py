@@ -20,7 +20,7 @@ from kg import __version__, interruption
 from kg.cli import docs, models, output, quarantine, summaries, validate
 from kg.cli.output import AsJson
 from kg.settings import settings_for
-from kg.text import line
+from kg.text import to_single_line
 
 if TYPE_CHECKING:
     from kg.cli.connection import Connection
@@ -149,14 +149,18 @@ def load(
         done = graph.call("load", asked | options, advance)
         if not graph.local:  # what the load logged, it logged in the server
             for said in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
-                output.say(f"kg: {line(said)}")
+                output.say(f"kg: {to_single_line(said)}")
     report, failure = done["report"], done["failure"]
     if as_json:
         output.put_json(report)
     else:
         output.show({name: value for name, value in report.items() if name != "rejections"})
         for each in report["rejections"]:
-            output.say(line(f"rejected {each['record']}: {each['reason'].removeprefix(each['record'] + ': ')}", 4_000))
+            output.say(
+                to_single_line(
+                    f"rejected {each['record']}: {each['reason'].removeprefix(each['record'] + ': ')}", 4_000
+                )
+            )
         if report["pending_vectors"] and not failure:
             output.say(
                 "kg: passages are found by their words already, and by meaning once they have their vectors; "
@@ -414,7 +418,7 @@ def demo() -> None:
 
 def main() -> None:
     """Run the command line and exit: 0 all well, 1 failure, 2 usage, 3 loaded but some records rejected."""
-    interruption.listen()
+    interruption.install_handlers()
     try:
         app()
     except OSError as error:  # what a command raises is told by then: help that cannot be written is left

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
 from kg.errors import InvalidInputError, QuadciteError
-from kg.text import printable
+from kg.text import escape_controls
 
 FAILURE: Final = 1
 USAGE: Final = 2
@@ -85,7 +85,7 @@ def fail(error: QuadciteError, *, as_json: bool) -> None:
 
 def say(text: str) -> None:
     """Write one line to standard error: for people, never part of the result."""
-    sys.stderr.write(printable(text) + "\n")
+    sys.stderr.write(escape_controls(text) + "\n")
     sys.stderr.flush()
 
 
@@ -112,7 +112,7 @@ def user() -> str:
 
 def put(text: str) -> None:
     """Write one line to standard output; on a terminal, as what is safe to print there."""
-    sys.stdout.write((printable(text) if sys.stdout.isatty() else text) + "\n")
+    sys.stdout.write((escape_controls(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def put_json(value: object) -> None:

@@ -25,7 +25,7 @@ from kg.shacl.report import Location, Violation, build_head_triples, build_resul
 from kg.shacl.report_summary import Summary, format_verdict
 from kg.shacl.sarif import SCHEMA, Rules
 from kg.store.protocol import Term
-from kg.text import printable
+from kg.text import escape_controls
 from kg.vocabulary import PREFIXES, curie
 
 Form = Literal["text", "json", "ttl", "sarif"]
@@ -169,7 +169,7 @@ class _Text:
     def finish(self, output: IO[bytes], known: Verdict) -> None:
         others = [f"run by pySHACL: {curie(shape)} ({reason})" for shape, reason in known.by_pyshacl.items()]
         for line in (*self._summary.to_lines(), *others, format_verdict(known.checked, known.counts)):
-            output.write(_to_utf8(printable(line) + "\n"))
+            output.write(_to_utf8(escape_controls(line) + "\n"))
 
 
 class _Json:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kg.text import sentence_ends
+from kg.text import find_sentence_ends
 
 LONGEST: Final = 700
 """Maximum code points of a sentence among others."""
@@ -67,7 +67,7 @@ def _pieces(line: str) -> Iterator[str]:
     # `sentence_ends` finds no end after a label in brackets.
     label = match.end() if (match := _LABELS.match(line)) else 0
     start = 0
-    for found in sentence_ends(line[label:]):
+    for found in find_sentence_ends(line[label:]):
         end = label + found
         if line[start:end].strip():
             yield line[start:end]
