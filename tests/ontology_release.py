@@ -1,4 +1,4 @@
-"""The released meaning of the ontology's terms: what a change breaks, and ``make released``, which records it.
+"""The released meaning of the ontology's terms: breaking changes, and ``make released``, which records a release.
 
 A released term must not disappear, and its meaning must not change without a new version. The last release is stored as
 N-Triples in ``ontology/released``. Versions of modules follow Semantic Versioning: a breaking change raises the first

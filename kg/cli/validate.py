@@ -220,13 +220,13 @@ def _open_files(
     named = documents(rdf, lenient=lenient)
     if own is None and suite is None and (within := [one for one in named if has_shapes(one)]):
         own = _parse_shapes(within)
-    beside = [quad for one in documents(expand_paths(ontology)) for quad in one.parse_all()]
+    ontology_quads = [quad for one in documents(expand_paths(ontology)) for quad in one.parse_all()]
     places: dict[Violation, Location] = {}
     lines = LineLocator()
     used = own or _load_suite(suite)
     only = _parse_graph_name(graph) if graph is not None else None
     parts = [[one] for one in named] if each else [named]
-    graphs: Iterable[DataDocuments] = (DataDocuments(part, places, beside, only) for part in parts)
+    graphs: Iterable[DataDocuments] = (DataDocuments(part, places, ontology_quads, only) for part in parts)
     checked = console.counted(len(named), "file") + (", each by itself" if each and len(named) > 1 else "")
     looked = False
 

@@ -195,7 +195,7 @@ class _Connection:
         self.child = started.result()
 
     def call(self, operation: str, **arguments: Any) -> Any:
-        """Return the result of one operation, or raise what it raised; ChildGoneError when no answer can come."""
+        """Run one operation and return its result or raise its error; ChildGoneError if the process has ended."""
         answer: Future[Any] = Future()
         number = next(self._ids)
         request = {"id": number, "operation": operation, "arguments": arguments}

@@ -124,10 +124,10 @@ def heal(
         # The index first: a graph committed between the two calls is then missing in the index, not superfluous.
         indexed = search.state()
         stored = _load_hashes(store)
-        gone = [graph for graph in indexed if graph not in stored]
-        if gone:
-            search.remove(gone)
-            removed += len(gone)
+        superfluous = [graph for graph in indexed if graph not in stored]
+        if superfluous:
+            search.remove(superfluous)
+            removed += len(superfluous)
         everything = full and attempt == 0
         wanted = [graph for graph, digest in stored.items() if everything or indexed.get(graph) != digest]
         done = 0

@@ -391,7 +391,7 @@ def _make_ready_made(settings: Settings, entry: dict[str, Any], made: Path, say:
     try:
         vectors = _embed_known(_load(entry["model"], made))
     except Exception as error:  # onnxruntime and tokenizers raise various classes, some a plain Exception
-        raise ModelError(f"the files of {entry['model']} cannot be loaded ({error}); nothing was written") from error
+        raise ModelError(f"Cannot load the files of {entry['model']}: {error}. Nothing was written.") from error
     return {"precision": "fp32", "source": settings.model_source, "known": [_encode(row) for row in vectors]}
 
 

@@ -68,7 +68,7 @@ class DataDocuments:
 
     def _quads(self) -> Iterator[Quad]:
         yield from self._ontology
-        several, only, beside = len(self._documents) > 1, self._graph, bool(self._ontology)
+        several, only, has_ontology = len(self._documents) > 1, self._graph, bool(self._ontology)
         for number, each in enumerate(self._documents):
             if number in self._broken:
                 continue
@@ -82,7 +82,7 @@ class DataDocuments:
                     self.triples += 1
                     if several:
                         self._subjects.setdefault(quad.subject, number)
-                    if beside:
+                    if has_ontology:
                         self._of_ontology.discard(quad.subject)
                     yield quad
             except MalformedError as error:

@@ -111,13 +111,13 @@ class RecordGate:
         results = self.shapes.check_disjoint((each.quads, each.typed) for each in batch)
         if not results:
             return {}
-        home: dict[Term, NamedNode] = {subject: each.graph for each in batch for subject in each.subjects}
-        if len(batch) > 1 and any(result.focus not in home for result in results):
+        graph_of: dict[Term, NamedNode] = {subject: each.graph for each in batch for subject in each.subjects}
+        if len(batch) > 1 and any(result.focus not in graph_of for result in results):
             # No graph describes this focus node, so check one graph at a time to find the graph at fault.
             return {graph: found for each in batch for graph, found in self._check_batch([each]).items()}
         found: dict[NamedNode, list[Violation]] = defaultdict(list)
         for result in results:
-            graph = home.get(result.focus) if result.focus is not None else None
+            graph = graph_of.get(result.focus) if result.focus is not None else None
             graph = graph or batch[0].graph
             found[graph].append(replace(result, graph=graph))
         return found

@@ -156,12 +156,12 @@ def find_affected(suite: Shapes, data: DataGraph, change: Change) -> Affected:
         return Affected(None, change.unknown)
     if suite.uncompiled:
         return Affected(None, f"pySHACL runs {', '.join(sorted(suite.describe_uncompiled()))}")
-    walks = Automaton(suite.shapes, suite.roots, data.find_subclasses)
-    whole = dict(walks.opaque)
+    automaton = Automaton(suite.shapes, suite.roots, data.find_subclasses)
+    whole = dict(automaton.opaque)
     if change.lost:
-        for node in walks.find_shapes_from_literals(change.by):
+        for node in automaton.find_shapes_from_literals(change.by):
             whole.setdefault(node, "it may depend on the subjects of literals, and the removed literals are not known")
-    nodes = frozenset(_walk_back(walks, data, set(_find_starts(walks, change))))
+    nodes = frozenset(_walk_back(automaton, data, set(_find_starts(automaton, change))))
     if not (change.added or change.removed or change.lost):
         whole.clear()
     if whole:
@@ -180,10 +180,10 @@ def _build_compiler(suite: Shapes, data: DataGraph) -> Compiler:
     return Compiler({name: data.find_subclasses(name) for name in names}, data.encode, repeats=data.may_repeat)
 
 
-def _find_starts(walks: Automaton, change: Change) -> Iterator[tuple[int, Term]]:
+def _find_starts(automaton: Automaton, change: Change) -> Iterator[tuple[int, Term]]:
     """Yield each state and node from which a step leads over a changed quad."""
     by_predicate: dict[NamedNode | None, list[Step]] = defaultdict(list)
-    for step in walks.steps:
+    for step in automaton.steps:
         by_predicate[step.predicate].append(step)
     anything = by_predicate[None]
     for quads, present in ((change.added, True), (change.removed, False)):
@@ -206,22 +206,22 @@ def _start_of(step: Step, quad: Quad) -> Term:
     return quad.graph_name if isinstance(quad.graph_name, NamedNode | BlankNode) else RDFS.Resource
 
 
-def _walk_back(walks: Automaton, data: DataGraph, begun: set[tuple[int, Term]]) -> Iterator[Term]:
-    """Yield the nodes at which walks begin that reach `begun`."""
-    led: dict[tuple[Direction, NamedNode | None, frozenset[Term] | None, Term], Sequence[Term]] = {}
-    todo = list(begun)
+def _walk_back(automaton: Automaton, data: DataGraph, starts: set[tuple[int, Term]]) -> Iterator[Term]:
+    """Yield the nodes at which walks begin that reach `starts`."""
+    known: dict[tuple[Direction, NamedNode | None, frozenset[Term] | None, Term], Sequence[Term]] = {}
+    todo = list(starts)
     while todo:
         state, node = todo.pop()
-        if walks.can_begin(state, node):
+        if automaton.can_begin(state, node):
             yield node
-        before = {(source, node) for source in walks.jumps.get(state, ())}
-        for step in walks.into.get(state, ()):
-            way = (step.direction, step.predicate, step.classes if step.direction == "home" else None, node)
-            if (sources := led.get(way)) is None:
-                sources = led[way] = tuple(_find_sources(step, node, data))
+        before = {(source, node) for source in automaton.jumps.get(state, ())}
+        for step in automaton.into.get(state, ()):
+            key = (step.direction, step.predicate, step.classes if step.direction == "home" else None, node)
+            if (sources := known.get(key)) is None:
+                sources = known[key] = tuple(_find_sources(step, node, data))
             before.update((step.source, each) for each in sources)
-        before -= begun
-        begun |= before
+        before -= starts
+        starts |= before
         todo += before
 
 
