@@ -113,7 +113,7 @@ def test_files_are_tried_as_a_source_reads_them_with_what_lies_beside(tmp_path: 
     assert answer("--source", "zoning", codes, exit_code=0)["checked"].endswith("zoning records")
     bare = shutil.copy(codes / "title_17_zoning.html", tmp_path)
     [found] = answer("--source", "zoning", bare, exit_code=1)["results"]
-    assert "does not say of which state it is" in found["message"]
+    assert "title_17_zoning.toml" in found["message"]
     assert "Available: climate" in refusal("--source", "nothing", bare)
     refused = refusal("--source", "zoning")
     assert "--source needs FILE" in refused
