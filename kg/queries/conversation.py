@@ -67,7 +67,7 @@ class Conversation:
         ticket = self._current()
         while True:
             yield Turn(ticket)
-            self._dispatcher.claim(ticket)
+            self._dispatcher.raise_if_stopped(ticket)
             try:
                 yield from self._send(ticket)
                 held: list[bytes] = []
@@ -78,7 +78,7 @@ class Conversation:
                         return held
                     held.append(piece)
                     size += len(piece)
-                if self._dispatcher.commit(ticket):
+                if self._dispatcher.start_answer(ticket):
                     return held
             except ChildGoneError:
                 pass
@@ -125,9 +125,9 @@ class Conversation:
                 self._dispatcher.hand_back(ticket)
                 raise
         if can_send_at_once(ticket):
-            self._dispatcher.begin(ticket)
+            self._dispatcher.send(ticket)
         else:
-            yield Call(partial(self._dispatcher.begin, ticket))
+            yield Call(partial(self._dispatcher.send, ticket))
 
     def _receive(self, ticket: Ticket) -> Steps[bytes | None]:
         while True:

@@ -84,7 +84,7 @@ class Ticket(Place):
     """One query on its way through the pool, and its worker while it runs.
 
     `request` is sent to the worker, `timeout_s` bounds the time that it runs, and the time that it waits. `snapshot` is
-    what it is evaluated on, from `Dispatcher.begin` on.
+    what it is evaluated on, from `Dispatcher.send` on.
     """
 
     request: dict[str, Any] = field(default_factory=dict)
@@ -154,8 +154,8 @@ class Dispatcher:
     def submit(self, ticket: Ticket, notify: Callable[[], None]) -> bool:
         """Queue a query; return True if its turn has come at once, otherwise `notify` is called when it has.
 
-        `notify` is also called when the query was stopped while it waited: `claim` raises then. Raises QueryBusyError,
-        ClientBusyError.
+        `notify` is also called when the query was stopped while it waited: `raise_if_stopped` raises then. Raises
+        QueryBusyError, ClientBusyError.
         """
         now = time.monotonic()
         with self._lock:
@@ -175,14 +175,14 @@ class Dispatcher:
         _notify(other for other in due if other is not ticket)
         return ticket.running
 
-    def claim(self, ticket: Ticket) -> None:
+    def raise_if_stopped(self, ticket: Ticket) -> None:
         """Raise the error of a query that was stopped while it waited, if it was."""
         with self._lock:
             if not ticket.running and ticket.reason is not None:
                 raise self._refusal(ticket)
 
     def is_ready(self, ticket: Ticket) -> bool:
-        """Return whether the worker has a suitable snapshot open, so that `begin` may follow without `prepare`."""
+        """Return whether the worker has a suitable snapshot open, so that `send` may follow without `prepare`."""
         worker = ticket.worker
         if worker is None or worker.snapshot is None:
             return False
@@ -208,7 +208,7 @@ class Dispatcher:
         with self._lock:
             self._generation = max(self._generation, taken.generation)
 
-    def begin(self, ticket: Ticket) -> None:
+    def send(self, ticket: Ticket) -> None:
         """Send the query to its worker and start its time. Raises ChildGoneError."""
         worker = ticket.worker
         assert worker is not None  # noqa: S101 -- prepared
@@ -225,7 +225,7 @@ class Dispatcher:
         worker.send(b"Q", json.dumps({"snapshot": str(ticket.snapshot.path), **ticket.request}).encode())
         ticket.sent = True
 
-    def commit(self, ticket: Ticket) -> bool:
+    def start_answer(self, ticket: Ticket) -> bool:
         """Record that a part of the answer is about to be sent; return False if the query has to start again."""
         with self._lock:
             ticket.begun = ticket.reason != "displaced"

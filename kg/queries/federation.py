@@ -45,11 +45,11 @@ class Federation:
         self._by_address = {parse_address(endpoint): endpoint for endpoint in self.endpoints}
         self._deadline = deadline
 
-    def allows(self, endpoint: str | None) -> bool:
+    def is_allowed(self, endpoint: str | None) -> bool:
         """Return whether the setting names `endpoint`."""
         return endpoint is not None and self._url(endpoint) is not None
 
-    def ask(self, query: str, clause: Clause, prologue: Prologue) -> str:
+    def fetch_values(self, query: str, clause: Clause, prologue: Prologue) -> str:
         """Send `clause` to its endpoint and return its rows as a VALUES block.
 
         Blank nodes of the answer become IRIs: no node here can be the same, but rows of one answer that share one still
@@ -57,7 +57,7 @@ class Federation:
         for too many rows or bytes, QueryTimeoutError when no time is left.
         """
         url = None if clause.endpoint is None else self._url(clause.endpoint)
-        assert url is not None  # noqa: S101 -- `allows` comes first
+        assert url is not None  # noqa: S101 -- `is_allowed` comes first
         line, column = line_and_column(query, clause.start)
         where = f"SERVICE <{url}> at line {line}, column {column}"
         names = {token.text[1:] for token in clause.tokens if token.kind == "variable"}

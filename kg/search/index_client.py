@@ -57,13 +57,13 @@ class EdgeIndex:
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
         """Replace the units of these graphs; the new ones are searchable by text on return."""
         with self._writing:
-            for part in _parts(graphs):
+            for part in _split_replacement(graphs):
                 self._retry(partial(_replace, part=part))
 
     def remove(self, graphs: Iterable[str]) -> None:
         """Delete all units of these graphs."""
         with self._writing:
-            for part in _chunks(list(graphs), _GRAPHS_PER_REPLACEMENT):
+            for part in _split_list(list(graphs), _GRAPHS_PER_REPLACEMENT):
                 self._retry(partial(_remove, graphs=part))
 
     def state(self) -> dict[str, str]:
@@ -174,7 +174,7 @@ class EdgeIndex:
     def _model_settings(self) -> dict[str, Any]:
         """Collect the settings of the process, with secrets: it inherits the environment, but not arguments."""
         return {
-            name: value.get_secret_value() if isinstance(value, SecretStr) else _plain(value)
+            name: value.get_secret_value() if isinstance(value, SecretStr) else _to_json(value)
             for name, value in self._settings
             if name.startswith(("model", "embedding")) and value is not None
         }
@@ -261,7 +261,7 @@ def _replace(connection: _Connection, part: Mapping[str, GraphUnits]) -> None:
     characters = 0
     for graph, content in part.items():
         for unit in content.units:
-            batch.append(_fields(unit, graph))
+            batch.append(_to_fields(unit, graph))
             characters += len(unit.text) + len(unit.prelude)
             if len(batch) == _UNITS_PER_MESSAGE or characters >= _CHARACTERS_PER_MESSAGE:
                 connection.call("put", units=batch)
@@ -275,13 +275,13 @@ def _remove(connection: _Connection, graphs: Sequence[str]) -> None:
     connection.call("remove", graphs=list(graphs))
 
 
-def _fields(unit: IndexedUnit, graph: str) -> list[Any]:
+def _to_fields(unit: IndexedUnit, graph: str) -> list[Any]:
     if unit.graph != graph:
         raise InvalidInputError(f"The unit {unit.iri} is in graph {unit.graph}, but was given for {graph}.")
     return [unit.iri, unit.graph, unit.parent, unit.text, unit.prelude, unit.language, unit.in_context]
 
 
-def _parts(graphs: Mapping[str, GraphUnits]) -> Iterator[dict[str, GraphUnits]]:
+def _split_replacement(graphs: Mapping[str, GraphUnits]) -> Iterator[dict[str, GraphUnits]]:
     """Split a replacement into parts, begun and finished one by one: few enough graphs to repeat after a crash."""
     part: dict[str, GraphUnits] = {}
     units = 0
@@ -295,10 +295,10 @@ def _parts(graphs: Mapping[str, GraphUnits]) -> Iterator[dict[str, GraphUnits]]:
         yield part
 
 
-def _chunks(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def _split_list(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool)) else str(value)

@@ -76,7 +76,7 @@ async def execute(
     """
     settings = endpoint.settings
     rows = settings.max_rows if limit is None else limit
-    client = client_of(endpoint, request)
+    client = get_client_name(endpoint, request)
 
     def check() -> Ticket:
         return endpoint.pool.build_ticket(
@@ -93,7 +93,7 @@ async def execute(
         )
 
     ticket = check() if is_cheap_to_check(query) else await endpoint.reading.run(client, check)
-    talk = _Talk(endpoint.pool.dispatcher, ticket, request.receive)
+    talk = _LoopDriver(endpoint.pool.dispatcher, ticket, request.receive)
     try:
         held = await talk.begin()
     except BaseException:
@@ -117,12 +117,12 @@ async def execute(
     return Response(body, headers=answer)
 
 
-def client_of(endpoint: Endpoint, request: Request) -> str:
+def get_client_name(endpoint: Endpoint, request: Request) -> str:
     """Return the name by which this client takes turns."""
     return f"{endpoint.actor(request).name}@{request.client.host if request.client else 'nowhere'}"
 
 
-class _Talk:
+class _LoopDriver:
     """Drives one query's conversation in the event loop. `truncated` is None until the result is complete."""
 
     def __init__(self, dispatcher: Dispatcher, ticket: Ticket, receive: Receive) -> None:
@@ -195,7 +195,7 @@ class _Talk:
                 # The worker need not idle until the loop comes to this query.
                 if ticket.running and dispatcher.is_ready(ticket) and can_send_at_once(ticket):
                     with contextlib.suppress(ChildGoneError):  # raised again, where it is handled
-                        dispatcher.begin(ticket)
+                        dispatcher.send(ticket)
                 _set(turn)
             else:
                 with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whatever waited
@@ -217,7 +217,7 @@ class _Talk:
 class _StreamedResponse(Response):
     """Sends the held pieces, then each piece as the worker computes it."""
 
-    def __init__(self, talk: _Talk, held: list[bytes], media_type: str, headers: dict[str, str]) -> None:
+    def __init__(self, talk: _LoopDriver, held: list[bytes], media_type: str, headers: dict[str, str]) -> None:
         super().__init__(headers=headers)
         del self.headers["content-length"]
         self._talk, self._held, self._json = talk, held, media_type == _JSON

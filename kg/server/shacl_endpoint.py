@@ -36,7 +36,7 @@ from kg.server.endpoint import Endpoint
 from kg.server.mcp import StopsWithClient, Threads
 from kg.server.negotiation import media_type_of, negotiate
 from kg.server.problem_details import HttpError, answering, method_not_allowed
-from kg.server.query_execution import HELD_BYTES, client_of
+from kg.server.query_execution import HELD_BYTES, get_client_name
 from kg.server.rdf_payloads import FORMATS, Payload
 from kg.shacl import rdf_files
 from kg.shacl.process import Document
@@ -83,7 +83,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: Threads) -> list[Rou
             raise method_not_allowed(request, _ALLOWED)
         endpoint.actor(request).require(READ, "a validation")
         asked = await _asked(request, kg.settings.max_graph_bytes)
-        running = await threads.run(partial(_run, kg, asked, client_of(endpoint, request)), kind="raw")
+        running = await threads.run(partial(_run, kg, asked, get_client_name(endpoint, request)), kind="raw")
         return await _response(running, asked)
 
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]

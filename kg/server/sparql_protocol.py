@@ -50,7 +50,7 @@ from kg.server.negotiation import (
     shorthand,
 )
 from kg.server.problem_details import HttpError, answering, method_not_allowed
-from kg.server.query_execution import client_of, execute
+from kg.server.query_execution import execute, get_client_name
 from kg.server.resources import rdf, representation, shown_to
 from kg.server.service_description import service_description
 from kg.sparql.guard import is_plain, query_form
@@ -218,7 +218,7 @@ class _Sparql:
     async def _query(self, request: Request, text: str, parameters: Parameters) -> Response:
         endpoint = self._endpoint
         _refuse(parameters, _OF_UPDATES, "an update, and this is a query")
-        client = client_of(endpoint, request)
+        client = get_client_name(endpoint, request)
         query = _Query(
             text,
             await _media_type(request, text, parameters, partial(endpoint.reading.run, client)),

@@ -59,6 +59,6 @@ def expand(settings: Settings, query: str, timeout_s: float | None = None) -> st
     left_s = settings.query_timeout_s if timeout_s is None else min(timeout_s, settings.query_timeout_s)
     federation = Federation(settings.service_endpoints, time.monotonic() + left_s)
     found, prologue = find_clauses(query)
-    if not all(federation.allows(clause.endpoint) for clause in found):
+    if not all(federation.is_allowed(clause.endpoint) for clause in found):
         return query
-    return replace_clauses(query, [(clause, federation.ask(query, clause, prologue)) for clause in found])
+    return replace_clauses(query, [(clause, federation.fetch_values(query, clause, prologue)) for clause in found])

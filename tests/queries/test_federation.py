@@ -108,8 +108,10 @@ def ask(stub: Stub, query: str, seconds: float = 10) -> str:
     query = query.replace("URL", stub.url)
     asked = Federation((HttpUrl(stub.url),), time.monotonic() + seconds)
     found = find_clauses(query)
-    assert all(asked.allows(clause.endpoint) for clause in found)
-    expanded = replace_clauses(query, [(clause, asked.ask(query, clause, parse_prologue(query))) for clause in found])
+    assert all(asked.is_allowed(clause.endpoint) for clause in found)
+    expanded = replace_clauses(
+        query, [(clause, asked.fetch_values(query, clause, parse_prologue(query))) for clause in found]
+    )
     check_query(expanded)
     return expanded
 
@@ -300,13 +302,13 @@ OTHER = [
 
 @pytest.mark.parametrize("iri", SAME)
 def test_the_same_address_is_allowed_in_each_spelling(iri: str) -> None:
-    assert Federation((HttpUrl(SAME[0]),), 0).allows(iri)
+    assert Federation((HttpUrl(SAME[0]),), 0).is_allowed(iri)
 
 
 @pytest.mark.parametrize("iri", OTHER)
 def test_every_other_address_is_refused(iri: str) -> None:
-    assert not Federation((HttpUrl(SAME[0]),), 0).allows(iri)
-    assert not Federation((), 0).allows(iri)
+    assert not Federation((HttpUrl(SAME[0]),), 0).is_allowed(iri)
+    assert not Federation((), 0).is_allowed(iri)
 
 
 def test_an_address_without_a_path_has_the_root() -> None:

@@ -57,7 +57,9 @@ def expand_services(kg: KnowledgeGraph, query: str, timeout_s: float | None = No
             results += label_service.build_replacements(query, clause, prologue)
             continue
         search = searches.get(clause.start)
-        results.append((clause, federation.ask(query, clause, prologue) if search is None else _to_values(kg, search)))
+        results.append(
+            (clause, federation.fetch_values(query, clause, prologue) if search is None else _to_values(kg, search))
+        )
     return replace_clauses(query, results)
 
 
@@ -84,7 +86,7 @@ def _parse_searches(
     for clause in found:
         if clause.endpoint == label_service.ENDPOINT:
             label_service.build_replacements(query, clause, prologue)
-        elif clause.start not in searches and not federation.allows(clause.endpoint):
+        elif clause.start not in searches and not federation.is_allowed(clause.endpoint):
             raise _unknown_service(query, clause, federation)
     return searches
 
