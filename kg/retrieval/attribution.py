@@ -70,7 +70,7 @@ def other_voice(
     return name or UNNAMED
 
 
-def voices_of(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
+def load_voices(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
     """Load who said chunks, by IRI. Chunks of speeches from tables are absent: these have no utterances."""
     if not chunks:
         return {}

@@ -153,7 +153,7 @@ class Concepts:
         return f"Similar: {', '.join(concept.shown for concept in close[:NEAR])}. concept_find finds concepts by name."
 
 
-def concepts_of(kg: KnowledgeGraph, *, fresh: bool = False) -> Concepts:
+def load_concepts(kg: KnowledgeGraph, *, fresh: bool = False) -> Concepts:
     """Load the concepts, cached. Without `fresh` they can be slightly older than the last commit (see `SHARE`)."""
     generation = kg.store.statistics().generation
     kept: tuple[Concepts, float, float] | None = kg.memory.get("concepts")
@@ -168,7 +168,7 @@ def concepts_of(kg: KnowledgeGraph, *, fresh: bool = False) -> Concepts:
     return concepts
 
 
-def known_concepts(kg: KnowledgeGraph) -> Concepts | None:
+def get_loaded_concepts(kg: KnowledgeGraph) -> Concepts | None:
     """Get the cached concepts without a query; None before the first load."""
     kept: tuple[Concepts, float, float] | None = kg.memory.get("concepts")
     return None if kept is None else kept[0]
@@ -244,7 +244,7 @@ def _languages(reading: _Queries) -> str:
     return f"^(({'|'.join(sorted(tags - {''}))})(-.*)?)?$"
 
 
-def chosen(reader: Reader, argument: str, texts: Sequence[str]) -> list[Concept]:
+def resolve_concepts(reader: Reader, argument: str, texts: Sequence[str]) -> list[Concept]:
     """Resolve QIDs or IRIs to concepts, each once.
 
     Raises InvalidInputError for an id that cannot be an item, such as a property or a name, and NotFoundError for an
@@ -258,12 +258,12 @@ def chosen(reader: Reader, argument: str, texts: Sequence[str]) -> list[Concept]
 
 
 def one(reader: Reader, argument: str, text: str) -> Concept:
-    """Resolve a QID or an IRI to a concept. Raises as `chosen` does."""
-    concepts = concepts_of(reader.kg)
+    """Resolve a QID or an IRI to a concept. Raises as `resolve_concepts` does."""
+    concepts = load_concepts(reader.kg)
     candidates = concepts.named(text)
     if not candidates:
         check_item(concepts, argument, text)
-        concepts = concepts_of(reader.kg, fresh=True)
+        concepts = load_concepts(reader.kg, fresh=True)
         candidates = concepts.named(text) or _merged(reader, concepts, text)
     if not candidates:
         raise NotFoundError(f"{argument}: Unknown concept {text[:100]!r}. {concepts.near(text)}")

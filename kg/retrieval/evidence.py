@@ -11,9 +11,9 @@ from urllib.parse import unquote
 from pyoxigraph import NamedNode
 
 from kg.provenance.load_records import find_row, parse_rows
-from kg.retrieval.attribution import Chunk, Voice, voices_of
-from kg.retrieval.concept_index import concepts_of
-from kg.retrieval.reader import Reader, iri_of, of_sources, text_of
+from kg.retrieval.attribution import Chunk, Voice, load_voices
+from kg.retrieval.concept_index import load_concepts
+from kg.retrieval.reader import Reader, iri_of, prefer_sources, text_of
 from kg.retrieval.results import ConceptMatch, Document, Evidence, Passage, Provenance
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
@@ -109,12 +109,12 @@ def code_of(iri: str) -> str:
     return unquote(iri.rpartition("/")[2])
 
 
-def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
+def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     """Load the passages among `iris`."""
     if not iris:
         return {}
     said: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for row in of_records(reader, reader.rows("passages", bind(PASSAGES, units=[NamedNode(iri) for iri in iris]))):
+    for row in drop_user_rows(reader, reader.rows("passages", bind(PASSAGES, units=[NamedNode(iri) for iri in iris]))):
         said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = text_of(row["value"])
     units: dict[str, Unit] = {}
     for (iri, graph), values in sorted(said.items()):
@@ -136,12 +136,12 @@ def read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     return units
 
 
-def of_records(reader: Reader, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
+def drop_user_rows(reader: Reader, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
     """Drop the rows about text units that users added to documents of a source.
 
     A row has ``unit`` and ``graph``, and ``document`` or ``property`` and ``value``.
     """
-    found = of_sources("unit", rows)
+    found = prefer_sources("unit", rows)
     documents: dict[Term, set[Term]] = defaultdict(set)
     for row in found:
         if is_user_graph(row["graph"]):
@@ -163,9 +163,9 @@ def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
     return None if start is None or end is None else (int(start), int(end))
 
 
-def said_by(reader: Reader, units: Iterable[Unit]) -> dict[str, Voice]:
+def speakers_of(reader: Reader, units: Iterable[Unit]) -> dict[str, Voice]:
     """Load who said those of `units` that are chunks of speeches, by IRI."""
-    return voices_of(reader, [Chunk(unit.iri, unit.document, *unit.span) for unit in units if unit.span is not None])
+    return load_voices(reader, [Chunk(unit.iri, unit.document, *unit.span) for unit in units if unit.span is not None])
 
 
 def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *, rows: bool = True) -> Descriptions:
@@ -192,7 +192,7 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
             prov=PROV_GRAPH,
         )
         read: dict[str, dict[str, dict[NamedNode, list[Term]]]] = {iri: {} for iri in missing}
-        for row in of_sources("subject", reader.rows("documents and origins", query)):
+        for row in prefer_sources("subject", reader.rows("documents and origins", query)):
             about = read[iri_of(row["of"])].setdefault(iri_of(row["subject"]), {})
             about.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
         for iri, found in read.items():
@@ -234,7 +234,7 @@ def _key_of(document: str) -> str:
     return slug_of(document) if document.startswith("cpr://") else code_of(document)
 
 
-def family_of(descriptions: Descriptions, document: str) -> str | None:
+def family_title(descriptions: Descriptions, document: str) -> str | None:
     """Get the title of the family of a document."""
     families = descriptions.all(document, ELI.is_member_of)
     return descriptions.one(families[0], DCTERMS.title) if families else None
@@ -246,7 +246,7 @@ def document_of(descriptions: Descriptions, document: str, voice: Voice | None =
         slug=descriptions.one(document, KG.slug) or _key_of(document),
         document_id=descriptions.one(document, DCTERMS.identifier),
         title=title_of(descriptions, document, voice),
-        family_title=family_of(descriptions, document),
+        family_title=family_title(descriptions, document),
         geographies=[code_of(iri) for iri in descriptions.all(document, KG.jurisdiction)],
         languages=descriptions.all(document, SCHEMA.inLanguage),
         url=url_of(descriptions, document),
@@ -326,14 +326,14 @@ def _positions(reader: Reader, descriptions: Descriptions, graph: str) -> Mappin
     return known or {}
 
 
-def matches_of(
+def load_concept_matches(
     reader: Reader, texts: Mapping[str, str], only: Collection[str] | None = None
 ) -> dict[str, list[ConceptMatch]]:
     """Load the mentions of concepts in passages, given with their texts, in the order of the text.
 
     Mentions of a concept by the same kind of name are one match. `only` limits the concepts.
     """
-    concepts = concepts_of(reader.kg)
+    concepts = load_concepts(reader.kg)
     if not texts or not len(concepts):
         return {}
     places: dict[tuple[str, str, str], set[tuple[int, int]]] = defaultdict(set)
@@ -356,7 +356,7 @@ def matches_of(
     return found
 
 
-def evidence_of(
+def build_evidence(
     reader: Reader,
     units: Sequence[Unit],
     scores: Mapping[str, float] | None = None,
@@ -365,9 +365,9 @@ def evidence_of(
     """Build the evidence for `units`, in order, with the concepts that they mention, limited to `mentioned`."""
     if not units:
         return []
-    matches = matches_of(reader, {unit.iri: unit.text for unit in units}, mentioned)
+    matches = load_concept_matches(reader, {unit.iri: unit.text for unit in units}, mentioned)
     descriptions = describe(reader, {unit.document for unit in units}, {unit.graph for unit in units})
-    voices = said_by(reader, units)
+    voices = speakers_of(reader, units)
     return [
         Evidence(
             id=unit.iri,

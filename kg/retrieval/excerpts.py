@@ -14,7 +14,7 @@ CONSIDERED: Final = 400
 """Maximum number of matching words that are compared."""
 
 
-def densest(text: str, query: str, width: int) -> tuple[int, int] | None:
+def best_window(text: str, query: str, width: int) -> tuple[int, int] | None:
     """Find the window of `width` characters with most words of `query`: start of the first word, end of the last.
 
     Distinct words count first, then all words; on a tie, the first window. None if `text` has none of the words.
@@ -45,7 +45,7 @@ def window(low: int, high: int, first: int, last: int, width: int) -> tuple[int,
     return start, min(high, start + width)
 
 
-def on_words(text: str, start: int, end: int) -> tuple[int, int]:
+def trim_to_words(text: str, start: int, end: int) -> tuple[int, int]:
     """Move `start` and `end` inwards to word boundaries of `text`, without spaces at the edges.
 
     If that leaves nothing, as inside one very long word, they are unchanged.

@@ -15,7 +15,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
 from kg.fuzzy_names import nearest
-from kg.retrieval.concept_index import Concept, check_item, concepts_of, one
+from kg.retrieval.concept_index import Concept, check_item, load_concepts, one
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of, text_of
 from kg.retrieval.results import SearchFilters
@@ -84,7 +84,7 @@ class Scope:
         return bind(text, **needed, **terms)  # type: ignore[arg-type]
 
 
-def scope_of(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
+def compile_scope(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
     """Compile `filters` to a scope, with notes for the caller."""
     on_document: list[str] = []
     on_unit: list[str] = []
@@ -107,12 +107,12 @@ def scope_of(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
     return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), notes
 
 
-def concepts_named(reader: Reader, qids: Sequence[str], notes: list[str]) -> list[Concept]:
+def resolve_concept_filter(reader: Reader, qids: Sequence[str], notes: list[str]) -> list[Concept]:
     """Resolve the filter ``concept_qids``; add a note for each unknown concept.
 
     Raises InvalidInputError for an id that cannot be a concept.
     """
-    concepts = concepts_of(reader.kg) if qids else None
+    concepts = load_concepts(reader.kg) if qids else None
     found: dict[str, Concept] = {}
     for qid in qids:
         try:
@@ -128,7 +128,7 @@ def concepts_named(reader: Reader, qids: Sequence[str], notes: list[str]) -> lis
     return list(found.values())
 
 
-def place_of(reader: Reader, argument: str, code: str) -> NamedNode:
+def find_place(reader: Reader, argument: str, code: str) -> NamedNode:
     """Find the place with a code. Raises NotFoundError with similar codes."""
     notes: list[str] = []
     found = _known(reader, argument, KG.jurisdiction, [code], notes)
@@ -137,7 +137,7 @@ def place_of(reader: Reader, argument: str, code: str) -> NamedNode:
     return found[0]
 
 
-def family_of(reader: Reader, slug: str) -> NamedNode:
+def find_family(reader: Reader, slug: str) -> NamedNode:
     """Find the family with a slug or an id. Raises NotFoundError with similar slugs."""
     notes: list[str] = []
     found = _families(reader, [slug], notes)
@@ -146,7 +146,7 @@ def family_of(reader: Reader, slug: str) -> NamedNode:
     return found[0]
 
 
-def in_use(reader: Reader, name: NamedNode) -> dict[str, Terms]:
+def load_values_in_use(reader: Reader, name: NamedNode) -> dict[str, Terms]:
     """Load the values of a property of documents, by code in lower case. Cached until the next commit."""
 
     def by_code(rows: list[dict[str, Term]]) -> dict[str, Terms]:
@@ -165,7 +165,7 @@ def in_use(reader: Reader, name: NamedNode) -> dict[str, Terms]:
 def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str], notes: list[str]) -> list[Terms]:
     """Find the nodes with the codes `wanted`, in any case; add a note for each that no document has."""
     folded = {value.strip().casefold(): value for value in wanted}
-    values = in_use(reader, name)
+    values = load_values_in_use(reader, name)
     codes = {code: code_of(iri_of(term)) for code, term in values.items()}
     unknown = {code: value for code, value in folded.items() if code not in values}
     labels = _codes_by_label(reader, values.values()) if unknown else {}
@@ -202,7 +202,7 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
     Adds a note for each range without a match.
     """
     found: dict[str, Literal] = {}
-    declared = in_use(reader, SCHEMA.inLanguage)
+    declared = load_values_in_use(reader, SCHEMA.inLanguage)
     for value in wanted:
         tag = value.strip()
         # A passage may have a language that no document declares, so the tag itself is always included.

@@ -17,7 +17,7 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
-from kg.retrieval.evidence import of_records
+from kg.retrieval.evidence import drop_user_rows
 from kg.retrieval.filters import Scope
 from kg.retrieval.reader import Reader, iri_of, text_of
 from kg.retrieval.results import Completeness
@@ -212,7 +212,7 @@ def _best_proposals(
             if units
             else []
         )
-        documents |= {iri_of(row["unit"]): iri_of(row["document"]) for row in of_records(reader, rows)}
+        documents |= {iri_of(row["unit"]): iri_of(row["document"]) for row in drop_user_rows(reader, rows)}
         proposed += [candidate for candidate in fresh if candidate.iri in documents]
         done = ranking.exhaustive or len(ranking.candidates) < depth
         if done or depth >= deepest or len({documents[each.iri] for each in proposed}) >= limit:

@@ -92,7 +92,7 @@ class Reader:
         return result
 
 
-def of_sources(about: str, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
+def prefer_sources(about: str, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
     """Drop the rows from user graphs about nodes that a source graph describes.
 
     `about` is the variable of the node, and ``graph`` that of the graph of a row. So users cannot add text to a record

@@ -15,12 +15,12 @@ from kg.fuzzy_names import nearest
 from kg.retrieval.attribution import other_voice
 from kg.retrieval.concept_index import preference
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, iri_of, of_sources, text_of
+from kg.retrieval.reader import Reader, iri_of, prefer_sources, text_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, SKOS, mint, sha256
 
-# Properties are chosen by FILTER, after the lookup by subject: see the queries of hydration.
+# Properties are chosen by FILTER, after the lookup by subject: see kg/retrieval/evidence.py.
 RECORDS: Final = """
 SELECT DISTINCT ?speech ?graph ?property ?value WHERE {
   VALUES ?speech { $speeches }
@@ -193,13 +193,15 @@ class Speech:
         return self.one(DCTERMS.source)
 
 
-def read_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
+def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
     """Return the speeches among `iris` that the graph has."""
     if not iris:
         return {}
     said: dict[str, dict[str, list[Term]]] = {}
     graphs: dict[str, str] = {}
-    for row in of_sources("speech", reader.rows("speeches", bind(RECORDS, speeches=[NamedNode(iri) for iri in iris]))):
+    for row in prefer_sources(
+        "speech", reader.rows("speeches", bind(RECORDS, speeches=[NamedNode(iri) for iri in iris]))
+    ):
         iri, name = iri_of(row["speech"]), iri_of(row["property"])
         said.setdefault(iri, {}).setdefault(name, []).append(row["value"])
         if name == DCTERMS.identifier.value:
@@ -231,7 +233,7 @@ def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedN
     if missing:
         found: dict[str, dict[NamedNode, list[Literal]]] = {iri: defaultdict(list) for iri in missing}
         query = bind(LABELS, things=[NamedNode(iri) for iri in missing])
-        for row in of_sources("thing", reader.rows("names", query)):
+        for row in prefer_sources("thing", reader.rows("names", query)):
             if isinstance(row["label"], Literal):
                 found[iri_of(row["thing"])][NamedNode(iri_of(row["property"]))].append(row["label"])
         for iri, kinds in found.items():
@@ -240,7 +242,7 @@ def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedN
     return known
 
 
-def spans_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]:
+def load_spans(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]:
     """Load the chunks of speeches, in order."""
     found: dict[str, list[Span]] = {iri: [] for iri in speeches}
     if not speeches:
@@ -253,7 +255,7 @@ def spans_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]:
     return found
 
 
-def texts_of(reader: Reader, units: Sequence[str]) -> dict[str, str]:
+def load_texts(reader: Reader, units: Sequence[str]) -> dict[str, str]:
     """Load the texts of text units."""
     found: dict[str, str] = {}
     for start in range(0, len(units), _UNITS_AT_ONCE):
@@ -263,7 +265,7 @@ def texts_of(reader: Reader, units: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def utterances_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Utterance]]:
+def load_utterances(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Utterance]]:
     """Load the utterances of speeches, in order. A speech from a table has none."""
     found: dict[str, list[Utterance]] = {iri: [] for iri in speeches}
     if not speeches:
@@ -279,7 +281,7 @@ def utterances_of(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Utt
     return found
 
 
-def laid(speech: Speech, pieces: Iterable[tuple[int, str]], start: int, end: int) -> str:
+def join_text(speech: Speech, pieces: Iterable[tuple[int, str]], start: int, end: int) -> str:
     """Join the text of a speech from `start` to `end` (code points) from chunks, given with their offsets.
 
     Raises StoreDamagedError if there is a gap, or if overlapping chunks differ.
@@ -306,7 +308,7 @@ def laid(speech: Speech, pieces: Iterable[tuple[int, str]], start: int, end: int
     return "".join(parts)
 
 
-def speech_named(reader: Reader, text: str) -> Speech:
+def load_speech(reader: Reader, text: str) -> Speech:
     """Load a speech by its id, its IRI, or the IRI of a part of it.
 
     Raises NotFoundError with similar ids.
@@ -316,24 +318,24 @@ def speech_named(reader: Reader, text: str) -> Speech:
         node = mint("speech", text) if whole is None else NamedNode(whole)
     except (InvalidInputError, ValueError) as error:
         raise InvalidInputError(f"speech_id: {text[:100]!r} is not a valid id: {error}.") from None
-    found = read_speeches(reader, [node.value])
+    found = load_speeches(reader, [node.value])
     if not found:
         # The id in a source can differ from the one in the IRI.
         rows = reader.rows("speech by its id", bind(BY_ID, id=Literal(text)))
-        found = read_speeches(reader, [iri_of(row["speech"]) for row in rows])
+        found = load_speeches(reader, [iri_of(row["speech"]) for row in rows])
     if not found:
         wanted = text if whole is None else unquote(whole.removeprefix(_SPEECH_ROOT))
-        raise NotFoundError(f"speech_id: Unknown speech {wanted[:100]!r}. {near_speeches(reader, wanted)}")
+        raise NotFoundError(f"speech_id: Unknown speech {wanted[:100]!r}. {suggest_speeches(reader, wanted)}")
     return next(iter(found.values()))
 
 
-def whole_text(reader: Reader, speech: Speech, spans: list[Span]) -> str:
+def load_full_text(reader: Reader, speech: Speech, spans: list[Span]) -> str:
     """Load the text of a speech. Raises StoreDamagedError if its length or hash differs from the recorded one."""
-    texts = texts_of(reader, [span.iri for span in spans])
+    texts = load_texts(reader, [span.iri for span in spans])
     length, digest = speech.one(KG.length), speech.one(KG.textSha256)
     if length is None or digest is None:
         raise StoreDamagedError(f"Speech {speech.speech_id} has no recorded length or hash. Load it again.")
-    text = laid(speech, [(span.start, texts.get(span.iri, "")) for span in spans], 0, int(length))
+    text = join_text(speech, [(span.start, texts.get(span.iri, "")) for span in spans], 0, int(length))
     if sha256(text) != digest:
         raise StoreDamagedError(
             f"Speech {speech.speech_id} was modified: its text has the SHA-256 {sha256(text)} instead of {digest}. "
@@ -347,13 +349,13 @@ def is_speech(iri: str) -> bool:
     return iri.startswith(_SPEECH_ROOT)
 
 
-def speech_text(reader: Reader, iri: str) -> str:
-    """Load the text of the speech with this IRI. Raises as `speech_named` and `whole_text` do."""
-    speech = speech_named(reader, iri)
-    return whole_text(reader, speech, spans_of(reader, [speech.iri])[speech.iri])
+def load_speech_text(reader: Reader, iri: str) -> str:
+    """Load the text of the speech with this IRI. Raises as `load_speech` and `load_full_text` do."""
+    speech = load_speech(reader, iri)
+    return load_full_text(reader, speech, load_spans(reader, [speech.iri])[speech.iri])
 
 
-def near_speeches(reader: Reader, wanted: str) -> str:
+def suggest_speeches(reader: Reader, wanted: str) -> str:
     """Suggest ids of speeches for an unknown one, in one or two sentences."""
     answer = reader.kg.query(IDS, limit=IDS_COMPARED)
     ids = [text_of(row["id"]) for row in answer.result] if isinstance(answer.result, Rows) else []

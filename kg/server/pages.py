@@ -38,7 +38,7 @@ from kg.tools.entities.dereference import (
     dereference,
     graph_of,
     names_of,
-    node_of,
+    parse_iri,
     short_name,
     suggestions,
     worded_name,
@@ -527,7 +527,7 @@ def _explained(kg: KnowledgeGraph, page: Callable[[Request], Response]) -> Calla
 def _near(kg: KnowledgeGraph, request: Request) -> list[str]:
     path: bytes = request.scope.get("raw_path") or b""
     iri = request.query_params.get("iri") or BASE + path.decode("ascii", "replace").lstrip("/")
-    return suggestions(kg, node_of(iri.strip()).value)
+    return suggestions(kg, parse_iri(iri.strip()).value)
 
 
 def _problem_page(request: Request, error: HttpError | QuadciteError, near: Iterable[str]) -> Response:

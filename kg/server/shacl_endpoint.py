@@ -40,7 +40,7 @@ from kg.server.query_execution import HELD_BYTES, get_client_name
 from kg.server.rdf_payloads import FORMATS, Payload
 from kg.shacl import rdf_files
 from kg.shacl.process import Document
-from kg.tools.entities.dereference import node_of
+from kg.tools.entities.dereference import parse_iri
 from kg.tools.shacl import validate
 
 PATH: Final = "/shacl"
@@ -100,7 +100,7 @@ def _run(kg: KnowledgeGraph, asked: _Asked, client: str) -> validate.FinishedVal
     if suite is not None and suite not in get_args(validate.SuiteName):
         raise InvalidInputError(f"suite is one of {', '.join(get_args(validate.SuiteName))}, not {suite[:80]!r}")
     shapes = validate.choose_shapes(asked.shapes, suite, asked.data, home)  # type: ignore[arg-type]  # one of them
-    focus = [node_of(given["target"]).value] if "target" in given else []
+    focus = [parse_iri(given["target"]).value] if "target" in given else []
     form = _FORMS.get(asked.media_type, asked.media_type)
     return validate.run_validation(
         kg, asked.data, home, shapes, form, checked=checked, focus=focus, timeout_s=asked.timeout_s, client=client

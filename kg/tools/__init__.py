@@ -1,6 +1,5 @@
-"""What agents can ask of the graph: plain synchronous functions, (kg, typed arguments) to a typed result.
+"""Tools for agents: typed functions, one package per domain, that MCP, HTTP and the command line call by name.
 
-No MCP and no HTTP in here. `registry.TOOLS` is the one list of them; `retrieval` is the one path from free text to
-ranked units; `hydration` turns identifiers into cited evidence; `reading` keeps what was asked of the store, so that
-every answer can show the SPARQL behind it.
+`registry` lists them, and `calls` checks their arguments. They read the graph through `kg.retrieval`: `hybrid_search`
+ranks text units, `evidence` adds their provenance, and `reader` records the queries that each result was read with.
 """

@@ -26,7 +26,7 @@ from kg.search.index_sync import count_text_units, heal
 from kg.tools.calls import Command
 from kg.tools.catalog.health import health
 from kg.tools.claims.review import Verdict, review_claim
-from kg.tools.entities.dereference import node_of
+from kg.tools.entities.dereference import parse_iri
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status
 
 Document = dict[str, Any]
@@ -76,7 +76,7 @@ def why(kg: KnowledgeGraph, iri: str | None = None, triple: list[str] | None = N
         subject, predicate, value = _parse_triple(triple)
         found = explain_triple(ask, subject, predicate, value)
     elif iri is not None:
-        found = explain_iri(ask, node_of(iri))
+        found = explain_iri(ask, parse_iri(iri))
     else:
         raise InvalidInputError("why: missing argument. Give `iri` or `triple`.")
     return {"explanations": [each.to_dict() for each in found], "text": "\n\n".join(map(str, found))}

@@ -23,7 +23,7 @@ import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import concepts_of
+from kg.retrieval.concept_index import load_concepts
 from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.tools.climate.families import family_overview
@@ -67,12 +67,12 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
 def measured(kg: KnowledgeGraph) -> Iterator[Comparison]:
     chance = random.Random(1)
     began = time.perf_counter()
-    concepts_of(kg)
+    load_concepts(kg)
     yield Comparison(f"reading {CONCEPTS:,} concepts with their names", time.perf_counter() - began, None, "s")
     began = time.perf_counter()
     concept_find(kg, q="quorvex")
     yield Comparison("making their names findable", (time.perf_counter() - began) * 1000, None, "ms")
-    names = [concept.label for concept in concepts_of(kg).by_iri.values()]
+    names = [concept.label for concept in load_concepts(kg).by_iri.values()]
     yield Comparison("concept_find, p95", p95(lambda: concept_find(kg, q=chance.choice(names)[:-1])), None, "ms")
     some = [f"Q{number}" for number in chance.sample(range(1, CONCEPTS), 3 * CALLS)]
     with kg.store.snapshot() as snapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kg.retrieval.excerpts import densest, on_words, window
+from kg.retrieval.excerpts import best_window, trim_to_words, window
 
 TEXTS = st.text(alphabet="ab \n\u00e9\U0001f600", max_size=120)
 
@@ -13,7 +13,7 @@ TEXTS = st.text(alphabet="ab \n\u00e9\U0001f600", max_size=120)
 @given(TEXTS, st.integers(0, 120), st.integers(0, 120))
 def test_bounds_move_inwards_to_words(text, one, other):
     start, end = sorted((min(one, len(text)), min(other, len(text))))
-    first, last = on_words(text, start, end)
+    first, last = trim_to_words(text, start, end)
     assert start <= first <= last <= end
     if text[start:end].split() and (first, last) != (start, end):
         assert text[first:last] == text[first:last].strip()
@@ -22,7 +22,7 @@ def test_bounds_move_inwards_to_words(text, one, other):
 
 
 def test_one_very_long_word_is_left_as_it_is():
-    assert on_words("x" * 100, 20, 60) == (20, 60)
+    assert trim_to_words("x" * 100, 20, 60) == (20, 60)
 
 
 @given(st.integers(0, 50), st.integers(0, 400), st.integers(0, 400), st.integers(0, 60), st.integers(1, 120))
@@ -42,20 +42,20 @@ def test_the_middle_of_the_match_is_the_middle_of_the_window():
 
 def test_different_words_weigh_more_than_one_word_again_and_again():
     text = "solar solar solar solar" + " x" * 40 + " solar panels on every roof"
-    place = densest(text, "solar panels roof", 60)
+    place = best_window(text, "solar panels roof", 60)
     assert place is not None
     assert text[slice(*place)] == "solar panels on every roof"
 
 
 def test_forms_of_a_word_match_and_nothing_is_found_where_there_is_nothing():
-    assert densest("About harbours and ferries", "harbour ferry", 100) == (6, 14)
-    assert densest("About harbours", "zebra", 100) is None
-    assert densest("", "zebra", 100) is None
+    assert best_window("About harbours and ferries", "harbour ferry", 100) == (6, 14)
+    assert best_window("About harbours", "zebra", 100) is None
+    assert best_window("", "zebra", 100) is None
 
 
 @given(TEXTS, TEXTS, st.integers(1, 60))
 def test_what_is_found_fits_unless_it_is_one_long_word(text, query, width):
-    place = densest(text, query, width)
+    place = best_window(text, query, width)
     if place is not None:
         start, end = place
         assert 0 <= start < end <= len(text)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kg import __version__
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import known_concepts
+from kg.retrieval.concept_index import get_loaded_concepts
 from kg.retrieval.results import DatasetCheck, Result
 
 
@@ -64,7 +64,7 @@ def health(kg: KnowledgeGraph) -> Health:
 
 
 def _state_of_concepts(kg: KnowledgeGraph) -> str:
-    concepts = known_concepts(kg)
+    concepts = get_loaded_concepts(kg)
     if concepts is None:
         return "not loaded yet: the first call of a concept tool loads them"
     return f"{len(concepts):,} concepts, as of generation {concepts.generation}" if len(concepts) else "none"

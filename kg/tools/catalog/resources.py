@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import concepts_of
+from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
-from kg.retrieval.filters import in_use
+from kg.retrieval.filters import load_values_in_use
 from kg.retrieval.reader import Reader, bounded_page, iri_of, text_of
 from kg.retrieval.results import Explain, Limit, Offset, Result
 from kg.sparql.terms import bind
@@ -104,7 +104,8 @@ FILTERS: Final = (("iso3", KG.jurisdiction), ("language", SCHEMA.inLanguage), ("
 
 def _filter(reader: Reader, name: str, term: NamedNode) -> Resource:
     values = [
-        code_of(value.value) if isinstance(value, NamedNode) else value.value for value in in_use(reader, term).values()
+        code_of(value.value) if isinstance(value, NamedNode) else value.value
+        for value in load_values_in_use(reader, term).values()
     ]
     return Resource(
         uri=term.value, title=f"Filter {name}: values in use", kind="filter", count=len(values), values=sorted(values)
@@ -133,11 +134,11 @@ def _municipalities(reader: Reader) -> Iterator[Resource]:
 
 
 def _codes(reader: Reader, term: NamedNode) -> list[str]:
-    return [value.value for value in in_use(reader, term).values() if isinstance(value, NamedNode)]
+    return [value.value for value in load_values_in_use(reader, term).values() if isinstance(value, NamedNode)]
 
 
 def _concepts(reader: Reader) -> list[Resource]:
-    count = len(concepts_of(reader.kg))
+    count = len(load_concepts(reader.kg))
     return [Resource(uri=SKOS.Concept.value, title="Concepts", kind="class", count=count)]
 
 

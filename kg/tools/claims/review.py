@@ -15,7 +15,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Result
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
-from kg.tools.entities.dereference import node_of
+from kg.tools.entities.dereference import parse_iri
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import EXTRACTED, KG, PROV_GRAPH
 
@@ -57,7 +57,7 @@ def review_claim(
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").
     Next: `kg_find_related`.
     """
-    node = node_of(claim.strip().removeprefix("<").removesuffix(">"))
+    node = parse_iri(claim.strip().removeprefix("<").removesuffix(">"))
     reader = Reader(kg)
     rows = list(reader.rows("the claim", bind(CLAIM, claim=node)))
     found = next((row for row in rows if iri_of(row["graph"]).startswith(EXTRACTED)), None)

@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import concepts_of
+from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of, describe, origin_of, title_of
-from kg.retrieval.filters import DOCUMENT_LANGUAGE, Scope, family_of, scope_of
+from kg.retrieval.filters import DOCUMENT_LANGUAGE, Scope, compile_scope, find_family
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of, text_of
 from kg.retrieval.results import (
     Explain,
@@ -158,7 +158,7 @@ def family_overview(
     bounded_page(limit, offset)
     bounded("top_concepts", top_concepts, 0, 20)
     reader = Reader(kg)
-    scope, notes = scope_of(
+    scope, notes = compile_scope(
         reader, SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
     )
     if language:
@@ -203,7 +203,7 @@ def _families(reader: Reader, page: Sequence[tuple[str, str, int, str]]) -> list
 
 def _add_concepts(reader: Reader, scope: Scope, families: Sequence[Family], most: int) -> None:
     """Add the concepts that most passages of each family mention."""
-    concepts = concepts_of(reader.kg)
+    concepts = load_concepts(reader.kg)
     if not families or not len(concepts):
         return
     found: dict[str, list[TopConcept]] = defaultdict(list)
@@ -236,7 +236,7 @@ def policy_lineage(
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
-    family = family_of(reader, family_slug)
+    family = find_family(reader, family_slug)
     reader.ran.clear()
     said: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     graphs: dict[str, str] = {}

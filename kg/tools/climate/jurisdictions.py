@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import Concept, concepts_of
+from kg.retrieval.concept_index import Concept, load_concepts
 from kg.retrieval.evidence import code_of
-from kg.retrieval.filters import place_of
+from kg.retrieval.filters import find_place
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
 from kg.retrieval.results import Explain, Iso3, Limit, Offset, Result, TopConcept
 from kg.sparql.terms import bind
@@ -91,7 +91,7 @@ def jurisdiction_overview(
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
-    place = place_of(reader, "iso3", iso3)
+    place = find_place(reader, "iso3", iso3)
     reader.ran.clear()
     [totals] = reader.kept("documents and families", bind(TOTALS, place=place), list)
     corpus_types, languages = (_ranked(_counts(reader, place, by)) for by in ("corpus_type", "language"))
@@ -133,7 +133,7 @@ def compare_jurisdictions(
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
-    places = place_of(reader, "iso3_a", iso3_a), place_of(reader, "iso3_b", iso3_b)
+    places = find_place(reader, "iso3_a", iso3_a), find_place(reader, "iso3_b", iso3_b)
     reader.ran.clear()
     labels: dict[str, str] = {}
     counts: list[Mapping[str, int]]
@@ -164,7 +164,7 @@ def compare_jurisdictions(
 
 def top_concepts(reader: Reader, place: NamedNode) -> list[tuple[Concept, int, int]]:
     """Load the concepts that a place's documents mention, with the numbers of passages and documents, most first."""
-    concepts = concepts_of(reader.kg)
+    concepts = load_concepts(reader.kg)
     if not len(concepts):
         return []
 

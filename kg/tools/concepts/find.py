@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import Concept, Concepts, concepts_of, one, plain_id, preference
+from kg.retrieval.concept_index import Concept, Concepts, load_concepts, one, plain_id, preference
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.retrieval.results import Explain, Identifier, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean, clipped
@@ -118,13 +118,13 @@ def concept_find(
         raise InvalidInputError(
             'Pass either q (a label or alias, as in q="solar") or qid (as in qid="Q1167"), not both.'
         )
-    if q is not None and concepts_of(kg).named(q):
+    if q is not None and load_concepts(kg).named(q):
         qid = q
     reader = Reader(kg)
     notes: list[str] = []
     if qid is not None:
         scored: list[_Scored] = [(one(reader, "qid", qid), None, None)]
-        concepts = concepts_of(kg)
+        concepts = load_concepts(kg)
         if plain_id(qid) not in (scored[0][0].qid, scored[0][0].iri):
             notes.append(f"{qid.strip()} has the id {scored[0][0].qid} in this graph.")
     else:
@@ -152,10 +152,10 @@ _Scored = tuple[Concept, str | None, float | None]
 
 def _like(kg: KnowledgeGraph, text: str, most: int) -> tuple[Concepts, list[_Scored]]:
     """Find concepts with a name similar to `text`, best first; labels come before aliases."""
-    concepts = concepts_of(kg)
+    concepts = load_concepts(kg)
     found = concepts.like(text, most)
     if not found:
-        concepts = concepts_of(kg, fresh=True)
+        concepts = load_concepts(kg, fresh=True)
         found = concepts.like(text, most)
     ranked = sorted(
         found, key=lambda item: (-round(item[0].score, 3), item[0].name != item[1].label, item[1].label, item[1].iri)

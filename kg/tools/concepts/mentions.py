@@ -13,9 +13,9 @@ from pydantic import Field
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import chosen
-from kg.retrieval.evidence import evidence_of, read_units
-from kg.retrieval.filters import Scope, scope_of
+from kg.retrieval.concept_index import resolve_concepts
+from kg.retrieval.evidence import build_evidence, load_units
+from kg.retrieval.filters import Scope, compile_scope
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
 from kg.retrieval.results import (
     Evidence,
@@ -119,8 +119,8 @@ def concept_mentions(
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
-    asked = [concept.iri for concept in chosen(reader, "qids", qids)]
-    scope, notes = scope_of(
+    asked = [concept.iri for concept in resolve_concepts(reader, "qids", qids)]
+    scope, notes = compile_scope(
         reader, SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
     )
     reader.ran.clear()
@@ -137,9 +137,9 @@ def concept_mentions(
             f"More than {CONSIDERED} passages mention them. Only those with most mentions were ranked. Add filters."
         )
     page = [each.iri for each in ordered(reader, counted, offset, limit)]
-    units = read_units(reader, page)
+    units = load_units(reader, page)
     members = {iri for family in families.values() for iri in family}
-    found = evidence_of(
+    found = build_evidence(
         reader,
         [units[iri] for iri in page if iri in units],
         {each.iri: each.score for each in counted},

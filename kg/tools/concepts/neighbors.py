@@ -12,7 +12,7 @@ from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import Concepts, concepts_of, one
+from kg.retrieval.concept_index import Concepts, load_concepts, one
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of, text_of
 from kg.retrieval.results import Explain, Identifier, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean
@@ -126,7 +126,7 @@ def concept_neighbors(
     bounded_page(limit, offset)
     reader = Reader(kg)
     concept = one(reader, "qid", qid)
-    concepts = concepts_of(kg)
+    concepts = load_concepts(kg)
     wikibase = wikibase_of(concept.entity)
     chosen = [predicate_of(wikibase, text) for text in predicates or ()]
     if not chosen and wikibase is None:

@@ -15,7 +15,7 @@ from kg.errors import IndexUnavailableError, InvalidInputError, ModelError, NotF
 from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_ontology
-from kg.retrieval.attribution import Chunk, voices_of
+from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, iri_of, text_of
 from kg.retrieval.results import Provenance, Statement
@@ -90,7 +90,7 @@ SELECT DISTINCT ?graph ?subject ?value WHERE { GRAPH ?graph { ?subject $iri ?val
 HELD: Final = """
 SELECT DISTINCT ?subject WHERE { GRAPH $iri { ?subject ?property ?value } } LIMIT $limit OFFSET $offset"""
 
-# By FILTER, after the lookup by subject: see the queries of hydration.
+# By FILTER, after the lookup by subject: see kg/retrieval/evidence.py.
 LABELS: Final = """
 SELECT DISTINCT ?thing ?property ?label WHERE {
   VALUES ?thing { $things } ?thing ?property ?value
@@ -167,7 +167,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
 
     Raises InvalidInputError for an invalid IRI, and NotFoundError if no quad has it.
     """
-    node = node_of(iri)
+    node = parse_iri(iri)
     if not 1 <= page <= COUNTED:
         raise InvalidInputError(f"page is {page}. It must be from 1 to {COUNTED}.")
     reader = Reader(kg)
@@ -268,7 +268,7 @@ def names_of(kg: KnowledgeGraph, iris: Iterable[str]) -> dict[str, str]:
     return labels | load_code_names(reader, kinds, labels)[0]
 
 
-def node_of(iri: str) -> NamedNode:
+def parse_iri(iri: str) -> NamedNode:
     """Parse an IRI. Raises InvalidInputError if it is not absolute."""
     try:
         return NamedNode(iri)
@@ -362,7 +362,7 @@ def _voices(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str, str]]:
         else:
             start, end = int(text_of(row["start"])), int(text_of(row["end"]))
             chunks.append(Chunk(part, iri_of(row["whole"]), start, end))
-    return found | {part: (voice.name, voice.utterance) for part, voice in voices_of(reader, chunks).items()}
+    return found | {part: (voice.name, voice.utterance) for part, voice in load_voices(reader, chunks).items()}
 
 
 def _origins(reader: Reader, quads: Sequence[Quad], graphs: Sequence[str]) -> list[Provenance]:

@@ -11,7 +11,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
-from kg.tools.entities.dereference import node_of
+from kg.tools.entities.dereference import parse_iri
 from kg.vocabulary import PREFIXES
 
 ENTITY_TRIPLES: Final = 2_000
@@ -43,7 +43,7 @@ def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
 
     Raises InvalidInputError for an invalid IRI and NotFoundError for one that is not a subject in any graph.
     """
-    node = node_of(iri)
+    node = parse_iri(iri)
     reader = Reader(kg)
     rows = reader.rows("entity", bind(ABOUT, iri=node))
     if not rows:

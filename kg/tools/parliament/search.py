@@ -11,11 +11,20 @@ from pydantic import BaseModel, Field
 from kg.errors import StoreDamagedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import describe, origin_of
-from kg.retrieval.excerpts import densest, on_words, window
+from kg.retrieval.excerpts import best_window, trim_to_words, window
 from kg.retrieval.hybrid_search import best_of_each
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import QUERY_CHARACTERS, Provenance, Query, Result
-from kg.retrieval.speech_records import Span, Speech, Utterance, laid, read_speeches, spans_of, texts_of, utterances_of
+from kg.retrieval.speech_records import (
+    Span,
+    Speech,
+    Utterance,
+    join_text,
+    load_spans,
+    load_speeches,
+    load_texts,
+    load_utterances,
+)
 from kg.retrieval.token_budget import Lean
 from kg.tools.parliament.speech_filters import (
     ChamberName,
@@ -26,7 +35,7 @@ from kg.tools.parliament.speech_filters import (
     SpeechFilters,
     StateName,
     Topics,
-    known_speeches,
+    list_known_speeches,
     speech_scope,
 )
 from kg.vocabulary import KG
@@ -100,11 +109,11 @@ def search_speeches(
     filters = SpeechFilters(speaker, party, chamber, date_from, date_to, topics, state)
     narrowed = [name for name, value in asdict(filters).items() if value]
     scope, notes = speech_scope(reader, filters)
-    known, scope = known_speeches(reader, filters, scope)
+    known, scope = list_known_speeches(reader, filters, scope)
     reader.ran.clear()
     found = best_of_each(reader, words, scope, limit=top_k, wide=filters.none, known=known)
     order = [unit.document for unit in found.units]
-    speeches = read_speeches(reader, order)
+    speeches = load_speeches(reader, order)
     excerpts = _excerpts(reader, speeches, {unit.document: unit.iri for unit in found.units}, words)
     descriptions = describe(reader, (), {speech.graph for speech in speeches.values()})
     results = []
@@ -162,10 +171,10 @@ def _excerpts(
 
     An excerpt contains the words of one person only.
     """
-    spans = spans_of(reader, list(speeches))
-    utterances = utterances_of(reader, list(speeches))
+    spans = load_spans(reader, list(speeches))
+    utterances = load_utterances(reader, list(speeches))
     chosen = {iri: next((span for span in spans[iri] if span.iri == best[iri]), None) for iri in speeches}
-    texts = texts_of(reader, [span.iri for span in chosen.values() if span is not None])
+    texts = load_texts(reader, [span.iri for span in chosen.values() if span is not None])
     bounds: dict[str, tuple[Span, int, int, str | None]] = {}
     wanted: set[str] = set()
     for iri, speech in speeches.items():
@@ -173,20 +182,20 @@ def _excerpts(
         if span is None:
             continue
         low, high, said_by = _same_voice(speech, span, utterances[iri])
-        place = densest(texts.get(span.iri, ""), query, EXCERPT_CHARACTERS)
+        place = best_window(texts.get(span.iri, ""), query, EXCERPT_CHARACTERS)
         first, last = (span.start + place[0], span.start + place[1]) if place else (span.start, span.end)
         start, end = window(low, high, first, last, EXCERPT_CHARACTERS)
         bounds[iri] = span, start, end, said_by
         # One more character on each side shows whether a word is cut.
         wanted.update(each.iri for each in spans[iri] if each.start < end + 1 and each.end > start - 1)
-    texts |= texts_of(reader, sorted(wanted - texts.keys()))
+    texts |= load_texts(reader, sorted(wanted - texts.keys()))
     found: dict[str, _Quoted] = {}
     for iri, (span, start, end, said_by) in bounds.items():
         speech, length = speeches[iri], int(speeches[iri].one(KG.length) or spans[iri][-1].end)
         low, high = max(0, start - 1), min(length, end + 1)
         near = [(each.start, texts.get(each.iri, "")) for each in spans[iri] if each.start < high and each.end > low]
-        text = laid(speech, near, low, high)
-        first, last = on_words(text, start - low, end - low)
+        text = join_text(speech, near, low, high)
+        first, last = trim_to_words(text, start - low, end - low)
         found[iri] = text[first:last], span, low + first, low + last, said_by, len(spans[iri])
     return found
 

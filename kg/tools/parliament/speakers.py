@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import concepts_of
+from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
@@ -343,7 +343,7 @@ def _names(reader: Reader, keys: set[str], group_by: GroupBy | None) -> dict[str
     """Load the labels of groups. A tag, a year or a recorded name is its own label."""
     names = {key: key for key in keys}
     if group_by == "topic":
-        concepts = concepts_of(reader.kg)
+        concepts = load_concepts(reader.kg)
         return names | {key: label for key in keys if (label := concepts.label_of(key)) is not None}
     if group_by in ("speaker", "party"):
         choices = speakers(reader) if group_by == "speaker" else parties(reader)

@@ -15,7 +15,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import Names, fold
 from kg.retrieval.choices import Choice, interpretation_note
-from kg.retrieval.concept_index import concepts_of
+from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope, Terms
 from kg.retrieval.hybrid_search import Known
@@ -147,7 +147,7 @@ class Group:
     speeches: Sequence[str]
 
 
-def known_speeches(reader: Reader, filters: SpeechFilters, scope: Scope) -> tuple[Known | None, Scope]:
+def list_known_speeches(reader: Reader, filters: SpeechFilters, scope: Scope) -> tuple[Known | None, Scope]:
     """List the speeches that pass `filters`, and perhaps a few more, with the `scope` in the form for proposals.
 
     None with other filters than chamber, party and period, for a short period, and for a party without a node: SPARQL
@@ -160,7 +160,7 @@ def known_speeches(reader: Reader, filters: SpeechFilters, scope: Scope) -> tupl
         return None, scope
     if filters.party and (len(of_parties) != 1 or "parties_recorded" in scope.terms):
         return None, scope
-    chamber = None if filters.chamber is None else chamber_named(filters.chamber).value
+    chamber = None if filters.chamber is None else find_chamber(filters.chamber).value
     found = _known(reader, first, last, chamber, iri_of(of_parties[0]) if of_parties else None)
     if not found.documents:
         return None, scope
@@ -230,7 +230,7 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
     if "days" in terms:
         patterns.append(period)
     if filters.state is not None:
-        terms["states"] = [state_named(filters.state)]
+        terms["states"] = [find_state(filters.state)]
         patterns.append(STATE)
     if filters.party is not None:
         text = clean_text("party", filters.party, 300)
@@ -240,7 +240,7 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
     if period and "days" not in terms:
         patterns.append(period)
     if filters.chamber is not None:
-        terms["chambers"] = [chamber_named(filters.chamber)]
+        terms["chambers"] = [find_chamber(filters.chamber)]
         patterns.append(CHAMBER)
     if not patterns:
         patterns.append(IS_SPEECH)
@@ -285,7 +285,7 @@ def day(argument: str, text: str | None) -> date | None:
         ) from None
 
 
-def chamber_named(text: str) -> NamedNode:
+def find_chamber(text: str) -> NamedNode:
     """Find the chamber with a name. Raises InvalidInputError for an unknown one."""
     code = _CHAMBER_FORMS.get(fold(text[:100]))
     if code is None:
@@ -293,7 +293,7 @@ def chamber_named(text: str) -> NamedNode:
     return mint("chamber", code)
 
 
-def state_named(text: str) -> NamedNode:
+def find_state(text: str) -> NamedNode:
     """Find the state or territory with a code or name. Raises InvalidInputError for an unknown one."""
     wanted = fold(text[:100]).removeprefix("au ")
     for code, name in STATES.items():
@@ -390,7 +390,7 @@ def _topics(reader: Reader, wanted: Sequence[str], terms: dict[str, Sequence[Ter
     by_name: dict[str, list[str]] = defaultdict(list)
     for tag in tags(reader):
         by_name[fold(tag)].append(tag)
-    concepts = concepts_of(reader.kg)
+    concepts = load_concepts(reader.kg)
     tagged: list[Terms] = []
     meant: dict[str, str] = {}
     unknown: list[str] = []

@@ -16,13 +16,13 @@ from kg.retrieval.results import Provenance, Result
 from kg.retrieval.speech_records import (
     Speech,
     Utterance,
-    laid,
-    read_speeches,
-    spans_of,
-    speech_named,
-    texts_of,
-    utterances_of,
-    whole_text,
+    join_text,
+    load_full_text,
+    load_spans,
+    load_speech,
+    load_speeches,
+    load_texts,
+    load_utterances,
 )
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
@@ -127,10 +127,10 @@ def get_speech(
     Next: `list_speakers` for who else spoke.
     """
     reader = Reader(kg)
-    speech = speech_named(reader, clean_text("speech_id", speech_id, 2_000))
-    spans = spans_of(reader, [speech.iri])[speech.iri]
-    text = whole_text(reader, speech, spans)
-    utterances = utterances_of(reader, [speech.iri])[speech.iri]
+    speech = load_speech(reader, clean_text("speech_id", speech_id, 2_000))
+    spans = load_spans(reader, [speech.iri])[speech.iri]
+    text = load_full_text(reader, speech, spans)
+    utterances = load_utterances(reader, [speech.iri])[speech.iri]
     notes: list[str] = []
     before = after = None
     neighbours = _neighbours(reader, speech)
@@ -189,7 +189,7 @@ def _neighbours(reader: Reader, speech: Speech) -> tuple[Speech | None, Speech |
     own = (int(position), speech.iri)
     before = max((other for other in order if other < own), default=None)
     after = min((other for other in order if other > own), default=None)
-    found = read_speeches(reader, [other[1] for other in (before, after) if other is not None])
+    found = load_speeches(reader, [other[1] for other in (before, after) if other is not None])
     return (found.get(before[1]) if before else None), (found.get(after[1]) if after else None)
 
 
@@ -197,16 +197,16 @@ def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: b
     """Load the last or the first utterance of a speech, truncated at a word boundary."""
     if speech is None:
         return None
-    utterances = utterances_of(reader, [speech.iri])[speech.iri]
+    utterances = load_utterances(reader, [speech.iri])[speech.iri]
     start, end = 0, int(speech.one(KG.length) or 0)
     if utterances:
         start, end = (utterances[-1].start, end) if last else (utterances[0].start, utterances[0].end)
     cut = end - start > CONTEXT_CHARACTERS
     if cut:
         start, end = (end - CONTEXT_CHARACTERS, end) if last else (start, start + CONTEXT_CHARACTERS)
-    spans = [span for span in spans_of(reader, [speech.iri])[speech.iri] if span.start < end and span.end > start]
-    texts = texts_of(reader, [span.iri for span in spans])
-    text = laid(speech, [(span.start, texts.get(span.iri, "")) for span in spans], start, end)
+    spans = [span for span in load_spans(reader, [speech.iri])[speech.iri] if span.start < end and span.end > start]
+    texts = load_texts(reader, [span.iri for span in spans])
+    text = join_text(speech, [(span.start, texts.get(span.iri, "")) for span in spans], start, end)
     if cut:
         text = re.sub(r"^\S*\s+", "", text) if last else re.sub(r"\s+\S*$", "", text)
         side = "before" if last else "after"

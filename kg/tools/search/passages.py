@@ -18,18 +18,18 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept
 from kg.retrieval.evidence import (
     Unit,
+    build_evidence,
     describe,
     document_of,
-    evidence_of,
     lines_of,
+    load_units,
     origin_of,
-    read_units,
-    said_by,
+    speakers_of,
     title_of,
     url_of,
 )
-from kg.retrieval.excerpts import densest
-from kg.retrieval.filters import concepts_named, scope_of
+from kg.retrieval.excerpts import best_window
+from kg.retrieval.filters import compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import retrieve
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, text_of
 from kg.retrieval.results import (
@@ -45,7 +45,7 @@ from kg.retrieval.results import (
     SearchHit,
     SearchResult,
 )
-from kg.retrieval.speech_records import is_speech, near_speeches, speech_text
+from kg.retrieval.speech_records import is_speech, load_speech_text, suggest_speeches
 from kg.sparql.terms import bind
 from kg.vocabulary import BASE, mint, slug_of
 
@@ -124,10 +124,10 @@ def search(
     bounded_page(limit, offset)
     filters = filters or SearchFilters()
     reader = Reader(kg)
-    scope, notes = scope_of(reader, filters)
-    concepts = concepts_named(reader, filters.concept_qids, notes)
+    scope, notes = compile_scope(reader, filters)
+    concepts = resolve_concept_filter(reader, filters.concept_qids, notes)
     reader.ran.clear()
-    asked = widened(words, concepts)
+    asked = widen_query(words, concepts)
     found = retrieve(
         reader,
         asked,
@@ -137,19 +137,19 @@ def search(
         per_document=filters.max_passages_per_doc,
         concepts=[NamedNode(concept.iri) for concept in concepts],
     )
-    units = read_units(reader, [unit.iri for unit in found.units])
+    units = load_units(reader, [unit.iri for unit in found.units])
     descriptions = (
         describe(reader, {unit.document for unit in units.values()}, {unit.graph for unit in units.values()})
         if units
         else None
     )
-    voices = said_by(reader, units.values())
+    voices = speakers_of(reader, units.values())
     hits = [
         SearchHit(
             id=unit.iri,
             title=title_of(descriptions, unit.document, voices.get(unit.iri)),
             url=url_of(descriptions, unit.document),
-            snippet=snippet_of(units[unit.iri].text, asked),
+            snippet=build_snippet(units[unit.iri].text, asked),
             score=unit.score,
             provenance=origin_of(
                 reader,
@@ -185,7 +185,7 @@ def search(
     )
 
 
-def widened(query: str, concepts: Sequence[Concept]) -> str:
+def widen_query(query: str, concepts: Sequence[Concept]) -> str:
     """Append names of `concepts` that `query` lacks, alternating between the concepts, up to the maximum length."""
     said = query.casefold()
     names = [name for turn in zip_longest(*(concept.names for concept in concepts)) for name in turn if name]
@@ -193,13 +193,13 @@ def widened(query: str, concepts: Sequence[Concept]) -> str:
     return "; ".join([query, *added])[:QUERY_CHARACTERS]
 
 
-def snippet_of(text: str, query: str) -> str:
+def build_snippet(text: str, query: str) -> str:
     """Cut `text` to 240 characters on one line, around the window with most words of the query."""
     line = " ".join(text.split())
     if len(line) <= SNIPPET_CHARACTERS:
         return line
     width = SNIPPET_CHARACTERS - 2
-    place = densest(line, query, width)
+    place = best_window(line, query, width)
     start = max(0, min((place[0] if place else 0) - 40, len(line) - width))
     end = min(len(line), start + width)
     return ("…" if start else "") + line[start:end].strip() + ("…" if end < len(line) else "")
@@ -237,13 +237,13 @@ def fetch(
     resolved = _resolve(reader, wanted)
     order = list(dict.fromkeys(iri for iris in resolved.found.values() for iri in iris))
     page = order[offset : offset + limit]
-    units = {**read_units(reader, [iri for iri in page if iri not in resolved.units]), **resolved.units}
+    units = {**load_units(reader, [iri for iri in page if iri not in resolved.units]), **resolved.units}
     absent = [name for name in wanted if name not in resolved.found]
     missing = [Missing(id=name, hint=_hint(reader, name)) for name in absent[:MANY_HINTS]]
     missing += [Missing(id=name, hint="search returns valid ids.") for name in absent[MANY_HINTS:]]
     if id is not None and missing:
         raise NotFoundError(f"Unknown id {id!r}. {missing[0].hint}")
-    evidence = evidence_of(reader, [units[iri] for iri in page if iri in units])
+    evidence = build_evidence(reader, [units[iri] for iri in page if iri in units])
     result = FetchResult(evidence=evidence, not_found=missing, notes=list(resolved.notes))
     next_offset = offset + limit if len(order) > offset + limit else None
     if id is not None:
@@ -292,7 +292,7 @@ def _node(name: str) -> tuple[str, NamedNode] | None:
 def _resolve(reader: Reader, names: Sequence[str]) -> _Resolved:
     nodes = {name: node for name in names if (node := _node(name)) is not None}
     passages = {name: node.value for name, (kind, node) in nodes.items() if kind == "passage"}
-    resolved = _Resolved({}, read_units(reader, sorted(set(passages.values()))), {}, [])
+    resolved = _Resolved({}, load_units(reader, sorted(set(passages.values()))), {}, [])
     found = {name: [iri] for name, iri in passages.items() if iri in resolved.units}
     absent = {name: iri for name, iri in passages.items() if iri not in resolved.units}
     for name, iri in _other_version(reader, absent).items():
@@ -379,7 +379,7 @@ def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: _Res
         result.url = document.url
         result.text, kept = _joined([evidence.passage.text for evidence in result.evidence])
         if is_speech(whole[0]):  # its chunks overlap
-            result.text = speech_text(reader, whole[0])
+            result.text = load_speech_text(reader, whole[0])
             kept = len(result.evidence) if len(result.text) <= TEXT_CHARACTERS else 0
             result.text = result.text[:TEXT_CHARACTERS]
         metadata["documents"] = " ".join(whole)
@@ -422,7 +422,7 @@ def _hint(reader: Reader, name: str) -> str:
         )
     kind, node = known
     if is_speech(node.value):
-        return near_speeches(reader, unquote(node.value.partition("#")[0].rpartition("/")[2]))
+        return suggest_speeches(reader, unquote(node.value.partition("#")[0].rpartition("/")[2]))
     if node.value.startswith(BASE):
         return "No passage or document has it. search returns valid ids."
     slug = slug_of(node.value)

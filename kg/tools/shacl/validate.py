@@ -22,7 +22,7 @@ from kg.shacl.process import PLACES, Document, Job, Outcome, Stored, Suite, vali
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows
-from kg.tools.entities.dereference import node_of, suggestions
+from kg.tools.entities.dereference import parse_iri, suggestions
 from kg.tools.shacl import source_locations
 from kg.vocabulary import DCTERMS, PROV_GRAPH, SCHEMA, SOURCED, curie
 
@@ -207,9 +207,9 @@ def find_target(
     if graph is not None:
         if graph == UNION:
             return None, "all graphs as one"
-        return _require_graph(reader, node_of(graph)), f"the graph {graph}"
+        return _require_graph(reader, parse_iri(graph)), f"the graph {graph}"
     assert document is not None  # noqa: S101 -- one of three
-    home = _find_home(reader, node_of(document))
+    home = _find_home(reader, parse_iri(document))
     return home, f"the document {document} (graph {home.value})"
 
 

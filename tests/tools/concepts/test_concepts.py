@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import concepts_of, plain_id
+from kg.retrieval.concept_index import load_concepts, plain_id
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import list_resources
 from kg.tools.concepts.find import concept_find, concept_properties
@@ -157,7 +157,7 @@ def test_a_qid_is_that_of_the_climate_concept_store_first(topical):
     [alone] = concept_find(topical, qid="Q77").concepts
     assert alone.qid == f"{WIKIDATA}entity/Q77"
     add(topical, *item("Q77", "a thing of our own", "https://wikibase.example/"))
-    concepts_of(topical, fresh=True)
+    load_concepts(topical, fresh=True)
     with pytest.raises(InvalidInputError, match=r"more than one Wikibase.*wikibase\.example/entity/Q77 \(a thing of o"):
         concept_find(topical, qid="Q77")
 
@@ -171,9 +171,9 @@ def test_an_item_that_was_merged_is_the_one_it_was_merged_into(topical):
 
 
 def test_the_codes_of_code_lists_are_no_concepts(fixtures):
-    assert all(iri.startswith("cpr://concept/") for iri in concepts_of(fixtures).by_iri)
+    assert all(iri.startswith("cpr://concept/") for iri in load_concepts(fixtures).by_iri)
     counts = {resource.title: resource.count for resource in list_resources(fixtures).resources}
-    assert counts["Concepts"] == len(concepts_of(fixtures)) == 72
+    assert counts["Concepts"] == len(load_concepts(fixtures)) == 72
     assert health(fixtures).concepts.startswith("72 concepts")
 
 

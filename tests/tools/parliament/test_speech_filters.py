@@ -12,7 +12,7 @@ from pyoxigraph import Literal, Quad
 from kg.retrieval.hybrid_search import DOCUMENTS_IN_SCOPE
 from kg.retrieval.reader import Reader, text_of
 from kg.tools.parliament.search import search_speeches
-from kg.tools.parliament.speech_filters import CHAMBERS, SpeechFilters, known_speeches, speech_scope
+from kg.tools.parliament.speech_filters import CHAMBERS, SpeechFilters, list_known_speeches, speech_scope
 from kg.vocabulary import DCTERMS, KG, RDF, XSD, mint
 from tests.tools.made_up_speeches import Speeches, day, open_speeches, table
 
@@ -58,7 +58,7 @@ def selected(reader: Reader, query: str) -> set[str]:
 def test_the_roll_has_every_speech_that_the_filters_leave(filters: SpeechFilters):
     reader = Reader(SPEECHES.kg)
     scope, _ = speech_scope(reader, filters)
-    known, flat = known_speeches(reader, filters, scope)
+    known, flat = list_known_speeches(reader, filters, scope)
     allowed = selected(reader, scope.compile(DOCUMENTS_IN_SCOPE, most=10_000))
     assert selected(reader, flat.compile(DOCUMENTS_IN_SCOPE, most=10_000)) == allowed
     if known is not None:
@@ -113,7 +113,7 @@ def test_a_speech_counts_from_the_commit_that_brings_it():
     filters = SpeechFilters(date_from="2029-01-01")
 
     def known() -> list[str]:
-        found, _ = known_speeches(reader, filters, speech_scope(reader, filters)[0])
+        found, _ = list_known_speeches(reader, filters, speech_scope(reader, filters)[0])
         return [] if found is None else list(found.documents)
 
     assert known() == []

@@ -9,7 +9,7 @@ from pyoxigraph import Literal, Quad
 
 from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
 from kg.retrieval.attribution import REMARK, UNNAMED, other_voice
-from kg.retrieval.speech_records import Speech, laid
+from kg.retrieval.speech_records import Speech, join_text
 from kg.tools.calls import content_of
 from kg.tools.catalog.resources import list_resources
 from kg.tools.concepts.mentions import concept_mentions
@@ -140,7 +140,7 @@ def test_overlapping_pieces_give_back_any_part_of_a_text(text, data):
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     speech = Speech("x", "g", {}, {})
-    assert laid(speech, data.draw(st.permutations(pieces)), start, end) == text[start:end]
+    assert join_text(speech, data.draw(st.permutations(pieces)), start, end) == text[start:end]
 
 
 def test_the_generic_tools_cite_a_speech_by_speaker_day_and_reference(speeches):
