@@ -49,7 +49,7 @@ _ALL_ROWS: Final = 1_000_000
 PARTS: Final = 16
 PART: Final = "FILTER(STRSTARTS(MD5(STR(?s)), $part))"
 
-# One pass over the store. The family of a graph is computed once per graph, not per quad.
+# A single scan of the store. The family of a graph is computed once per graph, not per quad.
 FAMILIES: Final = """
 SELECT ?family ?property (SUM(?quads) AS ?count) WHERE {
   { SELECT ?graph ?property (COUNT(*) AS ?quads) WHERE { GRAPH ?graph { ?s ?property ?o #PART

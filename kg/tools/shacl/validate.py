@@ -1,4 +1,4 @@
-"""SHACL as a tool: what breaks the shapes, by shape and cause, with examples and where these come from."""
+"""Tool that validates with SHACL: violations by shape and constraint, with examples and their sources."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from kg.tools.shacl import source_locations
 from kg.vocabulary import DCTERMS, PROV_GRAPH, SCHEMA, SOURCED, curie
 
 UNION: Final = "union"
-"""As a graph: all graphs as one."""
+"""Name of the union of all graphs, as an argument."""
 TEXT_CHARACTERS: Final = 500_000
 MAX_RESULTS: Final = 1_000
 FRAME_TOKENS: Final = 120
-"""What an answer takes beside its findings."""
+"""Tokens of an answer without its findings."""
 
 _NEAR: Final = 20_000
 _NEARNESS: Final = 70
@@ -54,12 +54,12 @@ SuiteName = OneOf["record", "dataset"]
 
 
 class Example(Lean):
-    """One result, and where it comes from."""
+    """One result and its source."""
 
     focus: str
     value: str | None = None
     message: str | None = None
-    """Where it differs from that of the finding."""
+    """Set if it differs from the message of the finding."""
     document: str | None = None
     graph: str | None = None
     source: str | None = None
@@ -67,7 +67,7 @@ class Example(Lean):
 
 
 class Finding(Lean):
-    """What one constraint of one shape found."""
+    """The results of one constraint of one shape."""
 
     shape: str | None = None
     severity: str
@@ -79,7 +79,7 @@ class Finding(Lean):
 
 
 class ValidationResult(Result):
-    """What a validation found."""
+    """The result of a validation."""
 
     conforms: bool = Field(description="No result of severity Violation")
     checked: str
@@ -92,18 +92,18 @@ class ValidationResult(Result):
 
 def validate(
     kg: KnowledgeGraph,
-    graph: Annotated[str | None, Field(max_length=2_000, description="Graph IRI, or union: all as one")] = None,
+    graph: Annotated[str | None, Field(max_length=2_000, description="Graph IRI, or union: all graphs")] = None,
     document: Annotated[str | None, Field(max_length=2_000, description="Document IRI")] = None,
     turtle: Annotated[str | None, Field(max_length=TEXT_CHARACTERS, description="Data")] = None,
     shapes: Annotated[str | None, Field(max_length=TEXT_CHARACTERS, description="SHACL in Turtle")] = None,
     suite: SuiteName | None = None,
-    max_results: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="Examples in all")] = 20,
+    max_results: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="Total examples")] = 20,
     max_tokens: MaxTokens = 4_000,
 ) -> ValidationResult:
     """Validate a graph, a document or pasted Turtle with SHACL.
 
-    Use before writing data. Give one of graph, document, turtle; and shapes, or a suite (else record; dataset for
-    union). Returns conforms, counts, findings with examples.
+    Use before writing data. Give one of graph, document, turtle, and optionally shapes or a suite (default: record;
+    dataset for union). Returns conforms, counts, findings with examples.
     Example: validate(document="cpr://doc/fictional-transport-decarbonisation-act_de01").
     Next: `fetch` a focus node.
     """
@@ -128,14 +128,14 @@ def validate(
         by_pyshacl=dict(verdict.by_pyshacl) or None,
     )
     if not verdict.looked:
-        result.notes.append("No target of the shapes finds anything in the data, so nothing was checked.")
+        result.notes.append("Nothing was checked: no target of the shapes matches a node of the data.")
     _fill(reader, result, found["groups"], home if pasted is None else None, pasted is None, max_results, max_tokens)
     total = sum(result.counts.values())
     return reader.finish(result, total=total, completeness="complete" if result.complete else "truncated")
 
 
 class FinishedValidation:
-    """A validation that has ended: its report is open for as long as the block of `run_validation`."""
+    """A finished validation, a context manager that closes its report."""
 
     def __init__(self, verdict: Outcome, generation: int) -> None:
         self.verdict, self.report, self.generation = verdict, verdict.report, generation
@@ -160,15 +160,16 @@ def run_validation(
     timeout_s: float | None = None,
     client: str | None = None,
 ) -> FinishedValidation:
-    """Validate what was pasted, or else the graph `home` (None: all graphs as one), within the limits of a query.
+    """Validate pasted data, or else the graph `home` (None: the union of all), within the limits of a query.
 
-    `client`: whose turn it is; the caller, if it is not said. Raises what `validate_isolated` and `Places.take` raise.
+    `client` is the client whose share of capacity is used (default: the caller). Raises the errors of
+    `validate_isolated` and `Places.take`.
     """
     settings = kg.settings
     allowed_s = min(timeout_s or settings.query_timeout_s, settings.query_timeout_s)
     limits = Limits(allowed_s, settings.query_memory_mb << 20, settings.max_result_mb << 20)
     cancellation = CANCELLATION.get()
-    # What a crash leaves among the snapshots goes at the next start.
+    # Files in the snapshots folder that a crash leaves are removed at the next start.
     folder = settings.data_dir / "snapshots"
 
     def job(data: Document | Stored) -> Outcome:
@@ -191,19 +192,20 @@ def run_validation(
 def find_target(
     reader: Reader, *, graph: str | None, document: str | None, pasted: Document | None
 ) -> tuple[NamedNode | None, str]:
-    """Return the graph that is validated (None: what was pasted, or all graphs), and what it is in a few words.
+    """Find the graph to validate (None: pasted data, or all graphs), and describe the data in a few words.
 
-    Raises InvalidInputError unless exactly one of the three is given, and NotFoundError, with IRIs that come near, for
-    a graph or a document that is not there.
+    Raises InvalidInputError unless exactly one of the three is given, and NotFoundError with similar IRIs for an
+    unknown graph or document.
     """
     given = [
         name for name, value in (("graph", graph), ("document", document), ("turtle", pasted)) if value is not None
     ]
     if len(given) != 1:
-        said = f"not {' and '.join(given)}" if given else "and none was"
-        raise InvalidInputError(f"exactly one of graph, document and turtle is given, {said}")
+        raise InvalidInputError(
+            f"Give exactly one of graph, document and turtle. Given: {' and '.join(given) or 'none'}."
+        )
     if pasted is not None:
-        return None, "the data given"
+        return None, "the given data"
     if graph is not None:
         if graph == UNION:
             return None, "all graphs as one"
@@ -216,10 +218,10 @@ def find_target(
 def choose_shapes(
     own: Document | None, suite: SuiteName | None, pasted: Document | None, home: NamedNode | None
 ) -> Document | Suite:
-    """Return what the data are validated by: shapes of the caller, the suite named, or the one that fits."""
+    """Choose the shapes: those of the caller, the named suite, or the default suite for the data."""
     if own is not None:
         if suite is not None:
-            raise InvalidInputError("give shapes of your own or a suite, not both")
+            raise InvalidInputError("Give either shapes or suite, not both.")
         return own
     if pasted is None and home is None and suite is None:
         return "dataset"
@@ -229,11 +231,11 @@ def choose_shapes(
 
 
 def to_utf8(name: str, text: str) -> bytes:
-    """Return `text`, which errors call `name`, as bytes. Raises InvalidInputError for half a character."""
+    """Encode `text`, the argument `name`. Raises InvalidInputError for a lone surrogate."""
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise InvalidInputError(f"{name} holds a lone surrogate, which is not a character") from None
+        raise InvalidInputError(f"{name} contains a lone surrogate, which is not a character.") from None
 
 
 def _require_graph(reader: Reader, graph: NamedNode) -> NamedNode:
@@ -244,26 +246,26 @@ def _require_graph(reader: Reader, graph: NamedNode) -> NamedNode:
 
 
 def _find_home(reader: Reader, document: NamedNode) -> NamedNode:
-    """Return the graph in which a document is described: the one that a loader wrote, where there are several."""
-    rows = reader.rows("where it is described", bind(HOMES, document=document, prov=PROV_GRAPH))
+    """Find the graph that describes a document, preferring one written by a loader."""
+    rows = reader.rows("graphs of the document", bind(HOMES, document=document, prov=PROV_GRAPH))
     homes = sorted(iri_of(row["graph"]) for row in rows)
     loaded = [home for home in homes if home.startswith(SOURCED)]
     if not homes:
         raise _not_found(reader, "document", document.value, DOCUMENTS)
     if len(homes) > 1 and len(loaded) != 1:
-        raise InvalidInputError(f"{document} is described in several graphs; give one as graph: {', '.join(homes[:5])}")
+        raise InvalidInputError(f"{document} is in several graphs. Give one as graph: {', '.join(homes[:5])}.")
     return NamedNode((loaded or homes)[0])
 
 
 def _not_found(reader: Reader, kind: str, iri: str, names: str) -> NotFoundError:
-    """Return the error about an IRI that nothing is known of, with those that come near."""
+    """Build the error for an unknown IRI, with similar ones."""
     rows = reader.kg.query(bind(names, limit=_NEAR)).result
     known = [iri_of(row["name"]) for row in rows if "name" in row] if isinstance(rows, Rows) else []
     alike = process.extract(iri, known, scorer=fuzz.ratio, limit=3, score_cutoff=_NEARNESS)
     spelt = [name for name in suggestions(reader.kg, iri) if kind == "document" or name in known]
     near = list(dict.fromkeys([*spelt, *(name for name, _, _ in alike)]))[:5]
-    hint = f"; near it are {', '.join(near)}" if near else "; `list_resources` tells what there is"
-    return NotFoundError(f"there is no {kind} {clipped(iri, 300)}{hint}")
+    hint = f"Similar: {', '.join(near)}." if near else "`list_resources` lists the loaded sources."
+    return NotFoundError(f"Unknown {kind} {clipped(iri, 300)}. {hint}")
 
 
 def _fill(
@@ -275,7 +277,7 @@ def _fill(
     max_results: int,
     max_tokens: int,
 ) -> None:
-    """Put as many findings on `result` as the budget allows, then their examples in turns."""
+    """Add as many findings to `result` as the budget allows, then their examples, one of each finding in turn."""
     spare = (max_tokens - FRAME_TOKENS) * CHARACTERS_PER_TOKEN - len(result.model_dump_json(exclude_none=True))
     kept: list[tuple[Finding, Sequence[Mapping[str, Any]]]] = []
     for group in groups:
@@ -327,12 +329,12 @@ def _choose_in_turns(
 
 
 def _load_places(reader: Reader, focus: Iterable[str], home: NamedNode | None) -> dict[str, dict[str, Any]]:
-    """Return document, graph, source file and row of focus nodes, as far as they are known."""
+    """Load document, graph, source file and row of focus nodes, as far as they are known."""
     nodes = list(dict.fromkeys(node for iri in focus for node in _to_nodes(iri)))[:_PLACED]
     if not nodes:
         return {}
     said: dict[str, dict[str, dict[str, str]]] = {}
-    for row in reader.rows("where the nodes stand", bind(STANDS, nodes=nodes)):
+    for row in reader.rows("graphs of the nodes", bind(STANDS, nodes=nodes)):
         if "graph" in row and (home is None or row["graph"] == home):
             about = said.setdefault(iri_of(row["node"]), {}).setdefault(iri_of(row["graph"]), {})
             if isinstance(row["value"], NamedNode | Literal):
@@ -355,7 +357,7 @@ def _load_places(reader: Reader, focus: Iterable[str], home: NamedNode | None) -
 
 
 def _to_nodes(text: str) -> Iterator[NamedNode]:
-    """Yield the node of an IRI; of a blank node or a literal, nothing."""
+    """Yield the node of an IRI. Blank nodes and literals are skipped."""
     if not text.startswith(("_:", '"', "<<")):
         try:
             yield NamedNode(text)

@@ -125,8 +125,8 @@ def compare_zoning(
 ) -> ZoningComparison:
     """Compare municipalities: where each permits a use, and the values of its standards.
 
-    Uses are matched by name. Returns uses with districts by level, standards with lowest, median and highest value in
-    one unit, and the IRIs of rules. With `use`, standards for other uses are left out.
+    Use to compare places. Uses are matched by name. Returns uses with districts by level, standards with lowest,
+    median and highest value in one unit, and the IRIs of rules. With `use`, standards for other uses are left out.
     Example: compare_zoning(municipalities=["Quarry Bend, UT", "Lower Quill, CT"], use="duplex",
     standard_type="height").
     Next: `kg_query_permissions`, `kg_query_standards` for the evidence.

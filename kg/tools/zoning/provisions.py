@@ -455,7 +455,7 @@ def kg_query_definition(
         for each, rule, evidence in load_with_evidence(reader, found[offset : offset + limit])
     ]
     if len({each.definition_text for each in definitions}) > 1 and len({each.term for each in definitions}) == 1:
-        notes.append("The code has several definitions of this term. Each applies where its section says.")
+        notes.append("The code has several definitions of this term. Each applies in the scope that its section names.")
     return reader.finish(
         DefinitionResult(municipality=place.name, state=place.short_state, definitions=definitions, notes=notes),
         total=len(found),

@@ -281,7 +281,7 @@ _ALIKE: Final = {
     "bank": "bank, financial institution, credit union, savings bank",
     "clinic": "clinic, medical clinic, medical office, doctor s office, dental office",
 }
-"""Wordings, case-folded and in the singular, by the name that stands for them."""
+"""Wordings, case-folded and in the singular, by the name that replaces them."""
 
 _WORDINGS: Final = {
     tuple(wording.split()): name for name, wordings in _ALIKE.items() for wording in wordings.split(", ")

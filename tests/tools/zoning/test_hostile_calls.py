@@ -129,7 +129,7 @@ def test_what_is_too_long_to_be_asked_for_is_rejected_alone_under_its_own_number
     assert told.pop(2) == ("stored", None)
     [(outcome, reason)] = told.values()
     assert (outcome, re.findall(r"'\w+'|\d+", reason)) == ("rejected", ["'district'", "201", "200"])
-    assert any(note.startswith("entry 2: odd") for note in done.notes)
+    assert any("2" in note and "odd" in note for note in done.notes)
 
 
 def test_two_clients_send_at_once_and_each_reads_what_it_has_written(kg):
