@@ -48,35 +48,12 @@ _HEAD_IN: Final = re.compile(
 """``Permitted in R-1 and R-2``, above a list or before it on the same line."""
 _BARE_HEADS: Final = frozenset(("permitted", "prohibited", "conditional"))
 _ENDING: Final = frozenset(
-    [
-        "standards",
-        "requirements",
-        "regulations",
-        "review",
-        "criteria",
-        "setback",
-        "setbacks",
-        "height",
-        "density",
-        "findings",
-        "procedure",
-        "procedures",
-        "purpose",
-        "intent",
-        "provisions",
-        "restrictions",
-        "limitations",
-        "signs",
-        "signage",
-        "parking",
-        "walls",
-        "fences",
-        "landscaping",
-        "lighting",
-        "application",
-        "applications",
-        "coverage",
-    ]
+    re.findall(
+        r"\w+",
+        "standards requirements regulations review criteria setback setbacks height density findings procedure "
+        "procedures purpose intent provisions restrictions limitations signs signage parking walls fences landscaping "
+        "lighting application applications coverage",
+    )
 )
 """Last words of headings that end a list of uses."""
 _ACCESSORY: Final = re.compile(r"Accessory (?:Buildings|Uses|Structures)[^.\n]{0,40}\((?:see|as)\b", re.IGNORECASE)
@@ -160,7 +137,7 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
         if not naming.find_codes(section.title, known)
         else None
     )
-    heading, has_list = titled, titled is not None
+    heading = latest = titled
     place: tuple[str, ...] | None = None
     place_label = item = ""
     for line in re.finditer(r"[^\n]+", text):
@@ -170,8 +147,8 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
         codes = [code for code in own.get(start, ()) if code in known]
         if codes:
             # Consecutive lines for several districts belong together. A line after a list starts the next district.
-            around = tuple(codes) if has_list else tuple(dict.fromkeys((*around, *codes)))
-            heading, has_list, place = None, False, None
+            around = tuple(codes) if latest is not None else tuple(dict.fromkeys((*around, *codes)))
+            heading = latest = place = None
         if inside := _INSIDE.search(text, start, end):
             start = inside.end()
         body = find_label_end(text, start, end)
@@ -192,8 +169,7 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
         elif given is not None and _is_complete(words):
             heading = heading if heading is titled else None
         elif given is not None:
-            heading = replace(given, label=label)
-            has_list = True
+            heading = latest = _inherit_words(replace(given, label=label), latest)
         elif not codes and (headed := naming.parse_heading(words, known)):
             place, place_label = tuple(headed), label
             heading = titled if titled is not None and level_of(words) in (None, titled.level) else None
@@ -305,6 +281,13 @@ def _parse_heading(text: str, start: int, end: int, known: Mapping[str, District
 
 def _heading_conditions(said: str) -> tuple[str, ...]:
     return tuple(match[0].strip(" :.") for match in _HEADING_CONDITION.finditer(said))[:1]
+
+
+def _inherit_words(given: _Heading, before: _Heading | None) -> _Heading:
+    """Give the heading of a part of a list, ``The following uses are permitted if ...``, the words of the list."""
+    if before is not None and given.raw.casefold().startswith("the following") and before.level == given.level:
+        return replace(given, raw=before.raw, districts=given.districts or before.districts)
+    return given
 
 
 def _is_end(line: str) -> bool:

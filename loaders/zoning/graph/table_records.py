@@ -24,7 +24,7 @@ from loaders.readers.locations import File
 from loaders.zoning.graph.authorities import Authorities, municipality_key
 from loaders.zoning.graph.rule_quads import Rules, number_in, unit
 from loaders.zoning.graph.table_mapping import TableMapping, find_bundled, load_bundled
-from loaders.zoning.readers.html_lines import decode
+from loaders.zoning.readers.file_text import parse_json, read_file
 
 FORMATS: Final = (".csv", ".xlsx", ".jsonl", ".ndjson", ".json")
 
@@ -269,16 +269,7 @@ def _filled(cells: Sequence[str | None], count: int) -> Sequence[str | None]:
 
 
 def _open_json(path: Path, key_column: str | None) -> Rows:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise SourceError(f"{path}: Cannot read the file ({error.strerror}).") from error
-    text, warnings = decode(data, path.name)
-    try:
-        # NaN is not JSON, but programs write it for a missing value.
-        given = json.loads(text, parse_constant=lambda _: None)
-    except (ValueError, RecursionError) as error:
-        raise SourceError(f"{path}: Not valid JSON ({error!r:.120}).") from None
+    given, warnings = parse_json(read_file(path), path.name)
     keyed = isinstance(given, dict) and bool(given) and all(isinstance(each, dict) for each in given.values())
     if keyed:
         name = key_column or "key"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kg.errors import SourceError
 from loaders.zoning.readers import html_lines
+from loaders.zoning.readers.file_text import parse_json
 from loaders.zoning.readers.headings import SECTION, parse_heading
 from loaders.zoning.readers.section_builder import is_same_heading
 
@@ -27,9 +27,9 @@ def parse_contents(data: bytes, name: str) -> Sequence[Entry]:
     Raises SourceError for any other content.
     """
     try:
-        sections = json.loads(html_lines.decode(data, name)[0])["sections"]
+        sections = parse_json(data, name)[0]["sections"]
         return [Entry(str(each["id"]), str(each["label"])) for each in sections]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (SourceError, KeyError, TypeError) as error:
         raise SourceError(
             f"{name}: Not a table of contents. Expected 'sections', each with 'id' and 'label' ({error!r:.120})."
         ) from None

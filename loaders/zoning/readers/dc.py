@@ -18,6 +18,7 @@ from lxml import etree
 from kg.errors import SourceError
 from loaders.zoning.readers import html_lines
 from loaders.zoning.readers.code_model import HISTORY, Citation, Code, Note, Subsection
+from loaders.zoning.readers.file_text import read_file
 from loaders.zoning.readers.headings import SECTION, parse_heading
 from loaders.zoning.readers.outline import make_unique
 from loaders.zoning.readers.section_builder import Draft, build_sections, prefix_warnings
@@ -73,7 +74,7 @@ def parse(index: Path) -> Code:
     """
     folder = os.path.abspath(index.parent)
     reading = _IndexReader(folder, folder)
-    root = parse_xml(_bytes(index), index.name)
+    root = parse_xml(read_file(index), index.name)
     if root.tag != _CONTAINER:
         raise SourceError(f"{index}: The root is {root.tag}, not a container of the D.C. Code.")
     reading.included.add(os.path.abspath(index))
@@ -86,14 +87,6 @@ def parse(index: Path) -> Code:
     sections = build_sections(reading.drafts, warnings)
     place = f"{os.path.basename(reading.folder)}/{index.name}"
     return Code(MUNICIPALITY, STATE, sections, warnings=prefix_warnings(warnings, place))
-
-
-def _bytes(path: str | Path) -> bytes:
-    try:
-        with open(path, "rb") as stream:
-            return stream.read()
-    except OSError as error:
-        raise SourceError(f"{path}: Cannot read the file ({error.strerror}).") from error
 
 
 @dataclass(slots=True)
@@ -157,7 +150,7 @@ class _IndexReader:
         self.included.add(path)
         name = os.path.relpath(path, self.folder).replace(os.sep, "/")
         try:
-            data = _bytes(path)
+            data = read_file(path)
             root = parse_xml(data, name)
         except SourceError as error:
             self.warnings.append(f"{error} It is skipped.")

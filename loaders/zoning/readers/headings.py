@@ -8,6 +8,7 @@ Reserved.`` are headings. A sentence with such a start is not.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -132,3 +133,9 @@ def split_number(number: str) -> list[str]:
 def is_placed(number: str) -> bool:
     """Check whether a number states its place in the code, as 1-3 and 15.1.04 do, and 12 and II do not."""
     return number[:1].isdigit() and re.search(r"[.\-:]\d", number) is not None
+
+
+def find_implied(numbers: Iterable[str]) -> set[str]:
+    """Find the numbers of levels implied by those of sections, without the highest level."""
+    given = set(numbers)
+    return {".".join(parts[:count]) for parts in map(split_number, given) for count in range(2, len(parts))} - given

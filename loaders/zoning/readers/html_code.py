@@ -8,7 +8,7 @@ of that chapter.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,7 +19,15 @@ from loaders.readers.html import HEADINGS
 from loaders.zoning.readers import html_lines
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.contents_file import Entry, find_differences
-from loaders.zoning.readers.headings import LONGEST, SECTION, Heading, find_status, parse_heading, split_number
+from loaders.zoning.readers.file_text import decode
+from loaders.zoning.readers.headings import (
+    LONGEST,
+    SECTION,
+    Heading,
+    find_implied,
+    find_status,
+    parse_heading,
+)
 from loaders.zoning.readers.history_notes import is_heading as is_history
 from loaders.zoning.readers.history_notes import is_note
 from loaders.zoning.readers.numbered_lines import Numbered
@@ -68,7 +76,7 @@ def parse(
     The arguments override the municipality stated in the file. Raises SourceError for a file that is not text or nests
     too deeply.
     """
-    text, warnings = html_lines.decode(data, name)
+    text, warnings = decode(data, name)
     try:
         root = html_lines.parse_html(text, name)
         if root is None:
@@ -88,7 +96,7 @@ class _HtmlReader:
     current: Draft | None = None
     before: Body = field(default_factory=Body)
     """Text before the first heading."""
-    numbers: frozenset[str] = frozenset()
+    numbers: Set[str] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
     apart: Mapping[etree._Element, tuple[Heading | None, etree._Element | None]] = field(default_factory=dict)
     """Elements that are sections of their own, each with its heading and the element of that."""
@@ -104,7 +112,7 @@ class _HtmlReader:
         # A section within a section counts as its own if it has a number.
         found = [each for each in found if (each[1] is not None and each[1].number) or not _is_within(each[0])]
         self.apart = {element: (heading, first) for element, heading, first in found}
-        self.numbers = _prefixes([heading.number for _, heading, _ in found if heading is not None])
+        self.numbers = find_implied([heading.number for _, heading, _ in found if heading is not None])
         self.title(said)
         if not found and not self.has_headings():
             self.by_lines()
@@ -296,12 +304,6 @@ class _HtmlReader:
         top = self.drafts.drafts[0].number if self.drafts.drafts else ""
         number = f"{top}.{heading.number}"
         return number in self.numbers and self.drafts.entitle(number, heading.title, heading.kind)
-
-
-def _prefixes(numbers: Sequence[str]) -> frozenset[str]:
-    """The numbers of levels implied by those of sections, without the highest level."""
-    prefixes = {".".join(parts[:count]) for parts in map(split_number, set(numbers)) for count in range(2, len(parts))}
-    return frozenset(prefixes - set(numbers))
 
 
 def _line(element: etree._Element) -> int | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import re
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Final, Protocol
@@ -19,16 +17,6 @@ _BOXES: Final = frozenset({"div", "p", "center", "br"})
 _CELLS: Final = ("td", "th")
 _WIDEST: Final = 100
 _TALLEST: Final = 1_000
-_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_ENCODINGS: Final = ("utf-8", "iso8859", "cp", "mac", "koi8", "gb", "big5", "euc", "shift_jis", "iso2022")
-"""Prefixes of the names of encodings used by pages."""
-_CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:\-]+)", re.IGNORECASE)
 _ROMAN: Final = tuple(
     zip(
         (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
@@ -36,63 +24,6 @@ _ROMAN: Final = tuple(
         strict=True,
     )
 )
-
-
-def decode(data: bytes, name: str) -> tuple[str, Sequence[str]]:
-    """Decode a file by its byte order mark, the encoding declared in its HTML, UTF-8 or Windows-1252; also return
-    warnings.
-
-    Raises SourceError for a file that is not text.
-    """
-    marked = next((encoding for bom, encoding in _MARKS if data.startswith(bom)), None) or _wide(data)
-    if marked is not None:
-        try:
-            return data.decode(marked).removeprefix("\ufeff"), ()
-        except UnicodeDecodeError as error:
-            raise SourceError(f"{name}: Starts like {marked}, but is not valid ({error.reason}).") from None
-    match = _CHARSET.search(data[:4_096])
-    said = match[1].decode("ascii").lower() if match else "utf-8"
-    declared = _declared(said)
-    for encoding in dict.fromkeys(filter(None, (declared, "utf-8"))):
-        try:
-            text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        told = () if encoding == declared else (f"{name}: Declared as {said}, but not valid in it. Read as UTF-8.",)
-        if "\0" in text:
-            text = text.replace("\0", "\ufffd")
-            told = (*told, f"{name}: Contains NUL characters. Each is replaced by U+FFFD.")
-        return text, told
-    if b"\0" in data:
-        raise SourceError(f"{name}: Not a text file. Supported: HTML or plain text, in UTF-8 or Windows-1252.")
-    return data.decode("cp1252", errors="replace"), (f"{name}: Not valid UTF-8. Read as Windows-1252.",)
-
-
-def _wide(data: bytes) -> str | None:
-    """Detect UTF-16 without a byte order mark: every other byte of Latin letters is zero."""
-    start = data[:4_096]
-    half = len(start) // 2
-    for zeros, letters, encoding in ((start[1::2], start[::2], "utf-16-le"), (start[::2], start[1::2], "utf-16-be")):
-        if half and zeros.count(0) * 10 > half * 8 and letters.count(0) * 10 < half:
-            return encoding
-    return None
-
-
-def _declared(said: str) -> str | None:
-    """Normalize the encoding that a page declares, as browsers do. None for one that no page uses.
-
-    A page labelled ASCII or Latin-1 is Windows-1252, and one labelled UTF-16 in ASCII letters is UTF-8
-    (https://encoding.spec.whatwg.org/).
-    """
-    try:
-        known = codecs.lookup(said).name
-    except LookupError:
-        return None
-    if known in ("ascii", "iso8859-1"):
-        return "cp1252"
-    if known.startswith(("utf-16", "utf-32")):
-        return "utf-8"
-    return known if known.startswith(_ENCODINGS) else None
 
 
 def parse_html(text: str, name: str = "HTML") -> etree._Element | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from kg.errors import SourceError
 from loaders.zoning.readers import dc, html_code, json_entries, municode, plain_text
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.contents_file import find_contents_link, parse_contents
-from loaders.zoning.readers.html_lines import decode
+from loaders.zoning.readers.file_text import parse_json, read_file
 
 FORMATS: Final = (".html", ".htm", ".txt", ".xml", ".json")
 """File extensions of codes."""
@@ -39,7 +38,7 @@ class Input:
         """
         if self.kind == "dc":
             return dc.parse(self.path)
-        data, name = _bytes(self.path), self.path.name
+        data, name = read_file(self.path), self.path.name
         if not data.strip():
             raise SourceError(f"{self.path}: The file is empty.")
         if self.kind in ("html", "text"):
@@ -48,7 +47,7 @@ class Input:
             problems: tuple[str, ...] = ()
             if self.contents is not None:
                 try:
-                    listed = parse_contents(_bytes(self.contents), self.contents.name)
+                    listed = parse_contents(read_file(self.contents), self.contents.name)
                 except SourceError as error:
                     problems = (str(error),)
             code = parse(data, name, listed, municipality=municipality, state=state)
@@ -82,7 +81,7 @@ def find_codes(paths: Sequence[Path]) -> Found:
     contents = {path for path, value in json_files.items() if _is_contents(value)}
     pages = [*by_ending[".html"], *by_ending[".htm"]]
     for path in pages:
-        listed = _contents_of(path, find_contents_link(_bytes(path)[:20_000]), contents)
+        listed = _contents_of(path, find_contents_link(read_file(path)[:20_000]), contents)
         inputs.append(Input("html", path, (listed,) if listed else (), listed))
     stems: dict[str, list[Path]] = {}
     for path in pages:
@@ -117,17 +116,10 @@ def _is_near(path: Path, other: Path) -> bool:
     return path.parent in (other.parent, other.parent.parent) or path.parent.parent == other.parent
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SourceError(f"{path}: Cannot read the file ({error.strerror}).") from error
-
-
 def _json(path: Path) -> Any:
     try:
-        return json.loads(decode(_bytes(path), path.name)[0])
-    except (ValueError, RecursionError, SourceError):
+        return parse_json(read_file(path), path.name)[0]
+    except SourceError:
         return None
 
 

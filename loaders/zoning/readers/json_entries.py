@@ -13,7 +13,6 @@ and ``definitions``, or only the list of sections:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,8 +22,8 @@ from kg.errors import RecordError, SourceError
 from loaders.readers.formats import surrogate_in, text_of_cell
 from loaders.zoning.readers import municode
 from loaders.zoning.readers.code_model import Code, Definition, DimensionalStandard, Section, UsePermission
+from loaders.zoning.readers.file_text import parse_json
 from loaders.zoning.readers.headings import KINDS, SECTION, parse_heading
-from loaders.zoning.readers.html_lines import decode
 from loaders.zoning.readers.outline import find_parts
 from loaders.zoning.readers.section_builder import LONGEST_KEY, Draft, build_sections, link_parents, prefix_warnings
 from loaders.zoning.readers.text_builder import Content
@@ -43,12 +42,7 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
 
     An invalid entry is skipped, with a warning.
     """
-    text, warnings = decode(data, name)
-    try:
-        # NaN is not JSON, but programs write it for a missing value.
-        given = json.loads(text, parse_constant=lambda _: None)
-    except (ValueError, RecursionError) as error:
-        raise SourceError(f"{name}: Not valid JSON ({error!r:.120}).") from None
+    given, warnings = parse_json(data, name)
     if isinstance(given, list):
         given = {"sections": given}
     if not is_code(given):

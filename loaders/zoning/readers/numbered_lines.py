@@ -9,12 +9,20 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
 from loaders.zoning.readers import history_notes
-from loaders.zoning.readers.headings import LONGEST, SECTION, Heading, is_placed, parse_heading, split_number
+from loaders.zoning.readers.headings import (
+    LONGEST,
+    SECTION,
+    Heading,
+    find_implied,
+    is_placed,
+    parse_heading,
+    split_number,
+)
 from loaders.zoning.readers.html_lines import normalize_space
 from loaders.zoning.readers.section_builder import Drafts
 
@@ -164,7 +172,7 @@ def _find_headings(lines: Sequence[str]) -> _Found:
         chosen, found.naming = _of_one_style(bare, {heading.number for _, heading in others if heading.kind == "title"})
         # "Section 5" at the start of a line is a reference, if sections are numbered without a word.
         sections = chosen if len(chosen) >= _LEAST_SECTIONS else [*sections, *chosen]
-    implied = _implied(heading.number for _, heading in sections)
+    implied = find_implied(heading.number for _, heading in sections)
     title = ""
     for index, heading in others:
         title = heading.number if heading.kind == "title" else title
@@ -249,7 +257,7 @@ def _of_one_style(
         chosen = [each for each in chosen if split_number(each[1].number)[0] in titles]
     if sum(heading.title.endswith(".") for _, heading in chosen) * 2 < len(chosen):
         chosen = [each for each in chosen if not each[1].title.endswith(".")]
-    implied = _implied(heading.number for _, heading in chosen)
+    implied = find_implied(heading.number for _, heading in chosen)
     return chosen, {
         number: heading
         for number, heading in bare
@@ -268,9 +276,3 @@ def _title(raw: str) -> str:
     if not title or len(title) > _LONGEST_TITLE or "\t" in raw or title[-1] in ".,;:" or not title[0].isupper():
         return ""
     return "" if history_notes.is_note(title) or parse_heading(title) is not None else title
-
-
-def _implied(numbers: Iterable[str]) -> Set[str]:
-    """The numbers of levels implied by those of sections, without the highest level."""
-    given = set(numbers)
-    return {".".join(parts[:count]) for parts in map(split_number, given) for count in range(2, len(parts))} - given

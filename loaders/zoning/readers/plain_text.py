@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.contents_file import Entry, find_differences
-from loaders.zoning.readers.html_lines import decode, normalize_space
+from loaders.zoning.readers.file_text import decode
+from loaders.zoning.readers.html_lines import normalize_space
 from loaders.zoning.readers.numbered_lines import Numbered
 from loaders.zoning.readers.section_builder import Draft, Drafts, prefix_warnings
 from loaders.zoning.readers.text_builder import Body, Written, WrittenTable
