@@ -1,8 +1,8 @@
-"""Which words the text of each graph has: a file in the data directory that says where a new name cannot stand.
+"""The words of the text of each graph, in a file of the data directory: the graphs that cannot contain a new name.
 
-``words.log`` has a record of each graph whose whole text was searched: its name, the hash of its content then, and the
-words as a Bloom filter. The last record of a graph counts, and only while its content is the same. Records are
-appended, so a search that is killed loses none; one that was not written whole, and all after it, are dropped.
+``words.log`` contains a record for each graph whose whole text was searched: its name, the hash of its content, and its
+words as a Bloom filter. The last record of a graph is valid while its content has that hash. Records are appended, so
+that a killed search loses none. An incomplete record, and all after it, are dropped.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from loaders.mentions.matcher import words_of
 
 _FILE: Final = "words.log"
 _HEAD: Final = struct.Struct("<IHHI")
-"""Of a record: checksum of what follows the checksum, and how many bytes name, content hash and filter have."""
+"""Head of a record: the checksum of the rest, and the lengths of name, content hash and filter in bytes."""
 _HASHES: Final = struct.Struct("<IIII")
 _BITS_A_WORD: Final = 16
-"""With four bits set for each word, 3 in 1,000 words that a text does not have seem to stand in it, or fewer."""
+"""With four bits set for each word, the rate of false positives is at most 0.3 %."""
 
 
 class Vocabularies:
-    """The file of one version of the extractor, open for one search. With `anew` it begins empty."""
+    """The file of one version of the extractor, open for one search. With `reset` it starts empty."""
 
-    def __init__(self, folder: Path, version: str, *, anew: bool = False) -> None:
+    def __init__(self, folder: Path, version: str, *, reset: bool = False) -> None:
         self._path: Final = folder / _FILE
         self._start: Final = f"words {version}, {_HASHES.size // 4} bits each\n".encode()
-        self._anew = anew
+        self._reset = reset
         self._file: IO[bytes] | None = None
 
     def add(self, graph: NamedNode, digest: str, texts: Iterable[str]) -> None:
-        """Note the words of all `texts` of `graph`, whose content has the hash `digest`."""
+        """Add the words of all `texts` of `graph`, whose content has the hash `digest`."""
         words = {word for text in texts for word in words_of(text)}
         filled = bytearray(_size(len(words)))
         for word in words:
@@ -49,7 +49,7 @@ class Vocabularies:
         self._file.write(_record(graph.value.encode(), digest.encode(), bytes(filled)))
 
     def lacking(self, words: Collection[str], current: Mapping[NamedNode, str]) -> set[NamedNode]:
-        """Return those of the graphs `current`, given with their content hashes, that have none of the folded words."""
+        """Find the graphs of `current` (with their content hashes) that contain none of the folded words."""
         found: dict[NamedNode, bool] = {}
         if self._file is not None:
             self._file.flush()
@@ -62,7 +62,7 @@ class Vocabularies:
         return {graph for graph, lacks in found.items() if lacks}
 
     def tidy(self, current: Mapping[NamedNode, str]) -> None:
-        """Write the file anew once more than half of it is of no use: superseded, or of graphs that are gone."""
+        """Rewrite the file if more than half of it is unused: superseded, or of deleted graphs."""
         if self._file is None:
             return
         self._file.flush()
@@ -86,10 +86,10 @@ class Vocabularies:
         partial.replace(self._path)
 
     def _opened(self) -> IO[bytes]:
-        """Return the file, ready for the next record."""
+        """Open the file for the next record."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        end = 0 if self._anew else self._end()
-        self._anew = False
+        end = 0 if self._reset else self._end()
+        self._reset = False
         file = self._path.open("r+b" if end else "wb")
         if end:
             file.seek(end)
@@ -99,7 +99,7 @@ class Vocabularies:
         return file
 
     def _end(self) -> int:
-        """Return where the last whole record ends; 0 where there is no such file."""
+        """Return the offset after the last complete record; 0 if there is no file."""
         size = sum(_HEAD.size + len(name) + len(digest) + len(filled) for name, digest, filled in self._records())
         try:
             with self._path.open("rb") as file:
@@ -108,8 +108,8 @@ class Vocabularies:
             return 0
 
     def _records(self) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """Yield name, content hash and filter of each record that is whole."""
-        if self._anew:
+        """Yield name, content hash and filter of each complete record."""
+        if self._reset:
             return
         try:
             file = self._path.open("rb")
@@ -126,7 +126,7 @@ class Vocabularies:
                 yield body[:name], body[name : name + digest], body[name + digest :]
 
     def close(self) -> None:
-        """Write what is not written yet."""
+        """Flush and close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -147,7 +147,7 @@ def _record(name: bytes, digest: bytes, filled: bytes) -> bytes:
 
 
 def _size(words: int) -> int:
-    """Return the bytes of a filter of so many words: a power of two."""
+    """Return the size of a filter for this number of words in bytes: a power of two."""
     return 1 << max((words * _BITS_A_WORD - 1).bit_length() - 3, 3)
 
 

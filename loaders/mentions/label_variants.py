@@ -1,4 +1,4 @@
-"""One name of a thing, as the token sequences that it may stand in text as."""
+"""Variants of a concept's name: the token sequences by which a text may contain it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from itertools import pairwise, product
 from typing import Final, Literal, NamedTuple
 
 from kg.words import AGREEING, AND, FORMS, LINKS, is_plural, is_stop_word
-from loaders.mentions.tokens import bare, closed, compounds, fold, tokens
+from loaders.mentions.tokens import find_compounds, fold, join_compound, normalize, tokenize
 
 Kind = Literal["label", "alias", "negative"]
-"""The preferred name, another name, or words that look like one and are not."""
+"""The preferred name, an alternative name, or words that are not a name although they look like one."""
 
 MAX_TOKENS: Final = 20
-"""Names of more tokens are sentences, which no other text repeats."""
+"""Maximum tokens of a name. Longer ones are sentences, which other texts do not repeat."""
 MAX_ACRONYM: Final = 8
-"""A word in capitals that is longer is written so, and no acronym."""
+"""Maximum characters of an acronym. Longer words in capitals are emphasis."""
 
 _MAX_PHRASES: Final = 3
 Exact = tuple[str | None, ...] | None
@@ -30,7 +30,7 @@ _CONSONANTS: Final = re.compile(r"[^aeiouyAEIOUY\W\d_]{3}")
 
 
 class Label(NamedTuple):
-    """A name of `concept` in `language` (BCP 47; None or ``mul``: in every language)."""
+    """A name of `concept` in `language` (BCP 47; None or ``mul`` is every language)."""
 
     concept: str
     text: str
@@ -39,28 +39,28 @@ class Label(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """Folded tokens in a row. Where `exact` has text, the token has to be that, capitals and all."""
+    """A sequence of folded tokens. Where `exact` has a string, the token must equal it, including case."""
 
     words: tuple[str, ...]
     exact: tuple[str | None, ...] | None = None
 
 
 @lru_cache(maxsize=4096)
-def primary(tag: str | None) -> str:
-    """Return the primary language of a BCP 47 tag, "" for none and for tags that name no language."""
+def primary_language(tag: str | None) -> str:
+    """Return the primary language of a BCP 47 tag, "" for None and for tags of no single language."""
     language = (tag or "").replace("_", "-").partition("-")[0].lower()
     return "" if language in _ANY_LANGUAGE else language
 
 
-def folded(token: str, language: str) -> str:
-    """Return what a token is compared by in a language: that of `words.fold`, with ``&`` as the word it stands for."""
+def fold_token(token: str, language: str) -> str:
+    """Fold a token for comparison; ``&`` becomes the word for it in `language`."""
     return AND.get(language, token) if token == AMPERSAND else fold(token)
 
 
-def unfit(label: str, language: str) -> str | None:
-    """Return why text is not searched for this name, or None where it is."""
-    found = tokens(label)
-    words = [word for word in map(bare, found) if any(map(str.isalnum, word))]
+def unfit_reason(label: str, language: str) -> str | None:
+    """Return the reason for not searching texts for this name, None if they are searched."""
+    found = tokenize(label)
+    words = [word for word in map(normalize, found) if any(map(str.isalnum, word))]
     if len(found) > MAX_TOKENS:
         return f"has more than {MAX_TOKENS} words"
     if not any(char.isalpha() for word in words for char in word):
@@ -75,7 +75,7 @@ def unfit(label: str, language: str) -> str | None:
 
 
 def is_acronym(word: str) -> bool:
-    """Say whether a word is known by its capitals: ``GHG``, ``NDCs``, ``CO2``, ``kWh``, ``Fe``; not ``Energy``."""
+    """Whether the case of a word is significant: ``GHG``, ``NDCs``, ``CO2``, ``kWh``, ``Fe``; not ``Energy``."""
     if word.lower() == word or not word.isalnum():
         return False
     if not word.isascii():
@@ -86,25 +86,25 @@ def is_acronym(word: str) -> bool:
 
 
 def is_pronounceable(words: Sequence[str]) -> bool:
-    """Say whether what stands in capitals may as well be words: ``ACT``, ``WHO``, and not ``GHG`` or ``CO2``."""
+    """Whether capitals may be ordinary words: ``ACT``, ``WHO``, but not ``GHG`` or ``CO2``."""
     text = " ".join(words)
     return not _CONSONANTS.search(text) and bool(re.search("[AEIOUYaeiouy]", text)) and not re.search(r"\d", text)
 
 
-def patterns(label: str, language: str) -> Iterator[Pattern]:
-    """Yield the token sequences that a name may stand in text as, itself first; none twice.
+def build_patterns(label: str, language: str) -> Iterator[Pattern]:
+    """Yield the token sequences of a name and its variants, without duplicates, the name first.
 
-    These are the name, its other number, English ones also with their modifiers in the singular (``emission trading``
-    for ``emissions trading``), its compounds in one word, and for ``CO2`` the same with a space. A hyphen, a dash, an
-    apostrophe or a line break between two words makes no difference to their tokens.
+    Variants have the other number, modifiers in the singular (in English: ``emission trading`` for ``emissions
+    trading``), compounds as one word, or a space in ``CO2``. A hyphen, a dash, an apostrophe or a line break between
+    two words does not change the tokens.
     """
     spellings = _spellings(label)
     several = len(spellings) > 1
     seen: set[Pattern] = set()
     for spelling in spellings:
-        words = tuple([folded(token, language) for token in spelling])
+        words = tuple([fold_token(token, language) for token in spelling])
         exact = _exact(spelling)
-        for pattern in (Pattern(words, exact), *_inflected(words, exact, language)):
+        for pattern in (Pattern(words, exact), *_inflect(words, exact, language)):
             if not several:
                 yield pattern
             elif pattern not in seen:
@@ -113,16 +113,16 @@ def patterns(label: str, language: str) -> Iterator[Pattern]:
 
 
 def _spellings(label: str) -> list[list[str]]:
-    """Return the name's tokens, and those of its other spellings."""
-    spellings = [tokens(label)]
+    """Return the tokens of a name, and those of its other spellings."""
+    spellings = [tokenize(label)]
     joined = label
-    for start, end in reversed(list(compounds(label))):
-        joined = joined[:start] + closed(joined[start:end]) + joined[end:]
+    for start, end in reversed(list(find_compounds(label))):
+        joined = joined[:start] + join_compound(joined[start:end]) + joined[end:]
     for other in (joined, _APOSTROPHE.sub("", label)):
         if other != label:
-            spellings.append(tokens(other))
+            spellings.append(tokenize(other))
     if any(map(str.isdigit, label)):
-        apart = [part for token in spellings[0] for part in _apart(bare(token))]
+        apart = [part for token in spellings[0] for part in _apart(normalize(token))]
         if len(apart) != len(spellings[0]):
             spellings.append(apart)
     return spellings
@@ -134,10 +134,10 @@ def _apart(token: str) -> list[str]:
 
 
 def _exact(found: Sequence[str]) -> Exact:
-    """Return, for each token that is known by its capitals, how it has to be written; None where none is."""
+    """Return the required spelling of each token whose case is significant, None if there is none."""
     if all(map(str.islower, found)):
         return None
-    words = [bare(token) for token in found]
+    words = [normalize(token) for token in found]
     cased = [word for word in words if word.lower() != word.upper()]
     if len(cased) > 1 and all(map(str.isupper, cased)) and any(len(word) > 5 for word in cased):
         return None
@@ -145,8 +145,8 @@ def _exact(found: Sequence[str]) -> Exact:
     return exact if any(exact) else None
 
 
-def _inflected(words: tuple[str, ...], exact: Exact, language: str) -> Iterator[Pattern]:
-    """Yield the patterns in which some noun has its other number."""
+def _inflect(words: tuple[str, ...], exact: Exact, language: str) -> Iterator[Pattern]:
+    """Yield the patterns with the other number of some noun."""
     options: list[list[dict[int, tuple[str, str | None]]]] = []
     groups = [
         {number: found for number in phrase if (found := _other_number(words, exact, number, language))}
@@ -170,7 +170,7 @@ def _inflected(words: tuple[str, ...], exact: Exact, language: str) -> Iterator[
 
 
 def _phrases(words: Sequence[str], language: str) -> list[list[int]]:
-    """Return, of each noun phrase, which of its words show its number; of many phrases the first and the last."""
+    """Return the indices of the words that show the number of each noun phrase; of many phrases, the first and last."""
     links = LINKS.get(language, frozenset())
     phrases: list[list[int]] = [[]]
     for number, word in enumerate(words):
@@ -183,7 +183,7 @@ def _phrases(words: Sequence[str], language: str) -> list[list[int]]:
 
 
 def _modifiers(words: Sequence[str], exact: Exact) -> list[dict[int, Sequence[tuple[str, str | None]]]]:
-    """Return the singulars of the plurals before another noun: what is traded are ``emissions`` or ``emission``."""
+    """Return the singulars of plurals before another noun: ``emission`` trading for ``emissions`` trading."""
     found: list[dict[int, Sequence[tuple[str, str | None]]]] = []
     links = LINKS["en"]
     for number, (word, following) in enumerate(pairwise(words)):

@@ -1,7 +1,7 @@
-"""Finding the names of many things in text, in one pass.
+"""A matcher that finds many names in a text in one pass.
 
-The tokens of a text become one character each (`_Vocabulary`), and an Aho-Corasick automaton over these finds every
-name at once: a name begins and ends where words do, and the automaton sees a tenth of the characters.
+Each token of a text is encoded as one character (`_Vocabulary`), and an Aho-Corasick automaton over these finds all
+names at once. So names begin and end at word boundaries, and the automaton reads a tenth of the characters.
 """
 
 from __future__ import annotations
@@ -15,8 +15,17 @@ from ahocorasick_rs import AhoCorasick
 
 from kg.errors import InvalidInputError
 from kg.words import AGREEING, AND, IRREGULAR, LINKS
-from loaders.mentions.label_variants import AMPERSAND, Kind, Label, folded, is_pronounceable, patterns, primary, unfit
-from loaders.mentions.tokens import Span, bare, closed, compounds, fold, token_spans, tokens, trimmed
+from loaders.mentions.label_variants import (
+    AMPERSAND,
+    Kind,
+    Label,
+    build_patterns,
+    fold_token,
+    is_pronounceable,
+    primary_language,
+    unfit_reason,
+)
+from loaders.mentions.tokens import Span, find_compounds, fold, join_compound, normalize, token_spans, tokenize, trim
 
 _PLAIN: Final = re.compile("[A-Za-z ]*")
 _UNKNOWN: Final = "\x01"
@@ -24,11 +33,11 @@ _FIRST: Final = 2
 _LAST: Final = 0x10FFFF
 _CACHED_TOKENS: Final = 300_000
 _DENYING: Final = frozenset({"non", "anti"})
-"""What is joined to a name by a hyphen and makes it another thing: ``non-renewable``."""
+"""Prefixes that negate a name after a hyphen: ``non-renewable``."""
 
 
 class Match(NamedTuple):
-    """``text[start:end]`` names `concept`. Offsets count Unicode code points, from 0; the end is exclusive."""
+    """``text[start:end]`` names `concept`. Offsets are in code points, zero-based, end-exclusive."""
 
     start: int
     end: int
@@ -43,10 +52,10 @@ class _Entry(NamedTuple):
 
 
 class Matcher:
-    """A set of names, ready to be found.
+    """Finds a set of names in texts.
 
-    `confusable` says of concepts which others they are not to be confused with. `unfit` holds the names that text is
-    not searched for, each with the reason. The automaton of a language is made when the first text in it comes.
+    `confusable` maps concepts to others that they must not be confused with. `unfit` contains the names that are not
+    searched for, with the reasons. The automaton of a language is built for the first text in it.
     """
 
     def __init__(self, labels: Iterable[Label], confusable: Mapping[str, Collection[str]] | None = None) -> None:
@@ -56,27 +65,27 @@ class Matcher:
         self._automata: Final[dict[str, _Automaton]] = {}
         self._searching: Final[dict[tuple[str, ...], list[_Automaton]]] = {}
         for label in labels:
-            language = primary(label.language)
-            if reason := unfit(label.text, language):
+            language = primary_language(label.language)
+            if reason := unfit_reason(label.text, language):
                 self.unfit.append((label, reason))
             else:
                 self._by_language[language].append(label)
 
     def find(self, text: str, languages: Collection[str] = ()) -> list[Match]:
-        """Return what `text` names, in order; the longest name where several overlap, all things that have it.
+        """Find the mentions in `text`, in order: of overlapping names the longest, with all concepts that have it.
 
-        Names count in `languages` (BCP 47, compared by their primary language), and those of no language in every text.
-        Where no language is given, as of a text whose language nobody recorded, names of all languages count.
+        Names in `languages` (BCP 47, compared by primary language) and names without a language are searched for;
+        without `languages`, names in all languages.
         """
         found: list[Match] = []
         for automaton in self._searching.get(tuple(languages)) or self._automata_for(languages):
             found += automaton.find(text)
         if not found or (len(found) == 1 and found[0].kind != "negative"):
             return found
-        return _longest(self._unsuppressed(found))
+        return _keep_longest(self._drop_suppressed(found))
 
     def _automata_for(self, languages: Collection[str]) -> list[_Automaton]:
-        wanted = {primary(tag) for tag in languages} - {""} or (self._by_language.keys() - {""})
+        wanted = {primary_language(tag) for tag in languages} - {""} or (self._by_language.keys() - {""})
         known = {language if language in self._by_language else "" for language in wanted} or {""}
         for language in known - self._automata.keys():
             own = self._by_language.get(language, []) if language else []
@@ -84,11 +93,11 @@ class Matcher:
         found = self._searching[tuple(languages)] = [self._automata[language] for language in sorted(known)]
         return found
 
-    def _unsuppressed(self, found: Sequence[Match]) -> list[Match]:
-        """Return what no negative name of the same concept, and no name of one it is confusable with, covers.
+    def _drop_suppressed(self, found: Sequence[Match]) -> list[Match]:
+        """Return the matches that no negative name of their concept and no name of a confusable concept covers.
 
-        What covers overlaps and is as long or longer. Where both concepts have the very same name, the one that has it
-        as its label keeps it, and both if each says not to be confused with the other.
+        A match covers another if it overlaps and is at least as long. If both concepts have the same name, the one
+        with it as preferred name keeps it; both do if each is confusable with the other.
         """
         kept = [match for match in found if match.kind != "negative"]
         rivals = [match for match in found if match.kind == "negative"]
@@ -110,30 +119,30 @@ class Matcher:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """Yield the folded words that a name in `text` may consist of; some more than once."""
-    for word in map(fold, tokens(text)):
+    """Yield the folded words that a name in `text` may consist of, with repetitions."""
+    for word in map(fold, tokenize(text)):
         if word == AMPERSAND:
             yield from AND.values()
         else:
             yield word
-    for start, end in compounds(text):
-        yield fold(closed(text[start:end]))
+    for start, end in find_compounds(text):
+        yield fold(join_compound(text[start:end]))
 
 
-def possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[Label]:
-    """Yield those of `labels` that may stand in `texts`: of few texts, few, and only these need an automaton.
+def filter_possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[Label]:
+    """Yield the labels that `texts` may contain. For few texts these are few, which makes the automaton small.
 
-    Whatever the number of a word, all but its last three letters stay, or its first in an irregular one.
+    Singular and plural of a word are equal but for the last three letters; those of an irregular one in the first.
     """
     whole = set(AND.values())
     for text in texts:
         whole.update(words_of(text))
     beginnings = {word[:length] for word in whole for length in range(1, len(word) + 1)}
     for label in labels:
-        language = primary(label.language)
+        language = primary_language(label.language)
         words = label.text.lower().split()
         if not _PLAIN.fullmatch(label.text):
-            words = [fold(token) for token in tokens(label.text)][:1]
+            words = [fold(token) for token in tokenize(label.text)][:1]
         elif language and language not in AGREEING and LINKS.get(language, whole).isdisjoint(words):
             if not whole.issuperset(word for word in words[:-1] if not word.endswith("s")):
                 continue
@@ -142,8 +151,8 @@ def possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[Label]:
             yield label
 
 
-def _longest(found: Sequence[Match]) -> list[Match]:
-    """Return the matches of which none overlaps a longer one, or one as long before it; of one concept the best."""
+def _keep_longest(found: Sequence[Match]) -> list[Match]:
+    """Return the matches that do not overlap a longer one, or an earlier one of equal length; one for each concept."""
     taken: list[tuple[int, int]] = []
     best: dict[tuple[int, int, str], Match] = {}
     for match in sorted(found, key=lambda match: (match.start - match.end, match.start)):
@@ -159,7 +168,7 @@ def _longest(found: Sequence[Match]) -> list[Match]:
 
 
 class _Vocabulary(dict[str, str]):
-    """Spans, as they stand in text, each as the one character that stands for its folded form."""
+    """Maps tokens, as in the text, to the character that encodes their folded form."""
 
     def __init__(self, language: str) -> None:
         super().__init__()
@@ -167,29 +176,29 @@ class _Vocabulary(dict[str, str]):
         self._characters: Final[dict[str, str]] = {}
 
     def learn(self, word: str) -> str:
-        """Return the character of a folded word, which it gets here if it has none."""
+        """Return the character of a folded word; a new word gets a new one."""
         character = self._characters.get(word)
         if character is None:
             code = len(self._characters) + _FIRST
-            code += 0x800 * (code >= 0xD800)  # surrogates are no characters
+            code += 0x800 * (code >= 0xD800)  # surrogates cannot be used as characters
             if code > _LAST:
-                raise InvalidInputError(f"the names hold more than {_LAST:,} different words; search for fewer at once")
+                raise InvalidInputError(f"The names have more than {_LAST:,} different words. Use fewer names.")
             character = self._characters[word] = chr(code)
         return character
 
     def knows(self, token: str) -> bool:
-        """Say whether some name has this token."""
+        """Whether some name contains this token."""
         return self[token] != _UNKNOWN
 
     def __missing__(self, token: str) -> str:
         if len(self) >= _CACHED_TOKENS:
             self.clear()
-        character = self[token] = self._characters.get(folded(token, self._language), _UNKNOWN)
+        character = self[token] = self._characters.get(fold_token(token, self._language), _UNKNOWN)
         return character
 
 
 class _Automaton:
-    """The names of one language, with those of no language."""
+    """The automaton for the names of one language and those without a language."""
 
     def __init__(self, labels: Sequence[Label], language: str) -> None:
         self._vocabulary: Final = _Vocabulary(language)
@@ -197,7 +206,7 @@ class _Automaton:
         numbers: dict[str, int] = {}
         learn = self._vocabulary.learn
         for label in labels:
-            for words, exact in patterns(label.text, language):
+            for words, exact in build_patterns(label.text, language):
                 key = "".join(map(learn, words))
                 number = numbers.get(key)
                 if number is None:
@@ -207,11 +216,13 @@ class _Automaton:
         self._automaton: Final = AhoCorasick(list(numbers), store_patterns=False) if numbers else None
 
     def find(self, text: str) -> list[Match]:
-        """Return every name in `text`, overlapping ones too, and the negative ones."""
-        found = self._read(text, tokens(text), None)
-        known = [span for span in compounds(text) if self._vocabulary.knows(closed(text[span[0] : span[1]]))]
+        """Find all names in `text`, including overlapping and negative ones."""
+        found = self._read(text, tokenize(text), None)
+        known = [
+            span for span in find_compounds(text) if self._vocabulary.knows(join_compound(text[span[0] : span[1]]))
+        ]
         if known:
-            spans, verbatim = _joined(text, known)
+            spans, verbatim = _join_compounds(text, known)
             found += [match for match in self._read(text, verbatim, spans) if match not in found]
         return found
 
@@ -230,15 +241,15 @@ class _Automaton:
             if first and fold(verbatim[first - 1]) in _DENYING and not text[spans[first - 1][1]].isspace():
                 continue
             for concept, kind, exact in self._entries[number]:
-                if exact is None or _is_written(verbatim[first:end], exact, text):
+                if exact is None or _has_required_case(verbatim[first:end], exact, text):
                     place = spans[first][0], spans[end - 1][1]
-                    found.append(Match(*(place if plain else trimmed(text, *place)), concept, kind))
+                    found.append(Match(*(place if plain else trim(text, *place)), concept, kind))
         return found
 
 
-def _joined(text: str, known: Sequence[Span]) -> tuple[list[Span], list[str]]:
-    """Return the tokens of `text` where each compound in `known` is one, and these as they are compared."""
-    found = tokens(text)
+def _join_compounds(text: str, known: Sequence[Span]) -> tuple[list[Span], list[str]]:
+    """Return the spans and the tokens of `text` with each compound in `known` as one token."""
+    found = tokenize(text)
     spans: list[Span] = []
     rest = iter(known)
     compound = next(rest, None)
@@ -250,17 +261,17 @@ def _joined(text: str, known: Sequence[Span]) -> tuple[list[Span], list[str]]:
         elif not spans or spans[-1] != compound:
             spans.append(compound)
     words = set(known)
-    return spans, [closed(text[start:end]) if (start, end) in words else text[start:end] for start, end in spans]
+    return spans, [join_compound(text[start:end]) if (start, end) in words else text[start:end] for start, end in spans]
 
 
-def _is_written(found: Sequence[str], exact: Sequence[str | None], text: str) -> bool:
-    """Say whether tokens have the capitals that they need.
+def _has_required_case(found: Sequence[str], exact: Sequence[str | None], text: str) -> bool:
+    """Whether tokens have the required case.
 
-    In text that is all capitals these tell nothing: there, what may as well be a word is not taken for an acronym.
+    In a text entirely in capitals the case is not significant: there, possible words do not match acronyms.
     """
-    pairs = [(bare(token), form) for token, form in zip(found, exact, strict=True) if form is not None]
+    pairs = [(normalize(token), form) for token, form in zip(found, exact, strict=True) if form is not None]
     if not text.isupper():
         return all(token == form for token, form in pairs)
     if not all(token == form.upper() for token, form in pairs):
         return False
-    return len(tokens(text)) == len(found) or not is_pronounceable([form for _, form in pairs])
+    return len(tokenize(text)) == len(found) or not is_pronounceable([form for _, form in pairs])

@@ -1,9 +1,9 @@
 """Text as tokens, with offsets into the verbatim text.
 
-A token is a word, one character of a script that writes no spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar), or one
-other character. White space and apostrophes are no tokens, nor is a hyphen or en dash that joins two words: so
-``low-carbon``, ``low carbon`` and a line break between the two are the same tokens. Every offset is that of a token,
-so whatever is folded for comparison, what is found stands in the text exactly where its offsets say.
+A token is a word, one character of a script without spaces (Han, Hiragana, Thai, Lao, Khmer, Myanmar), or one other
+character. White space, apostrophes, and hyphens or en dashes between two words are not tokens: ``low-carbon``,
+``low carbon`` and the same with a line break have equal tokens. Offsets are those of tokens in the verbatim text, so
+folding for comparison does not shift them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from functools import lru_cache
 from typing import Final
 
 _IGNORED: Final = "\u00ad\u034f\u061c\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff"
-"""Soft hyphen, joiners, direction marks and variation selectors: they stand within words and mean nothing here."""
+"""Soft hyphen, joiners, direction marks and variation selectors: ignored within words."""
 _APOSTROPHES: Final = "'`\u00b4\u02bc\u2018\u2019\u201b\u2032\uff07"
 _HYPHENS: Final = "\\-\u2010\u2011"
 _JOINING: Final = _HYPHENS + "\u2012\u2013\u2212\ufe63\uff0d"
 _RAISED: Final = "\u00b2\u00b3\u00b9\u2070\u2074-\u207f"
-"""Superscripts are tokens of their own, since a footnote mark is not part of the word before it."""
+"""Superscripts are separate tokens, since a footnote mark is not part of the preceding word."""
 _UNSPACED: Final = (
     "\u0e01-\u0e33\u0e40-\u0e46\u0e81-\u0eb3\u0ebd-\u0ec6\u0edc-\u0edf\u1000-\u102a\u103f\u1050-\u1055\u1780-\u17b3"
     "\u2e80-\u2fdf\u3005-\u3007\u3041-\u3096\u309d-\u309f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -29,12 +29,12 @@ _UNSPACED: Final = (
 _PUNCTUATION: Final = "".join(set(string.punctuation) - set("-'`"))
 _DOTTED: Final = re.compile(r"\.[0-9A-Za-z]\.")
 _LONGEST: Final = 200
-"""Characters in which a compound ends: no word is longer, and text without spaces is not read twice."""
+"""Maximum characters of a compound, so that text without spaces is not read repeatedly."""
 _OTHER_SCRIPTS: Final = "\U00010000-\U0001efff"
 
 
 def _ranges(wanted: Callable[[str], bool]) -> str:
-    """Return the characters of the basic plane that are `wanted` as the inside of a character class."""
+    """Build the inside of a regular expression's character class with the `wanted` characters of the basic plane."""
     found: list[list[int]] = []
     for code in range(0x80, 0x10000):
         if wanted(chr(code)):
@@ -73,11 +73,11 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.P
 
 
 Span = tuple[int, int]
-"""Where something stands: ``text[start:end]``."""
+"""Offsets: ``text[start:end]``."""
 
 
-def tokens(text: str) -> list[str]:
-    """Return the tokens of `text`, verbatim, in order."""
+def tokenize(text: str) -> list[str]:
+    """Split a text into its tokens, verbatim and in order."""
     if text.isascii() and "-" not in text:
         spaced = text.replace("\n", " ")
         if spaced.isprintable():  # most text: three times as fast as the pattern, with the same result
@@ -89,9 +89,9 @@ def tokens(text: str) -> list[str]:
 
 
 def token_spans(text: str, found: Sequence[str], count: int) -> list[Span]:
-    """Return where the first `count` of the tokens `found` of `text` stand.
+    """Return the offsets of the first `count` of the tokens `found` of `text`.
 
-    What lies between two tokens is no part of a token, so each begins at the first place where it can.
+    No character between two tokens can begin a token, so each token starts at its first occurrence after the last.
     """
     spans = []
     end = 0
@@ -102,10 +102,10 @@ def token_spans(text: str, found: Sequence[str], count: int) -> list[Span]:
     return spans
 
 
-def trimmed(text: str, start: int, end: int) -> Span:
-    """Return ``text[start:end]`` without the characters at its edges that mean nothing: joiners, direction marks.
+def trim(text: str, start: int, end: int) -> Span:
+    """Trim ignored characters (joiners, direction marks) from the edges of ``text[start:end]``.
 
-    With such a character at the edge goes the hyphen that joins it to the rest.
+    A hyphen next to such a character is trimmed too.
     """
     edges = _patterns()[3]
     if edge := edges.match(text, start, end):
@@ -116,14 +116,14 @@ def trimmed(text: str, start: int, end: int) -> Span:
     return start, end
 
 
-def compounds(text: str) -> Iterator[Span]:
-    """Yield where words stand that may be one: joined by hyphens, broken at the end of a line, or ``U.S.A.``"""
+def find_compounds(text: str) -> Iterator[Span]:
+    """Yield the offsets of words that may be one word: hyphenated, broken at a line end, or dotted (``U.S.A.``)."""
     if text.isascii() and "-" not in text and not _DOTTED.search(text):
         return
     _, compound, joint, _ = _patterns()
     place = joint.search(text)
     while place is not None:
-        # White space ends a word, so the compound that the joint is in begins after the last one before it.
+        # The compound around the joint begins after the last white space before it.
         start = place.start()
         while start and not text[start - 1].isspace():
             start -= 1
@@ -136,20 +136,20 @@ def compounds(text: str) -> Iterator[Span]:
         place = joint.search(text, max(found.end() - 1, place.end()))
 
 
-def closed(text: str) -> str:
-    """Return a compound as the one word that it may be."""
+def join_compound(text: str) -> str:
+    """Join a compound into a single word."""
     return "".join(char for char in text if unicodedata.category(char) != "Pd" and char != "." and not char.isspace())
 
 
-def bare(token: str) -> str:
-    """Return a token in compatibility form, without what has no meaning within it; its case is kept."""
+def normalize(token: str) -> str:
+    """Return the NFKC form of a token without ignored characters; the case is kept."""
     if token.isascii():
         return token
     return unicodedata.normalize("NFKC", _patterns()[3].sub("", token))
 
 
 def fold(token: str) -> str:
-    """Return what a token is compared by: two that differ by case, ligature or composition only are the same."""
+    """Return the form of a token for comparison, independent of case, ligatures and composition."""
     if token.isascii():
         return token.lower()
-    return unicodedata.normalize("NFKC", bare(token).casefold())
+    return unicodedata.normalize("NFKC", normalize(token).casefold())

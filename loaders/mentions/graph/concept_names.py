@@ -1,4 +1,4 @@
-"""The names of the concepts in a store: what text is searched for."""
+"""The names of the concepts in a store."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, select
 from kg.vocabulary import BASE, EXTRACTED, KG, PROV_GRAPH, SKOS
 from kg.words import AND
-from loaders.mentions.label_variants import Kind, Label, patterns, primary, unfit
+from loaders.mentions.label_variants import Kind, Label, build_patterns, primary_language, unfit_reason
 from loaders.mentions.tokens import fold
 
 Saying = Kind | Literal["unlike"]
 Row = tuple[str, Saying, str, str]
-"""A concept, what is said of it, the language tag ("" for none), and the name, or the concept that it is unlike."""
+"""A concept, the kind of the row, the language tag ("" for none), and the name or the confusable concept."""
 
 NAMES: Final = """
 SELECT ?concept ?value WHERE { ?concept $property ?value }"""
@@ -59,23 +59,23 @@ _PROPERTIES: Final[dict[Saying, NamedNode]] = {
     "unlike": KG.notToBeConfusedWith,
 }
 _MANY: Final = 1_000
-"""When more graphs, or more nodes, than these have changed, everything is read anew."""
+"""Maximum changed graphs or nodes for an incremental update. Beyond it all names are loaded again."""
 _CODE_LISTS: Final = BASE + "vocab/"
-"""The code lists of Quadcite itself are concepts too, but none that a text speaks of."""
+"""Quadcite's own code lists, which are concepts but not searched for in texts."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """All names of all concepts, negative ones too, and which concepts are not to be confused with which."""
+    """The names of all concepts, including negative ones, and the pairs of confusable concepts."""
 
     rows: frozenset[Row] = frozenset()
     known_digest: str | None = field(default=None, compare=False, repr=False)
-    """Its digest, where whoever made it has it already."""
+    """The digest of the table, if already computed."""
 
     @classmethod
-    def read(cls, store: Store) -> Table:
-        """Return what the store says now."""
-        # Joined here, which takes half the time that it takes the store.
+    def load(cls, store: Store) -> Table:
+        """Load all names of the store."""
+        # Joined here in half the time that the store needs.
         concepts = {concept for (concept,) in select(store.query, CONCEPTS).rows}
         if not concepts:
             return cls()
@@ -84,14 +84,14 @@ class Table:
         }
         return cls(frozenset(_table_rows(concepts, said)))
 
-    def renewed(self, store: Store, since: int) -> Table:
-        """Return what the store says now, where this is what it said in generation `since`.
+    def update(self, store: Store, since: int) -> Table:
+        """Return the current table, given that this is the table of generation `since`.
 
-        Only what was touched since then is read, if that is little and the records of the commits tell.
+        Loads only the concepts that changed since, if they are few and known from the records of commits.
         """
         changed = _changed_since(store, since)
         if changed is None:
-            return Table.read(store)
+            return Table.load(store)
         if not changed:
             return self
         named = list(changed)
@@ -104,34 +104,34 @@ class Table:
         before = {row for row in self.rows if row[0] in old}
         after = set(_table_rows(concepts, said))
         rows = (self.rows - before) | after
-        return Table(rows, _shifted(self.digest, before - after, after - before))
+        return Table(rows, _update_digest(self.digest, before - after, after - before))
 
     @cached_property
     def digest(self) -> str:
-        """What tells two tables apart: the sum of the hashes of the rows, so that it follows a change of a few."""
-        return self.known_digest or _shifted("0", (), self.rows)
+        """Hash of the table: the sum of the hashes of its rows, so that it can be updated for changed rows."""
+        return self.known_digest or _update_digest("0", (), self.rows)
 
     @property
     def concepts(self) -> int:
-        """How many concepts have a name."""
+        """Number of concepts with a name."""
         return len({concept for concept, kind, _, _ in self.rows if kind != "unlike"})
 
     @property
     def languages(self) -> set[str]:
-        """The primary languages that names are in."""
-        return {primary(tag) for _, _, tag, _ in self.rows} - {""}
+        """The primary languages of the names."""
+        return {primary_language(tag) for _, _, tag, _ in self.rows} - {""}
 
     @property
     def names(self) -> int:
-        """How many names there are, negative ones too."""
+        """Number of names, including negative ones."""
         return sum(kind != "unlike" for _, kind, _, _ in self.rows)
 
     def labels(self) -> list[Label]:
-        """Return the names."""
+        """Return the names as labels."""
         return [Label(concept, text, tag or None, kind) for concept, kind, tag, text in self.rows if kind != "unlike"]
 
     def confusable(self) -> Mapping[str, Collection[str]]:
-        """Return, of each concept that has such, which others it is not to be confused with."""
+        """Return the confusable concepts of each concept that has any."""
         found: dict[str, set[str]] = defaultdict(set)
         for concept, kind, _, other in self.rows:
             if kind == "unlike":
@@ -139,7 +139,7 @@ class Table:
         return found
 
     def changed(self, other: Table) -> set[tuple[str, str]]:
-        """Return the names, each with its language tag, that may be found otherwise by `other` than by this table."""
+        """Return the names, with language tags, whose matches may differ between this table and `other`."""
         differing = self.rows ^ other.rows
         concepts = {concept for concept, kind, _, _ in differing if kind == "unlike"}
         named = {(text, tag) for _, kind, tag, text in differing if kind != "unlike"}
@@ -149,20 +149,18 @@ class Table:
         return named
 
 
-def needles(names: Iterable[tuple[str, str]], languages: Collection[str]) -> set[str]:
-    """Return folded words of which every text that has one of `names` has one; see `texts.may_hold`.
+def find_needles(names: Iterable[tuple[str, str]], languages: Collection[str]) -> set[str]:
+    """Return folded words such that each text with one of `names` contains one of them; see `may_contain`.
 
-    None are of names that no text is searched for: they have no words, or such as every text has.
-
-    `languages` are those in which names of no language may stand.
+    Names that are not searched for are left out. `languages` are those in which names without a language may occur.
     """
     found = set()
     ands = set(AND.values())
     for text, tag in names:
-        if unfit(text, primary(tag)):
+        if unfit_reason(text, primary_language(tag)):
             continue
-        for language in [primary(tag)] if primary(tag) else ["", *languages]:
-            for words, _ in patterns(text, language):
+        for language in [primary_language(tag)] if primary_language(tag) else ["", *languages]:
+            for words, _ in build_patterns(text, language):
                 own = [word for word in words if word not in ands] or list(words)
                 found.add(max(own, key=lambda word: (len(fold(word)), word)))
     return found
@@ -182,8 +180,8 @@ def _table_rows(
                 yield concept.value, kind, value.language or "", value.value
 
 
-def _shifted(digest: str, gone: Iterable[Row], come: Iterable[Row]) -> str:
-    """Return the digest of a table without some rows and with others."""
+def _update_digest(digest: str, gone: Iterable[Row], come: Iterable[Row]) -> str:
+    """Compute the digest after removing and adding rows."""
     total = int(digest, 16) + sum(map(_row_hash, come)) - sum(map(_row_hash, gone))
     return f"{total % (1 << 256):064x}"
 
@@ -193,7 +191,7 @@ def _row_hash(row: Row) -> int:
 
 
 def _changed_since(store: Store, since: int) -> set[NamedNode] | None:
-    """Return what may have another name, or be a concept or none, since `since`; None where that is not known."""
+    """Find the nodes whose names or type may have changed since `since`; None if unknown or too many."""
     generations: set[int] = set()
     graphs: set[NamedNode] = set()
     for number, graph in select(store.query, bind(COMMITS, prov=PROV_GRAPH, since=since)).rows:

@@ -1,10 +1,10 @@
-"""What was searched for which names: files in the data directory, from which the next time only changes are searched.
+"""The state of the search for mentions, in files of the data directory, so that the next search is incremental.
 
-``settled.json`` says of which table all texts have been searched, and the content hash of each graph then. While texts
-are searched for a newer table, ``searching.log`` names the graphs that are done, a line each: announced before the
-commit that brings their mentions, and settled by an empty line after it. So a search that was killed is continued, and
-what it left half done is known. Without these files, or with those of another version, everything is searched anew,
-which commits nothing that is there already.
+``settled.json`` contains the table of names that all texts were searched for, and the content hash of each graph then.
+During a search for a newer table, ``searching.log`` lists the finished graphs, one per line: written before the
+commit of their mentions, and confirmed by an empty line after it. So a killed search is continued, and its unfinished
+graphs are known. Without these files, or with those of another version, all texts are searched again, which commits
+nothing that is already stored.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ _LOG: Final = "searching.log"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What earlier searches left. `table` is None where nothing is known."""
+    """The results of earlier searches. `table` is None if there are none."""
 
     table: Table | None = None
     graphs: Mapping[NamedNode, str] = field(default_factory=dict)
-    """Graphs searched for `table`, with their content hashes then."""
+    """Graphs that were searched for `table`, with their content hashes at that time."""
     newer: Mapping[NamedNode, str] = field(default_factory=dict)
-    """Graphs searched already for the table that is wanted now, which a killed search left."""
+    """Graphs that a killed search has already searched for the current table."""
     doubtful: frozenset[NamedNode] = frozenset()
-    """Graphs of which it is not known what they were searched for."""
+    """Graphs in an unknown state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The last search that came to its end: for what, in which graphs, and the generation that it left."""
+    """The last completed search: its table, its graphs, and the generation of the store after it."""
 
     table: Table
     graphs: Mapping[NamedNode, str]
     generation: int
 
 
-class Ledger:
-    """The ledger of one version of the extractor, open for one search."""
+class SearchState:
+    """The state of one version of the extractor, open for one search."""
 
     def __init__(self, folder: Path, version: str) -> None:
         self._folder: Final = folder
         self._version: Final = version
         self._log: IO[str] | None = None
 
-    def settled(self, generation: int) -> Settled | None:
-        """Return what was settled last of a store that stands at `generation`, if anything is known of it."""
+    def load_settled(self, generation: int) -> Settled | None:
+        """Load the last completed search of a store at `generation`, None if there is none."""
         try:
             said = json.loads((self._folder / _SETTLED).read_text(encoding="utf-8"))
-            # A store that is older than what was written of it is another one, restored from a copy.
+            # A store with a lower generation was restored from a backup.
             if said["version"] != self._version or said["generation"] > generation:
                 return None
             return Settled(
@@ -71,9 +71,9 @@ class Ledger:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def known(self, settled: Settled | None, table: Table) -> Known:
-        """Return what is known where text is to be searched for `table`."""
-        searched = self._searched()
+    def load_known(self, settled: Settled | None, table: Table) -> Known:
+        """Load the results of earlier searches that a search for `table` can use."""
+        searched = self._load_log()
         before, graphs = (settled.table, settled.graphs) if settled else (None, {})
         if searched is None:
             return Known(before, graphs)
@@ -82,8 +82,8 @@ class Ledger:
             return Known(before, graphs, {}, frozenset({*newer, *announced}))
         return Known(before, graphs, newer, frozenset(announced))
 
-    def _searched(self) -> tuple[dict[NamedNode, str], set[NamedNode], str] | None:
-        """Return the graphs that the log has as done, those only announced, and the digest of its table."""
+    def _load_log(self) -> tuple[dict[NamedNode, str], set[NamedNode], str] | None:
+        """Load the finished and the announced graphs of the log, and the digest of its table."""
         try:
             lines = (self._folder / _LOG).read_text(encoding="utf-8").split("\n")
             digest, version = lines[0].split(" ")
@@ -104,7 +104,7 @@ class Ledger:
         return done, set(announced), digest if version == self._version else ""
 
     def begin(self, table: Table, known: Known) -> None:
-        """Open the log of a search for `table`, with what it may build on."""
+        """Start the log of a search for `table`, with the known results."""
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = self._folder / f"{_LOG}.partial"
         self._log = partial.open("w", encoding="utf-8")
@@ -112,35 +112,35 @@ class Ledger:
         self.announce(known.newer)
         self.settle()
         self.announce(dict.fromkeys(known.doubtful, "?"))
-        partial.replace(self._folder / _LOG)  # at once, so that no doubt is lost if this process is killed now
+        partial.replace(self._folder / _LOG)  # atomically, so that no unknown state is lost if the process is killed
 
     def announce(self, graphs: Mapping[NamedNode, str]) -> None:
-        """Note that the mentions of `graphs`, given with their content hashes, are about to be committed."""
+        """Log that the mentions of `graphs` (with their content hashes) are about to be committed."""
         if self._log is None:
-            raise RuntimeError("announced before the search began")
+            raise RuntimeError("announce() before begin()")
         self._log.writelines(f"{graph.value} {digest}\n" for graph, digest in graphs.items())
         self._log.flush()
 
     def settle(self) -> None:
-        """Note that what was announced is committed."""
+        """Log that the announced mentions are committed."""
         if self._log is None:
-            raise RuntimeError("settled before the search began")
+            raise RuntimeError("settle() before begin()")
         self._log.write("\n")
         self._log.flush()
 
     def close(self, table: Table, graphs: Mapping[NamedNode, str], generation: int) -> None:
-        """Note that all is in line with `table`."""
+        """Write the completed search for `table`, and delete the log."""
         self._folder.mkdir(parents=True, exist_ok=True)
         document = {
             "version": self._version,
             "generation": generation,
             "digest": table.digest,
-            "table": list(zip(*table.rows, strict=True)) or [()] * 4,  # by columns, which are read in half the time
+            "table": list(zip(*table.rows, strict=True)) or [()] * 4,  # by columns, which load in half the time
             "graphs": {graph.value: digest for graph, digest in graphs.items()},
         }
         partial = self._folder / f"{_SETTLED}.partial"
         with partial.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(document, ensure_ascii=False))  # at once: `dump` is ten times as slow
+            file.write(json.dumps(document, ensure_ascii=False))  # `dump` is ten times slower
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self._folder / _SETTLED)

@@ -1,4 +1,4 @@
-"""The text units of a store, by the graphs that they stand in."""
+"""The text units of a store, by graph."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ SELECT ?unit ?language WHERE {
 }"""
 
 _FAMILIES: Final = ("src", "user", "cur")
-"""The families of graphs that text units stand in."""
+"""The families of graphs that contain text units."""
 _GRAPHS_AT_ONCE: Final = 50
 _BEGINNING: Final = 12
 _HYPHENS: Final = re.compile("[-\u2010\u2011]\\s*|\\.")
 
 
 class Unit(NamedTuple):
-    """A text unit. `languages` are its own, else those of its document; none where neither has any."""
+    """A text unit. `languages` are its own, else those of its document."""
 
     iri: NamedNode
     text: str
     languages: Sequence[str]
 
 
-def hashes(store: Store) -> dict[NamedNode, str]:
-    """Return the graphs in which text may stand, with the hashes of their content."""
+def load_hashes(store: Store) -> dict[NamedNode, str]:
+    """Load the graphs that may contain text, with their content hashes."""
     found: dict[NamedNode, str] = {}
     for family in _FAMILIES:
         prefix = Literal(mint("graph", family).value + "/")
@@ -60,16 +60,16 @@ def hashes(store: Store) -> dict[NamedNode, str]:
     return found
 
 
-def texts(store: Store, graphs: Sequence[NamedNode]) -> Iterator[tuple[NamedNode, NamedNode, str]]:
-    """Yield the text units of `graphs`: graph, unit, text."""
+def load_texts(store: Store, graphs: Sequence[NamedNode]) -> Iterator[tuple[NamedNode, NamedNode, str]]:
+    """Load the text units of `graphs`: graph, unit, text."""
     for graph, unit, text in select(store.query, bind(TEXTS, graphs=graphs)).rows:
         if isinstance(graph, NamedNode) and isinstance(unit, NamedNode) and isinstance(text, Literal):
             yield graph, unit, text.value
 
 
-def units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Unit]]:
-    """Return the text units of each of `graphs`, with their languages."""
-    found = list(texts(store, graphs))
+def load_units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Unit]]:
+    """Load the text units of each of `graphs`, with their languages."""
+    found = list(load_texts(store, graphs))
     stated = _languages(store, [unit for _, unit, _ in found], bind(LANGUAGES, graphs=graphs))
     read: dict[NamedNode, list[Unit]] = {graph: [] for graph in graphs}
     for graph, unit, text in found:
@@ -77,14 +77,14 @@ def units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Uni
     return read
 
 
-def with_languages(store: Store, held: Mapping[NamedNode, str]) -> list[Unit]:
-    """Return text units, of which the texts are known, with their languages."""
+def add_languages(store: Store, held: Mapping[NamedNode, str]) -> list[Unit]:
+    """Load the languages of text units whose texts are known."""
     stated = _languages(store, list(held), bind(LANGUAGES_OF, units=list(held)))
     return [Unit(unit, text, stated.get(unit, ())) for unit, text in held.items()]
 
 
 def _languages(store: Store, named: Sequence[NamedNode], query: str) -> Mapping[Term | None, Sequence[str]]:
-    """Return the languages of text units: those that `query` states, else those of their documents."""
+    """Load the languages of text units: those that `query` selects, else those of their documents."""
     stated: dict[Term | None, list[str]] = defaultdict(list)
     silent = list(named)
     for question in (query, None):
@@ -97,39 +97,39 @@ def _languages(store: Store, named: Sequence[NamedNode], query: str) -> Mapping[
     return stated
 
 
-def holding(store: Store, words: Collection[str]) -> Iterator[tuple[NamedNode, NamedNode, str]]:
-    """Yield the text units (graph, unit, text) that may hold one of these folded words.
+def find_units_with(store: Store, words: Collection[str]) -> Iterator[tuple[NamedNode, NamedNode, str]]:
+    """Find the text units (graph, unit, text) that may contain one of these folded words.
 
-    The store leaves out the texts that surely do not: a tenth of the time that it takes to read them all.
+    The store filters by a pattern, which takes a tenth of the time of loading all texts.
     """
-    # The beginnings of words are enough; a pattern that were larger than the store compiles would find nothing at all.
+    # Only the beginnings of words, since the store finds nothing with a pattern that is too large to compile.
     plain = "".join(sorted({f"{_either_case(word[:_BEGINNING])}|" for word in words if word.isascii()}))
     pattern = Literal(plain + "[^\\x00-\\x7F]|[A-Za-z0-9]-\\s*[A-Za-z0-9]|\\.[A-Za-z0-9]\\.")
     for graph, unit, text in select(store.query, bind(HOLDING, pattern=pattern)).rows:
         if not isinstance(graph, NamedNode) or not isinstance(unit, NamedNode) or not isinstance(text, Literal):
             continue
-        if may_hold(text.value, words):
+        if may_contain(text.value, words):
             yield graph, unit, text.value
 
 
 def _either_case(word: str) -> str:
-    """The pattern of an ASCII word: not ``i``, with which s and k stand for letters beyond ASCII too."""
+    """Build the pattern of an ASCII word in any case. The flag ``i`` would also match s and k to non-ASCII letters."""
     return "".join(f"[{each.upper()}{each}]" if each.isalpha() else re.escape(each) for each in word)
 
 
-def holding_in(
+def find_units_in(
     store: Store, graphs: Collection[NamedNode], words: Collection[str]
 ) -> Iterator[tuple[NamedNode, NamedNode, str]]:
-    """Yield the text units of `graphs` that may hold one of these folded words, as `holding` does."""
+    """Find the text units of `graphs` that may contain one of these folded words."""
     named = sorted(graphs, key=str)
     for start in range(0, len(named), _GRAPHS_AT_ONCE):
-        for graph, unit, text in texts(store, named[start : start + _GRAPHS_AT_ONCE]):
-            if may_hold(text, words):
+        for graph, unit, text in load_texts(store, named[start : start + _GRAPHS_AT_ONCE]):
+            if may_contain(text, words):
                 yield graph, unit, text
 
 
-def may_hold(text: str, words: Collection[str]) -> bool:
-    """Say whether one of these folded words may stand in `text`, if only broken at the end of a line."""
+def may_contain(text: str, words: Collection[str]) -> bool:
+    """Whether `text` may contain one of these folded words, even broken at the end of a line."""
     folded = fold(text)
     if any(word in folded for word in words):
         return True

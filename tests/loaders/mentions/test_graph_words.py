@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
-from loaders.mentions.graph.concept_names import needles
+from loaders.mentions.graph.concept_names import find_needles
 from loaders.mentions.graph_words import Vocabularies
 from loaders.mentions.label_variants import Label
 from loaders.mentions.matcher import Matcher
@@ -38,7 +38,7 @@ def test_where_a_name_is_found_its_words_are_not_lacking(
     folder = tmp_path_factory.mktemp("words")
     filled(folder, {GRAPHS[0]: text})
     if Matcher([Label("c", name, "en", "label")]).find(text, ["en"]):
-        assert not lacking(folder, needles([(name, "en")], ["en"]))
+        assert not lacking(folder, find_needles([(name, "en")], ["en"]))
 
 
 def test_what_a_graph_lacks_is_known_of_most_words(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_what_is_of_no_use_goes(tmp_path: Path) -> None:
 
 def test_begun_anew_nothing_is_known(tmp_path: Path) -> None:
     filled(tmp_path, dict.fromkeys(GRAPHS, "solar"))
-    with Vocabularies(tmp_path, "1", anew=True) as vocabularies:
+    with Vocabularies(tmp_path, "1", reset=True) as vocabularies:
         assert vocabularies.lacking({"wind"}, dict.fromkeys(GRAPHS, "d")) == set()
         vocabularies.add(GRAPHS[0], "d", ["solar"])
     assert lacking(tmp_path, {"wind"}) == {GRAPHS[0]}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from loaders.mentions.label_variants import is_acronym, is_pronounceable, patterns, primary, unfit
+from loaders.mentions.label_variants import build_patterns, is_acronym, is_pronounceable, primary_language, unfit_reason
 
 
 def spelled(label: str, language: str) -> set[str]:
-    return {" ".join(pattern.words) for pattern in patterns(label, language)}
+    return {" ".join(pattern.words) for pattern in build_patterns(label, language)}
 
 
 @pytest.mark.parametrize(
@@ -45,16 +45,16 @@ def test_plurals_before_a_noun_may_stand_in_the_singular() -> None:
     }  # fmt: skip
     assert "greenhouse gas emissions target" in spelled("greenhouse gases emissions target", "en")
     assert spelled("customs office", "en") == {"customs office", "customs offices"}
-    assert {pattern.words: pattern.exact for pattern in patterns("EVs charging", "en")}[("ev", "charging")] == (
+    assert {pattern.words: pattern.exact for pattern in build_patterns("EVs charging", "en")}[("ev", "charging")] == (
         "EV",
         None,
     )
 
 
 def test_an_acronym_may_be_written_apart_from_its_digits_and_in_the_plural() -> None:
-    found = {pattern.words: pattern.exact for pattern in patterns("CO2", "en")}
+    found = {pattern.words: pattern.exact for pattern in build_patterns("CO2", "en")}
     assert found == {("co2",): ("CO2",), ("co", "2"): ("CO", None)}
-    found = {pattern.words: pattern.exact for pattern in patterns("NDC", "en")}
+    found = {pattern.words: pattern.exact for pattern in build_patterns("NDC", "en")}
     assert found == {("ndc",): ("NDC",), ("ndcs",): ("NDCs",)}
 
 
@@ -74,12 +74,12 @@ def test_an_acronym_may_be_written_apart_from_its_digits_and_in_the_plural() -> 
     ],
 )
 def test_names_that_say_nothing_are_not_searched_for(label: str, reason: str) -> None:
-    assert reason in (unfit(label, "en") or "")
+    assert reason in (unfit_reason(label, "en") or "")
 
 
 @pytest.mark.parametrize("label", ["solar", "GHG", "WHO", "EU", "水力", "[a-z]+ energy", "A1 area"])
 def test_names_that_say_something_are_searched_for(label: str) -> None:
-    assert unfit(label, "en") is None
+    assert unfit_reason(label, "en") is None
 
 
 @pytest.mark.parametrize("word", ["GHG", "NDCs", "CO2", "kWh", "tCO2e", "EU", "UNFCCC", "NOx"])
@@ -99,4 +99,4 @@ def test_what_in_capitals_may_be_a_word(word: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(("tag", "expected"), [("en-GB", "en"), ("PT", "pt"), ("mul", ""), (None, ""), ("zh_TW", "zh")])
 def test_languages_are_compared_by_their_primary_tag(tag: str | None, expected: str) -> None:
-    assert primary(tag) == expected
+    assert primary_language(tag) == expected

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from loaders.mentions.label_variants import Kind, Label, folded, patterns
-from loaders.mentions.matcher import Match, Matcher, possible
-from loaders.mentions.tokens import closed, compounds, tokens
+from loaders.mentions.label_variants import Kind, Label, build_patterns, fold_token
+from loaders.mentions.matcher import Match, Matcher, filter_possible
+from loaders.mentions.tokens import find_compounds, join_compound, tokenize
 
 
 def label(text: str, kind: Kind = "label", language: str | None = "en", concept: str | None = None) -> Label:
@@ -210,11 +210,11 @@ def test_the_words_at_the_offsets_are_a_spelling_of_the_name(text: str) -> None:
     matcher = Matcher(label(name) for name in NAMES)
     for match in matcher.find(text, ["en"]):
         words = text[match.start : match.end]
-        readings = [tokens(words)]
-        for start, end in compounds(words):
-            readings.append(tokens(words[:start] + closed(words[start:end]) + words[end:]))
-        spellings = {pattern.words for pattern in patterns(match.concept, "en")}
-        assert any(tuple(folded(token, "en") for token in reading) in spellings for reading in readings)
+        readings = [tokenize(words)]
+        for start, end in find_compounds(words):
+            readings.append(tokenize(words[:start] + join_compound(words[start:end]) + words[end:]))
+        spellings = {pattern.words for pattern in build_patterns(match.concept, "en")}
+        assert any(tuple(fold_token(token, "en") for token in reading) in spellings for reading in readings)
         assert words == words.strip(" \n\u200b\u00ad")
 
 
@@ -228,20 +228,20 @@ def test_matches_never_overlap_unless_they_are_the_same_words(text: str) -> None
 def test_leaving_out_names_that_cannot_stand_in_a_text_loses_nothing(text: str, language: str | None) -> None:
     names = [label(name, language=language) for name in (*NAMES, "person", "people", "foot", "foes", "ox of water")]
     languages = [language] if language else ["en"]
-    assert Matcher(possible(names, [text])).find(text, languages) == Matcher(names).find(text, languages)
+    assert Matcher(filter_possible(names, [text])).find(text, languages) == Matcher(names).find(text, languages)
 
 
 def test_a_name_whose_modifier_is_in_the_singular_is_not_left_out() -> None:
     names = [label(name) for name in ("emissions reduction", "resources policies", "EVs charging points")]
     text = "Emission reductions, resource policy, an EV charging point."
     assert len(Matcher(names).find(text, ["en"])) == 3
-    assert Matcher(possible(names, [text])).find(text, ["en"]) == Matcher(names).find(text, ["en"])
+    assert Matcher(filter_possible(names, [text])).find(text, ["en"]) == Matcher(names).find(text, ["en"])
 
 
 def test_names_that_cannot_stand_in_a_text_are_left_out() -> None:
     words = ["".join(random.Random(number).choices("abcdefghij", k=8)) for number in range(2_000)]
     names = [label(f"{first} {second}") for first, second in pairwise(words)]
-    assert len(list(possible(names, [f"about {words[5]} {words[6]}s here"]))) < 10
+    assert len(list(filter_possible(names, [f"about {words[5]} {words[6]}s here"]))) < 10
 
 
 def test_marks_that_mean_nothing_are_no_part_of_what_is_found() -> None:

@@ -24,8 +24,8 @@ from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
 from loaders.mentions.graph import refresh as refreshing
 from loaders.mentions.graph import search_state
-from loaders.mentions.graph.refresh import MentionReport, graph_of, refresh
-from loaders.mentions.graph.text_units import holding, may_hold
+from loaders.mentions.graph.refresh import MentionReport, mention_graph, refresh
+from loaders.mentions.graph.text_units import find_units_with, may_contain
 
 MENTIONS = """
 SELECT ?mention ?graph ?unit ?concept ?start ?end ?kind ?text WHERE {
@@ -99,7 +99,7 @@ def test_a_mention_is_six_quads_in_the_graph_of_its_record(kg: KnowledgeGraph) -
     source = put_text(kg, "act", "On Solar energies.")
     put_concept(kg, "Q1", "solar energy")
     report = refresh(kg)
-    graph = graph_of(source)
+    graph = mention_graph(source)
     assert graph == mint("graph", "ext", "mentions", "climate", "act")
     assert report.quads_added == len(kg.store.graph(graph)) == 6
     [row] = rows(kg)
@@ -114,7 +114,7 @@ def test_the_graph_says_where_it_comes_from_and_how(kg: KnowledgeGraph) -> None:
     [why] = explain_iri(kg.store.query, NamedNode("cpr://doc/act#p=0&char=0,12&q=Q1"))
     assert (why.kind, why.agent, why.run) == ("extracted", "loaders.mentions", report.run)
     assert why.sources[0].locations == (source.value,)
-    said = {quad.predicate for quad in kg.store.graph(mint("graph", "prov")) if quad.subject == graph_of(source)}
+    said = {quad.predicate for quad in kg.store.graph(mint("graph", "prov")) if quad.subject == mention_graph(source)}
     assert {KG.method, KG.confidence} <= said
 
 
@@ -170,7 +170,7 @@ def test_only_texts_that_may_hold_a_changed_name_are_searched_again(kg: Knowledg
 @pytest.mark.parametrize("others", [["sk" * 50_000], ["".join(each) + "sksksk" for each in product("sk", repeat=9)]])
 def test_texts_that_hold_one_of_many_or_very_long_words_are_found(kg: KnowledgeGraph, others: list[str]) -> None:
     put_text(kg, "act", "Wind power.", "Solar energy.", "(WIND-FARMS)", "S.U.N. rays", "(WINDS)")
-    found = {unit.value[-1] for _, unit, _ in holding(kg.store, {"wind", *others})}
+    found = {unit.value[-1] for _, unit, _ in find_units_with(kg.store, {"wind", *others})}
     assert found == {"0", "2", "4"}
 
 
@@ -195,7 +195,7 @@ def test_mentions_go_with_their_text_and_with_their_concept(kg: KnowledgeGraph) 
     put_concept(kg, "Q1", None)
     refresh(kg)
     assert words(kg) == [("act#p=0", "Q2", "tides")]
-    assert graph_of(mint("graph", "src", "climate", "law")) not in kg.store.graphs()
+    assert mention_graph(mint("graph", "src", "climate", "law")) not in kg.store.graphs()
 
 
 def test_a_longer_name_takes_the_words_of_a_shorter_one_and_gives_them_back(kg: KnowledgeGraph) -> None:
@@ -242,8 +242,8 @@ def test_names_that_are_not_searched_for_are_told_once(kg: KnowledgeGraph, caplo
     graph, concept = mint("graph", "der", "skos", "climate", "Q1"), mint("concept", "Q1")
     names = [Quad(concept, SKOS.prefLabel, Literal("x", language=tag), graph) for tag in ("en", "fr")]
     put(kg, graph, [Quad(concept, RDF.type, SKOS.Concept, graph), *names])
-    assert refresh(kg).unfit == ["'x' of cpr://concept/Q1, which is one character"]
-    assert "no text is searched for 'x'" in caplog.text
+    assert refresh(kg).unfit == ["'x' of cpr://concept/Q1 is one character"]
+    assert "'x' of cpr://concept/Q1" in caplog.text
     assert refresh(kg).unfit == []
 
 
@@ -312,19 +312,19 @@ def test_what_a_killed_search_left_is_searched_again_when_the_names_have_changed
 
 
 def test_the_log_of_a_search_is_read_up_to_where_it_ends(tmp_path: Path) -> None:
-    book = search_state.Ledger(tmp_path, "1")
+    book = search_state.SearchState(tmp_path, "1")
     table = search_state.Table(frozenset({("c", "label", "en", "tide")}))
     one, two = NamedNode("graph:1"), NamedNode("graph:2")
     book.begin(table, search_state.Known())
     book.announce({one: "a"})
     book.settle()
     book.announce({two: "b"})
-    known = book.known(None, table)
+    known = book.load_known(None, table)
     assert (known.newer, known.doubtful) == ({one: "a"}, {two})
-    assert book.known(None, search_state.Table()).doubtful == {one, two}
+    assert book.load_known(None, search_state.Table()).doubtful == {one, two}
     book.close(table, {one: "a"}, 7)
-    assert book.settled(7) == search_state.Settled(table, {one: "a"}, 7)
-    assert book.settled(6) is None
+    assert book.load_settled(7) == search_state.Settled(table, {one: "a"}, 7)
+    assert book.load_settled(6) is None
     assert json.loads((tmp_path / "settled.json").read_text())["generation"] == 7
 
 
@@ -372,4 +372,4 @@ def test_step_by_step_gives_what_searching_everything_gives(
     ],
 )
 def test_what_may_hold_a_word(text: str, word: str, expected: bool) -> None:
-    assert may_hold(text, {word}) is expected
+    assert may_contain(text, {word}) is expected

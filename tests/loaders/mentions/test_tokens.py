@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loaders.mentions import tokens as words
-from loaders.mentions.tokens import bare, closed, compounds, fold, token_spans, tokens
+from loaders.mentions.tokens import find_compounds, fold, join_compound, normalize, token_spans, tokenize
 
 ODD = "a Bß-–—'’\u00ad\u200b\n\t.²₂ﬁé\u0301İ水ก้ア_\x00(,:;&"
 TEXT = st.text(st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -18,7 +18,7 @@ TEXT = st.text(st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"]), 
 @given(TEXT)
 @example("renew-\nable low- carbon")
 def test_each_token_stands_at_its_span(text: str) -> None:
-    found = tokens(text)
+    found = tokenize(text)
     spans = token_spans(text, found, len(found))
     assert [text[start:end] for start, end in spans] == found
     assert spans == sorted(spans)
@@ -27,7 +27,7 @@ def test_each_token_stands_at_its_span(text: str) -> None:
 
 @given(st.text(st.sampled_from("ab9 .,'`()&\n\t\r\x0b\x1c/+"), max_size=40))
 def test_the_short_cut_for_plain_text_gives_the_same_tokens(text: str) -> None:
-    assert tokens(text) == words._patterns()[0].findall(text)
+    assert tokenize(text) == words._patterns()[0].findall(text)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_short_cut_for_plain_text_gives_the_same_tokens(text: str) -> None:
     ],
 )
 def test_what_a_token_is(text: str, expected: list[str]) -> None:
-    assert tokens(text) == expected
+    assert tokenize(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,15 @@ def test_what_a_token_is(text: str, expected: list[str]) -> None:
     ],
 )
 def test_what_may_be_one_word_is_found(text: str, expected: list[str]) -> None:
-    assert [closed(text[start:end]) for start, end in compounds(text)] == expected
+    assert [join_compound(text[start:end]) for start, end in find_compounds(text)] == expected
 
 
 @given(TEXT)
 def test_compounds_begin_and_end_with_tokens(text: str) -> None:
-    found = tokens(text)
+    found = tokenize(text)
     spans = token_spans(text, found, len(found))
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}
-    for start, end in compounds(text):
+    for start, end in find_compounds(text):
         assert start in starts
         assert end in ends
 
@@ -84,4 +84,4 @@ def test_case_composition_and_soft_hyphens_do_not_tell_tokens_apart(token: str) 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=8))
 def test_folding_twice_is_folding_once(token: str) -> None:
     assert fold(fold(token)) == fold(token)
-    assert unicodedata.is_normalized("NFKC", bare(token))
+    assert unicodedata.is_normalized("NFKC", normalize(token))
