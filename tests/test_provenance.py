@@ -272,7 +272,7 @@ def test_why_of_a_graph_that_nothing_describes_says_so(store: OxigraphStore) -> 
 @pytest.mark.parametrize(
     ("iri", "hint"),
     [
-        (mint("passage", "act", "99"), "run from 0 to 10"),
+        (mint("passage", "act", "99"), "0 to 10"),
         (mint("passage", "nothing", "0"), "cpr://doc/{slug}#p={index}"),
         (KG.AssertedGraph, "refers to it by rdf:type"),
     ],
@@ -281,7 +281,7 @@ def test_why_of_an_unknown_iri_leads_to_a_known_one(
     store: OxigraphStore, clock: Clock, iri: NamedNode, hint: str
 ) -> None:
     load(store, Run(AGENT, clock=clock), "act", FILE)
-    with pytest.raises(NotFoundError, match="no graph says anything") as error:
+    with pytest.raises(NotFoundError, match="as a subject") as error:
         explain_iri(store.query, iri)
     assert hint in str(error.value)
 
@@ -299,13 +299,13 @@ def test_why_of_an_unknown_triple_names_the_values_that_exist(
 
 
 def test_a_query_function_that_gives_no_rows_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(TypeError, match="not rows"):
+    with pytest.raises(TypeError, match="bool"):
         explain_iri(lambda _: True, mint("document", "act"))
 
 
 def test_a_store_that_gives_a_literal_for_a_graph_is_reported() -> None:
     rows = Rows(("graph", "quads"), [(Literal("x"), Literal(1))])
-    with pytest.raises(TypeError, match="only an IRI can stand"):
+    with pytest.raises(TypeError, match="expected an IRI"):
         explain_iri(lambda _: rows, mint("document", "act"))
 
 
@@ -326,5 +326,5 @@ def test_the_rows_of_a_record_are_those_of_its_files_one_after_another(parts: li
 
 
 def test_rows_count_from_one() -> None:
-    with pytest.raises(InvalidInputError, match="count from 1"):
+    with pytest.raises(InvalidInputError, match="1-based"):
         format_rows([0])

@@ -1,7 +1,7 @@
-"""Where every quad comes from: loads record it in ``graph/prov``, `why_iri` and `why_triple` read it back.
+"""Provenance: every graph is described in ``graph/prov``, by loads and user writes, and `explain_iri` reads it back.
 
-A `Run` is one invocation of a loader. It hands `Store.commit` a function that says, of each graph the commit changes,
-which run wrote it and which rows of which file it was read from; that is committed in the same atomic step as the
-graph itself. What a replaced graph said before goes, and with the last graph that a run, a snapshot or an agent
-explains, its description goes too.
+A `Run` is one invocation of a loader. It passes `Store.commit` a function that describes each graph of the commit: the
+run that wrote it, and the rows of the files it was read from. The description is committed in the same atomic step as
+the graph. It replaces the previous description of the graph; runs, snapshots and agents that no longer explain any
+graph are removed.
 """

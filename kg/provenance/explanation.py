@@ -1,4 +1,4 @@
-"""Why a quad exists: the graph that holds it, the run that wrote it, and the file and row it was read from."""
+"""Explain why a quad exists: its graph, the run that wrote it, and the source file and row."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ class Source:
     revision: str | None
     retrieved_at: str | None
     superseded_at: str | None
-    """When a later load found other bytes in the same place; None while these are what lies there."""
+    """Time at which a later load found different content at this location; None while it is current."""
     rows: str | None
     """The data rows (1-based) of the whole record, each once, as in ``1-57,60``."""
     row: int | None = None
-    """The data row of the one text unit that was asked about."""
+    """The data row of the requested text unit."""
     lines: str | None = None
-    """The lines of the file that the thing was read from, first and last, where its graph says so."""
+    """First and last line in the file, if the graph records them."""
     sent_by: str | None = None
-    """Who sent it, where it is the payload of a request."""
+    """The sender, if it is the payload of a request."""
     origin: tuple[Source, ...] = ()
-    """Where this is a graph: the file that it was read from itself."""
+    """If this source is a graph: the file that the graph was read from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why some quads exist: the graph that holds them, who wrote it, when, and from what."""
+    """Why some quads exist: their graph, who wrote it, when, and from which sources."""
 
     about: str
-    """The IRI or the triple that was asked about, as N-Triples terms."""
+    """The IRI or the triple to explain, as N-Triples terms."""
     graph: str
     kind: str
     """``asserted``, ``extracted``, ``generated``, ``curated``, ``user``, ``derived`` or ``inferred``; ``provenance``
-    for graph/prov itself; ``undescribed`` where nothing is recorded."""
+    for graph/prov itself; ``undescribed`` if nothing is recorded."""
     quads: int
-    """How many quads of the graph the question is about."""
+    """Number of quads in the graph about the IRI."""
     run: str | None = None
     agent: str | None = None
     agent_version: str | None = None
@@ -61,16 +61,16 @@ class Explanation:
     source_sha256: str | None = None
     sources: tuple[Source, ...] = ()
     words: tuple[str, ...] = ()
-    """The words that it was found in, where it was found in text."""
+    """The evidence in the text, if it was extracted from text."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON types."""
+        """Convert to JSON types."""
         return asdict(self)
 
     def __str__(self) -> str:
         lines = [
             self.about,
-            f"  stands in   {self.graph} ({self.kind}, {self.quads} quad{'' if self.quads == 1 else 's'})",
+            f"  graph       {self.graph} ({self.kind}, {self.quads} quad{'' if self.quads == 1 else 's'})",
         ]
         if self.kind == "provenance":
             lines.append("  written by  the store, with every commit")
@@ -84,9 +84,9 @@ class Explanation:
         if self.configuration:
             lines.append("  with        " + ", ".join(f"{key}={value}" for key, value in self.configuration.items()))
         lines += [f"  in words    {words}" for words in self.words]
-        # What was read from a graph is explained by the file that the graph was read from.
+        # If the source is a graph, list the file that this graph was read from as well.
         for source in [each for found in self.sources for each in (found, *found.origin)]:
-            lines.append(f"  read from   {' = '.join(source.locations) or 'a file of unknown place'}")
+            lines.append(f"  read from   {' = '.join(source.locations) or 'a file at an unknown location'}")
             if source.row is not None:
                 lines.append(f"    row       {source.row}")
             elif source.lines is not None:
@@ -99,14 +99,13 @@ class Explanation:
             if source.revision is not None:
                 lines.append(f"    revision  {source.revision}")
             if source.superseded_at is not None:
-                lines.append(f"    replaced  other bytes have lain there since {source.superseded_at}")
+                lines.append(f"    replaced  different content since {source.superseded_at}")
         if self.content_sha256 is not None:
             lines.append(f"  graph hash  sha256 {self.content_sha256}")
         return "\n".join(lines)
 
 
 _GRAPHS: Final = BASE + "graph/"
-"""What a source says of a thing comes first, then what was found and computed."""
 
 GRAPHS_ABOUT: Final = """
 SELECT ?graph (COUNT(?p) AS ?quads) WHERE { GRAPH ?graph { $iri ?p ?o } } GROUP BY ?graph"""
@@ -161,9 +160,9 @@ KINDS: Final[dict[Term, str]] = {
 
 
 def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
-    """Explain every graph that says something of `iri`, or, if `iri` names a graph, that graph.
+    """Explain every graph with `iri` as a subject, source graphs first; if `iri` is a graph, explain that graph.
 
-    For a text unit the one row that it was read from is named. Raises NotFoundError if no graph has it as subject.
+    For a text unit, includes its row in the file. Raises NotFoundError if no graph has `iri` as a subject.
     """
     found = {
         named_node(row["graph"]): int(term_text(row["quads"])) for row in select(query, bind(GRAPHS_ABOUT, iri=iri))
@@ -173,7 +172,7 @@ def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
         found.pop(PROV_GRAPH, None)
         found[iri] = size
     if not found:
-        raise NotFoundError(f"no graph says anything of {iri}{_hint_for_iri(query, iri)}")
+        raise NotFoundError(f"No graph contains {iri} as a subject. {_hint_for_iri(query, iri)}")
     return [
         _explain(query, str(iri), graph, quads, iri)
         for graph, quads in sorted(
@@ -185,7 +184,7 @@ def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
 def explain_triple(
     query: Query, subject: NamedNode, predicate: NamedNode, object_: NamedNode | Literal
 ) -> list[Explanation]:
-    """Explain every graph that holds this triple. Raises NotFoundError, naming values that do exist, if none does."""
+    """Explain every graph that contains this triple. Raises NotFoundError with the existing values if none does."""
     graphs = [
         named_node(row["graph"])
         for row in select(query, bind(GRAPHS_OF_TRIPLE, subject=subject, predicate=predicate, object=object_))
@@ -194,24 +193,20 @@ def explain_triple(
     if not graphs:
         values = select(query, bind(VALUES_OF, subject=subject, predicate=predicate))
         others = ", ".join(str(row["o"]) for row in values)
-        hint = (
-            f"; with this subject and predicate there is {others}"
-            if others
-            else f"; {subject} has no {curie(predicate.value)} at all"
-        )
-        raise NotFoundError(f"no graph holds {about}{hint}")
+        hint = f"Existing values: {others}." if others else f"{subject} has no {curie(predicate.value)}."
+        raise NotFoundError(f"No graph contains {about}. {hint}")
     return [_explain(query, about, graph, 1, subject) for graph in sorted(graphs, key=lambda graph: graph.value)]
 
 
 def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: NamedNode) -> Explanation:
     if graph == PROV_GRAPH:
         return Explanation(about, graph.value, "provenance", quads)
-    said = load_description(query, graph)
-    kind = next((KINDS[term] for term in said[RDF.type] if term in KINDS), "undescribed")
-    runs = [named_node(term) for term in said[PROV.wasGeneratedBy]]
-    run = load_description(query, runs[0]) if runs else said
+    description = load_description(query, graph)
+    kind = next((KINDS[term] for term in description[RDF.type] if term in KINDS), "undescribed")
+    runs = [named_node(term) for term in description[PROV.wasGeneratedBy]]
+    run = load_description(query, runs[0]) if runs else description
     agents = [named_node(term) for term in run[PROV.wasAssociatedWith]] if runs else []
-    agent = load_description(query, agents[0]) if agents else said
+    agent = load_description(query, agents[0]) if agents else description
     return Explanation(
         about=about,
         graph=graph.value,
@@ -223,26 +218,27 @@ def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: Na
         started_at=first_text(run, PROV.startedAtTime) if runs else None,
         loaded_at=first_text(run, PROV.endedAtTime) if runs else None,
         configuration=json.loads((first_text(run, KG.configuration) if runs else None) or "{}"),
-        content_sha256=first_text(said, KG.contentSha256),
-        source_sha256=first_text(said, KG.sourceSha256),
-        sources=_sources(query, graph, said, subject),
+        content_sha256=first_text(description, KG.contentSha256),
+        source_sha256=first_text(description, KG.sourceSha256),
+        sources=_load_sources(query, graph, description, subject),
         words=tuple(term_text(row["words"]) for row in select(query, bind(WORDS, graph=graph, iri=subject))),
     )
 
 
-def _sources(
-    query: Query, graph: NamedNode, said: Mapping[NamedNode, list[Term]], subject: NamedNode
+def _load_sources(
+    query: Query, graph: NamedNode, description: Mapping[NamedNode, list[Term]], subject: NamedNode
 ) -> tuple[Source, ...]:
     parts: list[tuple[NamedNode, str | None]]
-    if said[PROV.qualifiedDerivation]:
-        derivations = [load_description(query, named_node(term)) for term in said[PROV.qualifiedDerivation]]
+    if description[PROV.qualifiedDerivation]:
+        derivations = [load_description(query, named_node(term)) for term in description[PROV.qualifiedDerivation]]
         derivations.sort(key=lambda derivation: int(first_text(derivation, SCHEMA.position) or 0))
         parts = [
             (named_node(derivation[PROV.entity][0]), first_text(derivation, KG.sourceRows))
             for derivation in derivations
         ]
     else:
-        parts = [(named_node(term), first_text(said, KG.sourceRows)) for term in said[PROV.wasDerivedFrom]]
+        rows = first_text(description, KG.sourceRows)
+        parts = [(named_node(term), rows) for term in description[PROV.wasDerivedFrom]]
 
     rank = int(term_text(select(query, bind(RANK, graph=graph, iri=subject)).rows[0][0])) - 1
     lines = next((term_text(row["lines"]) for row in select(query, bind(LINES, graph=graph, iri=subject))), None)
@@ -258,7 +254,7 @@ def _sources(
         ]
         source = Source(
             sha256=first_text(file, KG.sha256) or first_text(file, KG.contentSha256) or "",
-            # What was computed from a graph has that graph, and not a file, as its source.
+            # A computed graph has another graph as its source, which has no location.
             locations=tuple(sorted(term_text(term) for term in file[KG.location]))
             or ((snapshot.value,) if snapshot.value.startswith(_GRAPHS) else ()),
             revision=first_text(file, KG.datasetRevision),
@@ -268,15 +264,17 @@ def _sources(
             row=None if place is None else place[1],
             lines=lines if len(parts) == 1 else None,
             sent_by=", ".join(sorted(filter(None, senders))) or None,
-            origin=_origin(query, snapshot, file) if len(parts) == 1 and snapshot.value.startswith(_GRAPHS) else (),
+            origin=_load_origin(query, snapshot, file)
+            if len(parts) == 1 and snapshot.value.startswith(_GRAPHS)
+            else (),
         )
         sources.append(source)
     return tuple(sources)
 
 
-def _origin(query: Query, graph: NamedNode, said: Mapping[NamedNode, list[Term]]) -> tuple[Source, ...]:
-    """Return what `graph` was read from, with the lines of its record where it is of one."""
-    found = _sources(query, graph, said, graph)
+def _load_origin(query: Query, graph: NamedNode, description: Mapping[NamedNode, list[Term]]) -> tuple[Source, ...]:
+    """Load the sources of `graph`, with the lines of its record if it contains only one."""
+    found = _load_sources(query, graph, description, graph)
     lines = [term_text(row["lines"]) for row in select(query, bind(LINES_OF_RECORD, graph=graph))]
     return tuple(replace(each, lines=lines[0]) for each in found) if len(lines) == len(found) == 1 else found
 
@@ -286,7 +284,7 @@ def _hint_for_iri(query: Query, iri: NamedNode) -> str:
     if fragment:
         bounds = select(query, bind(UNITS_OF, document=NamedNode(document))).rows[0]
         if None not in bounds:
-            return f"; the positions of {document} run from {term_text(bounds[0])} to {term_text(bounds[1])}"
+            return f"The positions of {document} are {term_text(bounds[0])} to {term_text(bounds[1])}."
     for row in select(query, bind(MENTION, iri=iri)):
-        return f", though {row['s']} refers to it by {curie(named_node(row['p']).value)}"
-    return "; a document is cpr://doc/{slug}, a passage cpr://doc/{slug}#p={index}, a graph " + BASE + "graph/..."
+        return f"{row['s']} refers to it by {curie(named_node(row['p']).value)}."
+    return f"Expected cpr://doc/{{slug}}, a passage cpr://doc/{{slug}}#p={{index}}, or a graph {BASE}graph/... ."

@@ -1,4 +1,4 @@
-"""What a load says in ``graph/prov`` of the graphs that it changes, and what earlier loads said."""
+"""The records of loads in ``graph/prov``: write those of the current load, and read those of earlier ones."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kg.vocabulary import BASE, EXTRACTED, GENERATED, KG, PROV, PROV_GRAPH, RDF,
 
 
 def format_rows(rows: Sequence[int]) -> str:
-    """Return row numbers as runs, in the order given: ``[1, 2, 3, 7, 5]`` is ``1-3,7,5``."""
+    """Format row numbers as ranges, in the given order: ``[1, 2, 3, 7, 5]`` is ``1-3,7,5``."""
     runs: list[list[int]] = []
     for row in rows:
         if row < 1:
-            raise InvalidInputError(f"row {row} cannot be: data rows count from 1")
+            raise InvalidInputError(f"Invalid row {row}. Data rows are 1-based.")
         if runs and row == runs[-1][1] + 1:
             runs[-1][1] = row
         else:
@@ -32,7 +32,7 @@ def format_rows(rows: Sequence[int]) -> str:
 
 
 def parse_rows(text: str) -> list[int]:
-    """Return the row numbers that `format_rows` wrote."""
+    """Parse the output of `format_rows`."""
     rows: list[int] = []
     for run in text.split(",") if text else ():
         first, _, last = run.partition("-")
@@ -41,10 +41,10 @@ def parse_rows(text: str) -> list[int]:
 
 
 def find_row(rank: int, parts: Iterable[Sequence[int]]) -> tuple[int, int] | None:
-    """Return which part the text unit of this rank was read from, and its row there; None where no part has one.
+    """Find the part that a text unit was read from, and its row there; None if no part contains it.
 
-    `rank` is the place of the unit, from 0, among those of its record. `parts` are the rows of each file that the
-    record spans: together they follow the order of its units.
+    `rank` is the zero-based position of the unit in its record. `parts` are the rows of each file of the record,
+    together in the order of its units.
     """
     for number, rows in enumerate(parts):
         if rank < len(rows):
@@ -72,26 +72,26 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file as it was when it was read. `location` is the path or URL as given by whoever loads."""
+    """A file as it was when it was read. `location` is the path or URL given to the load."""
 
     sha256: str
     location: str
     revision: str | None = None
-    """Revision of the dataset that the file belongs to, if it has one."""
+    """Revision of the dataset that the file belongs to, if any."""
     read_at: datetime | None = None
-    """When it was read, if that was in an earlier run: nothing is said then of what lies there by now."""
+    """Time of reading, if in an earlier run; then the current content of the location is unknown."""
     sent_by: str | None = None
-    """Who gave it, where it is a person's correction and not a file of the source."""
+    """The sender, if it is a correction by a person and not a file of the source."""
 
     @property
     def iri(self) -> NamedNode:
-        """The identifier of these bytes, wherever they lie."""
+        """The identifier of its content, independent of the location."""
         return mint("snapshot", f"sha256-{self.sha256}")
 
 
 @dataclass(frozen=True, slots=True)
 class RowsOf:
-    """Rows of one file. `rows` are 1-based data rows, one for each text unit, in unit order."""
+    """Rows of one file: 1-based data rows, one per text unit, in the order of the units."""
 
     file: SourceFile
     rows: Sequence[int] = ()
@@ -99,13 +99,13 @@ class RowsOf:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """By what a graph is computed from others, in one version."""
+    """A rule, in one version, that computes graphs from others."""
 
     name: str
     version: str
     label: str
     threshold: str | None = None
-    """The confidence from which it takes a claim for true, a decimal."""
+    """Minimum confidence of the claims that it accepts, a decimal."""
 
     @property
     def iri(self) -> NamedNode:
@@ -115,21 +115,21 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RecordOrigin:
-    """What one graph was read from. When it spans files, the rows of its parts together follow the order of units."""
+    """The sources of one graph. If it spans files, the rows of its parts together follow the order of the units."""
 
     source_sha256: str
-    """Hash over what was read for the record; with the loader's version it decides whether anything changed."""
+    """Hash of the source of the record; with the version of the loader, it determines whether anything changed."""
     parts: Sequence[RowsOf]
     derived_from: Sequence[NamedNode] = ()
-    """The graphs that it was computed from, where it is no record of a source."""
+    """The graphs that it was computed from, if it is not a record of a source."""
     rule: Rule | None = None
-    """By what it was computed from them."""
+    """The rule that computed it."""
     said: Sequence[tuple[NamedNode, Literal]] = ()
-    """What else holds for the whole of it, such as by which method it was extracted."""
+    """Other properties of the whole graph, such as the method of extraction."""
 
 
 Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
-"""Quads of graphs that no source asserts, such as those below ``graph/der/``, each with what it is made from."""
+"""The quads of computed graphs, such as those below ``graph/der/``, each with its origin."""
 
 
 @dataclass(slots=True)
@@ -139,7 +139,7 @@ class Run:
     agent: Agent
     config: Mapping[str, str] = field(default_factory=dict)
     sources: Sequence[SourceFile] = ()
-    """What is known at the start to be read; files of the records described later are added by themselves."""
+    """The files known at the start; those of records described later are added automatically."""
     clock: Callable[[], datetime] = _now
     started: datetime = field(init=False)
     iri: NamedNode = field(init=False)
@@ -160,10 +160,10 @@ class Run:
     def describe(
         self, store: Store, records: Mapping[NamedNode, RecordOrigin]
     ) -> Callable[[Sequence[GraphChange]], Patch]:
-        """Return what `Store.commit` asks for: the change to ``graph/prov`` that goes with the changes to graphs.
+        """Return the `describe` of `Store.commit`: it computes the changes of ``graph/prov`` for changed graphs.
 
-        `records` gives the origin of each graph in the commit. A changed graph that is not in it is described by its
-        run alone. A graph that becomes empty loses its description; a run that only removes is not recorded.
+        `records` contains the origin of each graph in the commit; other changed graphs are described by the run only.
+        A graph that becomes empty loses its description. A run that only removes graphs is not recorded.
         """
 
         def patch(changes: Sequence[GraphChange]) -> Patch:
@@ -173,7 +173,7 @@ class Run:
 
 
 def build_rule_quads(rule: Rule) -> set[Quad]:
-    """Return what ``graph/prov`` says of a rule."""
+    """Build the description of a rule in ``graph/prov``."""
     said = {_quad(rule.iri, RDF.type, KG.Rule), _quad(rule.iri, RDFS.label, Literal(rule.label, language="en"))}
     if rule.threshold is not None:
         said.add(_quad(rule.iri, KG.threshold, Literal(rule.threshold, datatype=XSD.decimal)))
@@ -198,7 +198,7 @@ SELECT ?snapshot ?source ?retrieved WHERE {
 
 
 class _Revision:
-    """Works out one patch of ``graph/prov``: what it should say of some subjects, minus what it says now."""
+    """Computes one patch of ``graph/prov``: the new descriptions of some subjects, minus the stored ones."""
 
     def __init__(
         self, store: Store, run: Run, records: Mapping[NamedNode, RecordOrigin], changes: Sequence[GraphChange]
@@ -286,8 +286,8 @@ class _Revision:
                 self._say(derivation, KG.sourceRows, rows)
 
     def _snapshot(self, file: SourceFile) -> None:
-        # The same bytes may lie in several places and may have been read before: add to what is known of them,
-        # and, unless they are told of afterwards, they are current again.
+        # The same content may have several locations and may have been read before, so keep what is recorded. Unless
+        # this describes an earlier read (`read_at`), the content is current again.
         snapshot = file.iri
         replayed = file.read_at is not None
         self.new[snapshot] |= {
@@ -308,7 +308,7 @@ class _Revision:
             self._say(snapshot, KG.datasetRevision, Literal(file.revision))
 
     def _read_later(self, file: SourceFile, read: Literal) -> str | None:
-        """Return when other bytes were first found where `file` lay, after `read`."""
+        """Return the time after `read` at which different content was first found at the location of `file`."""
         query = bind(SNAPSHOTS_OF, sources=[mint("source", file.location)], prov=PROV_GRAPH)
         found = [term_text(row["retrieved"]) for row in select(self.store.query, query)]
         return min((each for each in found if each > read.value), default=None)
@@ -342,7 +342,7 @@ class _Revision:
         self._say(run, PROV.endedAtTime, self.time)
 
     def _supersede(self, files: Iterable[SourceFile]) -> None:
-        """Mark older snapshots of the same files as no longer what lies there."""
+        """Mark older snapshots of the same files as superseded."""
         sources = {mint("source", file.location) for file in files if file.read_at is None}
         if not sources:
             return
@@ -356,16 +356,16 @@ class _Revision:
             self._say(snapshot, PROV.invalidatedAtTime, self.time)
 
     def _keep(self, nodes: Iterable[NamedNode]) -> None:
-        """Leave what was read about shared nodes, and not rewritten, as it is."""
+        """Keep the stored descriptions of shared nodes that are not rewritten."""
         for node in nodes:
             if node not in self.new:
                 self.new[node] = set(self.old[node])
 
     def _prune(self, graphs: Sequence[NamedNode]) -> None:
-        """Drop the runs, snapshots and agents that explained only what this commit replaces."""
+        """Remove the runs, snapshots and agents that explain only graphs replaced by this commit."""
         replaced = set(graphs)
         runs = self._unneeded(PROV.wasGeneratedBy, graphs, replaced)
-        # A graph that another was computed from is explained for its own sake.
+        # A source that is a graph keeps its description: it exists independently.
         explained = self._unneeded(PROV.wasDerivedFrom, graphs, replaced)
         snapshots = [node for node in explained if not node.value.startswith(_GRAPHS)]
         self._drop([*runs, *snapshots])
@@ -382,13 +382,13 @@ class _Revision:
             self.new.pop(node, None)
 
     def _unneeded(self, relation: NamedNode, subjects: Iterable[NamedNode], going: set[NamedNode]) -> list[NamedNode]:
-        """Return what `subjects` were related to and nothing will be, once the subjects `going` are gone."""
+        """Return the objects of `relation` that no subject will refer to after the removal of `going`."""
         nodes = {node for subject in subjects for node in self._objects(subject, relation)}
         staying = {quad.object for quads in self.new.values() for quad in quads if quad.predicate == relation}
         return [node for node in nodes if node not in staying and not self._explains_others(node, relation, going)]
 
     def _explains_others(self, node: NamedNode, relation: NamedNode, going: set[NamedNode]) -> bool:
-        # One more than could be going is enough to know: a run may have written 100,000 graphs.
+        # len(going) + 1 rows are enough to find one that stays; a run may have written 100,000 graphs.
         query = bind(EXPLAINED_BY, relation=relation, node=node, prov=PROV_GRAPH, enough=len(going) + 1)
         return any(named_node(row["s"]) not in going for row in select(self.store.query, query))
 
@@ -424,7 +424,7 @@ SELECT ?run ?version WHERE {
 
 
 def load_versions_of(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, tuple[str, str]]:
-    """Return, for each of `graphs` that was loaded, the hash of its source and the version of what loaded it."""
+    """Load the hash of the source and the version of the loader for each of `graphs` that was loaded."""
     return {
         named_node(row["graph"]): (term_text(row["source"]), term_text(row["version"]))
         for row in select(store.query, bind(CURRENT_OF, prov=PROV_GRAPH, graphs=graphs))
@@ -432,7 +432,7 @@ def load_versions_of(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNod
 
 
 def load_versions(store: Store, domain: str) -> dict[NamedNode, tuple[str, str]]:
-    """Return, for each graph loaded from `domain`, the hash of its source and the version of what loaded it."""
+    """Load the hash of the source and the version of the loader for each graph of `domain`."""
     versions = {
         row["run"]: term_text(row["version"]) for row in select(store.query, bind(RUN_VERSIONS, prov=PROV_GRAPH))
     }
@@ -451,7 +451,7 @@ SELECT ?graph ?location WHERE {
 
 
 def load_locations(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, set[str]]:
-    """Return, for each of `graphs` that was read from files, the paths and URLs where these lay."""
+    """Load the paths and URLs of the source files for each of `graphs` that was read from files."""
     found: dict[NamedNode, set[str]] = defaultdict(set)
     for row in select(store.query, bind(LOCATIONS, graphs=graphs, prov=PROV_GRAPH)):
         found[named_node(row["graph"])].add(term_text(row["location"]))
@@ -463,5 +463,5 @@ def _quad(subject: NamedNode, predicate: NamedNode, value: Term) -> Quad:
 
 
 def timestamp(time: datetime) -> Literal:
-    """Return `time` as the store keeps it, to the second and with Z, so that a later difference finds it."""
+    """Return `time` in canonical form (seconds, Z), so that it equals the stored literal in later comparisons."""
     return Literal(time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), datatype=XSD.dateTime)

@@ -1,10 +1,10 @@
-"""Claims that are taken for true: the triple that a claim states is asserted once a claim of it is sure enough.
+"""Promotion of claims: the triple of a claim becomes an asserted edge if its confidence is high enough.
 
-A claim stands in ``graph/ext/...``. It is promoted from a confidence on, which the rule states, or when a person
-accepted it (``kg:accepts`` in a graph below ``graph/cur/``), and never when one rejected it (``kg:rejects``). The edges
-of a graph of claims stand in the graph of the same name below ``graph/der/promote/``, which is made anew in every
-commit that changes the claims or what people say of them; so an edge goes with its last live claim. What is said of a
-claim in any other graph, and claims that people write themselves, count for nothing.
+Claims are in ``graph/ext/...``. A claim is promoted at the confidence of the rule, or if a person accepted it
+(``kg:accepts`` in a graph below ``graph/cur/``), but never if a person rejected it (``kg:rejects``). The edges of a
+graph of claims are in the graph of the same name below ``graph/der/promote/``. Every commit that changes the claims or
+their reviews rebuilds that graph, so an edge disappears with its last valid claim. Statements about a claim in any
+other graph, and claims written by people, are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, selec
 from kg.vocabulary import DERIVED, EXTRACTED, KG, RDF, SOURCED
 
 THRESHOLD: Final = Decimal("0.7")
-"""The confidence from which a claim is promoted."""
+"""Minimum confidence for promotion."""
 
 PROMOTION: Final = Rule("promote", "1", "a claim's triple, when it is sure enough or accepted", str(THRESHOLD))
 
@@ -43,15 +43,15 @@ _PARTS: Final = {RDF.subject: 0, RDF.predicate: 1, RDF.object: 2, KG.confidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What people decided, by claim: the graphs in which it is accepted, and those in which it is rejected."""
+    """Reviews by claim: the graphs in which it is accepted, and those in which it is rejected."""
 
     accepted: Mapping[Term, Collection[NamedNode]] = field(default_factory=dict)
     rejected: Mapping[Term, Collection[NamedNode]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, store: Store, changes: Sequence[GraphChange] = ()) -> Verdicts:
-        """Return what the curated graphs of `store` say once `changes` are made."""
-        return cls(_judged(store, KG.accepts, changes), _judged(store, KG.rejects, changes))
+    def load(cls, store: Store, changes: Sequence[GraphChange] = ()) -> Verdicts:
+        """Load the reviews in the curated graphs of `store` as they will be after `changes`."""
+        return cls(_load_verdicts(store, KG.accepts, changes), _load_verdicts(store, KG.rejects, changes))
 
     def on(self, claims: Iterable[Term]) -> list[NamedNode]:
         """Return the graphs in which any of `claims` is accepted or rejected."""
@@ -65,7 +65,7 @@ class Verdicts:
         return sorted(found, key=str)
 
 
-def _judged(store: Store, verdict: NamedNode, changes: Sequence[GraphChange]) -> dict[Term, set[NamedNode]]:
+def _load_verdicts(store: Store, verdict: NamedNode, changes: Sequence[GraphChange]) -> dict[Term, set[NamedNode]]:
     rows = select(store.query, bind(JUDGED, verdict=verdict, prefix=Literal(CURATED)))
     reviews = {(named_node(row["g"]), row["review"], row["claim"]) for row in rows}
     for change in changes:
@@ -84,7 +84,7 @@ def _reviews(graph: NamedNode, quads: Iterable[Quad], *verdicts: NamedNode) -> I
 
 
 def build_edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, asserted: Iterable[Quad]) -> list[Quad]:
-    """Return what `graph` is to say of the claims in these quads; `asserted` are quads that say a triple already."""
+    """Build the edges in `graph` for the claims in these quads, except triples that `asserted` already contains."""
     found: dict[Quad, None] = {}
     for claim, (subject, predicate, value, confidence) in _claims(claims).items():
         if (
@@ -98,14 +98,12 @@ def build_edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, as
     if not found:
         return []
     subjects = {edge.subject for edge in found}
-    said = {quad.triple for quad in asserted if quad.subject in subjects}
-    return [edge for edge in found if edge.triple not in said]
+    known = {quad.triple for quad in asserted if quad.subject in subjects}
+    return [edge for edge in found if edge.triple not in known]
 
 
 def build_reviewed_edges(store: Store, changes: Sequence[GraphChange]) -> Derived:
-    """Return the graphs of edges that become others when people make `changes`: what they accept is there, what they
-    reject is not. To be asked while nobody else can write.
-    """
+    """Build the graphs of edges that change with the reviews in `changes`. Call it under the write lock."""
     claims = {
         quad.object
         for change in changes
@@ -116,19 +114,20 @@ def build_reviewed_edges(store: Store, changes: Sequence[GraphChange]) -> Derive
         return {}
     rows = select(store.query, bind(CLAIMED_IN, claims=sorted(claims, key=str), prefix=Literal(EXTRACTED)))
     held = {graph: store.graph(graph) for row in rows for graph in [named_node(row["g"])]}
-    return _promoted(store, held, Verdicts.read(store, changes))
+    return _promote(store, held, Verdicts.load(store, changes))
 
 
 def build_load_patch(
     run: Run, store: Store, replace: Mapping[NamedNode, Sequence[Quad]], records: Mapping[NamedNode, RecordOrigin]
 ) -> Callable[[Sequence[GraphChange]], Patch]:
-    """Return what `Store.commit` asks for when a load makes graphs hold `replace`: what `run` says of them, and the
-    graphs of edges that follow from the claims in them, by what people have decided until that moment.
+    """Return the `describe` of `Store.commit` for a load of `replace`: provenance by `run`, and promoted edges.
+
+    The edges follow from the claims in `replace` and the reviews at the time of the commit.
     """
 
     def patch(changes: Sequence[GraphChange]) -> Patch:
         claims = {graph: quads for graph, quads in replace.items() if graph.value.startswith(EXTRACTED)}
-        made = _promoted(store, claims, Verdicts.read(store), replace) if claims else {}
+        made = _promote(store, claims, Verdicts.load(store), replace) if claims else {}
         origins = {**records, **{graph: origin for graph, (_, origin) in made.items()}}
         following = [
             GraphChange(graph, frozenset(), frozenset(), content_sha256(quads) if quads else None)
@@ -140,13 +139,13 @@ def build_load_patch(
     return patch
 
 
-def _promoted(
+def _promote(
     store: Store,
     claims: Mapping[NamedNode, Sequence[Quad]],
     verdicts: Verdicts,
     replace: Mapping[NamedNode, Sequence[Quad]] | None = None,
 ) -> Derived:
-    """Return the graphs of edges that do not hold yet what follows from these graphs of claims."""
+    """Build the graphs of edges that differ from the stored ones, for these graphs of claims."""
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     for graph, quads in claims.items():
         unit = graph.value.removeprefix(EXTRACTED)
@@ -169,7 +168,7 @@ def _claims(quads: Iterable[Quad]) -> dict[Term, list[Term | None]]:
 
 
 def _confidence(term: Term | None) -> Decimal:
-    """Return a confidence from 0 to 1; what is no such number is none at all."""
+    """Return a confidence from 0 to 1; invalid values count as 0."""
     try:
         number = Decimal(term.value) if isinstance(term, Literal) else Decimal(0)
     except InvalidOperation:

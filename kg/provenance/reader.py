@@ -1,4 +1,4 @@
-"""Which graphs have changed from one generation of the store to another, by the records of its commits."""
+"""Read descriptions from ``graph/prov``, and find the graphs that changed between two generations."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ SELECT ?s ?p ?o WHERE { VALUES ?s { $subjects } GRAPH $prov { ?s ?p ?o } }"""
 
 
 def load_description(query: Query, subject: NamedNode) -> defaultdict[NamedNode, list[Term]]:
-    """Return what ``graph/prov`` says of `subject`, by predicate."""
-    said: defaultdict[NamedNode, list[Term]] = defaultdict(list)
+    """Load the description of `subject` in ``graph/prov``: values by predicate."""
+    found: defaultdict[NamedNode, list[Term]] = defaultdict(list)
     for row in select(query, bind(DESCRIPTIONS, subjects=[subject], prov=PROV_GRAPH)):
-        said[named_node(row["p"])].append(row["o"])
-    return said
+        found[named_node(row["p"])].append(row["o"])
+    return found
 
 
-def first_text(said: Mapping[NamedNode, list[Term]], predicate: NamedNode) -> str | None:
-    """Return the text of one value of `predicate`, or None where there is none."""
-    values = said[predicate]
+def first_text(description: Mapping[NamedNode, list[Term]], predicate: NamedNode) -> str | None:
+    """Return the text of the first value of `predicate`, or None."""
+    values = description[predicate]
     return term_text(values[0]) if values else None
 
 
 TOUCHED: Final = """
 SELECT ?commit ?graph WHERE { VALUES ?commit { $commits } GRAPH $prov { ?commit kg:touched ?graph } }"""
 
-MOST: Final = 200
-"""Commits that are asked for together; after more, whatever was known is read again."""
+MAX_COMMITS: Final = 200
+"""Maximum number of commits to compare; after more, callers reload everything."""
 
 _ELSEWHERE: Final = tuple(f"{BASE}graph/{family}" for family in ("src/", "ext/", "der/", "ref/", "prov"))
 
 
 def find_changed_graphs(query: Query, known: int, generation: int) -> frozenset[str] | None:
-    """Return the graphs that commits after `known` have changed, up to `generation`; None where that cannot be told."""
-    if not 0 <= generation - known <= MOST:
+    """Find the graphs changed by the commits after `known` up to `generation`; None if that is not recorded."""
+    if not 0 <= generation - known <= MAX_COMMITS:
         return None
     commits = [commit_iri(number) for number in range(known + 1, generation + 1)]
     rows = select(query, bind(TOUCHED, commits=commits, prov=PROV_GRAPH)).rows if commits else ()
@@ -52,8 +52,9 @@ def find_changed_graphs(query: Query, known: int, generation: int) -> frozenset[
 
 
 def graphs_about(graphs: Iterable[str], domain: str, record: str) -> frozenset[str]:
-    """Return those of `graphs` in which anybody may state something of what ``graph/src/{domain}/{record}/...`` is
-    about: neither what programs found or derived, nor the sources of anything else.
+    """Filter `graphs` to those that may contain statements about the subjects of ``graph/src/{domain}/{record}/...``.
+
+    These are its own graphs and the graphs of users, but no extracted or derived graphs and no other sources.
     """
     own = f"{SOURCED}{domain}/{record}/"
     return frozenset(graph for graph in graphs if graph.startswith(own) or not graph.startswith(_ELSEWHERE))

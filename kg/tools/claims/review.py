@@ -81,7 +81,7 @@ def review_claim(
         reviewed_by=sender.name,
         graph=REVIEWS.value,
     )
-    verdicts = Verdicts.read(kg.store)
+    verdicts = Verdicts.load(kg.store)
     if verdict == "accept" and node in verdicts.rejected:
         where = ", ".join(map(str, sorted(verdicts.rejected[node], key=str)))
         result.notes.append(f"The claim was rejected in {where}. A rejection is final.")
