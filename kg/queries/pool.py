@@ -83,9 +83,8 @@ class Streamed:
     first piece is raised by the iteration.
     """
 
-    def __init__(self, conversation: Conversation, held: list[bytes], generation: int, media_type: str) -> None:
+    def __init__(self, conversation: Conversation, held: list[bytes], generation: int) -> None:
         self.kind: Final = conversation.kind
-        self.media_type: Final = media_type
         self.generation: Final = generation
         self.conversation: Final = conversation
         self._held = held
@@ -205,7 +204,7 @@ class QueryPool:
         except BaseException:
             conversation.close()
             raise
-        return Streamed(conversation, held, _generation(ticket), media_type)
+        return Streamed(conversation, held, _generation(ticket))
 
     def list_queries(self) -> list[RunningQuery]:
         """List the queries that run or wait, the oldest first."""

@@ -22,12 +22,12 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, TypeVar, Unpack
 
 import anyio.to_thread
 from anyio import CapacityLimiter
-from pyoxigraph import NamedNode
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -36,7 +36,7 @@ from kg.errors import QuadciteError
 from kg.processes.child import ChildGoneError
 from kg.queries.conversation import Call, Conversation, Readable, Step, Steps, Turn, can_send_at_once
 from kg.queries.dispatcher import Dispatcher, Ticket
-from kg.queries.pool import UNLIMITED
+from kg.queries.pool import Options
 from kg.server.endpoint import Endpoint
 from kg.sparql.guard import is_cheap_to_check
 from kg.vocabulary import BASE
@@ -61,37 +61,16 @@ async def execute(
     *,
     media_type: str,
     headers: Mapping[str, str],
-    limit: float | None = None,
-    timeout_s: float | None = None,
-    default_graphs: Sequence[NamedNode] = (),
-    named_graphs: Sequence[NamedNode] = (),
-    exactly: int | None = None,
+    **options: Unpack[Options],
 ) -> Response:
     """Run `query` in a worker and return its result in `media_type`, with `headers` and those of the result.
 
-    `limit` (rows or triples) and `timeout_s` (seconds) default to the settings; `UNLIMITED` removes a limit and is
-    never for a value that a client sends. `default_graphs` and `named_graphs` replace the query's FROM clauses;
-    `exactly` is the only generation that may answer. The query stops when the client disconnects. Raises what
-    `QueryPool.stream` does.
+    `options` are those of `QueryPool`; `UNLIMITED` is never for a limit that a client sends. The query stops when the
+    client disconnects. Raises what `QueryPool.stream` does.
     """
-    settings = endpoint.settings
-    rows = settings.max_rows if limit is None else limit
     client = get_client_name(endpoint, request)
-
-    def check() -> Ticket:
-        return endpoint.pool.build_ticket(
-            query,
-            media_type=media_type,
-            limit=rows,
-            timeout_s=settings.query_timeout_s if timeout_s is None else timeout_s,
-            at_least=endpoint.generation(),
-            exactly=exactly,
-            default_graphs=default_graphs,
-            named_graphs=named_graphs,
-            union=endpoint.union,
-            client=client,
-        )
-
+    asked: Options = {"at_least": endpoint.generation(), "union": endpoint.union, "client": client, **options}
+    check = partial(endpoint.pool.build_ticket, query, media_type=media_type, **asked)
     ticket = check() if is_cheap_to_check(query) else await endpoint.reading.run(client, check)
     talk = _LoopDriver(endpoint.pool.dispatcher, ticket, request.receive)
     try:
@@ -105,7 +84,7 @@ async def execute(
         "Content-Type": media_type + ("; charset=utf-8" if media_type.startswith("text/") else ""),
         "Quadcite-Snapshot": str(ticket.snapshot.generation),
     }
-    if rows != UNLIMITED:
+    if (rows := ticket.request["limit"]) is not None:
         answer["Quadcite-Row-Limit"] = str(rows)
     if talk.truncated is None:
         return _StreamedResponse(talk, held, media_type, answer)
