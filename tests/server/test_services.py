@@ -87,15 +87,15 @@ def test_a_search_joins_with_the_graph(client: TestClient, kg: KnowledgeGraph, c
             "invalid_input",
             "line 2, column 39: kg:matches takes a constant",
         ),
-        ("kg:search { ?unit kg:match 'x' }", 400, "invalid_input", "did you mean kg:matches?"),
+        ("kg:search { ?unit kg:match 'x' }", 400, "invalid_input", "Did you mean kg:matches?"),
         (
             "<URL/other> { ?s ?p ?o }",
             403,
             "query_forbidden",
-            "this server answers kg:search, wikibase:label, <URL/sparql>, <URL/broken>",
+            "Available: kg:search, wikibase:label, <URL/sparql>, <URL/broken>",
         ),
         ("<http://localhost/sparql> { ?s ?p ?o }", 403, "query_forbidden", "line 2, column 2"),
-        ("?where { ?s ?p ?o }", 403, "query_forbidden", "a variable is not asked"),
+        ("?where { ?s ?p ?o }", 403, "query_forbidden", "a variable is not available"),
         ("<URL/broken> { ?s ?p ?o }", 502, "upstream_unavailable", "returned status 500"),
     ],
 )
