@@ -412,11 +412,14 @@ def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
         values[key] = min(value, values.get(key, value))
     keys: dict[str, TieKey] = {}
     for iri, values in said.items():
-        # ISO 8601 dates in descending order, by negated characters. A missing date sorts last.
-        newest = tuple(-ord(character) for character in values["date"]) if "date" in values else (1,)
         position = int(values.get("position", 0))
-        keys[iri] = (newest, values.get("family", ""), values.get("title", ""), position, iri)
+        keys[iri] = (newest_first(values.get("date")), values.get("family", ""), values.get("title", ""), position, iri)
     return keys
+
+
+def newest_first(date: str | None) -> tuple[int, ...]:
+    """Sort key of ISO 8601 dates in descending order, by negated characters. A missing date sorts last."""
+    return (1,) if date is None else tuple(-ord(character) for character in date)
 
 
 def _capped(units: Iterator[Found], per_document: int | None, taken: Counter[str]) -> Iterator[Found]:

@@ -12,7 +12,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import load_values_in_use
-from kg.retrieval.reader import Reader, bounded_page, iri_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
 from kg.retrieval.results import Explain, Limit, Offset, Result
 from kg.sparql.terms import bind
 from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
@@ -89,11 +89,10 @@ def list_resources(
         Resource(uri="kg://entity/{iri}", title="All quads about one IRI", kind="resource"),
         *sources(reader),
     ]
-    following = offset + limit if len(resources) > offset + limit else None
     return reader.finish(
         ResourceResult(resources=resources[offset : offset + limit]),
         total=len(resources),
-        next_offset=following,
+        next_offset=page_of(resources, offset, limit),
         explain=explain,
     )
 

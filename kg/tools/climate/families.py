@@ -173,9 +173,11 @@ def family_overview(
     families = _families(reader, page)
     if top_concepts:
         _add_concepts(reader, scope, families, top_concepts)
-    following = offset + limit if len(rows) > offset + limit else None
     return reader.finish(
-        FamilyResult(families=families, notes=notes), total=len(rows), next_offset=following, explain=explain
+        FamilyResult(families=families, notes=notes),
+        total=len(rows),
+        next_offset=page_of(rows, offset, limit),
+        explain=explain,
     )
 
 

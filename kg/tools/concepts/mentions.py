@@ -16,6 +16,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import resolve_concepts
 from kg.retrieval.evidence import build_evidence, load_units
 from kg.retrieval.filters import Scope, compile_scope
+from kg.retrieval.hybrid_search import newest_first
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
 from kg.retrieval.results import (
     Evidence,
@@ -217,9 +218,7 @@ def _by_document(reader: Reader, tied: Sequence[Mentioning], start: int, end: in
     @cache
     def place(document: str) -> tuple[tuple[int, ...], str, str]:
         values = said[document]
-        # ISO 8601 dates in descending order, by negated characters. A missing date sorts last.
-        newest = tuple(-ord(character) for character in values["date"]) if "date" in values else (1,)
-        return newest, values.get("family", ""), values.get("title", "")
+        return newest_first(values.get("date")), values.get("family", ""), values.get("title", "")
 
     shown: list[Mentioning] = []
     at = 0

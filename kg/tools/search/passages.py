@@ -31,7 +31,7 @@ from kg.retrieval.evidence import (
 from kg.retrieval.excerpts import best_window
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import retrieve
-from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
 from kg.retrieval.results import (
     QUERY_CHARACTERS,
     Evidence,
@@ -245,7 +245,7 @@ def fetch(
         raise NotFoundError(f"Unknown id {id!r}. {missing[0].hint}")
     evidence = build_evidence(reader, [units[iri] for iri in page if iri in units])
     result = FetchResult(evidence=evidence, not_found=missing, notes=list(resolved.notes))
-    next_offset = offset + limit if len(order) > offset + limit else None
+    next_offset = page_of(order, offset, limit)
     if id is not None:
         _describe_one(reader, result, id, resolved, next_offset)
     return reader.finish(
