@@ -2,7 +2,7 @@
 
 `UserGraphs` is the only layer that decides who may write which graph. Every other graph belongs to the program that
 wrote it. A write is checked before it is committed, against the shapes that target nodes of the resulting graph. The
-record shapes are closed for loaders, since a record contains only what its source says. For users they are opened: a
+record shapes are closed for loaders, since a record contains only data of its source. For users they are opened: a
 user who declares a policy document must give its required properties and may add others. Triples that no shape targets
 are accepted. A user graph never repeats a triple of another graph (`kg.store.ownership`), and its blank nodes become
 IRIs (`kg.store.skolem`). Its text units are indexed like those of a load.
@@ -55,7 +55,7 @@ class UserGraphs:
     """Writes user graphs on behalf of an actor. `on_commit` is called after each commit. Thread-safe; calls block.
 
     Every method raises ForbiddenError for an actor without the scope and for a graph that users may not write,
-    ShapesViolatedError, ConflictError for a triple that another graph contains, and what the store raises. In each
+    ShapesViolatedError, ConflictError for a triple that another graph contains, and errors of the store. In each
     case nothing has changed.
     """
 

@@ -58,7 +58,7 @@ NOTE: Final = '<urn:example:note> <http://www.w3.org/2000/01/rdf-schema#label> "
 
 
 def run() -> None:
-    """Play the demo. Raises QuadciteError if an answer differs from what the fixtures contain."""
+    """Play the demo. Raises QuadciteError if an answer differs from the fixtures."""
     with interruption.temporary_folder() as folder:
         data_dir = folder / "kg-data"
         for source, options in SOURCES.items():
@@ -159,7 +159,7 @@ def _explain(data_dir: Path, cited: Mapping[str, Any]) -> None:
 
 
 def expect(is_right: object, expected: object, found: object) -> None:
-    """Raise QuadciteError with what was expected and found, unless the answer is right."""
+    """Raise QuadciteError with the expected and the found value, unless the answer is right."""
     if not is_right:
         raise QuadciteError(f"Wrong answer. Expected: {expected}. Found: {found}")
 

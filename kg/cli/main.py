@@ -1,6 +1,6 @@
-"""The command line: `kg`. A composition root: with `kg/server/app.py` the only place that knows the loaders.
+"""The command line `kg`. With `kg/server/app.py` the only module of kg that imports the loaders.
 
-Imports of the heavy parts stand inside the commands, so that `kg --help` starts in a moment.
+Heavy imports are inside the commands, so that `kg --help` starts fast.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kg.cli.connection import Connection
 
 SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
-"""Every source there is or will be; which of them this version can load, `loaders.sources.LOADERS` says."""
+"""All sources, planned ones included. `loaders.sources.LOADERS` has those that this version can load."""
 
 app = typer.Typer(
     name="kg",
@@ -43,12 +43,12 @@ app.command("docs")(docs.docs)
 
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Data directory; else QUADCITE_DATA_DIR, else ./kg-data."),
+    typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
 ]
 
 
 class Format(StrEnum):
-    """What `kg query` can print, by the ending of a file."""
+    """The output formats of `kg query`, by file extension."""
 
     json = "json"
     csv = "csv"
@@ -67,7 +67,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     logging.basicConfig(handlers=[output.Lines()], level=logging.WARNING, format="kg: %(message)s")
@@ -81,7 +81,7 @@ def _connect(
     load: Callable[..., Any] | None = None,
     mention: Callable[..., Any] | None = None,
 ) -> AbstractContextManager[Connection]:
-    """Reach the graph in a data directory: through the server that holds it, else opened here."""
+    """Connect to the graph in a data directory (`kg.cli.connection.connect`)."""
     from kg.cli import connection
 
     return connection.connect(settings_for(data_dir), create=create, load=load, mention=mention)
@@ -97,49 +97,50 @@ def load(
         list[str],
         typer.Argument(
             metavar="PATH",
-            help="Files, globs or folders; `hub` for the dataset on the model hub, `sparql:URL@FILE` for a query, "
-            "`municode:CITY, STATE` for a code.",
+            help="Files, globs or folders. `hub`: the dataset on the model hub. "
+            "`sparql:URL@FILE`: the results of a query. `municode:CITY, STATE`: a code.",
         ),
     ],
     data_dir: DataDir = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until every passage has its vector.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every passage has its embedding.")] = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove the records of this source that are gone from the location.")
+        bool, typer.Option("--prune", help="Remove stored records of this source that are no longer at the location.")
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option("--base", metavar="WIKIBASE", help="Wikibase whose items these are: climate, wikidata, a URL."),
+        typer.Option("--base", metavar="WIKIBASE", help="Wikibase of the items: climate, wikidata or a URL."),
     ] = None,
     chamber: Annotated[
         str | None,
-        typer.Option("--chamber", metavar="CHAMBER", help="Chamber of speeches that do not say it: House or Senate."),
+        typer.Option("--chamber", metavar="CHAMBER", help="Chamber of speeches that do not name it: House or Senate."),
     ] = None,
     date: Annotated[
-        str | None, typer.Option("--date", metavar="DATE", help="Date of speeches that do not say it: YYYY-MM-DD.")
+        str | None, typer.Option("--date", metavar="DATE", help="Date of speeches that have none: YYYY-MM-DD.")
     ] = None,
     municipality: Annotated[
         str | None, typer.Option("--municipality", metavar="NAME", help="Municipality of a code or table.")
     ] = None,
     state: Annotated[
-        str | None, typer.Option("--state", metavar="STATE", help="State of a municipality: two letters or the name.")
+        str | None, typer.Option("--state", metavar="STATE", help="State of the municipality: two letters or the name.")
     ] = None,
     mapping: Annotated[
-        str | None, typer.Option("--mapping", metavar="FILE", help="TOML file by which to read tables of districts.")
+        str | None,
+        typer.Option("--mapping", metavar="FILE", help="TOML file that maps the columns of district tables."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Load a source: read, check against the shapes, commit, index. What has not changed is skipped."""
+    """Load a source. Records are validated, committed and indexed; unchanged records are skipped."""
     from kg.cli.connection import resolve_for_server
     from loaders import pipeline, sources
 
     available = ", ".join(sources.LOADERS)
     if source not in SOURCES:
         raise typer.BadParameter(
-            f"no source {source!r}; the sources are {', '.join(SOURCES)} (so far only {available} can be loaded)",
+            f"Unknown source {source!r}. Known: {', '.join(SOURCES)}. Available: {available}.",
             param_hint="SOURCE",
         )
     if source not in sources.LOADERS:
-        raise typer.BadParameter(f"{source} cannot be loaded yet; so far only {available} can", param_hint="SOURCE")
+        raise typer.BadParameter(f"{source} cannot be loaded yet. Available: {available}.", param_hint="SOURCE")
     with _connect(data_dir, create=True, load=sources.load) as graph, output.progress(f"loading {source}") as advance:
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait}
@@ -147,9 +148,9 @@ def load(
         if mapping is not None:
             options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
         done = graph.call("load", asked | options, advance)
-        if not graph.local:  # what the load logged, it logged in the server
-            for said in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
-                output.say(f"kg: {to_single_line(said)}")
+        if not graph.local:  # the log lines of the load went to the log of the server
+            for message in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
+                output.say(f"kg: {to_single_line(message)}")
     report, failure = done["report"], done["failure"]
     if as_json:
         output.put_json(report)
@@ -163,8 +164,8 @@ def load(
             )
         if report["pending_vectors"] and not failure:
             output.say(
-                "kg: passages are found by their words already, and by meaning once they have their vectors; "
-                + ("kg serve or kg reindex makes those" if graph.local else "the server is making those")
+                "kg: Keyword search is ready. Semantic search follows once embeddings are built"
+                + (" by kg serve or kg reindex." if graph.local else " by the server.")
             )
     if failure:
         output.say(f"kg: {failure}")
@@ -176,23 +177,23 @@ def load(
 @app.command()
 @output.reported
 def search(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in plain words.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The query, in plain words.")],
     iso3: Annotated[
-        list[str] | None, typer.Option("--iso3", metavar="CODE", help="Country code, e.g. BRA; may be repeated.")
+        list[str] | None, typer.Option("--iso3", metavar="CODE", help="Country code, e.g. BRA. Repeatable.")
     ] = None,
     language: Annotated[
-        list[str] | None, typer.Option("--language", metavar="TAG", help="Language tag, e.g. en; may be repeated.")
+        list[str] | None, typer.Option("--language", metavar="TAG", help="Language tag, e.g. en. Repeatable.")
     ] = None,
     corpus_type: Annotated[
         list[str] | None,
-        typer.Option("--corpus-type", metavar="TYPE", help="Kind of document, e.g. Policy; may be repeated."),
+        typer.Option("--corpus-type", metavar="TYPE", help="Document type, e.g. Policy. Repeatable."),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="Results to show.")] = 10,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="Maximum results.")] = 10,
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Results to skip.")] = 0,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find passages by words and meaning. Best first, each with its id, source file, row and hash."""
+    """Search passages by keywords and meaning. Best first, each with its id, source file, row and hash."""
     from kg.cli import results
     from kg.retrieval.results import SearchResult
     from kg.search.protocol import IndexStatus
@@ -215,33 +216,33 @@ def search(
 @output.reported
 def query(
     sparql: Annotated[
-        str | None, typer.Argument(metavar="SPARQL", help="The query; - reads it from standard input.")
+        str | None, typer.Argument(metavar="SPARQL", help="The query. -: read it from standard input.")
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Read the query from a file (- is standard input)."),
+        typer.Option("--file", "-f", metavar="FILE", help="Read the query from a file. -: standard input."),
     ] = None,
     form: Annotated[
         Format | None,
         typer.Option(
             "--format",
             metavar="json|csv|tsv|xml|ttl|nt",
-            help="Default: a table on a terminal, else tsv (triples: nt).",
+            help="Output format. Default: a table on a terminal, else tsv (nt for triples).",
         ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Run a SPARQL query (SELECT, ASK, CONSTRUCT, DESCRIBE). Rows are not capped."""
+    """Run a SPARQL query (SELECT, ASK, CONSTRUCT, DESCRIBE). Rows are not limited."""
     from kg.cli import results
 
     text = _query_text(sparql, file)
     with _connect(data_dir) as graph:
-        results.write(graph, text, form.value if form else None)
+        results.write_result(graph, text, form.value if form else None)
 
 
 def _query_text(sparql: str | None, file: str | None) -> str:
     if (sparql is None) == (file is None):
-        raise typer.BadParameter("give one query: as the argument, with -f FILE, or - for standard input")
+        raise typer.BadParameter("Give one query: as the argument, with -f FILE, or - for standard input.")
     if "-" in (sparql, file):
         return sys.stdin.read()
     if file is None:
@@ -249,13 +250,13 @@ def _query_text(sparql: str | None, file: str | None) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"cannot read {file}: {error}", param_hint="-f") from None
+        raise typer.BadParameter(f"Cannot read {file}: {error}.", param_hint="-f") from None
 
 
 @app.command()
 @output.reported
 def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Count what is in the data directory, and what its index lacks."""
+    """Show counts of the data directory and the state of its search index."""
     with _connect(data_dir) as graph, output.progress("counting") as advance:
         document = graph.call("status", {}, advance)
     output.answer(document, as_json)
@@ -268,7 +269,7 @@ app.command()(validate.validate)
 @output.reported
 def why(
     iri: Annotated[
-        str | None, typer.Argument(metavar="IRI", help="A passage, document, graph or any other thing.")
+        str | None, typer.Argument(metavar="IRI", help="IRI of a passage, document, graph or any other entity.")
     ] = None,
     triple: Annotated[
         tuple[str, str, str] | None,
@@ -277,18 +278,18 @@ def why(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say where a thing or a triple comes from. Its graph, the run that wrote it, the file with its hash, the row."""
+    """Show the provenance of an entity or a triple. Graph, run that wrote it, source file with its hash, row."""
     from kg.cli.results import parse_node, parse_predicate, parse_term
 
     if (iri is None) == (triple is None):
-        raise typer.BadParameter("give an IRI, or --triple S P O")
+        raise typer.BadParameter("Give either an IRI or --triple S P O.")
     if triple:
         terms = parse_node(triple[0]), parse_predicate(triple[1]), parse_term(triple[2])
-        asked: dict[str, object] = {"triple": [str(term) for term in terms]}
+        arguments: dict[str, object] = {"triple": [str(term) for term in terms]}
     else:
-        asked = {"iri": parse_node(iri or "").value}
-    with _connect(data_dir) as graph, output.progress("asking") as advance:
-        found = graph.call("why", asked, advance)
+        arguments = {"iri": parse_node(iri or "").value}
+    with _connect(data_dir) as graph, output.progress("querying") as advance:
+        found = graph.call("why", arguments, advance)
     if as_json:
         output.put_json({"explanations": found["explanations"]})
     else:
@@ -298,23 +299,23 @@ def why(
 @app.command()
 @output.reported
 def review(
-    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="IRI of the claim, as kg_find_related gives it.")],
-    verdict: Annotated[Literal["accept", "reject"], typer.Argument(metavar="accept|reject", help="What you decide.")],
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="IRI of the claim, from kg_find_related.")],
+    verdict: Annotated[Literal["accept", "reject"], typer.Argument(metavar="accept|reject", help="The verdict.")],
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Accept or reject a claim that a program found in text. From then on it counts as an edge, or no longer.
+    """Accept or reject a claim extracted from text. Accepted claims become edges; rejected ones never do.
 
-    A rejection is final: no later accept undoes it. What is accepted may still be rejected.
+    A rejection is final. An accepted claim can still be rejected.
     """
-    asked = {"claim": claim, "verdict": verdict, "by": output.user()}
+    arguments = {"claim": claim, "verdict": verdict, "by": output.user_name()}
     with _connect(data_dir) as graph, output.progress("reviewing") as advance:
-        done = graph.call("review", asked, advance)
+        done = graph.call("review", arguments, advance)
     if as_json:
         output.put_json(done)
         return
     edge = " ".join(f"<{done[part]}>" for part in ("subject", "predicate", "object"))
-    output.put(f"{edge} {'is' if done['asserted'] else 'is not'} asserted")
+    output.put(f"{edge} {'is an edge' if done['asserted'] else 'is not an edge'}")
     for note in done.get("notes", ()):
         output.say(f"kg: {note}")
 
@@ -323,10 +324,10 @@ def review(
 @output.reported
 def reindex(
     data_dir: DataDir = None,
-    full: Annotated[bool, typer.Option("--full", help="Index everything anew, not only what differs.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Rebuild the whole index, not only changed graphs.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the search index in line with the store. Then make the vectors that are missing."""
+    """Update the search index from the store. Then build missing embeddings."""
     with _connect(data_dir) as graph, output.progress("indexing") as advance:
         document = graph.call("reindex", {"full": full}, advance)
     output.answer(document, as_json)
@@ -336,10 +337,10 @@ def reindex(
 @output.reported
 def find_mentions(
     data_dir: DataDir = None,
-    full: Annotated[bool, typer.Option("--full", help="Search every text again, not only what has changed.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Search every text again, not only changed ones.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find where text names concepts. After a load this is done already; a search that was stopped goes on here."""
+    """Find mentions of concepts in texts. Every load does so; this command resumes an interrupted search."""
     from loaders.mentions.graph.refresh import refresh
 
     with _connect(data_dir, mention=refresh) as graph, output.progress("finding mentions") as advance:
@@ -349,44 +350,44 @@ def find_mentions(
         return
     output.show(document)
     if not document["concepts"]:
-        output.say("kg: there are no concepts to look for; kg load wikibase brings some")
+        output.say("kg: No concepts are loaded. Load some with kg load wikibase.")
     elif not document["graphs"]:
-        output.say("kg: no text and no name has changed since the last search; --full searches everything again")
+        output.say("kg: No text or concept has changed since the last search. To search every text again, add --full.")
 
 
 @app.command()
 @output.reported
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; it must not be there yet.")],
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create. It must not exist.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Copy the store as it is now into a new data directory. The index is rebuilt from it when it is opened."""
+    """Copy the store into a new data directory. The index is rebuilt when the copy is opened."""
     with _connect(data_dir) as graph, output.progress("copying") as advance:
         done = graph.call("backup", {"target": str(target.absolute())}, advance)
-    output.put(f"generation {done['generation']} is in {target}")
+    output.put(f"Copied generation {done['generation']} to {target}.")
 
 
 @app.command()
 @output.reported
 def serve(
     host: Annotated[
-        str | None, typer.Option("--host", metavar="ADDRESS", help="Address to bind: loopback only.")
+        str | None, typer.Option("--host", metavar="ADDRESS", help="Address to bind. Loopback only.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes a free one.")
+        int | None, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port. 0: any free port.")
     ] = None,
     transport: Annotated[
         Literal["http", "stdio"],
         typer.Option(
             "--transport",
             metavar="http|stdio",
-            help="stdio: MCP for the client that starts this; a running server is asked if there is one.",
+            help="stdio: MCP on standard input and output, through the running server if there is one.",
         ),
     ] = "http",
     data_dir: DataDir = None,
 ) -> None:
-    """Serve the graph over MCP and SPARQL. MCP is at /mcp, SPARQL at /sparql, and /health is for machines."""
-    gc.disable()  # what is imported stays, and looking through it for garbage takes a tenth of the start
+    """Serve the graph over MCP (/mcp) and SPARQL (/sparql). State for monitoring is at /health."""
+    gc.disable()  # collecting during the imports takes a tenth of the start and finds nothing
     from kg.server.app import serve as run
 
     gc.freeze()
@@ -394,8 +395,8 @@ def serve(
     chosen = settings_for(data_dir)
     if not (chosen.data_dir / "format.json").is_file():
         output.say(
-            f"kg: there is no knowledge graph in {chosen.data_dir} yet, so an empty one is served; "
-            "stop it, `kg load climate PATH`, and serve again"
+            f"kg: No knowledge graph in {chosen.data_dir}. Serving an empty one. "
+            "To load data, stop the server, run `kg load climate PATH`, and serve again."
         )
     run(
         chosen.data_dir,
@@ -403,26 +404,28 @@ def serve(
         host=host,
         port=port,
         transport=transport,
-        on_ready=lambda address: output.say(f"kg: {address}/mcp serves MCP, {address}/sparql SPARQL; Ctrl-C stops"),
+        on_ready=lambda address: output.say(
+            f"kg: Serving MCP at {address}/mcp and SPARQL at {address}/sparql. Press Ctrl-C to stop."
+        ),
     )
 
 
 @app.command()
 @output.reported
 def demo() -> None:
-    """Play it all once, with fictional data. Load, serve, ask over MCP and SPARQL, print cited answers, stop."""
+    """Run an end-to-end demo with sample data. Load, serve, ask over MCP and SPARQL, print cited answers, stop."""
     from kg.cli import demo as play
 
     play.run()
 
 
 def main() -> None:
-    """Run the command line and exit: 0 all well, 1 failure, 2 usage, 3 loaded but some records rejected."""
+    """Run the command line and exit: 0 success, 1 failure, 2 usage error, 3 some records rejected."""
     interruption.install_handlers()
     try:
         app()
-    except OSError as error:  # what a command raises is told by then: help that cannot be written is left
-        output.unwritable(error)
+    except OSError as error:  # commands report their own errors: this one is from writing the help
+        output.exit_unwritable(error)
     finally:
         interruption.disarm()
         output.close_output()

@@ -1,4 +1,4 @@
-"""`kg models`: get and check the embedding model."""
+"""`kg models`: download and verify the embedding model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from kg.cli import output
 from kg.cli.output import AsJson
 from kg.settings import settings
 
-app = typer.Typer(help="Get and check the embedding model.", no_args_is_help=True)
+app = typer.Typer(help="Download and verify the embedding model.", no_args_is_help=True)
 
 
 @app.command("list")
 @output.reported
 def models_list(as_json: AsJson = False) -> None:
-    """List the models that QUADCITE_MODEL can name: which is selected, and which are here."""
+    """List the models that QUADCITE_MODEL can name. Each with its state: selected, installed."""
     from kg.search import models
 
     known = models.list_models(settings())
@@ -28,7 +28,7 @@ def models_list(as_json: AsJson = False) -> None:
                 model.name,
                 str(model.dimensions),
                 f"{model.download_mb:,}",
-                ("not pulled" if not model.installed else "here" if model.verified else "damaged")
+                ("not pulled" if not model.installed else "installed" if model.verified else "damaged")
                 + (", selected" if model.selected else ""),
             )
             for model in known
@@ -39,7 +39,7 @@ def models_list(as_json: AsJson = False) -> None:
 @app.command("pull")
 @output.reported
 def models_pull(as_json: AsJson = False) -> None:
-    """Fetch the configured model once and check its hashes; afterwards no network is used."""
+    """Download the configured model and verify its hashes. Afterwards no network is used."""
     from kg.search import models
 
     chosen = settings()
@@ -47,18 +47,18 @@ def models_pull(as_json: AsJson = False) -> None:
     if as_json:
         output.put_json({"model": chosen.model, "path": folder})
     else:
-        output.put(f"{chosen.model} is in {folder}")
+        output.put(f"Pulled {chosen.model} to {folder}.")
 
 
 @app.command("verify")
 @output.reported
 def models_verify(as_json: AsJson = False) -> None:
-    """Check the pulled model's files by their hashes, and its vectors by known ones."""
+    """Verify the pulled model. Its files by their hashes, its embeddings by known ones."""
     from kg.search import models
 
     report = models.verify(settings())
     if as_json:
-        output.put_json(output.plain(report) | {"ok": report.ok})
+        output.put_json(output.to_json_types(report) | {"ok": report.ok})
     else:
         output.show(report)
     if not report.ok:

@@ -1,6 +1,6 @@
-"""What the command line shows: tables and bars for people, plain lines in a pipe, one JSON document for machines.
+"""Output of the command line: tables and bars on a terminal, plain lines in a pipe, one JSON document with --json.
 
-Results go to standard output; everything said about them goes to standard error.
+Results go to standard output; messages go to standard error.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ FAILURE: Final = 1
 USAGE: Final = 2
 SOME_REJECTED: Final = 3
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 P = ParamSpec("P")
 Advance = Callable[[int, int | None, str], None]
-"""Takes what is done, out of how many (None: not known), and a word on what is being done."""
+"""Receives progress: the number done, the total (None: unknown), and a short label of the current step."""
 
 
-def reporting(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Turn the errors that Quadcite raises on purpose into one message and `exit_code`.
+def report_errors(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Decorate a command so that a QuadciteError ends it with a message and `exit_code`.
 
-    With ``--json`` the error also stands on standard output, as ``{"error": {"code", "message", "retryable"}}``.
+    With ``--json`` the error is also printed on standard output, as ``{"error": {"code", "message", "retryable"}}``.
     """
 
     def decorated(command: Callable[P, None]) -> Callable[P, None]:
@@ -53,8 +53,8 @@ def reporting(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, None]
                     raise
                 fail(InvalidInputError(_settings_message(error)), as_json=bool(kwargs.get("as_json")))
                 raise typer.Exit(USAGE) from None
-            except SettingsError as error:  # what should be JSON and is none
-                unread = InvalidInputError(f"a setting cannot be used: {error}: {error.__cause__}")
+            except SettingsError as error:  # a setting that is not valid JSON
+                unread = InvalidInputError(f"Invalid setting: {error}: {error.__cause__}.")
                 fail(unread, as_json=bool(kwargs.get("as_json")))
                 raise typer.Exit(USAGE) from None
 
@@ -64,33 +64,33 @@ def reporting(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, None]
 
 
 def reported(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the errors that Quadcite raises on purpose into one message and exit code 1."""
-    return reporting(FAILURE)(command)
+    """Decorate a command so that a QuadciteError ends it with a message and exit code 1."""
+    return report_errors(FAILURE)(command)
 
 
 def _settings_message(error: ValidationError) -> str:
     problems = []
     for problem in error.errors(include_url=False, include_context=False):
         name = "QUADCITE_" + "_".join(str(part) for part in problem["loc"]).upper()
-        problems.append(f"the setting {name}={problem['input']} cannot be used: {problem['msg']}")
+        problems.append(f"Invalid setting {name}={problem['input']}: {problem['msg']}.")
     return "\n".join(problems)
 
 
 def fail(error: QuadciteError, *, as_json: bool) -> None:
-    """Say what went wrong on standard error, and with `as_json` on standard output too."""
+    """Print an error on standard error, and with `as_json` on standard output too."""
     say(f"kg: {error}")
     if as_json:
         put_json({"error": {"code": error.code, "message": str(error), "retryable": error.retryable}})
 
 
 def say(text: str) -> None:
-    """Write one line to standard error: for people, never part of the result."""
+    """Write one line to standard error. It is never part of the result."""
     sys.stderr.write(escape_controls(text) + "\n")
     sys.stderr.flush()
 
 
 class Lines(logging.Handler):
-    """Writes log records with `say`, which knows standard error as it is now: above a progress bar, not into it."""
+    """Writes log records with `say`, which uses the current standard error: above a progress bar, not into it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
@@ -98,12 +98,12 @@ class Lines(logging.Handler):
 
 
 def counted(number: int, noun: str) -> str:
-    """Return the number with its noun, in the plural where it has to be: ``1 row``, ``2,100 rows``."""
+    """Format a number with its noun in singular or plural: ``1 row``, ``2,100 rows``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def user() -> str:
-    """Return who gives a command, as this machine knows them."""
+def user_name() -> str:
+    """Get the name of the operating system's user."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -111,41 +111,41 @@ def user() -> str:
 
 
 def put(text: str) -> None:
-    """Write one line to standard output; on a terminal, as what is safe to print there."""
+    """Write one line to standard output, without control characters if it is a terminal."""
     sys.stdout.write((escape_controls(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def put_json(value: object) -> None:
     """Write `value` as one JSON document to standard output."""
-    put(json.dumps(plain(value), ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
+    put(json.dumps(to_json_types(value), ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
 
 
-def plain(value: object) -> Any:
-    """Return `value` in JSON's own types: dataclasses, models and what has ``to_dict`` become objects, paths text."""
+def to_json_types(value: object) -> Any:
+    """Convert `value` to JSON types: dataclasses, models and classes with ``to_dict`` become objects, paths text."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     to_dict = getattr(value, "to_dict", None)
     if callable(to_dict):
-        return plain(to_dict())
+        return to_json_types(to_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: to_json_types(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_types(item) for key, item in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
-        return [plain(item) for item in value]
+        return [to_json_types(item) for item in value]
     if value is None or isinstance(value, str | int | float | bool):
         return value
     return str(value)
 
 
 def answer(value: object, as_json: bool) -> None:
-    """Write the result of a command: as JSON, or for people."""
+    """Write the result of a command as JSON or as text."""
     (put_json if as_json else show)(value)
 
 
 def show(value: object) -> None:
-    """Write one thing as aligned ``name  value`` lines, or a list of things as a block of such lines each."""
-    content = plain(value)
+    """Write an object as aligned ``name  value`` lines, or each object of a list as a block of such lines."""
+    content = to_json_types(value)
     if isinstance(content, list):
         for number, item in enumerate(content):
             if number:
@@ -176,7 +176,7 @@ def _one_line(value: object) -> str:
 
 
 def columns(head: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
-    """Write rows as columns padded with spaces, one line a row: readable, and easy to cut up in a pipe."""
+    """Write rows as columns padded with spaces, one line per row."""
     lines = [tuple(head), *(tuple(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
@@ -184,7 +184,7 @@ def columns(head: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterator[Sequence[str]], width: int | None = None) -> None:
-    """Draw a table as wide as the terminal, or `width` characters; long cells are folded, never cut."""
+    """Draw a table as wide as the terminal, or `width` characters. Long cells are folded, never cut."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -200,7 +200,7 @@ def table(columns: Sequence[str], rows: Iterator[Sequence[str]], width: int | No
 
 @contextmanager
 def progress(label: str) -> Iterator[Advance]:
-    """Give a function that reports progress: a bar when standard error is a terminal, else a line now and then."""
+    """Yield a function that shows progress: a bar if standard error is a terminal, else occasional lines."""
     if not sys.stderr.isatty():
         yield _Milestones(label)
         return
@@ -218,7 +218,7 @@ def progress(label: str) -> Iterator[Advance]:
 
 
 class _Milestones:
-    """Progress in a pipe or a log file: one line each time the count has doubled."""
+    """Shows progress in a pipe or log file: one line each time the count has doubled."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -233,9 +233,9 @@ class _Milestones:
 
 
 def close_output() -> None:
-    """Flush standard output, quietly when whoever read it has gone (``kg query ... | head``).
+    """Flush standard output, ignoring a closed pipe (``kg query ... | head``).
 
-    Raises SystemExit with 2 when it cannot be written, on a full disk for instance, and no failure is told of already.
+    Raises SystemExit with 2 if it cannot be written (a full disk, for instance) and no failure was reported yet.
     """
     ending = sys.exc_info()[1]
     try:
@@ -244,10 +244,10 @@ def close_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError) or (isinstance(ending, SystemExit) and ending.code):
             return
-        unwritable(error)
+        exit_unwritable(error)
 
 
-def unwritable(error: OSError) -> NoReturn:
-    """Say that standard output cannot be written, and exit with 2."""
-    say(f"kg: standard output cannot be written: {error.strerror or error}")
+def exit_unwritable(error: OSError) -> NoReturn:
+    """Report that standard output cannot be written, and exit with 2."""
+    say(f"kg: Cannot write to standard output: {error.strerror or error}.")
     raise SystemExit(2) from error

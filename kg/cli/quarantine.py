@@ -1,4 +1,4 @@
-"""`kg quarantine`: the records that a load has kept out. What is wrong with each, a second chance, or away with it."""
+"""`kg quarantine`: list, show, retry and drop the records that a load rejected."""
 
 from __future__ import annotations
 
@@ -17,51 +17,52 @@ if TYPE_CHECKING:
 
     from loaders.quarantine import Entry, Quarantine
 
-app = typer.Typer(help="See, retry and drop the records that a load has kept out.", no_args_is_help=True)
+app = typer.Typer(help="List, show, retry and drop the records that a load rejected.", no_args_is_help=True)
 
 SHOWN_ROWS: Final = 5
 SHOWN_CHARACTERS: Final = 200
-"""How much of a record's rows and their cells the text for people shows; JSON has all."""
+"""Maximum rows of a record, and characters of a cell, in the text output. --json has all."""
 
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Data directory; else QUADCITE_DATA_DIR, else ./kg-data."),
+    typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
 ]
 Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="ID", help="Ids that `kg quarantine list` shows, or their beginnings.")
+    list[str] | None, typer.Argument(metavar="ID", help="Ids from `kg quarantine list`, or prefixes of them.")
 ]
 
 
-def _quarantine(data_dir: Path | None) -> Quarantine:
-    """Return what is read without the store, so that whoever holds that is not asked."""
-    from kg.errors import StoreError
+def _open_quarantine(data_dir: Path | None) -> Quarantine:
+    """Open the quarantine folder. It is read without the store, which another process may hold."""
+    from kg.cli.connection import no_graph
     from loaders.quarantine import Quarantine
 
     folder = settings_for(data_dir).data_dir
     if not (folder / "format.json").is_file():
-        raise StoreError(f"there is no knowledge graph in {folder}; `kg load climate PATH` makes one there")
+        raise no_graph(folder)
     return Quarantine(folder)
 
 
-def _say_damaged(damaged: Mapping[str, str]) -> None:
-    for file, fault in damaged.items():
-        output.say(f"kg: quarantine/{file} is left out: {fault}")
+def _report_damaged(damaged: Mapping[str, str]) -> None:
+    for file, problem in damaged.items():
+        output.say(f"kg: Skipped quarantine/{file}: {problem}")
 
 
 @app.command("list")
 @output.reported
 def list_records(
-    domain: Annotated[str | None, typer.Option("--domain", metavar="NAME", help="Only those of one source.")] = None,
+    domain: Annotated[str | None, typer.Option("--domain", metavar="NAME", help="Only records of this source.")] = None,
     source: Annotated[
-        str | None, typer.Option("--source", metavar="TEXT", help="Only those of files whose path has this in it.")
+        str | None,
+        typer.Option("--source", metavar="TEXT", help="Only records of files whose path contains this text."),
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the records that loads have kept out. Each with its id, where it stands, since when, and why."""
+    """List the rejected records. Each with its id, source, time and reason."""
     from loaders.quarantine import short_ids
 
-    entries, damaged = _quarantine(data_dir).entries()
+    entries, damaged = _open_quarantine(data_dir).entries()
     ids = short_ids([entry.name for entry in entries])
     wanted = [
         entry
@@ -73,9 +74,9 @@ def list_records(
         records = [_summary(entry, ids[entry.name]) for entry in wanted]
         output.put_json({"quarantined": len(entries), "shown": len(wanted), "records": records, "damaged": damaged})
         return
-    _say_damaged(damaged)
-    others = f", {len(entries)} with those that were not asked for" if len(wanted) < len(entries) else ""
-    output.put(f"{output.counted(len(wanted), 'record')} in quarantine{others}")
+    _report_damaged(damaged)
+    others = f" of {len(entries)}" if len(wanted) < len(entries) else ""
+    output.put(f"{output.counted(len(wanted), 'record')}{others} in quarantine")
     if not wanted:
         return
     head = ("id", "record", "graph", "source", "since", "violations", "reason")
@@ -84,10 +85,10 @@ def list_records(
             ids[each.name],
             each.record,
             each.graph or "-",
-            _where(each),
+            _format_places(each),
             each.rejected_at,
             str(each.violations),
-            _first(each),
+            _format_reason(each),
         )
         for each in wanted
     )
@@ -116,11 +117,11 @@ def _summary(entry: Entry, short: str) -> dict[str, Any]:
     }
 
 
-def _where(entry: Entry) -> str:
+def _format_places(entry: Entry) -> str:
     return "; ".join(f"{each.file} row {each.rows}" if each.rows else each.file for each in entry.places) or "-"
 
 
-def _first(entry: Entry) -> str:
+def _format_reason(entry: Entry) -> str:
     reason = entry.reason.split("; ")[0].replace("\n", " ")
     return reason if len(reason) <= SHOWN_CHARACTERS else reason[:SHOWN_CHARACTERS] + "..."
 
@@ -128,34 +129,34 @@ def _first(entry: Entry) -> str:
 @app.command("show")
 @output.reported
 def show(
-    record: Annotated[str, typer.Argument(metavar="ID", help="An id that `kg quarantine list` shows.")],
+    record: Annotated[str, typer.Argument(metavar="ID", help="Id from `kg quarantine list`.")],
     form: Annotated[
         Literal["text", "ttl", "json"],
-        typer.Option("--format", metavar="text|ttl|json", help="ttl: the report of the shapes, as a graph."),
+        typer.Option("--format", metavar="text|ttl|json", help="Output format. ttl: the validation report as RDF."),
     ] = "text",
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one record: its rows as they were read, what is wrong with them, and what can be done."""
+    """Show one record. Its rows as read, the violations, and possible fixes."""
     from kg.errors import NotFoundError
     from loaders.quarantine import resolve_ids, short_ids
 
-    quarantine = _quarantine(data_dir)
+    quarantine = _open_quarantine(data_dir)
     entries, damaged = quarantine.entries()
     if not as_json and form != "json":
-        _say_damaged(damaged)
+        _report_damaged(damaged)
     [name] = resolve_ids([record], {entry.name: entry.record for entry in entries})
     entry = next(entry for entry in entries if entry.name == name)
     short = short_ids([entry.name for entry in entries])[name]
     if form == "ttl":
         turtle = quarantine.report_turtle(entry)
         if turtle is None:
-            raise NotFoundError(f"{short}: no shape was asked, since no record could be made: {entry.reason}")
+            raise NotFoundError(f"{short} has no validation report, since its rows could not be mapped: {entry.reason}")
         output.put(turtle.rstrip())
         return
-    rows, fault = _rows(quarantine, entry)
+    rows, fault = _load_rows(quarantine, entry)
     if as_json or form == "json":
-        nquads, not_mapped = _mapped(quarantine, entry)
+        nquads, not_mapped = _map_to_nquads(quarantine, entry)
         output.put_json(
             _summary(entry, short)
             | {"report": entry.report, "results": entry.results, "rows": rows, "rows_problem": fault}
@@ -165,8 +166,8 @@ def show(
     _show_text(quarantine, entry, short, rows, fault)
 
 
-def _rows(quarantine: Quarantine, entry: Entry) -> tuple[list[dict[str, Any]], str | None]:
-    """The rows with their places, and why they are not there when they are not."""
+def _load_rows(quarantine: Quarantine, entry: Entry) -> tuple[list[dict[str, Any]], str | None]:
+    """Load the rows with their places; the second value is the problem if they cannot be read."""
     from kg.errors import RecordError, SourceError
     from loaders.readers.excerpts import rows_in
 
@@ -180,8 +181,8 @@ def _rows(quarantine: Quarantine, entry: Entry) -> tuple[list[dict[str, Any]], s
         return [], str(error)
 
 
-def _mapped(quarantine: Quarantine, entry: Entry) -> tuple[str | None, str | None]:
-    """The record as N-Quads, or why it cannot be mapped."""
+def _map_to_nquads(quarantine: Quarantine, entry: Entry) -> tuple[str | None, str | None]:
+    """Map the record to N-Quads; the second value is the problem if it cannot be mapped."""
     from pyoxigraph import RdfFormat, serialize
 
     from kg.errors import RecordError, SourceError
@@ -196,7 +197,7 @@ def _mapped(quarantine: Quarantine, entry: Entry) -> tuple[str | None, str | Non
 def _show_text(
     quarantine: Quarantine, entry: Entry, short: str, rows: Sequence[Mapping[str, Any]], fault: str | None
 ) -> None:
-    said: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "id": short,
         "record": entry.record,
         "graph": entry.graph,
@@ -204,7 +205,7 @@ def _show_text(
         "run": f"{entry.run} ({entry.agent})",
         "violations": entry.violations,
     }
-    output.show(said)
+    output.show(summary)
     for place in entry.places:
         output.put("")
         output.show({"source": place.file, "rows": place.rows or None, "sha256": place.sha256, "read": place.read_at})
@@ -221,57 +222,55 @@ def _show_text(
                 )
                 output.put(f"  {column}: {cut}")
     if len(rows) > SHOWN_ROWS:
-        output.put(f"and {output.counted(len(rows) - SHOWN_ROWS, 'row')} more; --json has them all")
+        output.put(f"and {output.counted(len(rows) - SHOWN_ROWS, 'row')} more. --json lists all.")
     if fault is not None:
-        output.put(f"its rows cannot be shown: {fault}")
+        output.put(f"The rows cannot be read: {fault}")
     output.put("")
     copies = ", ".join(str(file.path) for file in quarantine.files(entry)) if fault is None else ""
-    corrected = f"FILE: a corrected copy of its rows ({copies})" if copies else "FILE: the record, corrected, whole"
+    corrected = f"FILE: a corrected copy of its rows ({copies})" if copies else "FILE: the whole record, corrected"
     ways = [
-        (f"kg quarantine retry {short}", "once the shapes or the loader are mended"),
+        (f"kg quarantine retry {short}", "after a fix of the shapes or the loader"),
         (f"kg quarantine retry {short} --file FILE", corrected),
-        (f"kg load {entry.domain} PATH", "once the source is mended"),
-        (f"kg quarantine drop {short}", "to forget it; a load that finds it again puts it here again"),
+        (f"kg load {entry.domain} PATH", "after a fix of the source"),
+        (f"kg quarantine drop {short}", "to delete it; a load that rejects it again adds it again"),
     ]
-    output.columns(("What can be done", ""), iter(ways if copies else ways[1:]))
+    output.columns(("Possible fixes", ""), iter(ways if copies else ways[1:]))
 
 
 @app.command("retry")
 @output.reported
 def retry(
     ids: Ids = None,
-    every: Annotated[bool, typer.Option("--all", help="All that are in quarantine.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All records in quarantine.")] = False,
     file: Annotated[
         str | None,
-        typer.Option(
-            "--file", metavar="FILE", help="The whole record, corrected, with the columns that its source has."
-        ),
+        typer.Option("--file", metavar="FILE", help="The whole record, corrected, with the columns of its source."),
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Map and check records again. Those that pass are committed as by a load; the others stay, with what is wrong."""
+    """Map and validate records again. Valid records are committed as by a load; the others stay, with the reason."""
     from kg.cli import connection
     from kg.cli.connection import resolve_for_server
     from loaders.quarantine_retry import QUARANTINE, QUARANTINED
     from loaders.sources import load
 
-    _chosen(ids, every)
+    _require_choice(ids, every)
     with (
         connection.connect(settings_for(data_dir), load=load, quarantine=QUARANTINE) as graph,
         output.progress("retrying") as advance,
     ):
         place = file if file is None or graph.local else resolve_for_server(file)
-        wanted = {"ids": None if every else ids, "file": place, "by": output.user()}
-        done = graph.call("quarantine_retry", wanted, advance)
+        arguments = {"ids": None if every else ids, "file": place, "by": output.user_name()}
+        done = graph.call("quarantine_retry", arguments, advance)
     if as_json:
         output.put_json(done)
     else:
-        _say_damaged(done["damaged"])
+        _report_damaged(done["damaged"])
         output.show({name: done[name] for name in ("retried", "loaded", "quarantined", "runs")})
         for each in done["records"]:
             if each["outcome"] == QUARANTINED:
-                output.say(f"still in quarantine: {each['id']} {each['record']}: {each['reason']}")
+                output.say(f"Still in quarantine: {each['id']} {each['record']}: {each['reason']}")
     if done["quarantined"]:
         raise typer.Exit(output.SOME_REJECTED)
 
@@ -280,31 +279,31 @@ def retry(
 @output.reported
 def drop(
     ids: Ids = None,
-    every: Annotated[bool, typer.Option("--all", help="All that are in quarantine.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All records in quarantine.")] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask. Needed where there is no terminal to ask on.")
+        bool, typer.Option("--yes", help="Do not ask for confirmation. Required without a terminal.")
     ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget records. The store has never had them, and a load that finds them again puts them here again."""
+    """Delete records from quarantine. A load that rejects them again adds them again."""
     from kg.cli import connection
     from loaders.quarantine import resolve_ids, short_ids
     from loaders.quarantine_retry import QUARANTINE
 
-    _chosen(ids, every)
+    _require_choice(ids, every)
     if not yes:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise typer.BadParameter("without a terminal to ask on, drop needs --yes", param_hint="--yes")
-        entries, damaged = _quarantine(data_dir).entries()
+            raise typer.BadParameter("Cannot ask for confirmation without a terminal. Add --yes.", param_hint="--yes")
+        entries, damaged = _open_quarantine(data_dir).entries()
         records = {entry.name: entry.record for entry in entries}
         known = records | {file.removesuffix(".json"): "damaged" for file in damaged}
         shorts = short_ids(known)
         names = list(records) if every else resolve_ids(ids or (), known)
         for name in names:
             output.say(f"{shorts[name]} {known[name]}")
-        if not names or not typer.confirm(f"Forget {output.counted(len(names), 'record')}?", err=True):
-            output.say("kg: nothing was dropped")
+        if not names or not typer.confirm(f"Delete {output.counted(len(names), 'record')}?", err=True):
+            output.say("kg: No record was dropped.")
             return
     with (
         connection.connect(settings_for(data_dir), quarantine=QUARANTINE) as graph,
@@ -314,12 +313,12 @@ def drop(
     if as_json:
         output.put_json(done)
         return
-    _say_damaged(done["damaged"])
+    _report_damaged(done["damaged"])
     output.put(f"{output.counted(len(done['dropped']), 'record')} dropped")
     for each in done["dropped"]:
         output.put(f"{each['id']}  {each['record'] or 'damaged'}")
 
 
-def _chosen(ids: Sequence[str] | None, every: bool) -> None:
+def _require_choice(ids: Sequence[str] | None, every: bool) -> None:
     if bool(ids) == every:
-        raise typer.BadParameter("name the records by their ids, or give --all", param_hint="ID")
+        raise typer.BadParameter("Give the ids of records, or --all.", param_hint="ID")

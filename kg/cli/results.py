@@ -1,4 +1,4 @@
-"""Terms as people type them, and query results as they read them or pipe them on."""
+"""Parsing of terms typed on the command line, and printing of query and search results."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ TRUTH_FORMATS: Final = {name: ROW_FORMATS[name] for name in ("json", "xml")}
 TRIPLE_FORMATS: Final = {"ttl": "text/turtle", "nt": "application/n-triples"}
 
 _NO_ROWS: Final = (b'"bindings":[]}}', b"<results></results></sparql>")
-"""How JSON and XML end that have no rows."""
+"""The ends of JSON and XML results without rows."""
 
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BY_KIND: Final = {
     "SELECT": ("rows", ROW_FORMATS),
-    "ASK": ("true or false", TRUTH_FORMATS),
+    "ASK": ("a boolean", TRUTH_FORMATS),
     "CONSTRUCT": ("triples", TRIPLE_FORMATS),
     "DESCRIBE": ("triples", TRIPLE_FORMATS),
 }
 
 
 def parse_node(text: str) -> NamedNode:
-    """Return the IRI that `text` writes: ``<http://...>``, ``http://...`` or, with a known prefix, ``dcterms:title``.
+    """Parse an IRI: ``<http://...>``, ``http://...`` or, with a known prefix, ``dcterms:title``.
 
     Raises InvalidInputError for anything else.
     """
@@ -52,22 +52,22 @@ def parse_node(text: str) -> NamedNode:
         bare = PREFIXES[prefix] + local
     if not _ABSOLUTE.match(bare):
         raise InvalidInputError(
-            f"{text!r} is not an IRI; write it in full (cpr://doc/..., https://...) or with one of the prefixes "
+            f"{text!r} is not an IRI. Write it in full (cpr://doc/..., https://...) or with a prefix. Available: "
             + ", ".join(PREFIXES)
         )
     try:
         return NamedNode(bare)
     except ValueError as error:
-        raise InvalidInputError(f"{text!r} is not an IRI: {error}") from None
+        raise InvalidInputError(f"{text!r} is not an IRI: {error}.") from None
 
 
 def parse_predicate(text: str) -> NamedNode:
-    """Return the IRI of a predicate: as `parse_node` does, and ``a`` for rdf:type as in Turtle and SPARQL."""
+    """Parse the IRI of a predicate like `parse_node`; ``a`` means rdf:type, as in Turtle and SPARQL."""
     return parse_node("rdf:type" if text.strip() == "a" else text)
 
 
 def parse_term(text: str) -> NamedNode | Literal:
-    """Return the IRI or literal that `text` writes; a literal as in Turtle: ``"words"@en``, ``3``, ``"x"^^xsd:date``.
+    """Parse an IRI or a literal as written in Turtle: ``"words"@en``, ``3``, ``"x"^^xsd:date``.
 
     Raises InvalidInputError for anything else.
     """
@@ -75,8 +75,8 @@ def parse_term(text: str) -> NamedNode | Literal:
     if not re.match(r"""["'+.\d-]|(true|false)$""", stripped):
         if not _ABSOLUTE.match(stripped.removeprefix("<")):
             raise InvalidInputError(
-                f"{text!r} is neither an IRI nor a literal; words keep their quotes inside those of the shell, "
-                f"as in '\"{stripped}\"'"
+                f"{text!r} is not an IRI or a literal. Quote a literal twice, for the shell and for Turtle: "
+                f"'\"{stripped}\"'."
             )
         return parse_node(stripped)
     prologue = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in PREFIXES.items())
@@ -84,24 +84,24 @@ def parse_term(text: str) -> NamedNode | Literal:
         (quad,) = pyoxigraph.parse(f"{prologue}<x:s> <x:p> {stripped} .", RdfFormat.TURTLE)
     except (SyntaxError, ValueError):
         raise InvalidInputError(
-            f'{text!r} is not a literal; write it as in Turtle: "words", "words"@en, 3, "2021-01-01"^^xsd:date'
+            f'{text!r} is not a literal. Write it as in Turtle: "words", "words"@en, 3, "2021-01-01"^^xsd:date.'
         ) from None
     if not isinstance(quad.object, Literal):
-        raise InvalidInputError(f"{text!r} is not a literal")
+        raise InvalidInputError(f"{text!r} is not a literal.")
     return quad.object
 
 
 def is_terminal() -> bool:
-    """Return whether a person reads standard output as it comes."""
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
-def write(graph: Connection, query: str, form: str | None) -> None:
-    """Run `query` without a cap on rows or time, and write its result to standard output.
+def write_result(graph: Connection, query: str, form: str | None) -> None:
+    """Run `query` without a limit on rows or time, and write its result to standard output.
 
-    `form` is one of ``json xml csv tsv ttl nt``. Without it: a table on a terminal; in a pipe tab-separated values, of
-    triples N-Triples, of an ASK ``true`` or ``false``. Why a SELECT may have no rows is said on standard error. Raises
-    InvalidInputError for a form that the result cannot take.
+    `form` is one of ``json xml csv tsv ttl nt``. Without it: a table on a terminal; in a pipe tab-separated values,
+    N-Triples for triples, and ``true`` or ``false`` for an ASK. If a SELECT has no rows, likely causes are printed on
+    standard error. Raises InvalidInputError for a form that the result does not have.
     """
     kind = query_form(query) or "SELECT"
     if kind not in _BY_KIND:
@@ -109,7 +109,7 @@ def write(graph: Connection, query: str, form: str | None) -> None:
     what, formats = _BY_KIND[kind]
     if form is not None and form not in formats:
         raise InvalidInputError(
-            f"{kind} gives {what}, which cannot be written as {form}; choose {' or '.join(formats)}"
+            f"{kind} returns {what}, which cannot be written as {form}. Available: {', '.join(formats)}."
         )
     to_terminal = is_terminal()
     if form is None and (kind == "ASK" or (kind == "SELECT" and to_terminal)):
@@ -120,10 +120,10 @@ def write(graph: Connection, query: str, form: str | None) -> None:
             _explain(graph, query)
         return
     chosen = form or ("tsv" if kind == "SELECT" else "ttl" if to_terminal else "nt")
-    with closing(graph.stream(query, formats[chosen])) as pieces_on_their_way:
+    with closing(graph.stream(query, formats[chosen])) as streamed:
         end = b""
         lines = 0
-        for piece in pieces_on_their_way:
+        for piece in streamed:
             sys.stdout.buffer.write(piece)
             end = (end + piece)[-len(_NO_ROWS[1]) :]
             lines += piece.count(b"\n")
@@ -142,7 +142,7 @@ def _explain(graph: Connection, query: str) -> None:
 
 
 def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> None:
-    """Write what a search found, numbered from `first`, and say what kept it from ranking by meaning."""
+    """Write search results, numbered from `first`, and report if they are not ranked by meaning."""
     for number, hit in enumerate(found.results, start=first):
         place = hit.provenance
         row = f", row {place.row}" if place.row is not None else ""
@@ -151,15 +151,15 @@ def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> No
         output.put(f"   {hit.id}")
         output.put(f"   {place.source or place.graph}{row}, sha256 {place.sha256 or 'not recorded'}")
     if not found.results:
-        output.say("nothing found")
+        output.say("No results.")
     for note in found.notes:
         output.say(note)
     if index.embedder_error is not None:
-        output.say(f"kg: ranked by words alone: {index.embedder_error}")
+        output.say(f"kg: Ranked by keywords only: {index.embedder_error}")
     elif index.pending_vectors:
         output.say(
-            f"kg: {index.pending_vectors:,} of {output.counted(index.units, 'passage')} have no vector yet; "
-            "kg reindex makes them"
+            f"kg: {index.pending_vectors:,} of {output.counted(index.units, 'passage')} have no embedding yet. "
+            "Build them with kg reindex."
         )
 
 
@@ -172,7 +172,7 @@ def _show(result: Result) -> None:
 
 
 def readable(term: Term | None) -> str:
-    """Return a term for people: IRIs shortened by their prefix, a literal's words with its language."""
+    """Format a term as text: IRIs with their prefix, literals with their language."""
     match term:
         case None:
             return ""

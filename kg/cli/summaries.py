@@ -1,4 +1,4 @@
-"""`kg summaries`: build the summaries of municipal codes, and see which are missing or stale."""
+"""`kg summaries`: build the summaries of municipal codes, and list the missing and stale ones."""
 
 from __future__ import annotations
 
@@ -14,51 +14,52 @@ from kg.settings import settings_for
 app = typer.Typer(help="Build and count the summaries of municipal codes.", no_args_is_help=True)
 
 SHOWN: Final = 10
-"""Sections without a summary that the text for people names; JSON has all."""
+"""Maximum sections named in the text output. --json has all."""
 
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Data directory; else QUADCITE_DATA_DIR, else ./kg-data."),
+    typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
 ]
 
 
 @app.command("build")
 @output.reported
 def build(
-    municipality: Annotated[str, typer.Argument(metavar="MUNICIPALITY", help="Its name or key.")],
-    state: Annotated[str, typer.Argument(metavar="STATE", help="Its state: two letters or the name.")],
+    municipality: Annotated[str, typer.Argument(metavar="MUNICIPALITY", help="Name or key of the municipality.")],
+    state: Annotated[str, typer.Argument(metavar="STATE", help="State of the municipality: two letters or the name.")],
     root: Annotated[
-        str | None, typer.Option("--root", metavar="SECTION", help="Only this section, by number, and those below it.")
+        str | None,
+        typer.Option("--root", metavar="SECTION", help="Number of a section: build only it and those below it."),
     ] = None,
     mode: Annotated[
         Literal["extractive", "chat"],
         typer.Option(
             "--mode",
             metavar="extractive|chat",
-            help="Sentences of the law itself (the default), or what the endpoint at QUADCITE_CHAT_URL writes.",
+            help="extractive: sentences of the law (default). chat: text by the model at QUADCITE_CHAT_URL.",
         ),
     ] = "extractive",
-    anew: Annotated[bool, typer.Option("--anew", help="Write those again, too, that are current.")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Build current summaries again, too.")] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build the summaries of a code that are missing or stale. One that was stopped goes on where it was."""
+    """Build missing and stale summaries of a code. An interrupted build can be resumed."""
     from kg.cli import connection
 
     with connection.connect(settings_for(data_dir)) as graph, output.progress("summarizing") as advance:
-        wanted = {"municipality": municipality, "state": state, "root": root, "mode": mode, "anew": anew}
-        done = graph.call("summaries_build", wanted, advance)
+        arguments = {"municipality": municipality, "state": state, "root": root, "mode": mode, "anew": anew}
+        done = graph.call("summaries_build", arguments, advance)
     if as_json:
         output.put_json(done)
     else:
         shown = {name: value for name, value in done.items() if name not in ("failed", "circular")}
         output.show(shown | {"failed": len(done["failed"]), "circular": done["circular"]})
         for each in done["failed"][:SHOWN]:
-            output.say(f"no summary of {each['section_id']}: {each['reason']}")
+            output.say(f"No summary of {each['section_id']}: {each['reason']}")
         if len(done["failed"]) > SHOWN:
-            output.say(f"and of {output.counted(len(done['failed']) - SHOWN, 'section')} more; --json has them all")
+            output.say(f"And {output.counted(len(done['failed']) - SHOWN, 'section')} more. --json lists all.")
         if done["waiting"]:
-            output.say("kg: what waits is built by the same command, once what it waits for can be")
+            output.say("kg: Waiting sections depend on failed ones. Run the same command again to build them.")
     if done["failed"] or done["waiting"]:
         raise typer.Exit(output.SOME_REJECTED)
 
@@ -67,17 +68,19 @@ def build(
 @output.reported
 def status(
     municipality: Annotated[
-        str | None, typer.Argument(metavar="MUNICIPALITY", help="Its name or key; without one, all codes.")
+        str | None, typer.Argument(metavar="MUNICIPALITY", help="Name or key of the municipality. Default: all codes.")
     ] = None,
-    state: Annotated[str | None, typer.Argument(metavar="STATE", help="Its state: two letters or the name.")] = None,
+    state: Annotated[
+        str | None, typer.Argument(metavar="STATE", help="State of the municipality: two letters or the name.")
+    ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count the summaries of codes. How many are current, stale and missing, and what wrote them."""
+    """Count the summaries of codes by state and by model. States: current, stale, missing, empty, circular."""
     from kg.cli import connection
 
     if (municipality is None) != (state is None):
-        raise typer.BadParameter("give a municipality with its state, or neither", param_hint="STATE")
+        raise typer.BadParameter("Give a municipality with its state, or no argument.", param_hint="STATE")
     with connection.connect(settings_for(data_dir)) as graph, output.progress("counting") as advance:
         done = graph.call("summaries_status", {"municipality": municipality, "state": state}, advance)
     if as_json:
@@ -97,4 +100,4 @@ def status(
             output.put(f"stale in {code['municipality']}: {', '.join(stale[:SHOWN])}{more}")
     if done["orphans"]:
         count = output.counted(len(done["orphans"]), "section")
-        output.say(f"kg: {count} that are gone still have summaries; the next kg summaries build removes them")
+        output.say(f"kg: {count} no longer in a code still have summaries. The next kg summaries build removes them.")

@@ -49,7 +49,7 @@ class Check:
     """Whether the data contains targets of the shapes; called if there are no results."""
 
 
-@console.reporting(console.USAGE)
+@console.report_errors(console.USAGE)
 def validate(
     files: Annotated[
         list[str] | None,

@@ -31,7 +31,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
 
     async def query(request: Request) -> Response:
         endpoint.actor(request).require(ADMIN, "a query without limits")
-        arguments = request_bodies.arguments_in(await request.body())
+        arguments = request_bodies.parse_arguments(await request.body())
         try:
             text, media_type = str(arguments["query"]), str(arguments["media_type"])
         except KeyError as error:

@@ -1,4 +1,4 @@
-"""The composition root of the server: opens the graph, mounts MCP, SPARQL and health, and serves them on loopback."""
+"""The composition root of the server: opens the graph, mounts MCP and all routes, and serves them on loopback."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ MOUNTS: Final[dict[str, frozenset[str] | None]] = {
     "/mcp/all": None,
     "/mcp/research": frozenset({RESEARCH}),
 }
-"""Each path with the tags whose tools it serves; None for all but the deep-research pair."""
+"""Each MCP path with the tags of its tools. None: all tools except the deep-research pair."""
 
 
-def endpoint_of(
+def build_endpoint(
     kg: KnowledgeGraph,
     pool: QueryPool | None = None,
     token: LocalToken | None = None,
     checks: DatasetChecks | None = None,
 ) -> Endpoint:
-    """Return what the protocols serve of an open graph.
+    """Build the endpoint that the protocols serve over an open graph.
 
-    `pool` holds the query workers that they have to themselves; without it they share those of the tools. `token` is
-    what makes its holder an admin; without it nobody is. `checks` are those of the dataset shapes.
+    `pool` has their own query workers; without it they share those of the tools. The holder of `token` is an admin;
+    without it nobody is. `checks` are the background checks of the dataset shapes.
     """
     checks = checks or DatasetChecks(kg)
     kg.dataset_check = checks.result
@@ -94,11 +94,11 @@ def endpoint_of(
 
 
 def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalToken | None = None) -> Starlette:
-    """Return the application over an open graph: ``/mcp`` and its siblings, ``/sparql``, ``/health``.
+    """Build the application over an open graph: MCP, SPARQL, tools, pages, health.
 
-    `pool` and `token` are those of `endpoint_of`. While it runs, what differs between the store and the index is
-    rebuilt in the background. Requests that name a host other than this machine get 421, and those of a foreign web
-    page 403 (DNS rebinding).
+    `pool` and `token` are those of `build_endpoint`. While it runs, differences between the store and the index are
+    healed in the background. Against DNS rebinding, requests for a host other than this machine get 421, and those from
+    a foreign web page 403.
     """
 
     @contextlib.asynccontextmanager
@@ -114,8 +114,8 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
         )
         for path, tags in MOUNTS.items()
     }
-    endpoint = endpoint_of(kg, pool, token, checks)
-    routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: what is asked most first
+    endpoint = build_endpoint(kg, pool, token, checks)
+    routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: the busiest first
     routes += [Route(path, StopsWithClient(app, endpoint.actor)) for path, app in apps.items()]
     routes += [tool_routes.health_route(kg, threads), *queries.running_query_routes(endpoint)]
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
@@ -132,14 +132,14 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
 
 @contextlib.contextmanager
 def healing(kg: KnowledgeGraph) -> Iterator[None]:
-    """Bring the search index in line with the store in the background, for as long as the block runs."""
+    """Heal the search index in the background until the block ends."""
     stop = threading.Event()
 
     def work() -> None:
         try:
             index_sync.heal(kg.store, kg.search, stop=stop)
         except QuadciteError as error:
-            log.warning("the search index could not be brought up to date: %s", error)
+            log.warning("Cannot update the search index: %s", error)
 
     worker = threading.Thread(target=work, name="heal", daemon=True)
     worker.start()
@@ -159,23 +159,22 @@ def serve(
     transport: Literal["http", "stdio"] = "http",
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Open `data_dir` and serve it until SIGTERM or SIGINT; `on_ready` gets the address once requests are taken.
+    """Open `data_dir` and serve it until SIGTERM or SIGINT. `on_ready` receives the address when the server is ready.
 
-    With the transport ``stdio`` one MCP client is served on standard input and output, and nothing else is written
-    there: through the server that holds `data_dir` where there is one, else by this process, which then serves commands
-    and other clients on a free port of loopback beside it. Raises InvalidInputError for an address that cannot be had,
-    and what `KnowledgeGraph.open` raises.
+    The transport ``stdio`` serves one MCP client on standard input and output: through the server that holds `data_dir`
+    if there is one, else in this process, which also serves commands and other clients on a free loopback port. Raises
+    InvalidInputError for an unusable address, and what `KnowledgeGraph.open` raises.
     """
     stdio = transport == "stdio"
-    if stdio and (held_at := _served_at(data_dir)) is not None:
-        _proxy(held_at).run(transport="stdio", show_banner=False)
+    if stdio and (held_at := _find_address(data_dir)) is not None:
+        _build_proxy(held_at).run(transport="stdio", show_banner=False)
         return
     host = "127.0.0.1" if stdio else host or settings.host
     with contextlib.closing(listen(host, 0 if stdio else settings.port if port is None else port)) as listening:
         address = address_of(listening)
         with (
             KnowledgeGraph.open(data_dir, settings) as kg,
-            # Raw queries have workers of their own: however many of them run away, the tools are answered.
+            # Raw queries have their own workers, so that expensive ones never block the tools.
             QueryPool(kg.store, settings) as raw,
             _local_token(data_dir) as token,
         ):
@@ -184,7 +183,7 @@ def serve(
             kg.receive = _receive
             kg.quarantine = QUARANTINE
             kg.raw = raw
-            kg.announce(address)  # the token lies beside the lock by then
+            kg.announce(address)  # clients may read the token from here on
             config = uvicorn.Config(
                 create_app(kg, raw, token),
                 log_config=LOGGING,
@@ -197,7 +196,7 @@ def serve(
             )
             server = Server(config, address, on_ready, (kg.pool.close, raw.close))
             if stdio:
-                with _beside(server, listening):
+                with _run_in_thread(server, listening):
                     try:
                         build_mcp(kg).run(transport="stdio", show_banner=False)
                     finally:
@@ -208,26 +207,26 @@ def serve(
 
 
 def _receive(kg: KnowledgeGraph, **given: Any) -> dict[str, Any]:
-    """Take in what an agent sends of a code; what reads codes takes long to import, and most servers are sent none."""
+    """Ingest entries of a code. Imported here because it takes long and most servers receive none."""
     from loaders.zoning.graph.ingest import ingest
 
     return ingest(kg, **given)
 
 
-def _served_at(data_dir: Path) -> str | None:
-    """Return the address of the server on this machine that holds `data_dir`, if one does."""
+def _find_address(data_dir: Path) -> str | None:
+    """Find the address of the server on this machine that holds `data_dir`."""
     who = find_holder(data_dir)
     return who.address if who is not None and who.host == socket.gethostname() else None
 
 
-def _proxy(address: str) -> FastMCP:
-    """Return an MCP server whose tools are those of the server at `address`."""
+def _build_proxy(address: str) -> FastMCP:
+    """Build an MCP server that forwards to the server at `address`."""
     return create_proxy(f"{address}/mcp/all", name="Quadcite", instructions=ALL_INSTRUCTIONS, version=__version__)
 
 
 @contextlib.contextmanager
-def _beside(server: Server, listening: socket.socket) -> Iterator[None]:
-    """Run `server` in a thread for as long as the block runs, so that commands on the same data find it."""
+def _run_in_thread(server: Server, listening: socket.socket) -> Iterator[None]:
+    """Run `server` in a thread until the block ends, so that commands on the same data find it."""
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="http")
     thread.start()
     try:
@@ -239,7 +238,7 @@ def _beside(server: Server, listening: socket.socket) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _local_token(data_dir: Path) -> Iterator[LocalToken]:
-    """Let whoever can read `data_dir` act as admin for as long as the block runs."""
+    """Write the local token, and remove it when the block ends."""
     token = LocalToken(data_dir)
     try:
         yield token

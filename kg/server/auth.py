@@ -1,7 +1,7 @@
-"""Who asks: until there are accounts, everyone on this machine, and the holder of the local token.
+"""Authentication: everyone on this machine, and the holder of the local token. There are no accounts yet.
 
-The server binds loopback alone, so whoever reaches it runs on this machine: everyone may read and write. `ADMIN` takes
-the token that the server writes, readable by its own user only, into the data directory it serves.
+The server binds loopback only, so every client runs on this machine and may read and write. The scope `ADMIN` requires
+the token that the server writes into its data directory, readable by its own user only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REMEMBERED: Final = 256
 
 
 class HostGuard(HostOriginGuardMiddleware):
-    """FastMCP's guard at its strictest (against DNS rebinding). What it has let in it lets in again at once."""
+    """FastMCP's guard against DNS rebinding in strict mode, with a cache of the headers that it has accepted."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(self._let_in, mode="strict")
@@ -32,33 +32,33 @@ class HostGuard(HostOriginGuardMiddleware):
         self._known: Final[set[tuple[object, ...]]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or answer it with 421 (for its Host) or 403 (for its Origin)."""
-        if scope["type"] == "http" and _judged_by(scope) in self._known:
+        """Serve a request, or reject it with 421 (wrong Host) or 403 (wrong Origin)."""
+        if scope["type"] == "http" and _cache_key(scope) in self._known:
             await self._inside(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and len(self._known) < _REMEMBERED:
-            self._known.add(_judged_by(scope))
+            self._known.add(_cache_key(scope))
         await self._inside(scope, receive, send)
 
 
-def _judged_by(scope: Scope) -> tuple[object, ...]:
-    """Return all that the guard looks at in a request."""
+def _cache_key(scope: Scope) -> tuple[object, ...]:
+    """Get all parts of a request that the guard checks, as a cache key."""
     headers = (header for header in scope["headers"] if header[0] in (b"host", b"origin"))
     return (scope["scheme"], *(scope.get("server") or ()), *headers)
 
 
-if TYPE_CHECKING:  # commands read the token too, and start faster without
+if TYPE_CHECKING:  # the command line imports this module too, and starts faster without Starlette
     from starlette.requests import Request
 
 ACTOR: Final[ContextVar[Callable[[], Actor]]] = ContextVar("actor", default=lambda: EVERYONE)
-"""Says who makes the call in progress; raises UnauthorizedError for wrong credentials. Set where a request arrives."""
+"""Identifies the actor of the call in progress. Raises UnauthorizedError for wrong credentials. Set per request."""
 
 
 class LocalToken:
-    """The secret of one running server, in a file that only its own user can read; gone when the server ends."""
+    """The secret of a running server, in a file that only its own user can read. Removed when the server ends."""
 
     def __init__(self, data_dir: Path) -> None:
         self._path: Final = data_dir / TOKEN_FILE
@@ -66,37 +66,39 @@ class LocalToken:
         partial = data_dir / f".{TOKEN_FILE}.partial"
         try:
             partial.unlink(missing_ok=True)
-            # Made anew, with its mode, and renamed when it is whole: nobody else can have it open or read half of it.
+            # Created with its mode and renamed when complete: nobody else can have it open, or read half of it.
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "w") as file:
                 file.write(self._secret)
             partial.replace(self._path)
         except OSError as error:
-            raise StoreError(f"the local token cannot be written to {self._path}: {error.strerror or error}") from error
+            raise StoreError(f"Cannot write the local token to {self._path}: {error.strerror or error}.") from error
 
     def actor(self, request: Request) -> Actor:
-        """Return who sent `request`. Raises UnauthorizedError for credentials that are not this server's."""
+        """Identify the sender of `request`. Raises UnauthorizedError for invalid credentials."""
         header = request.headers.get("authorization")
         if header is None:
             return EVERYONE
         scheme, _, given = header.partition(" ")
         if scheme.lower() != "bearer":
-            raise UnauthorizedError(f"credentials are sent as `Authorization: Bearer TOKEN`, not as {scheme[:20]!r}")
+            raise UnauthorizedError(
+                f"Unsupported authorization scheme {scheme[:20]!r}. Send `Authorization: Bearer TOKEN`."
+            )
         if not hmac.compare_digest(given.strip().encode(), self._secret.encode()):
             raise UnauthorizedError(
-                f"this is not the token of this server; it is in the file {TOKEN_FILE!r} of its data directory, and "
-                "new each time the server starts"
+                f"Invalid token. The token is in the file {TOKEN_FILE!r} of the data directory and changes with each "
+                "start of the server."
             )
         return HOLDER
 
     def remove(self) -> None:
-        """Delete the file, unless another server has put its own token there: this one is of no use any more."""
+        """Delete the file, unless another server has replaced it by its own."""
         if read_token(self._path.parent) == self._secret:
             self._path.unlink(missing_ok=True)
 
 
 def read_token(data_dir: Path) -> str | None:
-    """Return the token of the server that holds `data_dir`, or None where there is none to be read."""
+    """Read the token of the server that holds `data_dir`; None if there is no readable one."""
     try:
         return (data_dir / TOKEN_FILE).read_text(encoding="ascii").strip() or None
     except (OSError, UnicodeDecodeError):

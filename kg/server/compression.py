@@ -1,4 +1,4 @@
-"""gzip for those who take it: whole bodies from a size on, streams piece by piece, each sent on at once."""
+"""Compression of responses by gzip: whole bodies from a minimum size, streams piece by piece without delay."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kg.server.negotiation import accepts_gzip
 
 MINIMUM_BYTES: Final = 1_400
-"""Smaller bodies fit into one packet as they are."""
+"""Smaller bodies fit into one packet uncompressed."""
 LEVEL: Final = 1
 """A sixth of the size at 250 MB/s; zlib's default would take a seventh, and three times the CPU."""
 
 
 class Compression:
-    """Starlette's gzip for those whose Accept-Encoding, read by its weights, takes it: ``gzip;q=0`` does not."""
+    """Starlette's gzip for clients whose Accept-Encoding accepts it, by its weights: ``gzip;q=0`` does not."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

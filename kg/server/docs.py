@@ -14,7 +14,7 @@ from starlette.routing import Route
 from kg import bundle
 from kg.server.html import html
 from kg.server.problem_details import HttpError
-from kg.server.resources import HTML, representation, resource
+from kg.server.resources import HTML, choose_media_type, resource
 
 MARKDOWN: Final = "text/markdown"
 
@@ -35,7 +35,7 @@ def _chapter(request: Request) -> Response:
         return RedirectResponse(f"/docs/{topic.removesuffix('.md')}", 308)
     if topic not in bundle.CHAPTERS:
         raise HttpError(404, "not_found", f"Unknown topic {topic[:80]!r}. Available: {', '.join(bundle.CHAPTERS)}.")
-    if representation(request, (HTML, MARKDOWN)) == MARKDOWN:
+    if choose_media_type(request, (HTML, MARKDOWN)) == MARKDOWN:
         return Response(bundle.chapter(topic), media_type=MARKDOWN, headers={"Vary": "Accept"})
     return html("docs.html", {"title": bundle.chapter_title(topic), "chapters": (), "text": _rendered(topic)})
 

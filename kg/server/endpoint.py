@@ -19,7 +19,7 @@ class GraphWriter(Protocol):
     """Writes whole graphs; None names the default graph. Calls block. The triples may contain blank nodes.
 
     Each method raises ForbiddenError for a graph that the actor may not write, ShapesViolatedError, ConflictError, and
-    what the store raises. In each case nothing has changed.
+    errors of the store. In each case nothing has changed.
     """
 
     def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:

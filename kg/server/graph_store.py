@@ -2,10 +2,10 @@
 
 A graph is named by ``?graph=IRI``, the default graph by ``?default``, or directly: ``/graphs/user/x`` is the graph
 ``https://w3id.org/quadcite/graph/user/x``; where an endpoint serves a plain dataset, it is the graph named by the URL
-itself. POST to ``/graphs`` makes a graph of its own and answers with its place; GET lists the graphs.
+itself. POST to ``/graphs`` creates a graph and returns its location; GET lists the graphs.
 
-Turtle, N-Triples, RDF/XML, JSON-LD, and forms with parts of these types are taken. A payload that breaks its shapes is
-answered with 422 and the ``sh:ValidationReport`` in a type that Accept takes, and nothing has changed.
+Payloads are Turtle, N-Triples, RDF/XML, JSON-LD, or forms with parts of these types. A payload that violates its shapes
+is rejected with 422 and the ``sh:ValidationReport`` in an accepted type, and nothing has changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kg.server.negotiation import GRAPH_TYPES, negotiate
 from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.server.query_execution import execute
 from kg.server.rdf_payloads import TAKEN, Payload
-from kg.server.resources import rdf
+from kg.server.resources import rdf_response
 from kg.shacl.report import build_report_triples
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
@@ -43,7 +43,7 @@ from kg.vocabulary import BASE
 PATH: Final = "/graphs"
 GRAPHS: Final = BASE + "graph/"
 LISTED: Final = 1_000
-"""Graphs that one page of the listing has."""
+"""Graphs per page of the listing."""
 
 _ONE_GRAPH: Final = GRAPH_TYPES[:4]
 _OF_A_GRAPH: Final = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is about: a named graph, or the default graph (None)."""
+    """The graph of a request: a named graph, or the default graph (None)."""
 
     graph: NamedNode | None
 
@@ -69,7 +69,7 @@ class Target:
 
 
 def routes(endpoint: Endpoint) -> list[Route]:
-    """Return the routes of the protocol over `endpoint`."""
+    """Build the routes of the protocol over `endpoint`."""
     app = Compression(request_response(answering(_GraphStore(endpoint).answer)))
     return [Route(PATH, app, name="graphs"), Route(PATH + "/{name:path}", app, name="graph")]
 
@@ -81,7 +81,7 @@ class _GraphStore:
         self._writers: Final = CapacityLimiter(4)
 
     async def answer(self, request: Request) -> Response:
-        target = _target(request, plain=not self._endpoint.union)
+        target = _parse_target(request, plain=not self._endpoint.union)
         allowed = _OF_ALL if target is None else _OF_A_GRAPH
         if request.method == "OPTIONS":
             taken = ", ".join(TAKEN)
@@ -103,15 +103,15 @@ class _GraphStore:
         if target.graph is not None:
             exists = await self._ask(request, bind(EXISTS, graph=target.graph))
             if exists is not True:
-                raise NotFoundError(f"there is no graph {target}; {PATH} lists those that there are")
+                raise NotFoundError(f"Unknown graph {target}. {PATH} lists the graphs.")
             query = bind(CONTENT, graph=target.graph)
         headers = {"Vary": "Accept", "Cache-Control": "no-cache"}
-        # A graph is sent whole: a part of it would look like all of it.
+        # Without a row limit: a client could not distinguish a truncated graph from a whole one.
         return await execute(self._endpoint, request, query, media_type=media_type, headers=headers, limit=UNLIMITED)
 
     async def _list(self, request: Request) -> Response:
-        """Answer with the names of graphs, a page at a time, in no particular order."""
-        offset = _offset(request)
+        """List a page of the names of graphs, unordered."""
+        offset = _parse_offset(request)
         found = await self._ask(request, bind(NAMES, offset=offset, limit=LISTED + 1))
         names = (
             [row["graph"].value for row in found if isinstance(row["graph"], NamedNode)]
@@ -144,13 +144,13 @@ class _GraphStore:
         base_iri = str(request.url) if target is None or target.graph is None else target.graph.value
         settings = self._endpoint.settings
         limits = Limits(settings.query_timeout_s, settings.query_memory_mb << 20)
-        # What a crash leaves among the snapshots goes at the next start.
+        # The next start clears this folder of leftovers of a crash.
         folder = settings.data_dir / "snapshots"
         read = partial(payload.triples, base_iri, limits, folder if folder.is_dir() else None)
         triples = await anyio.to_thread.run_sync(read, limiter=self._parsers)
         if target is None:
             graph = await self._in_thread(partial(graphs.create, triples, actor))
-            return self._done(201, {"Location": _place(request, graph)})
+            return self._done(201, {"Location": _location(request, graph)})
         write = graphs.put if request.method == "PUT" else graphs.post
         is_new = await self._in_thread(partial(write, target.graph, triples, actor))
         return self._done(201 if is_new else 204)
@@ -165,71 +165,71 @@ class _GraphStore:
         )
 
 
-def _target(request: Request, *, plain: bool) -> Target | None:
-    """Return what `request` is about; None for the graph store itself (section 4 of the protocol)."""
+def _parse_target(request: Request, *, plain: bool) -> Target | None:
+    """Parse the target of `request`; None for the graph store itself (section 4 of the protocol)."""
     path = request.scope.get("raw_path") or request.scope["path"].encode()
     name = path.decode("ascii", "replace").partition("?")[0].partition(PATH + "/")[2]
     parameters = parse_qs(request.scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
     given = [key for key in ("graph", "default") if key in parameters]
     if name and given:
-        raise InvalidInputError(f"the URL names a graph already, so ?{given[0]} cannot")
+        raise InvalidInputError(f"The URL already names a graph. Remove ?{given[0]}.")
     if len(given) > 1 or any(len(parameters[key]) > 1 for key in given):
-        raise InvalidInputError("a request is about one graph: give one ?graph=IRI, or ?default, and not both")
+        raise InvalidInputError("More than one graph in the request. Give one ?graph=IRI or ?default.")
     if name:
         iri = f"{request.url.scheme}://{request.url.netloc}{PATH}/{name}" if plain else GRAPHS + name
-        return Target(_iri(iri))
+        return Target(_parse_iri(iri))
     if given == ["default"]:
         return Target(None)
     if given == ["graph"]:
         iri = parameters["graph"][0]
-        here = _here(request)
-        return Target(_iri(iri if plain or not iri.startswith(here) else GRAPHS + iri.removeprefix(here)))
+        here = _base_of(request)
+        return Target(_parse_iri(iri if plain or not iri.startswith(here) else GRAPHS + iri.removeprefix(here)))
     return None
 
 
-def _here(request: Request) -> str:
+def _base_of(request: Request) -> str:
     return f"{request.url.scheme}://{request.url.netloc}{PATH}/"
 
 
-def _place(request: Request, graph: NamedNode) -> str:
-    """Return the URL at which `graph` is found."""
-    return _here(request) + graph.value.removeprefix(GRAPHS) if graph.value.startswith(GRAPHS) else graph.value
+def _location(request: Request, graph: NamedNode) -> str:
+    """Build the URL of `graph` on this server."""
+    return _base_of(request) + graph.value.removeprefix(GRAPHS) if graph.value.startswith(GRAPHS) else graph.value
 
 
-def _iri(text: str) -> NamedNode:
+def _parse_iri(text: str) -> NamedNode:
     try:
         return NamedNode(text)
     except ValueError as error:
-        raise InvalidInputError(f"{text[:200]!r} is not an absolute IRI, as the name of a graph is: {error}") from None
+        raise InvalidInputError(f"Invalid graph name {text[:200]!r}: not an absolute IRI ({error}).") from None
 
 
-def _offset(request: Request) -> int:
+def _parse_offset(request: Request) -> int:
     text = request.query_params.get("offset", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InvalidInputError(f"offset is a whole number from 0, not {text[:20]!r}")
+        raise InvalidInputError(f"Invalid offset {text[:20]!r}. Valid: an integer from 0.")
     return int(text)
 
 
 def _negotiated(request: Request, offered: tuple[str, ...]) -> str:
     media_type = negotiate(request.headers.getlist("accept"), offered)
     if media_type is None:
-        message = f"a graph is sent as {', '.join(offered)}; the Accept header takes none of them"
+        message = f"Not acceptable by the Accept header. Available: {', '.join(offered)}."
         raise HttpError(406, "not_acceptable", message)
     return media_type
 
 
 async def _payload(request: Request, max_bytes: int) -> Payload:
     if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
-        message = f"the body is sent as it is, not compressed (Content-Encoding: {coding})"
+        message = f"Unsupported Content-Encoding {coding}. Send the body uncompressed."
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
     body = await request_bodies.read(request, max_bytes, "QUADCITE_MAX_GRAPH_BYTES")
     return Payload(body, request.headers.get("content-type", ""))
 
 
 def _report(request: Request, error: ShapesViolatedError) -> Response:
-    """Return the report of a validation, in a type that Accept takes, or in Turtle."""
+    """Build the response with a validation report, in an accepted type, else in Turtle."""
     media_type = negotiate(request.headers.getlist("accept"), _ONE_GRAPH) or _ONE_GRAPH[0]
     headers = {"Cache-Control": "no-store", "Quadcite-Error": error.code}
-    answer = rdf(build_report_triples(error.violations), media_type, headers)
+    answer = rdf_response(build_report_triples(error.violations), media_type, headers)
     answer.status_code = error.http_status
     return answer

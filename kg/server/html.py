@@ -1,4 +1,4 @@
-"""HTML from templates: escaped throughout, and sent with a policy under which no script can run."""
+"""HTML pages from templates, always escaped, and sent with a policy that allows no script."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FOLDER: Final = Path(__file__).parent / "templates"
 def html(
     template: str, context: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the page that `template` makes of `context`."""
+    """Render `template` with `context`."""
     environment, style, policy = _templates()
     body = environment.get_template(template).render({"asked": None, **context, "style": style})
     always = {
@@ -43,7 +43,7 @@ def html(
 
 @cache
 def _templates() -> tuple[Environment, Markup, str]:
-    """Return the templates, the style sheet that stands in each page, and the policy that allows nothing else."""
+    """Load the templates, the style sheet that each page contains, and the policy that allows only that."""
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=True,
@@ -57,16 +57,16 @@ def _templates() -> tuple[Environment, Markup, str]:
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
     )
-    return environment, Markup(style), policy  # noqa: S704 -- a file of ours
+    return environment, Markup(style), policy  # noqa: S704 -- our own file
 
 
 def href_of(iri: str) -> str:
-    """Return the address of the page of `iri` on this server."""
+    """Build the path of the page of `iri` on this server."""
     return "/resolve?iri=" + quote(iri, safe="")
 
 
 def formats(address: Callable[[str], str]) -> list[dict[str, str]]:
-    """Return the formats that a resource has as RDF; `address` gives where, by the short name of each."""
+    """List the RDF formats of a resource. `address` builds the URL of a format from its short name."""
     return [
         {"media_type": media_type, "name": name, "href": address(form)}
         for media_type, (name, form) in _FORMAT_NAMES.items()

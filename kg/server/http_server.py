@@ -17,9 +17,9 @@ import uvicorn
 from kg.errors import InvalidInputError
 
 GRACE_S: Final = 5
-"""Seconds that requests in progress have to finish when the server is told to stop."""
+"""Seconds for requests in progress to finish when the server stops."""
 QUERIES_GRACE_S: Final = 2
-"""Seconds after which queries that still run are stopped, so that who asked hears why before the connection ends."""
+"""Seconds after which running queries are stopped, so that their clients receive an error before the disconnect."""
 
 
 def check_loopback(host: str) -> None:
@@ -30,18 +30,18 @@ def check_loopback(host: str) -> None:
     if host == "localhost":
         return
     raise InvalidInputError(
-        f"the server does not bind {host!r}: it has no authentication yet, so everyone who reaches that address could "
-        "read the graph. Bind 127.0.0.1, ::1 or localhost, and put a proxy that authenticates in front of it"
+        f"Cannot bind {host!r}: the server has no authentication, so everyone who reaches that address could read the "
+        "graph. Bind 127.0.0.1, ::1 or localhost, behind a proxy that authenticates."
     )
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on `host` and `port` (0: a free one); InvalidInputError when it cannot be had."""
+    """Open a socket that listens on `host` and `port` (0: any free one). Raises InvalidInputError if it cannot."""
     check_loopback(host)
     if not 0 <= port <= 65535:
-        raise InvalidInputError(f"port is {port}; it must be from 0 to 65535, and 0 takes a free one")
+        raise InvalidInputError(f"Invalid port {port}. Valid: 0 to 65535; 0 is any free port.")
     name = host.strip("[]")
-    # Named as TCP, or asyncio leaves Nagle's algorithm on, which holds each answer's second packet back for 40 ms.
+    # With the protocol named, asyncio turns Nagle's algorithm off, which delays each response's second packet by 40 ms.
     family = socket.AF_INET6 if ":" in name else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -52,23 +52,22 @@ def listen(host: str, port: int) -> socket.socket:
         listening.close()
         if error.errno == errno.EADDRINUSE:
             raise InvalidInputError(
-                f"port {port} on {host} is in use by another process; stop it, or choose another with --port "
-                "(0 takes a free one)"
+                f"Port {port} on {host} is in use by another process. Choose another with --port (0: any free one)."
             ) from None
-        raise InvalidInputError(f"cannot listen on {host} port {port}: {error.strerror}") from None
+        raise InvalidInputError(f"Cannot listen on {host} port {port}: {error.strerror}.") from None
     return listening
 
 
 def address_of(listening: socket.socket) -> str:
-    """Return the URL that a listening socket is reached at."""
+    """Get the URL of a listening socket."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @contextlib.contextmanager
 def signals_that_return() -> Iterator[None]:
-    """Let SIGTERM and SIGINT end the server and nothing else: uvicorn raises them again once it has stopped, which
-    would end the process before the graph is closed.
+    """Ignore SIGTERM and SIGINT outside uvicorn. It raises them again once it has stopped, which would end the process
+    before the graph is closed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -82,7 +81,7 @@ def signals_that_return() -> Iterator[None]:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that says when it takes requests, and ends long work in time when it stops."""
+    """Uvicorn that reports when it is ready, and stops long queries when it shuts down."""
 
     def __init__(
         self,
@@ -95,13 +94,13 @@ class Server(uvicorn.Server):
         self._address, self._on_ready, self._stop_queries = address, on_ready, stop_queries
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take requests, then say so."""
+        """Start, then call `on_ready`."""
         await super().startup(sockets)
         if self.started and self._on_ready is not None:
             self._on_ready(self._address)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let requests in progress end, and stop the queries among them that would take too long."""
+        """Wait for requests in progress, and stop queries that take too long."""
         loop = asyncio.get_running_loop()
         timers = [loop.call_later(QUERIES_GRACE_S, loop.run_in_executor, None, stop) for stop in self._stop_queries]
         try:
@@ -122,4 +121,4 @@ LOGGING: Final = {
         "kg": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
     },
 }
-"""All logs, the access log included, go to standard error."""
+"""All logs, including the access log, go to standard error."""

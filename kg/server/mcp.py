@@ -1,4 +1,4 @@
-"""The MCP servers: one for each set of tags, all over the same list of tools."""
+"""The MCP servers: one per set of tags, over one list of tools."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 INSTRUCTIONS: Final = """\
 A knowledge graph of climate laws and policies. Every passage comes with its document, page, source file and row: \
 cite them. Start with `search` (filters: iso3, language, corpus_type, family_slug), read with `fetch`; \
-`family_overview` and `list_resources` show what there is. A topic is a concept: `concept_find` gives its QID, \
+`family_overview` and `list_resources` list the contents. A topic is a concept: `concept_find` gives its QID, \
 `concept_mentions` every passage that names it. For counts and joins write SPARQL: `describe_schema`, \
 `find_terms` and `sparql_examples` show how, `sparql` runs it. Results are pages: pass next_offset as offset for \
 more."""
@@ -77,18 +77,18 @@ _INSTRUCTIONS: Final[dict[frozenset[str] | None, str]] = {
 }
 
 BUSY_THREADS: Final = 32
-"""Tool calls that run at the same time; more wait for their turn."""
+"""Concurrent tool calls; more wait."""
 LIGHT_THREADS: Final = 8
 """Concurrent calls of tools that wait for no query; kept apart so that they answer at once."""
 LONG_THREADS: Final = 8
 """Concurrent commands that can take minutes."""
 
 RAW_THREADS: Final = (48, 16, 32)
-"""Calls at the same time of tools that run what the caller writes, those of one caller, and those of one that wait."""
+"""Concurrent calls of tools that run a caller's query; those of one caller; and those of one caller that wait."""
 
 
 class Threads:
-    """Runs tools in worker threads under limits of their own, so that slow calls never hold up quick ones."""
+    """Runs tools in worker threads, with a limit per kind so that slow calls never block fast ones."""
 
     def __init__(self) -> None:
         self._busy = anyio.CapacityLimiter(BUSY_THREADS)
@@ -97,7 +97,7 @@ class Threads:
         self._raw = FairLimiter(*RAW_THREADS)
 
     async def run(self, work: Callable[[], T], *, kind: Kind = "own") -> T:
-        """Return what `work` returns; for a caller that goes away, its queries are stopped."""
+        """Run `work` in a thread and return its result. If the caller is cancelled, its queries are stopped."""
         cancellation, request = Cancellation(), CANCELLATION.get()
         token = CANCELLATION.set(cancellation)
         if request is not None:
@@ -117,14 +117,14 @@ class Threads:
 
 
 class StopsWithClient:
-    """An MCP application whose calls end when the client that asked hangs up: by itself it never looks."""
+    """An application whose calls are cancelled when the client disconnects, which MCP and Starlette do not check."""
 
     def __init__(self, app: ASGIApp, actor: Callable[[Request], Actor] = lambda request: EVERYONE) -> None:
         self._app = app
         self._actor = actor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; the session that it is handed to runs in a copy of this context."""
+        """Answer a request with the context variables of its call set."""
         cancellation = Cancellation()
         complete = asyncio.Event()
 
@@ -161,8 +161,8 @@ class GraphTool(McpTool):
     _threads: Threads = PrivateAttr()
 
     @classmethod
-    def of(cls, tool: Tool, kg: KnowledgeGraph, threads: Threads) -> GraphTool:
-        """Return `tool` with its schemas, ready to be added to a server."""
+    def build(cls, tool: Tool, kg: KnowledgeGraph, threads: Threads) -> GraphTool:
+        """Build the MCP tool with its schemas."""
         made = cls(
             name=tool.name,
             title=tool.title,
@@ -176,7 +176,7 @@ class GraphTool(McpTool):
         return made
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Call the function in a worker thread; what goes wrong becomes an error result that the model can act on."""
+        """Call the function in a worker thread. Errors become results that the model can act on."""
         try:
             permit(self._tool)
             result = await self._threads.run(partial(self._tool.call, self._kg, arguments), kind=self._tool.kind)
@@ -193,7 +193,7 @@ class GraphTool(McpTool):
 
 
 def permit(tool: Command) -> None:
-    """Raise ForbiddenError unless whoever makes the call in progress may call `tool`; what it writes has their name."""
+    """Raise ForbiddenError unless the actor of the call may call `tool`; record the actor with writes."""
     if tool.scope != READ:
         actor = ACTOR.get()()
         actor.require(tool.scope, f"the tool {tool.name!r}")
@@ -206,14 +206,14 @@ def error_data(error: QuadciteError) -> dict[str, Any]:
 
 
 def failure(code: str, message: str, retryable: bool) -> ToolResult:
-    """Return an error result: words for the model, and the same as data in ``_meta``."""
+    """Build an error result: text for the model, and the same as data in ``_meta``."""
     error = {"code": code, "message": message, "retryable": retryable}
-    text = f"{code}: {message}" + (" (trying again can help)" if retryable else "")
+    text = f"{code}: {message}" + (" (retryable)" if retryable else "")
     return ToolResult(content=[TextContent(type="text", text=text)], meta={"error": error}, is_error=True)
 
 
 class UnknownTools(Middleware):
-    """Answers a call of a tool that is not there like every other error: with a code, and what would be valid."""
+    """Answers a call of an unknown tool with an error code and the names of the available tools."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -221,17 +221,17 @@ class UnknownTools(Middleware):
     async def on_call_tool(
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, Any]
     ) -> Any:
-        """Pass the call on if there is such a tool."""
+        """Pass the call on if the tool exists."""
         if context.message.name not in self._names:
             named = context.message.name[:100]
-            return failure("not_found", f"there is no tool {named!r} here; there are {', '.join(self._names)}", False)
+            return failure("not_found", f"Unknown tool {named!r}. Available: {', '.join(self._names)}.", False)
         return await call_next(context)
 
 
 def lean_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON schema that says the same in fewer tokens.
+    """Shorten a JSON schema without changing its meaning, to save tokens.
 
-    Without the titles that pydantic derives from names, without empty defaults, and what may be null in one type list.
+    Removes the titles that pydantic derives from names and empty defaults, and writes nullable types as a list.
     """
 
     def lean(node: Any, named: bool) -> Any:
@@ -253,7 +253,7 @@ def lean_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nullable(node: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema of `X or null` as X with two types, where X has one type and no values of its own."""
+    """Rewrite the schema of `X or null` as X with two types, if X has one type and no enumerated values."""
     options: list[dict[str, Any]] = node.get("anyOf", [])
     if len(options) != 2 or options[1] != {"type": "null"}:
         return node
@@ -265,7 +265,7 @@ def _nullable(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the lean schema of a model, which the caller may change: each of a server's mounts has the same tools."""
+    """Build the lean schema of a model. Each call returns a copy, since mounts may change theirs."""
     return deepcopy(_lean_schema_of(model))
 
 
@@ -275,7 +275,7 @@ def _lean_schema_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def output_schema(tool: Tool) -> dict[str, Any]:
-    """Return what a tool's structured content looks like; a tool that cannot explain itself does not say how."""
+    """Build the schema of a tool's structured content. Tools without `explain` have no `explain` field."""
     schema = schema_of(tool.result)
     if "explain" not in tool.arguments.model_fields:
         schema["properties"].pop("explain", None)
@@ -284,7 +284,7 @@ def output_schema(tool: Tool) -> dict[str, Any]:
 
 
 def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: Threads | None = None) -> FastMCP:
-    """Return a server of the tools that carry one of `tags`; with None, of all but the deep-research pair."""
+    """Build a server of the tools with one of `tags`; None: all except the deep-research pair."""
     threads = threads or Threads()
     tools = [tool for tool in TOOLS if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
     research = tags == frozenset({RESEARCH})
@@ -292,7 +292,7 @@ def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: T
         "Quadcite",
         instructions=_INSTRUCTIONS.get(tags, INSTRUCTIONS),
         version=__version__,
-        tools=[GraphTool.of(tool, kg, threads) for tool in tools],
+        tools=[GraphTool.build(tool, kg, threads) for tool in tools],
         middleware=[UnknownTools([tool.name for tool in tools])],
         mask_error_details=True,
         on_duplicate="error",
@@ -303,7 +303,7 @@ def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: T
 
 
 def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: Threads) -> None:
-    async def told(work: Callable[[], T], *, kind: Kind = "own") -> T:
+    async def run(work: Callable[[], T], *, kind: Kind = "own") -> T:
         try:
             return await threads.run(work, kind=kind)
         except QuadciteError as error:
@@ -312,12 +312,12 @@ def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: Threads) -> Non
     @server.resource("cpr://status", mime_type="application/json", title="State of the server")
     async def status() -> str:
         """Counts, generation of the store, pending embeddings, problems."""
-        return json.dumps(content_of(await told(partial(health, kg), kind="light")), ensure_ascii=False)
+        return json.dumps(content_of(await run(partial(health, kg), kind="light")), ensure_ascii=False)
 
     @server.resource("cpr://dataset/revision", mime_type="application/json", title="Source files with their hashes")
     async def revision() -> str:
         """The dataset and the files that the graph was read from, each with its SHA-256."""
-        files = await told(lambda: sources(Reader(kg)))
+        files = await run(lambda: sources(Reader(kg)))
         return json.dumps(
             {
                 "dataset": kg.settings.dataset_repo,
@@ -333,14 +333,14 @@ def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: Threads) -> Non
     @server.resource(
         "kg://entity/{iri}{?format}",
         mime_type="text/turtle",
-        title="All that the graph says of one IRI",
+        title="All quads about one IRI",
         security=ResourceSecurity(exempt_params={"iri"}),
     )
     async def entity(iri: str, format: str = "turtle") -> ResourceResult:
-        """Everything said of one IRI (percent-encoded), by graph: format=turtle (default) or json."""
+        """All quads about one IRI (percent-encoded), by graph: format=turtle (default) or json."""
         if format not in ("turtle", "json"):
-            raise ResourceError(f"invalid_input: format is {format[:50]!r}; valid are turtle and json")
-        shown, turtle = await told(partial(load_entity, kg, iri))
+            raise ResourceError(f"invalid_input: Unknown format {format[:50]!r}. Available: turtle, json.")
+        shown, turtle = await run(partial(load_entity, kg, iri))
         if format == "json":
             return ResourceResult([ResourceContent(shown.model_dump_json(), mime_type="application/json")])
         return ResourceResult([ResourceContent(turtle, mime_type="text/turtle")])

@@ -1,4 +1,4 @@
-"""Which of the representations on offer a client takes: proactive negotiation by RFC 9110, section 12. Pure."""
+"""Content negotiation by Accept, Accept-Encoding and ``format=`` (RFC 9110, section 12). Pure functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 RESULTS_JSON: Final = "application/sparql-results+json"
 RESULTS_XML: Final = "application/sparql-results+xml"
 RESULT_TYPES: Final = (RESULTS_JSON, RESULTS_XML, "text/csv", "text/tab-separated-values")
-"""For SELECT and ASK, by section 2.1.6 of the protocol. CSV and TSV define a SELECT alone; an ASK is one word there."""
+"""For SELECT and ASK (SPARQL Protocol, section 2.1.6). CSV and TSV define SELECT only; there an ASK is one word."""
 GRAPH_TYPES: Final = (
     "text/turtle",
     "application/n-triples",
@@ -33,7 +33,7 @@ _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "application/n-quads": ("text/x-nquads", "text/nquads", "application/nquads"),
     "application/problem+json": ("application/json",),
 }
-"""Other names for a type. Turtle stands for N3 too, of which it is a part, and N-Triples for the type it had first."""
+"""Other names of a type. N3 means Turtle, which is a subset of it; text/plain was the first type of N-Triples."""
 
 _SHORTHANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "json": (RESULTS_JSON, "application/ld+json"),
@@ -61,7 +61,7 @@ _LONGHANDS: Final = {
     "n-quads": "nq",
 }
 SHORTHANDS: Final = tuple(_SHORTHANDS)
-"""The values of a ``format=`` parameter, besides media types and some longer names for the same."""
+"""The short values of a ``format=`` parameter. Media types and some longer names are valid too."""
 
 _ITEM: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+')
 _PART: Final = re.compile(r'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+')
@@ -78,15 +78,15 @@ class _Range:
 
 
 def negotiate(accept: str | Iterable[str], offered: Sequence[str]) -> str | None:
-    """Return the media type of `offered` that the Accept header (or headers) likes best; None: it takes none.
+    """Choose the media type of `offered` that the Accept header (or headers) prefers; None if it accepts none.
 
-    The most specific range that matches a type gives its weight: the type itself, an alias of it, ``type/*``, ``*/*``.
-    Of equal weights the one that was named most exactly wins, then the first of `offered`. A range whose parameters
-    contradict what is sent (a charset other than UTF-8, CSV without a header) matches nothing; an item whose weight is
-    not one is left out.
+    The most specific range that matches a type determines its weight: the type itself, an alias, ``type/*``, ``*/*``.
+    Of equal weights the most specific match wins, then the first of `offered`. A range with parameters that contradict
+    the response (a charset other than UTF-8, CSV without a header) matches nothing. Items with an invalid weight are
+    ignored.
     """
     header = accept if isinstance(accept, str) else ",".join(accept)
-    # Clients send the same few headers over and over; what is long is not worth its place in memory.
+    # Clients repeat a few headers; long ones are not worth the memory.
     negotiated = _negotiated if len(header) <= _REMEMBERED_CHARACTERS else _negotiated.__wrapped__
     return negotiated(header, tuple(offered))
 
@@ -109,13 +109,13 @@ def _negotiated(header: str, offered: tuple[str, ...]) -> str | None:
 
 
 def shorthand(name: str, offered: Sequence[str]) -> str | None:
-    """Return the media type of `offered` that a ``format=`` parameter names, or None if it is none of them.
+    """Find the media type of `offered` that a ``format=`` parameter names; None if it is not offered.
 
-    Raises KeyError for a name that means nothing here.
+    Raises KeyError for an unknown name.
     """
     name = name.strip().lower()
     if "/" in name and name not in _LONGHANDS:
-        name = name.replace(" ", "+")  # a plus that nobody percent-encoded
+        name = name.replace(" ", "+")  # a plus that was not percent-encoded
         known = {name} | {media_type for media_type, aliases in _ALIASES.items() if name in aliases}
         if not known & {*RESULT_TYPES, *GRAPH_TYPES}:
             raise KeyError(name)
@@ -125,13 +125,13 @@ def shorthand(name: str, offered: Sequence[str]) -> str | None:
 
 
 def accepts_gzip(accept_encoding: Iterable[str]) -> bool:
-    """Return whether Accept-Encoding takes gzip (section 12.5.3)."""
+    """Whether Accept-Encoding accepts gzip (section 12.5.3)."""
     weights = {found.name: found.weight for found in _ranges(",".join(accept_encoding))}
     return weights.get(_CODING, weights.get("x-gzip", weights.get("*", 0.0))) > 0
 
 
 def media_type_of(content_type: str) -> tuple[str, dict[str, str]]:
-    """Return the type, in lower case, and the parameters of a Content-Type header."""
+    """Parse a Content-Type header into the type, in lower case, and its parameters."""
     name, *parameters = _PART.findall(content_type) or [""]
     return name.strip().lower(), dict(map(_parameter, parameters))
 
@@ -158,7 +158,7 @@ def _parameter(text: str) -> tuple[str, str]:
 
 
 def _precision(found: _Range, media_type: str) -> tuple[int, int] | None:
-    """Return how exactly `found` names `media_type`, or None if it does not."""
+    """Compute how specifically `found` matches `media_type`; None if it does not match."""
     for name, value in found.parameters:
         if (name == "charset" and value.lower() not in ("utf-8", "utf8")) or (name, value) == ("header", "absent"):
             return None

@@ -1,8 +1,9 @@
-"""A page for every IRI, for people as HTML and for programs as RDF: ``/resolve?iri=``, our own paths, and the start.
+"""A page for every IRI, as HTML or RDF (``/resolve?iri=``, ``/id/...``, ``/graph/...``, ``/vocab/...``, ``/ns``), and
+the start page.
 
-The IRIs below our base (``/id/...``, ``/graph/...``, ``/vocab/...``, ``/ns``) are answered at their own paths, so that
-a redirect from the base to a server is all that dereferencing takes. The pages work without JavaScript, load nothing,
-and are sent with a Content-Security-Policy that would stop any script that data could smuggle in.
+IRIs below our base are served at their own paths, so that dereferencing needs only a redirect from the base to a
+server. The pages work without JavaScript, load nothing, and have a Content-Security-Policy that blocks any script in
+the data.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from kg.retrieval.results import Provenance
 from kg.server.html import formats, href_of, html
 from kg.server.negotiation import GRAPH_TYPES, negotiate
 from kg.server.problem_details import PROBLEM, HttpError, problem
-from kg.server.resources import HTML, rdf, representation, resource
+from kg.server.resources import HTML, choose_media_type, rdf_response, resource
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.tools.entities.dereference import (
@@ -48,19 +49,19 @@ from kg.tools.zoning.section_tables import Table
 from kg.vocabulary import BASE, DCTERMS, KG, OA, RDF, RDFS, SCHEMA, SKOS, XSD, curie
 
 CLASSES: Final = 12
-"""Classes that the start page names."""
+"""Classes on the start page."""
 
 
 def terms(request: Request) -> Response:
-    """Answer with the ontology: as RDF whole, as HTML its terms."""
-    media_type = representation(request, (*GRAPH_TYPES, HTML))
+    """Answer with the ontology: all of it as RDF, its terms as HTML."""
+    media_type = choose_media_type(request, (*GRAPH_TYPES, HTML))
     if media_type != HTML:
-        return rdf(
+        return rdf_response(
             (quad for quads in load_ontology().values() for quad in quads), media_type, {"Content-Location": "/ns"}
         )
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
     for term in sorted(load_declared_terms().values(), key=lambda term: term.iri):
-        titles = {"class": "Classes", "property": "Properties", "individual": "Codes and other things"}
+        titles = {"class": "Classes", "property": "Properties", "individual": "Codes and other individuals"}
         groups.setdefault((titles[term.kind], term.domain or ""), []).append(
             {
                 "anchor": term.iri.removeprefix(KG.iri) if term.iri.startswith(KG.iri) else term.iri.removeprefix(BASE),
@@ -76,12 +77,12 @@ def terms(request: Request) -> Response:
 
 
 EXAMPLE_CHARACTERS: Final = 70
-"""Characters of an identifier that the start page shows."""
+"""Maximum characters of an identifier on the start page."""
 
 EXAMPLE: Final = """SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) WHERE {
   ?document a kg:PolicyDocument ; kg:jurisdiction/skos:notation ?country
 } GROUP BY ?country ORDER BY DESC(?documents)"""
-"""The query that the form of the start page holds where there are documents."""
+"""The query in the form of the start page if there are documents."""
 
 EXAMPLES: Final = (
     (KG.PolicyDocument.value, EXAMPLE),
@@ -104,28 +105,28 @@ EXAMPLES: Final = (
 } GROUP BY ?speaker ORDER BY DESC(?speeches) LIMIT 50""",
     ),
 )
-"""A query for each class that may be there; the form holds the first that has an answer."""
+"""A query per class. The form contains the first one that has results."""
 
 THERE: Final = "SELECT ?class WHERE { VALUES ?class { $classes } FILTER EXISTS { ?thing a ?class } }"
 
 _ADDRESSES: Final = (
     ("/mcp", "MCP, for agents: tools that search, read and cite", False),
-    ("/sparql", "SPARQL 1.1: without a query it describes itself", True),
-    ("/sparql/check?query=", "What may be wrong with a query, without running it", False),
-    ("/sparql/queries", "The queries that run and wait", True),
-    ("/graphs", "The named graphs, to be read and written (Graph Store Protocol)", True),
-    ("/shacl", "SHACL: validates what is stored, or what is sent by POST", False),
+    ("/sparql", "SPARQL 1.1; without a query, the service description", True),
+    ("/sparql/check?query=", "Likely mistakes in a query, without running it", False),
+    ("/sparql/queries", "The running and waiting queries", True),
+    ("/graphs", "The named graphs, for reading and writing (Graph Store Protocol)", True),
+    ("/shacl", "SHACL validation of stored data, or of data sent by POST", False),
     ("/tools", "The tools of MCP over plain HTTP", True),
-    ("/resolve?iri=", "All that is known of one IRI, as a page or as RDF", False),
-    ("/.well-known/void", "What the data are made of: VoID and DCAT", True),
-    ("/ns", "The terms that the data use, and what they mean", True),
-    ("/prefixes", "The prefixes that a query need not declare", True),
+    ("/resolve?iri=", "All statements about one IRI, as a page or as RDF", False),
+    ("/.well-known/void", "Description of the data: VoID and DCAT", True),
+    ("/ns", "The terms of the ontology with their definitions", True),
+    ("/prefixes", "The predeclared prefixes", True),
     ("/health", "The state of this server", True),
 )
 
 
 def start(kg: KnowledgeGraph, request: Request) -> Response:
-    """Answer with what this server is and holds, as a page or as JSON."""
+    """Answer with the start page, as HTML or JSON."""
     counted = kg.store.statistics()
     if negotiate(request.headers.getlist("accept"), (HTML, "application/json")) == "application/json":
         content = {
@@ -148,7 +149,7 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
         label = term.label if term else short_name(use.iri)
         rows.append({"href": href_of(use.iri), "label": label, "count": f"{use.entities:,}", "example": example})
     context = {
-        "example": _example(kg),
+        "example": _find_example(kg),
         "version": __version__,
         "quads": f"{counted.quads:,}",
         "graphs": f"{counted.graphs:,}",
@@ -161,8 +162,8 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
     return html("start.html", context)
 
 
-def _example(kg: KnowledgeGraph) -> str:
-    """Return the first of `EXAMPLES` that has an answer."""
+def _find_example(kg: KnowledgeGraph) -> str:
+    """Find the first of `EXAMPLES` that has results."""
     classes = [NamedNode(name) for name, _ in EXAMPLES]
     there = {iri_of(row["class"]) for row in Reader(kg).rows("classes", bind(THERE, classes=classes))}
     return next((query for name, query in EXAMPLES if name in there), EXAMPLE)
@@ -173,21 +174,21 @@ def _shortened(text: str) -> str:
 
 
 TEXT_CHARACTERS: Final = 50_000
-"""Characters of a text that a page shows; the data have the rest."""
+"""Maximum characters of a text on a page."""
 VALUE_CHARACTERS: Final = 2_000
-"""Characters of any other literal that a page shows."""
+"""Maximum characters of any other literal on a page."""
 BRIEF_CHARACTERS: Final = 160
-"""Characters of a text that stands for the thing it is of."""
+"""Maximum characters of a text used as a label."""
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
 _HEADED: Final = frozenset((KG.Debate.value, KG.Speech.value, KG.Division.value, KG.CodeSection.value))
-"""Kinds of parts that are shown by a heading, not by their text."""
+"""Classes of parts that are shown by their heading, not their text."""
 _FIRST: Final = (RDFS.label, SKOS.prefLabel, DCTERMS.title, SKOS.definition, DCTERMS.description, DCTERMS.isPartOf)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One term as a page shows it; without `href` it is text."""
+    """A term on a page. Without `href` it is text."""
 
     text: str
     href: str | None = None
@@ -195,18 +196,18 @@ class Shown:
     note: str = ""
     language: str | None = None
     graphs: tuple[int, ...] = ()
-    """Numbers of the graphs that say so, or the one itself as `graph`."""
+    """Numbers of the graphs that contain the statement; for a single one the graph itself, as `graph`."""
     graph: Shown | None = None
     title: str = ""
     code: bool = False
     lead: str = ""
     voice: Shown | None = None
-    """Who says it."""
+    """The speaker."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text in its pieces: words, and tables where it has some."""
+    """A text as pieces: plain text and tables."""
 
     pieces: Sequence[str | Table]
     language: str | None
@@ -222,7 +223,7 @@ class _Section:
 
 @dataclass(slots=True)
 class _Graphs:
-    """The graphs that a page speaks of, numbered as they come."""
+    """The graphs on a page, numbered in order of appearance."""
 
     numbers: dict[str, int] = field(default_factory=dict)
 
@@ -231,12 +232,12 @@ class _Graphs:
 
 
 def routes(kg: KnowledgeGraph) -> list[Route]:
-    """Return the routes of the pages: ``/``, ``/resolve``, ``/ns``, and what lies below our base."""
+    """Build the routes of the pages: ``/``, ``/resolve``, ``/ns``, and the paths below our base."""
 
     def resolve(request: Request) -> Response:
         given = request.query_params.getlist("iri")
         if len(given) != 1 or not given[0].strip():
-            raise InvalidInputError("give one IRI to look up: /resolve?iri=cpr://doc/... (percent-encoded)")
+            raise InvalidInputError("Missing IRI. Give one, percent-encoded: /resolve?iri=cpr://doc/...")
         return _thing(kg, request, given[0].strip())
 
     def own(request: Request) -> Response:
@@ -253,7 +254,7 @@ def routes(kg: KnowledgeGraph) -> list[Route]:
 
 
 def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
-    media_type = representation(request, (*GRAPH_TYPES, HTML))
+    media_type = choose_media_type(request, (*GRAPH_TYPES, HTML))
     page = _page_number(request)
     found = dereference(kg, iri, page)
     headers = {
@@ -264,14 +265,14 @@ def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
     if media_type != HTML:
         if found.more:
             headers["Link"] = f'<{_address(iri, page + 1, None)}>; rel="next"'
-        return rdf((*found.quads, *found.parts, *found.references, *found.uses), media_type, headers)
+        return rdf_response((*found.quads, *found.parts, *found.references, *found.uses), media_type, headers)
     return html("thing.html", {"thing": _shown(found), "asked": iri}, headers=headers)
 
 
 def _page_number(request: Request) -> int:
     text = request.query_params.get("page", "1")
     if not text.isascii() or not text.isdecimal() or len(text) > 6:
-        raise InvalidInputError(f"page is a number from 1, not {text[:40]!r}")
+        raise InvalidInputError(f"Invalid page {text[:40]!r}. Valid: a number from 1.")
     return int(text)
 
 
@@ -280,7 +281,7 @@ def _address(iri: str, page: int, form: str | None) -> str:
     return href_of(iri) + ("&" + urlencode(extra) if extra else "")
 
 
-# One thing.
+# The page of one IRI.
 
 
 def _shown(found: Dereferenced) -> dict[str, Any]:
@@ -299,9 +300,7 @@ def _shown(found: Dereferenced) -> dict[str, Any]:
     facts = _facts(found, graphs)
     parts = _parts(found, graphs)
     origins = {origin.graph: origin for origin in found.origins}
-    notice = (
-        f"More is said of this than the {QUADS:,} statements shown; the SPARQL below gives all." if found.cut else ""
-    )
+    notice = f"Truncated to {QUADS:,} statements. The SPARQL below returns all." if found.cut else ""
     return {
         "iri": found.iri,
         "heading": heading,
@@ -333,7 +332,7 @@ def _kinds(found: Dereferenced) -> list[str]:
 
 
 def _heading(found: Dereferenced) -> str:
-    """Return what stands above the page: a name, and for a part without one its place in the whole."""
+    """Build the heading: a name, or for a part without a name its position in the whole."""
     if found.label and found.values(DCTERMS.title):
         return found.label
     texts, positions = found.values(SCHEMA.text), found.values(SCHEMA.position)
@@ -348,7 +347,7 @@ def _heading(found: Dereferenced) -> str:
 
 
 def _pieces(text: str, tables: Sequence[Table]) -> list[str | Table]:
-    """Return `text` with the lines that are rows of a table as that table."""
+    """Split `text` into plain text and tables."""
     pieces: list[str | Table] = []
     done = 0
     for table in tables:
@@ -378,7 +377,7 @@ def _facts(found: Dereferenced, graphs: _Graphs) -> list[dict[str, Any]]:
 
 
 def _parts(found: Dereferenced, graphs: _Graphs) -> list[_Section]:
-    """Return the parts by what they are: each kind is counted by itself."""
+    """Build the sections of parts, one per class."""
     by_kind: dict[str, list[Shown]] = {}
     for quad in found.parts:
         if not isinstance(quad.subject, NamedNode):
@@ -396,7 +395,7 @@ def _parts(found: Dereferenced, graphs: _Graphs) -> list[_Section]:
         by_kind.setdefault(found.kinds.get(part, ""), []).append(entry)
     note = _of(found, len(found.parts), found.many)
     if len(by_kind) == 1 and not by_kind.keys() & _HEADED:
-        return [_Section("Its text, part by part", note, *by_kind.values())]
+        return [_Section("Text by parts", note, *by_kind.values())]
     here = " on this page" if found.more or found.page > 1 else ""
     return [
         _Section(
@@ -414,28 +413,26 @@ def _sections(found: Dereferenced) -> list[_Section]:
         by_property.setdefault(quad.predicate.value, []).append(_subject(found, quad))
     sections = [
         _Section(
-            f"What has it as “{found.labels.get(name) or worded_name(name)}”",
+            f"Referring by “{found.labels.get(name) or worded_name(name)}”",
             _of(found, len(entries), found.counts.get(name, 0)),
             sorted(entries, key=lambda entry: entry.text.casefold()),
         )
         for name, entries in sorted(by_property.items(), key=lambda item: (item[0] == OA.hasSource.value, item[0]))
     ]
     if found.tops:
-        sections.insert(0, _Section("Its code", "", [_iri(found, iri, internal=True) for iri in found.tops]))
+        sections.insert(0, _Section("Code", "", [_iri(found, iri, internal=True) for iri in found.tops]))
     if found.uses:
         entries = [
             replace(_subject(found, quad), note=_brief(_term(found, quad.object, ()).text)) for quad in found.uses
         ]
-        sections.append(_Section("Where it is used", "", entries))
+        sections.append(_Section("Uses", "", entries))
     if found.held:
-        sections.append(
-            _Section("What this graph speaks of", "", [_iri(found, iri, internal=True) for iri in found.held])
-        )
+        sections.append(_Section("Entities in this graph", "", [_iri(found, iri, internal=True) for iri in found.held]))
     return sections
 
 
 def _subject(found: Dereferenced, quad: Quad) -> Shown:
-    """Return the subject of a statement, with a link to the graph that it stands in."""
+    """Build the entry of a statement's subject, with a link to its graph."""
     graph = graph_of(quad)
     subject = quad.subject.value if isinstance(quad.subject, NamedNode) else str(quad.subject)
     return replace(_iri(found, subject, internal=True), graph=Shown("graph", href_of(graph), title=graph))
@@ -472,12 +469,12 @@ def _term(found: Dereferenced, value: Term, graphs: tuple[int, ...]) -> Shown:
 
 
 def _named(found: Dereferenced, term: str) -> Shown:
-    """Return a link to the page of a class or property, in words."""
+    """Build a link to the page of a class or property."""
     return Shown(found.labels.get(term) or worded_name(term), href_of(term), title=term)
 
 
 def _iri(found: Dereferenced, iri: str, *, graphs: tuple[int, ...] = (), internal: bool = False) -> Shown:
-    """Return a link to the page of `iri` where this server has one, else to the web, and never to another scheme."""
+    """Build a link to the page of `iri` if this server has one, else to the web; other schemes are not linked."""
     label = _brief(found.labels.get(iri, ""))
     if internal or iri in found.known or iri.startswith((BASE, "cpr://")):
         return Shown(label or short_name(iri), href_of(iri), graphs=graphs, title=iri)
@@ -500,31 +497,31 @@ def _graph(found: Dereferenced, graph: str, origin: Provenance | None) -> dict[s
 
 
 def _cut_note(text: str, characters: int) -> str:
-    return f"the first {characters:,} of {len(text):,} characters" if len(text) > characters else ""
+    return f"first {characters:,} of {len(text):,} characters" if len(text) > characters else ""
 
 
 # As HTML.
 
 
 def _explained(kg: KnowledgeGraph, page: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Return `page` with its errors as pages too, for those who read pages; with what may have been meant."""
+    """Wrap `page` so that its errors are pages for browsers, with similar IRIs for an unknown one."""
 
     def answer(request: Request) -> Response:
         try:
             return page(request)
         except (HttpError, QuadciteError) as error:
-            near = _near(kg, request) if isinstance(error, NotFoundError) else []
+            near = _find_similar(kg, request) if isinstance(error, NotFoundError) else []
             if negotiate(request.headers.getlist("accept"), (PROBLEM, "text/plain", HTML)) == HTML:
                 return _problem_page(request, error, near)
             if near:
                 listed = ", ".join(f"<{iri}>" for iri in near)
-                return problem(request, NotFoundError(f"{error}; did you mean {listed}?"))
+                return problem(request, NotFoundError(f"{error} Did you mean {listed}?"))
             raise
 
     return answer
 
 
-def _near(kg: KnowledgeGraph, request: Request) -> list[str]:
+def _find_similar(kg: KnowledgeGraph, request: Request) -> list[str]:
     path: bytes = request.scope.get("raw_path") or b""
     iri = request.query_params.get("iri") or BASE + path.decode("ascii", "replace").lstrip("/")
     return suggestions(kg, parse_iri(iri.strip()).value)

@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: problem details (RFC 9457) for programs, one line of text for people."""
+"""Errors as HTTP responses: problem details (RFC 9457) for programs, one line of text for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kg.server.negotiation import negotiate
 
 PROBLEM: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 1
-"""Seconds after which trying again is worth it when a queue was full: queries are answered in less, as a rule."""
+"""Seconds in the Retry-After header when a queue is full; most queries take less."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class HttpError(Exception):
-    """A request that HTTP itself has a status for (405, 406, 413, 415); `code` names it for machines."""
+    """An error with an HTTP status of its own (405, 406, 413, 415). `code` is for programs."""
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -35,19 +35,19 @@ class HttpError(Exception):
 
 
 def method_not_allowed(request: Request, allowed: str) -> HttpError:
-    """Return the error for a method that a resource does not have; `allowed` lists those that it has."""
-    message = f"{request.method[:20]} is not answered here; use {allowed}"
+    """Build the error for an unsupported method. `allowed` lists the supported ones."""
+    message = f"Method {request.method[:20]} is not supported here. Use {allowed}."
     return HttpError(405, "method_not_allowed", message, {"Allow": allowed})
 
 
 def answering(handler: Handler) -> Handler:
-    """Return `handler` with each error that it raises on purpose turned into an answer."""
+    """Wrap `handler` so that a QuadciteError or HttpError becomes a response."""
 
     async def answer(request: Request) -> Response:
         try:
             return await handler(request)
         except ClientDisconnect:
-            return problem(request, HttpError(400, "invalid_input", "the client went away before its request was read"))
+            return problem(request, HttpError(400, "invalid_input", "The client disconnected too early."))
         except (HttpError, QuadciteError) as error:
             return problem(request, error)
 
@@ -55,9 +55,9 @@ def answering(handler: Handler) -> Handler:
 
 
 def problem(request: Request, error: HttpError | QuadciteError) -> Response:
-    """Return `error` as ``application/problem+json``, or as ``text/plain`` where Accept prefers that.
+    """Build the response of `error`: ``application/problem+json``, or ``text/plain`` where Accept prefers that.
 
-    Besides the members of RFC 9457 it has `code`, which is stable, and `message`, the same as `detail`.
+    In addition to the members of RFC 9457 it has `code`, which is stable, and `message`, equal to `detail`.
     """
     status, headers = (error.status, error.headers) if isinstance(error, HttpError) else (error.http_status, {})
     headers = {**headers, "Cache-Control": "no-store", "Vary": "Accept", "X-Content-Type-Options": "nosniff"}
@@ -73,14 +73,14 @@ def problem(request: Request, error: HttpError | QuadciteError) -> Response:
 
 
 def fault(doing: str) -> str:
-    """Log the exception at hand, a fault of our own, under a number; return what its victim is told."""
+    """Log the current exception under a number, and return the message for the client, which names the number."""
     number = uuid.uuid4().hex[:12]
     log.exception("%s failed (error %s)", doing, number)
-    return f"something went wrong inside; the server's log names it as {number}"
+    return f"Internal error. The log of the server has the details under {number}"
 
 
 def _unrouted(request: Request, error: Exception) -> Response:
-    """Answer for a path that leads nowhere, and for a method that a route does not have."""
+    """Answer for an unknown path and for a method that a route does not have."""
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -88,15 +88,15 @@ def _unrouted(request: Request, error: Exception) -> Response:
     status = HTTPStatus(error.status_code)
     message = error.detail
     if status == HTTPStatus.NOT_FOUND:
-        message = f"nothing is at {request.url.path[:200]!r}; / says what there is"
+        message = f"Unknown path {request.url.path[:200]!r}. The page / lists the paths."
     return problem(request, HttpError(status, status.name.lower(), message, error.headers))
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
-    """Answer for a fault of our own, which the log tells of."""
+    """Answer for an unexpected exception, which is logged."""
     number = uuid.uuid4().hex[:12]
     log.error("%s %s failed (error %s): %s", request.method, request.url.path[:200], number, type(error).__name__)
-    message = f"something went wrong inside; the server's log names it as {number}"
+    message = f"Internal error. The log of the server has the details under {number}"
     return problem(request, HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", message))
 
 
@@ -104,4 +104,4 @@ HANDLERS: Final[Mapping[Any, Callable[[Request, Exception], Response]]] = {
     HTTPException: _unrouted,
     Exception: _unexpected,
 }
-"""The exception handlers of the application: what no route answers has the same form as every other error."""
+"""The exception handlers of the application, so that all errors have the same form."""

@@ -1,4 +1,4 @@
-"""Read-only resources: GET and HEAD, the representation chosen by Accept or ``format=``, errors as everywhere here."""
+"""Read-only resources: GET and HEAD, with content negotiation by Accept or ``format=``."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from kg.vocabulary import PREFIXES
 HTML: Final = "text/html"
 ALLOWED: Final = "GET, HEAD, OPTIONS"
 THREADS: Final = 8
-"""Requests of one resource that are answered at a time; each may wait for a query."""
+"""Concurrent requests of one resource; each may wait for a query."""
 
 Answer = Callable[[Request], Response]
 
 
 def resource(path: str, answer: Answer) -> Route:
-    """Return the route of a resource; `answer` may block, and may raise what is a QuadciteError or an HttpError."""
+    """Build the route of a resource. `answer` may block and may raise QuadciteError or HttpError."""
     limiter = CapacityLimiter(THREADS)
 
     async def handle(request: Request) -> Response:
@@ -41,10 +41,10 @@ def resource(path: str, answer: Answer) -> Route:
     return Route(path, Compression(request_response(answering(handle))), name=path)
 
 
-def representation(request: Request, offered: Sequence[str] = GRAPH_TYPES) -> str:
-    """Return the media type of `offered` that the request asks for, by ``format=`` if it has one, else by Accept.
+def choose_media_type(request: Request, offered: Sequence[str] = GRAPH_TYPES) -> str:
+    """Choose the media type of `offered` that the request prefers, by ``format=`` if present, else by Accept.
 
-    Raises InvalidInputError for a format that means nothing here, and HttpError (406) where none of them will do.
+    Raises InvalidInputError for an unknown format, and HttpError (406) if none is acceptable.
     """
     wanted = request.query_params.get("format")
     if wanted is None:
@@ -58,17 +58,17 @@ def representation(request: Request, offered: Sequence[str] = GRAPH_TYPES) -> st
             found = shorthand(wanted, offered)
         except KeyError:
             raise InvalidInputError(
-                f"format is a media type or one of {', '.join(SHORTHANDS)}, not {wanted[:80]!r}"
+                f"Unknown format {wanted[:80]!r}. Available: a media type, or {', '.join(SHORTHANDS)}."
             ) from None
     if found is None:
-        raise HttpError(406, "not_acceptable", f"this is answered in {', '.join(offered)}, and the request takes none")
+        raise HttpError(406, "not_acceptable", f"Not acceptable by the request. Available: {', '.join(offered)}.")
     return found
 
 
-def shown_to(request: Request, media_type: str) -> dict[str, str]:
-    """Return the header under which a browser shows Turtle and its like in place of saving them to a file.
+def browser_headers(request: Request, media_type: str) -> dict[str, str]:
+    """Build headers with which a browser shows Turtle and similar formats instead of saving them to a file.
 
-    A browser is who names HTML in Accept and gets what it did not name; nothing is changed for anyone else.
+    A browser is a client that accepts HTML and receives a type that it did not name. Empty for other clients.
     """
     readable = media_type in ("text/turtle", "application/n-triples", "application/n-quads", "application/trig")
     if not readable or not _is_browser(request, media_type):
@@ -81,29 +81,33 @@ def _is_browser(request: Request, given: str) -> bool:
     return HTML in accepted and given not in accepted
 
 
-def rdf(statements: Iterable[Triple] | Iterable[Quad], media_type: str, headers: Mapping[str, str]) -> Response:
-    """Return RDF in one of `GRAPH_TYPES`, with the prefixes that it uses declared where the format has any.
+def rdf_response(
+    statements: Iterable[Triple] | Iterable[Quad], media_type: str, headers: Mapping[str, str]
+) -> Response:
+    """Serialize RDF in one of `GRAPH_TYPES`, declaring the prefixes in use where the format has prefixes.
 
-    Raises HttpError (406) for what the format has no way to say, as JSON-LD has none for triples of triples.
+    Raises HttpError (406) for statements that the format cannot express, such as triple terms in JSON-LD.
     """
     form = RdfFormat.from_media_type(media_type)
     if form is None:
-        raise ValueError(f"{media_type} is no RDF format")
-    said: list[Triple] | list[Quad] = list(statements)  # type: ignore[assignment]
+        raise ValueError(f"{media_type} is not an RDF format")
+    written: list[Triple] | list[Quad] = list(statements)  # type: ignore[assignment]
     if not form.supports_datasets:
-        said = list(dict.fromkeys(one.triple if isinstance(one, Quad) else one for one in said))
-    blocks: dict[tuple[object, object], int] = {}  # what is said of one thing stands together
+        written = list(dict.fromkeys(one.triple if isinstance(one, Quad) else one for one in written))
+    blocks: dict[tuple[object, object], int] = {}  # keeps the statements about a subject together
 
     def block(one: Triple | Quad) -> int:
         return blocks.setdefault((one.graph_name if isinstance(one, Quad) else None, one.subject), len(blocks))
 
-    said.sort(key=block)
-    text = "\n".join(map(str, said))
+    written.sort(key=block)
+    text = "\n".join(map(str, written))
     prefixes = {name: start for name, start in PREFIXES.items() if "<" + start in text}
     try:
-        body = serialize(said, format=form, prefixes=prefixes) or b""
+        body = serialize(written, format=form, prefixes=prefixes) or b""
     except (OSError, ValueError, RuntimeError) as error:
-        raise HttpError(406, "not_acceptable", f"this cannot be said in {form.name}: {error}") from None
+        raise HttpError(
+            406, "not_acceptable", f"These statements cannot be expressed in {form.name}: {error}."
+        ) from None
     charset = "; charset=utf-8" if media_type.startswith("text/") else ""
     return Response(
         body,

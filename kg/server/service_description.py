@@ -1,4 +1,4 @@
-"""What this server says of itself: its endpoint, its data, its prefixes.
+"""Service metadata: SPARQL service description, VoID and DCAT, prefixes.
 
 - the service description of ``/sparql`` (https://www.w3.org/TR/sparql11-service-description/);
 - ``/.well-known/void``: a DCAT catalogue (https://www.w3.org/TR/vocab-dcat-3/) with a dataset for each family of named
@@ -21,7 +21,7 @@ from kg import __version__
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.endpoint import Endpoint
-from kg.server.resources import rdf, representation, resource, shown_to
+from kg.server.resources import browser_headers, choose_media_type, rdf_response, resource
 from kg.sparql.measured_schema import Schema
 from kg.store.protocol import Rows
 from kg.store.protocol import Term as Node
@@ -44,13 +44,13 @@ FUNCTIONS: Final = (
     "rcc8po", "rcc8tpp", "rcc8tppi", "relate", "sfContains", "sfCrosses", "sfDisjoint", "sfEquals", "sfIntersects",
     "sfOverlaps", "sfTouches", "sfWithin", "spatialDimension", "symDifference", "union",
 )  # fmt: skip
-"""The GeoSPARQL functions that Oxigraph has, by local name."""
+"""The GeoSPARQL functions of Oxigraph, by local name."""
 
 Statements = Iterator[Triple]
 
 
-def service_description(endpoint: Endpoint, base_url: str) -> list[Triple]:
-    """Return the description of `endpoint`, whose server is reached at `base_url` (no slash at its end)."""
+def describe_service(endpoint: Endpoint, base_url: str) -> list[Triple]:
+    """Build the description of `endpoint`, with the server at `base_url` (without a trailing slash)."""
     return list(_service(endpoint, base_url))
 
 
@@ -91,8 +91,10 @@ def _service(endpoint: Endpoint, base_url: str) -> Statements:
     yield Triple(dataset, RDFS.seeAlso, NamedNode(base_url + VOID_PATH))
 
 
-def catalogue(schema: Schema, endpoint: Endpoint, base_url: str, licences: Mapping[str, set[str]]) -> list[Triple]:
-    """Return the VoID and DCAT description of what `schema` measured; `licences` are IRIs by family of graphs."""
+def build_catalogue(
+    schema: Schema, endpoint: Endpoint, base_url: str, licences: Mapping[str, set[str]]
+) -> list[Triple]:
+    """Build the VoID and DCAT description of a measured schema. `licences` are IRIs by family of graphs."""
     return list(_catalogue(schema, endpoint, base_url, licences))
 
 
@@ -104,7 +106,7 @@ def _catalogue(schema: Schema, endpoint: Endpoint, base_url: str, licences: Mapp
     yield Triple(document, RDF.type, VOID.DatasetDescription)
     yield Triple(document, FOAF.primaryTopic, whole)
     yield Triple(catalog, RDF.type, DCAT.Catalog)
-    yield Triple(catalog, DCTERMS.title, Literal("What this Quadcite server holds", language="en"))
+    yield Triple(catalog, DCTERMS.title, Literal("Data of this Quadcite server", language="en"))
     yield Triple(catalog, DCAT.service, service)
     yield Triple(service, RDF.type, DCAT.DataService)
     yield Triple(service, DCTERMS.title, Literal(f"Quadcite {__version__}: SPARQL 1.1 endpoint", language="en"))
@@ -178,7 +180,7 @@ def _dataset(dataset: NamedNode, title: str, service: NamedNode, base_url: str, 
 
 
 def _vocabularies(schema: Schema) -> set[str]:
-    """Return the namespaces of the classes and properties in use: what stands before the last ``#`` or ``/``."""
+    """Collect the namespaces of the classes and properties in use, up to the last ``#`` or ``/``."""
     used = [*schema.classes, *schema.properties]
     return {iri[: max(iri.rfind("#"), iri.rfind("/")) + 1] for iri in used if iri.rfind("/") > iri.find("//") + 1}
 
@@ -191,19 +193,19 @@ LIMIT 1000"""
 
 
 def base_url_of(request: Request) -> str:
-    """Return the address that the client reached this server by, without a slash at its end."""
+    """Get the address by which the client reached this server, without a trailing slash."""
     return str(request.base_url).rstrip("/")
 
 
 def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
-    """Return the routes of the descriptions: ``/.well-known/void`` and ``/prefixes``."""
+    """Build the routes ``/.well-known/void`` and ``/prefixes``."""
 
     def void(request: Request) -> Response:
-        media_type = representation(request)
+        media_type = choose_media_type(request)
         schema = get_schema(kg)
         licences = _licences(kg, schema)
-        headers = {"Quadcite-Snapshot": str(schema.generation), **shown_to(request, media_type)}
-        return rdf(catalogue(schema, endpoint, base_url_of(request), licences), media_type, headers)
+        headers = {"Quadcite-Snapshot": str(schema.generation), **browser_headers(request, media_type)}
+        return rdf_response(build_catalogue(schema, endpoint, base_url_of(request), licences), media_type, headers)
 
     return [resource(VOID_PATH, void), resource("/prefixes", _prefixes)]
 
@@ -224,20 +226,20 @@ def _value(term: Node) -> str:
 
 
 def _prefixes(request: Request) -> Response:
-    """Answer with all prefixes, one (``prefix=``), or what shortens an IRI (``iri=``)."""
+    """Answer with all prefixes, one (``prefix=``), or the one that shortens an IRI (``iri=``)."""
     prefix, iri = request.query_params.get("prefix"), request.query_params.get("iri")
     if prefix is not None and iri is not None:
-        raise InvalidInputError("give `prefix` or `iri`, not both")
+        raise InvalidInputError("Give `prefix` or `iri`, not both.")
     content: dict[str, str] = PREFIXES
     if prefix is not None:
         name = prefix.strip().rstrip(":")
         if name not in PREFIXES:
-            raise NotFoundError(f"no prefix {name[:80]!r} is known; there are {', '.join(PREFIXES)}")
+            raise NotFoundError(f"Unknown prefix {name[:80]!r}. Available: {', '.join(PREFIXES)}.")
         content = {name: PREFIXES[name]}
     elif iri is not None:
         found = {name: start for name, start in PREFIXES.items() if iri.startswith(start)}
         if not found:
-            raise NotFoundError(f"no prefix shortens {iri[:200]!r}; there are {', '.join(PREFIXES)}")
+            raise NotFoundError(f"No prefix for {iri[:200]!r}. Available: {', '.join(PREFIXES)}.")
         name = max(found, key=lambda name: len(found[name]))
         short = curie(iri)
         content = {"prefix": name, "namespace": found[name], "iri": iri, "short": short}

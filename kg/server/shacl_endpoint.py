@@ -1,11 +1,11 @@
-"""SHACL over HTTP: ``POST /shacl`` validates data, and answers with the report, 200 whatever it says.
+"""SHACL over HTTP: ``POST /shacl`` validates data and responds with the report, with status 200 for any result.
 
-- What is stored: ``?graph=IRI``, ``?graph=union`` (or ``default``, which is the same here) or ``?document=IRI``. The
-  body is the shapes graph, in any RDF format; without a body a suite of Quadcite's own does
-  (``?suite=record|dataset``). ``?target=IRI`` looks at one focus node.
-- What is sent: the body is the data, in any RDF format, validated by a suite.
-- Both together: ``multipart/form-data`` with the parts ``data`` and ``shapes``, or ``application/json`` with these
-  members, which hold RDF as text (``data_type`` and ``shapes_type`` say its type where it is not Turtle).
+- Stored data: ``?graph=IRI``, ``?graph=union`` (or ``default``, which is the same) or ``?document=IRI``. The body is
+  the shapes graph in any RDF format; without a body, a suite of Quadcite's own shapes is used
+  (``?suite=record|dataset``). ``?target=IRI`` validates one focus node.
+- Data in the request: the body is the data in any RDF format, validated by a suite.
+- Data and shapes in the request: ``multipart/form-data`` with the parts ``data`` and ``shapes``, or
+  ``application/json`` with these members, RDF as text (``data_type`` and ``shapes_type``: its type if not Turtle).
 
 The report is a ``sh:ValidationReport`` in an RDF format, JSON, SARIF, or text for people, by Accept or ``format=``.
 ``timeout=`` lowers the deadline, in seconds.
@@ -63,8 +63,8 @@ _PIECE: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a request asks for."""
+class _ValidationRequest:
+    """The parsed request."""
 
     parameters: Mapping[str, str]
     media_type: str
@@ -74,7 +74,7 @@ class _Asked:
 
 
 def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: Threads) -> list[Route]:
-    """Return the route, over what `kg` holds; validations run apart, and stop when the client hangs up."""
+    """Build the route over `kg`. Validations run in separate processes and stop when the client disconnects."""
 
     async def answer(request: Request) -> Response:
         if request.method == "OPTIONS":
@@ -82,7 +82,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: Threads) -> list[Rou
         if request.method != "POST":
             raise method_not_allowed(request, _ALLOWED)
         endpoint.actor(request).require(READ, "a validation")
-        asked = await _asked(request, kg.settings.max_graph_bytes)
+        asked = await _parse_request(request, kg.settings.max_graph_bytes)
         running = await threads.run(partial(_run, kg, asked, get_client_name(endpoint, request)), kind="raw")
         return await _response(running, asked)
 
@@ -91,14 +91,14 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: Threads) -> list[Rou
     return [Route(PATH, app, methods=methods, name="shacl")]
 
 
-def _run(kg: KnowledgeGraph, asked: _Asked, client: str) -> validate.FinishedValidation:
+def _run(kg: KnowledgeGraph, asked: _ValidationRequest, client: str) -> validate.FinishedValidation:
     given = asked.parameters
     graph = validate.UNION if given.get("graph") == "default" else given.get("graph")
     reader = Reader(kg)
     home, checked = validate.find_target(reader, graph=graph, document=given.get("document"), pasted=asked.data)
     suite = given.get("suite")
     if suite is not None and suite not in get_args(validate.SuiteName):
-        raise InvalidInputError(f"suite is one of {', '.join(get_args(validate.SuiteName))}, not {suite[:80]!r}")
+        raise InvalidInputError(f"Unknown suite {suite[:80]!r}. Available: {', '.join(get_args(validate.SuiteName))}.")
     shapes = validate.choose_shapes(asked.shapes, suite, asked.data, home)  # type: ignore[arg-type]  # one of them
     focus = [parse_iri(given["target"]).value] if "target" in given else []
     form = _FORMS.get(asked.media_type, asked.media_type)
@@ -107,7 +107,7 @@ def _run(kg: KnowledgeGraph, asked: _Asked, client: str) -> validate.FinishedVal
     )
 
 
-async def _response(running: validate.FinishedValidation, asked: _Asked) -> Response:
+async def _response(running: validate.FinishedValidation, asked: _ValidationRequest) -> Response:
     charset = "; charset=utf-8" if asked.media_type.startswith("text/") else ""
     headers = {
         "Content-Type": asked.media_type + charset,
@@ -132,31 +132,31 @@ async def _response(running: validate.FinishedValidation, asked: _Asked) -> Resp
     return StreamingResponse(pieces(), headers=headers)
 
 
-async def _asked(request: Request, max_bytes: int) -> _Asked:
-    """Return what a request asks for. Raises InvalidInputError, and HttpError for what HTTP has a status for."""
+async def _parse_request(request: Request, max_bytes: int) -> _ValidationRequest:
+    """Parse a request. Raises InvalidInputError, or HttpError for errors with an HTTP status of their own."""
     parameters = _parameters(request)
     media_type = _negotiated(request, parameters.get("format"))
     timeout_s = _timeout(parameters.get("timeout"))
     if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
-        message = f"the body is sent as it is, not compressed (Content-Encoding: {coding})"
+        message = f"Unsupported Content-Encoding {coding}. Send the body uncompressed."
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
     stored = "graph" in parameters or "document" in parameters
     content_type = request.headers.get("content-type", "")
     body = await request_bodies.read(request, max_bytes, "QUADCITE_MAX_GRAPH_BYTES")
     alone, base_iri = "shapes" if stored else "data", str(request.url)
-    # Apart from the event loop: a form or a JSON text of many megabytes takes a while to read.
+    # In a thread: parsing a form or JSON of many megabytes would block the event loop.
     parts = await anyio.to_thread.run_sync(lambda: dict(_parts(body, content_type, alone, base_iri)))
     if stored and "data" in parts:
-        raise InvalidInputError("the data are sent or stored: send no data with graph= or document=")
+        raise InvalidInputError("Conflicting data. Send data, or name stored data with graph= or document=, not both.")
     if not stored and "data" not in parts:
         raise InvalidInputError(
-            "nothing to validate: send data, or name what is stored with graph=IRI, graph=union or document=IRI"
+            "Nothing to validate. Send data, or name stored data with graph=IRI, graph=union or document=IRI."
         )
-    return _Asked(parameters, media_type, timeout_s, parts.get("data"), parts.get("shapes"))
+    return _ValidationRequest(parameters, media_type, timeout_s, parts.get("data"), parts.get("shapes"))
 
 
 def _parts(body: bytes, content_type: str, alone: str, base_iri: str) -> Iterator[tuple[str, Document]]:
-    """Yield the documents of a body by name; what has no name of its own is called `alone`."""
+    """Yield the documents of a body by name. A body that is one document gets the name `alone`."""
     media_type, parameters = media_type_of(content_type)
     if not body.strip() and media_type != _FORM:
         return
@@ -164,10 +164,12 @@ def _parts(body: bytes, content_type: str, alone: str, base_iri: str) -> Iterato
         for name, payload in _form(Payload(body, content_type), parameters.get("boundary", "")):
             yield name, _document(name, payload.data, payload.content_type, base_iri)
     elif media_type == _JSON:
-        members = request_bodies.arguments_in(body)
+        members = request_bodies.parse_arguments(body)
         for name, value in members.items():
             if name not in _MEMBERS or not isinstance(value, str):
-                raise InvalidInputError(f"{name[:80]}: the members are {', '.join(_MEMBERS)}, each a text")
+                raise InvalidInputError(
+                    f"Invalid member {name[:80]!r}. Available: {', '.join(_MEMBERS)}, each a string."
+                )
         for name in ("data", "shapes"):
             if name in members:
                 media_type = members.get(f"{name}_type", "text/turtle")
@@ -182,10 +184,16 @@ def _form(form: Payload, boundary: str) -> Iterator[tuple[str, Payload]]:
         _, parameters = media_type_of(str(headers.get("Content-Disposition", "")))
         name = parameters.get("name", "")
         if name not in ("data", "shapes") or name in names:
-            raise InvalidInputError(f"a form has one part `data` and one part `shapes`, not {name[:80]!r} (again)")
+            raise InvalidInputError(
+                f"Unknown or repeated part {name[:80]!r} of the form. Available: data, shapes, once each."
+            )
         names.add(name)
         media_type, _ = media_type_of(payload.content_type)
-        if media_type in ("", "application/octet-stream", "text/plain"):  # what clients say who do not know
+        if media_type in (
+            "",
+            "application/octet-stream",
+            "text/plain",
+        ):  # defaults of clients that do not know the type
             by_name = rdf_files.FORMATS.get(PurePath(parameters.get("filename", "")).suffix.lower(), RdfFormat.TURTLE)
             payload = replace(payload, content_type=by_name.media_type)
         yield name, payload
@@ -195,10 +203,12 @@ def _document(name: str, data: bytes, content_type: str, base_iri: str) -> Docum
     media_type, parameters = media_type_of(content_type)
     form = FORMATS.get(media_type) or (RdfFormat.from_media_type(media_type) if media_type.isascii() else None)
     if form is None:
-        message = f"the {name}: RDF is sent as {', '.join(_TAKEN)}, not as {media_type[:80] or 'a body without a type'}"
+        message = f"Unsupported type of the {name}: {media_type[:80] or '(none)'}. Send {', '.join(_TAKEN)}."
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Post": ", ".join(_TAKEN)})
     if (charset := parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8", "us-ascii"):
-        raise HttpError(415, "unsupported_media_type", f"the {name}: the charset is UTF-8, not {charset[:40]}")
+        raise HttpError(
+            415, "unsupported_media_type", f"Unsupported charset of the {name}: {charset[:40]}. Send UTF-8."
+        )
     return Document(data, form.media_type, base_iri, name)
 
 
@@ -206,9 +216,9 @@ def _parameters(request: Request) -> dict[str, str]:
     given = request.query_params
     for name in given:
         if name not in _PARAMETERS:
-            raise InvalidInputError(f"{name[:80]!r} is no parameter; there are {', '.join(_PARAMETERS)}")
+            raise InvalidInputError(f"Unknown parameter {name[:80]!r}. Available: {', '.join(_PARAMETERS)}.")
         if len(given.getlist(name)) > 1:
-            raise InvalidInputError(f"{name} is given {len(given.getlist(name))} times; give it once")
+            raise InvalidInputError(f"Parameter {name!r} is given {len(given.getlist(name))} times. Give it once.")
     return dict(given)
 
 
@@ -217,10 +227,10 @@ def _negotiated(request: Request, wanted: str | None) -> str:
         named = wanted.strip().lower().replace(" ", "+")  # a plus that nobody percent-encoded
         if named in _OFFERED or named in _FORMATS:
             return _FORMATS.get(named, named)
-        raise InvalidInputError(f"format is a media type or one of {', '.join(_FORMATS)}, not {wanted[:80]!r}")
+        raise InvalidInputError(f"Unknown format {wanted[:80]!r}. Available: a media type, or {', '.join(_FORMATS)}.")
     media_type = negotiate(request.headers.getlist("accept"), _OFFERED)
     if media_type is None:
-        message = f"a report is sent as {', '.join(_OFFERED)}; the Accept header takes none of them"
+        message = f"Not acceptable by the Accept header. Available: {', '.join(_OFFERED)}."
         raise HttpError(406, "not_acceptable", message)
     return media_type
 
@@ -233,5 +243,5 @@ def _timeout(text: str | None) -> float | None:
     except ValueError:
         seconds = 0.0
     if not (seconds > 0 and math.isfinite(seconds)):
-        raise InvalidInputError(f"timeout is a number of seconds greater than 0, not {text[:80]!r}")
+        raise InvalidInputError(f"Invalid timeout {text[:80]!r}. Valid: a number of seconds greater than 0.")
     return seconds

@@ -1,9 +1,9 @@
-"""``/sparql/check``: what may be wrong with a query, without running it.
+"""``/sparql/check``: likely mistakes in a query, without running it.
 
-``GET /sparql/check?query=``, or POST of a form or of the query itself (``application/sparql-query``). The answer is one
-JSON object: ``form`` (null for what is no query), ``read`` (false: too large or not understood, and not checked),
-``generation`` of the store whose measured schema it was checked against, ``hints`` and ``prefixes``: those that the
-query uses, null for one that is declared nowhere. What no parser takes has a hint of the code ``syntax``.
+``GET /sparql/check?query=``, or POST of a form or of the query itself (``application/sparql-query``). The response is
+one JSON object: ``form`` (null if it is not a query), ``read`` (false: too large or not parsed, so not checked),
+``generation`` of the measured schema that it was checked against, ``hints``, and ``prefixes`` that the query uses (null
+for an undeclared one). A syntax error is a hint with the code ``syntax``.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _QUERY: Final = "application/sparql-query"
 _SCHEMA_WAIT_S: Final = 2.0
 _PARSING_S: Final = 2.0
 _NOTHING: Final = NamedNode(BASE + "graph/none")
-"""A graph that is never written: over it a worker does little more than parse."""
+"""A graph that never exists. Over it a worker does little more than parse the query."""
 _JSON: Final = "application/sparql-results+json"
 _MEDIA_TYPES: Final = {"CONSTRUCT": "application/n-triples", "DESCRIBE": "application/n-triples"}
 _PLACED: Final = re.compile(r"Invalid SPARQL: (line (\d+), column (\d+): .*)", re.DOTALL)
 
 
 def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
-    """Return the route; what is checked against is the last measurement of `kg`."""
+    """Build the route. Queries are checked against the last measured schema of `kg`."""
 
     async def answer(request: Request) -> Response:
-        query = await _query(request, kg.settings.max_body_bytes)
+        query = await _parse_query(request, kg.settings.max_body_bytes)
         content = await threads.run(partial(report, kg, query), kind="raw")
         return JSONResponse(content, headers={"Cache-Control": "no-store"})
 
@@ -59,16 +59,16 @@ def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
 
 
 def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
-    """Return what is known of `query` as JSON types.
+    """Check `query` and return the report as JSON types.
 
-    Raises QueryForbiddenError and InvalidInputError as running it, and QuerySyntaxError for what no parser is given.
+    Raises QueryForbiddenError and InvalidInputError like running it, and QuerySyntaxError for text that is not parsed.
     """
     runnable = blank_services(kg, query)
     form = text_check.check(runnable).form
     parsed = parse(query)
     schema = get_schema(kg, _SCHEMA_WAIT_S)
     hints = check(query, schema)
-    hints = [*_syntax(kg, query, runnable, hints), *hints]
+    hints = [*_find_syntax_error(kg, query, runnable, hints), *hints]
     declared = {} if parsed is None else {name: node.value for name, node in parsed.declared.items()}
     used = () if parsed is None else parsed.used
     return {
@@ -80,8 +80,8 @@ def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
     }
 
 
-def _syntax(kg: KnowledgeGraph, query: str, runnable: str, hints: Sequence[Hint]) -> list[Hint]:
-    """Return what the parser of a query worker says against `query`, where `hints` do not say it better."""
+def _find_syntax_error(kg: KnowledgeGraph, query: str, runnable: str, hints: Sequence[Hint]) -> list[Hint]:
+    """Parse `query` in a query worker and return a syntax error as a hint, unless `hints` explain it better."""
     try:
         with kg.raw_pool.stream(
             runnable, client=CALLER.get(),
@@ -97,14 +97,14 @@ def _syntax(kg: KnowledgeGraph, query: str, runnable: str, hints: Sequence[Hint]
             return []
         return [Hint("syntax", message, line, column, query.split("\n")[line - 1][column - 1 :][:40], ())]
     except QueryLimitError:
-        pass  # It ran, or had no place to: what it would meet is not asked here.
+        pass  # it was parsed, or the pool is busy; limits are not checked here
     return []
 
 
-async def _query(request: Request, most: int) -> str:
-    """Return the query of a request, as the SPARQL Protocol has it."""
+async def _parse_query(request: Request, most: int) -> str:
+    """Get the query of a request, sent as the SPARQL Protocol defines."""
     if request.method in ("GET", "HEAD"):
-        return _only(request.query_params.getlist("query"))
+        return _single(request.query_params.getlist("query"))
     if request.method != "POST":
         raise method_not_allowed(request, "GET, HEAD, POST")
     body = await request_bodies.read(request, most)
@@ -112,15 +112,19 @@ async def _query(request: Request, most: int) -> str:
     try:
         text = body.decode()
         if media_type == _FORM:
-            return _only(parse_qs(text, keep_blank_values=True, errors="strict").get("query", []))
+            return _single(parse_qs(text, keep_blank_values=True, errors="strict").get("query", []))
     except ValueError as error:
-        raise InvalidInputError(f"the body is not UTF-8: {error}") from None
+        raise InvalidInputError(f"The body is not UTF-8: {error}.") from None
     if media_type != _QUERY:
-        raise HttpError(415, "unsupported_media_type", f"{PATH} takes {_QUERY} or {_FORM}, not {media_type or 'that'}")
+        raise HttpError(
+            415,
+            "unsupported_media_type",
+            f"Unsupported Content-Type {media_type or '(none)'}. Send {_QUERY} or {_FORM}.",
+        )
     return text
 
 
-def _only(given: list[str]) -> str:
+def _single(given: list[str]) -> str:
     if len(given) != 1:
-        raise InvalidInputError(f"{PATH} needs exactly one parameter query=, and {len(given)} were given")
+        raise InvalidInputError(f"{len(given)} parameters `query`. Send exactly one.")
     return given[0]

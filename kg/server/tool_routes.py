@@ -62,7 +62,7 @@ def routes(
         settings = kg.settings
         # A load may name thousands of files.
         max_bytes = settings.max_graph_bytes if tool.scope == ADMIN else settings.max_body_bytes
-        arguments = request_bodies.arguments_in(await request_bodies.read(request, max_bytes))
+        arguments = request_bodies.parse_arguments(await request_bodies.read(request, max_bytes))
         running = partial(threads.run, partial(_content, tool, kg, arguments), kind=tool.kind)
         if negotiate(request.headers.getlist("accept"), ("application/json", NDJSON)) == NDJSON:
             return _ProgressResponse(tool.name, running)

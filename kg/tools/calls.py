@@ -22,7 +22,7 @@ Scope = Literal["read", "write", "admin"]
 
 @dataclass(frozen=True)
 class Command:
-    """A function of the command line. Agents neither see it nor may call it.
+    """A function of the command line. Agents do not see it and may not call it.
 
     Its first parameter is the graph, the others are the arguments. It returns a document of JSON types, and reports
     its progress to `kg.knowledge_graph.PROGRESS`.

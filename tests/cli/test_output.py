@@ -108,7 +108,11 @@ def test_values_become_jsons_own_types() -> None:
         inner: dict[str, object]
 
     thing = Thing(Path("a/b"), ("x",), {"n": 1.5, "none": None, "yes": True})
-    assert output.plain(thing) == {"where": "a/b", "names": ["x"], "inner": {"n": 1.5, "none": None, "yes": True}}
+    assert output.to_json_types(thing) == {
+        "where": "a/b",
+        "names": ["x"],
+        "inner": {"n": 1.5, "none": None, "yes": True},
+    }
 
 
 def test_things_are_shown_as_aligned_names_and_values(capsys: pytest.CaptureFixture[str]) -> None:

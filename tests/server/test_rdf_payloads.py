@@ -73,7 +73,7 @@ def test_parts_are_cut_off_one_by_one() -> None:
     started = time.process_time()
     next(Payload(body, FORM).parts("B"))
     first = time.process_time()
-    with pytest.raises(InvalidInputError, match="breaks off"):
+    with pytest.raises(InvalidInputError, match="last part"):
         list(Payload(body, FORM).parts("B"))
     assert first - started < (time.process_time() - first) / 10
 

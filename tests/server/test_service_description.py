@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import service_description as description
-from kg.server.app import endpoint_of
+from kg.server.app import build_endpoint
 from kg.server.endpoint import Endpoint
 from kg.server.negotiation import GRAPH_TYPES
-from kg.server.service_description import FUNCTIONS, catalogue, service_description
+from kg.server.service_description import FUNCTIONS, build_catalogue, describe_service
 from kg.tools.schema.schema_measurement import get_schema
 from kg.vocabulary import DCAT, DCTERMS, KG, PREFIXES, RDF, SD, VOID
 
@@ -25,12 +25,12 @@ FORMATS = "http://www.w3.org/ns/formats/"
 
 @pytest.fixture
 def endpoint(kg: KnowledgeGraph) -> Endpoint:
-    return endpoint_of(kg)
+    return build_endpoint(kg)
 
 
 @pytest.fixture(scope="module")
 def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
-    app = Starlette(routes=description.routes(kg, endpoint_of(kg)))
+    app = Starlette(routes=description.routes(kg, build_endpoint(kg)))
     with TestClient(app, base_url=BASE_URL) as http:
         yield http
 
@@ -49,12 +49,12 @@ def ask(triples: list[Triple], query: str) -> list[tuple]:
 
 
 def test_a_service_has_the_endpoint_that_was_asked(endpoint):
-    [(found,)] = ask(service_description(endpoint, BASE_URL), "SELECT ?e { ?s a sd:Service ; sd:endpoint ?e }")
+    [(found,)] = ask(describe_service(endpoint, BASE_URL), "SELECT ?e { ?s a sd:Service ; sd:endpoint ?e }")
     assert found.value == BASE_URL + "/sparql"
 
 
 def test_what_is_said_conforms_to_the_schema_of_service_descriptions(endpoint):
-    triples = service_description(endpoint, BASE_URL)
+    triples = describe_service(endpoint, BASE_URL)
     assert ask(triples, "SELECT ?d { ?s sd:defaultDataset ?d . ?d a sd:Dataset ; sd:defaultGraph ?g . ?g a sd:Graph }")
     services = {row[0] for row in ask(triples, "SELECT ?s { ?s sd:endpoint|sd:feature|sd:supportedLanguage ?x }")}
     assert services == {NamedNode(BASE_URL + "/sparql#service")}
@@ -65,7 +65,7 @@ def test_what_is_said_conforms_to_the_schema_of_service_descriptions(endpoint):
 
 
 def test_the_formats_are_those_that_the_endpoint_negotiates(endpoint):
-    named = {name.removeprefix(FORMATS) for name in objects(service_description(endpoint, BASE_URL), SD.resultFormat)}
+    named = {name.removeprefix(FORMATS) for name in objects(describe_service(endpoint, BASE_URL), SD.resultFormat)}
     assert named == {
         "SPARQL_Results_JSON", "SPARQL_Results_XML", "SPARQL_Results_CSV", "SPARQL_Results_TSV",
         "Turtle", "N-Triples", "RDF_XML", "JSON-LD", "TriG", "N-Quads",
@@ -85,19 +85,19 @@ def test_the_formats_are_those_that_the_endpoint_negotiates(endpoint):
     ],
 )
 def test_a_feature_is_named_where_the_endpoint_has_it(endpoint, change, predicate, value, expected):
-    found = objects(service_description(replace(endpoint, **change), BASE_URL), predicate)
+    found = objects(describe_service(replace(endpoint, **change), BASE_URL), predicate)
     assert (value.value in found) == expected
 
 
 def test_allowed_endpoints_make_it_federated(endpoint):
     settings = endpoint.settings.model_copy(update={"service_endpoints": ("http://example.org/sparql",)})
-    triples = service_description(replace(endpoint, settings=settings), BASE_URL)
+    triples = describe_service(replace(endpoint, settings=settings), BASE_URL)
     assert SD.BasicFederatedQuery.value in objects(triples, SD.feature)
     assert "http://example.org/sparql" in objects(triples, KG.answersService)
 
 
 def test_the_limits_are_those_of_the_settings(endpoint):
-    triples = service_description(endpoint, BASE_URL)
+    triples = describe_service(endpoint, BASE_URL)
     given = endpoint.settings
     assert {float(text) for text in objects(triples, KG.timeLimit)} == {given.query_timeout_s}
     assert objects(triples, KG.rowLimit) == {str(given.max_rows)}
@@ -118,7 +118,7 @@ def test_each_function_named_is_one_that_the_engine_has(name):
 
 
 def test_no_graph_is_named_one_by_one(kg, endpoint):
-    text = "\n".join(map(str, service_description(endpoint, BASE_URL)))
+    text = "\n".join(map(str, describe_service(endpoint, BASE_URL)))
     assert kg.store.statistics().graphs > 10
     assert not any(graph.value in text for graph in kg.store.graphs())
 
@@ -175,7 +175,7 @@ def test_what_is_put_out_is_about_the_generation_measured(kg, client):
 
 def test_a_licence_stands_where_it_is_known(kg, endpoint):
     licence = "https://creativecommons.org/licenses/by/4.0/"
-    triples = catalogue(get_schema(kg), endpoint, BASE_URL, {"src/climate": {licence}})
+    triples = build_catalogue(get_schema(kg), endpoint, BASE_URL, {"src/climate": {licence}})
     [(dataset,)] = ask(triples, "SELECT ?i { ?d dcterms:license ?l ; dcterms:identifier ?i }")
     assert dataset.value == "src/climate"
     assert Triple(NamedNode(BASE_URL + "/.well-known/void#src/climate"), DCTERMS.license, NamedNode(licence)) in triples
@@ -184,7 +184,7 @@ def test_a_licence_stands_where_it_is_known(kg, endpoint):
 def test_names_of_foreign_graphs_do_not_break_it(kg, endpoint):
     schema = get_schema(kg)
     held = next(iter(schema.holdings.values()))
-    triples = catalogue(replace(schema, holdings={'urn:x:<"é #?': held}), endpoint, BASE_URL, {})
+    triples = build_catalogue(replace(schema, holdings={'urn:x:<"é #?': held}), endpoint, BASE_URL, {})
     assert Literal('urn:x:<"é #?') in {triple.object for triple in triples}
     assert sum(triple.object == DCAT.Dataset for triple in triples if triple.predicate == RDF.type) == 2
     assert all(triple.object.value for triple in triples if triple.predicate == VOID.subset)

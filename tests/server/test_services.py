@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server.app import endpoint_of
+from kg.server.app import build_endpoint
 from kg.server.sparql_protocol import routes
 from kg.tools.sparql.local_services import expand_services
 from tests.tools.made_up import Made
@@ -53,7 +53,7 @@ def remote() -> Iterator[str]:
 def client(kg: KnowledgeGraph, remote: str) -> Iterator[TestClient]:
     endpoints = (HttpUrl(remote + "/sparql"), HttpUrl(remote + "/broken"))
     settings = kg.settings.model_copy(update={"service_endpoints": endpoints})
-    endpoint = replace(endpoint_of(kg), expand=partial(expand_services, replace(kg, settings=settings)))
+    endpoint = replace(build_endpoint(kg), expand=partial(expand_services, replace(kg, settings=settings)))
     with TestClient(Starlette(routes=routes(endpoint))) as opened:
         yield opened
 

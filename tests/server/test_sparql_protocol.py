@@ -224,7 +224,7 @@ def direct(body: str | bytes, content_type: str | None = "application/sparql-que
         ({"params": {"query": "ASK {}", "snapshot": "-1"}}, 400, "invalid_input", "Quadcite-Snapshot"),
         ({"params": {"query": "ASK {}", "default-graph-uri": "data.ttl"}}, 400, "invalid_input", "default-graph-uri"),
         ({"params": {"query": "ASK {}", "named-graph-uri": "a b:c"}}, 400, "invalid_input", "named-graph-uri"),
-        ({"params": {"query": "ASK {}", "using-graph-uri": "a:b"}}, 400, "invalid_input", "belongs to an update"),
+        ({"params": {"query": "ASK {}", "using-graph-uri": "a:b"}}, 400, "invalid_input", "using-graph-uri"),
         (direct(b"\xff"), 400, "invalid_input", "UTF-8"),
         ({"params": {"query": "SELECT * { SERVICE <a:b> {} }"}}, 403, "query_forbidden", "SERVICE"),
         ({"params": {"query": "DROP ALL"}}, 403, "query_forbidden", "read-only"),
@@ -244,10 +244,10 @@ def direct(body: str | bytes, content_type: str | None = "application/sparql-que
         (direct(b"ASK {}", None), 415, "unsupported_media_type", "application/sparql-query"),
         (direct("ASK {}".encode("utf-16"), "application/sparql-query; charset=UTF-16"), 415, "unsupported_media_type",
          "UTF-16"),
-        (direct(b"x", headers={"Content-Encoding": "gzip"}), 415, "unsupported_media_type", "not compressed"),
+        (direct(b"x", headers={"Content-Encoding": "gzip"}), 415, "unsupported_media_type", "gzip"),
         ({**direct("DROP ALL", "application/sparql-update"), "method": "QUERY"}, 415, "unsupported_media_type",
          "application/sparql-query"),
-        ({"params": {"query": CROSS_JOIN, "timeout": "0.1"}}, 504, "query_timeout", "deadline of 0.1 s"),
+        ({"params": {"query": CROSS_JOIN, "timeout": "0.1"}}, 504, "query_timeout", "0.1 s"),
     ],
 )  # fmt: skip
 def test_errors_have_their_status_and_say_what_would_do(
