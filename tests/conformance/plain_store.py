@@ -16,7 +16,7 @@ from typing import Final, Self
 import pyoxigraph
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
-from kg.actors import Actor
+from kg.actors import ADMIN, Actor
 from kg.errors import InvalidInputError, NotFoundError, QuerySyntaxError, StoreError
 from kg.sparql.dataset_clauses import add_dataset
 from kg.sparql.guard import check_update
@@ -25,7 +25,8 @@ from kg.store.snapshots import Snapshots
 
 
 class PlainStore:
-    """A dataset of a default graph and named graphs, which may be empty. Every actor may write all of them.
+    """A dataset of a default graph and named graphs, which may be empty. An actor may write all of them, and needs
+    the scope of an admin for updates.
 
     Thread-safe; calls block. Each write is atomic and makes a new generation. Without `folder` the dataset is temporary
     and ends with `close`. Writes are not flushed one by one: after a crash the dataset is what the engine had written.
@@ -68,6 +69,8 @@ class PlainStore:
         for SERVICE and LOAD, and InvalidInputError for an operation that fails (a graph to be created exists, one to be
         dropped does not) and for graphs given to an update that names its own.
         """
+        if actor is not None:
+            actor.require(ADMIN, "an update")
         check_update(update)
         if default_graphs or named_graphs:
             update = add_dataset(update, default_graphs, named_graphs)

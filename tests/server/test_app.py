@@ -111,7 +111,7 @@ def test_what_is_not_loopback_is_not_bound(host):
 def test_a_port_in_use_is_named():
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InvalidInputError, match=f"port {port} .* in use"):
+        with pytest.raises(InvalidInputError, match=f"{port} .* in use"):
             listen("127.0.0.1", port)
 
 

@@ -88,7 +88,7 @@ def test_a_table_stands_as_a_table_where_its_lines_stand_in_the_text(client):
 def test_rules_and_claims_are_named_by_what_they_say(client):
     page = words(shown(client, BEND + "17.24.040"))
     assert "minimum front setback in R-2: 20 feet" in page
-    assert page.index("What has it as “defined in”") < page.index("What has it as “has source”")
+    assert page.index("Referring by “defined in”") < page.index("Referring by “has source”")
     assert "Duplex in R-2: by right" in words(shown(client, BEND + "17.24.020"))
 
 
@@ -98,7 +98,7 @@ def test_a_district_has_its_code_in_its_heading(client):
 
 def test_a_municipality_leads_to_its_code(client):
     page = shown(client, "/id/municipality/us-ut-quarry-bend")
-    assert re.search(r"<h2>Its code</h2>\s*<ul class=\"list\">\s*<li><a [^>]*>17 Zoning</a>", page)
+    assert re.search(r"<h2>Code</h2>\s*<ul class=\"list\">\s*<li><a [^>]*>17 Zoning</a>", page)
 
 
 def test_what_a_cell_says_stays_text_and_marks_are_raised(client):

@@ -205,7 +205,7 @@ def test_the_sparql_of_an_answer_gives_the_same_rows_at_the_endpoint(kg):
         ("search", {"query": "x", "unknown": 1}, "invalid_input", "unknown"),
         ("search", {}, "invalid_input", "query"),
         ("fetch", {"id": "cpr://doc/none"}, "not_found", "search"),
-        ("serach", {"query": "x"}, "not_found", "there are search, fetch, "),
+        ("serach", {"query": "x"}, "not_found", ": search, fetch, "),
     ],
 )
 def test_an_error_says_what_would_be_valid(kg, name, arguments, code, says):

@@ -163,7 +163,7 @@ def test_the_report_comes_as_asked_for(client: TestClient, accept: str, media_ty
         (
             {"content": '{"data": "", "data_type": "\\ud800"}', "headers": {"Content-Type": "application/json"}},
             415,
-            "RDF",
+            "text/turtle",
         ),
         ({"params": {"graph": "not an IRI"}}, 400, "absolute IRI"),
         ({"params": {"graph": BROKEN.value[:-1]}}, 404, BROKEN.value),

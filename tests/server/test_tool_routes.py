@@ -87,7 +87,7 @@ def test_the_rows_are_those_of_the_endpoint(client):
         ("/tools/search", b"\xff", 400, "invalid_input", "not JSON"),
         ("/tools/search", b"[" * 100_000, 400, "invalid_input", "JSON|nested"),
         ("/tools/sparql", b'{"query": "SELECT ?u { ?u a kgs2:P }"}', 400, "query_syntax", "kgs: "),
-        ("/tools/sparql", b'{"query": "CLEAR ALL"}', 403, "query_forbidden", "queries are read-only"),
+        ("/tools/sparql", b'{"query": "CLEAR ALL"}', 403, "query_forbidden", "read-only"),
         ("/tools/describe_schema", b'{"term": "kg:Pasage"}', 404, "not_found", "kg:Passage"),
         ("/tools/search", b" " * 2_000_000, 413, "body_too_large", "QUADCITE_MAX_BODY_BYTES"),
     ],

@@ -160,8 +160,8 @@ def test_hostile_calls_are_answered_or_refused_with_a_reason(kg: KnowledgeGraph)
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("null", "the body is JSON, but null; it is an object of arguments"),
-        ("[1]", "the body is JSON, but array; it is"),
+        ("null", "null"),
+        ("[1]", "an array"),
         ('{"municipality": "a", "state": "UT", "permissions": "by right"}', 'a valid list of objects, as in [{"..."'),
         ('{"municipality": "a", "state": "UT", "permissions": [], "x": 1}', "x: Extra inputs are not permitted"),
     ],
