@@ -326,7 +326,7 @@ def test_a_full_disk_is_told_and_a_reader_who_has_gone_is_not(write: Write, unbu
     assert done.returncode == 2
     assert done.stderr == "kg: Cannot write the report to standard output: No space left on device.\n"
     assert help_.returncode == 2
-    assert help_.stderr == "kg: standard output cannot be written: No space left on device\n"
+    assert help_.stderr == "kg: Cannot write to standard output: No space left on device.\n"
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
