@@ -124,13 +124,7 @@ SAMPLE: Final = Layout(
         "date": ("publication_ts",),
         "source_url": ("document_source_url",),
     },
-    {
-        "index": ("block_index",),
-        "text": ("text",),
-        "page": ("page_number",),
-        "type": ("type",),
-        "language": ("language",),
-    },
+    FLAT.body,
 )
 """The public sample of the dataset: ``document_*``, ``family_*`` and ``geography_iso``, one document per slug."""
 
