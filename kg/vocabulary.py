@@ -1,6 +1,6 @@
-"""Namespaces, prefixes and identifiers: the only place that makes an IRI.
+"""Namespaces, prefixes and identifiers. IRIs are only made here.
 
-`mint` is injective per kind: different parts never give the same IRI, and what it gives is accepted by Oxigraph and
+`mint` is injective per kind: different parts never give the same IRI. Oxigraph accepts every minted IRI, and it
 survives an N-Quads round trip. Each part becomes one path segment: NFC, UTF-8, every byte outside RFC 3986's
 *unreserved* set percent-encoded with upper-case hex.
 """
@@ -32,7 +32,7 @@ class Namespace:
     def __getattr__(self, name: str) -> NamedNode:
         if name.startswith("__"):
             raise AttributeError(name)
-        term = self.__dict__[name] = self[name]  # an attribute from here on, which costs next to nothing
+        term = self.__dict__[name] = self[name]  # found as an ordinary attribute from now on, without this method
         return term
 
     def __getitem__(self, name: str) -> NamedNode:
@@ -129,18 +129,18 @@ PREFIXES: Final[dict[str, str]] = {
     "prv": PRV.iri,
     "prn": PRN.iri,
 }
-"""The prefixes that Quadcite writes and that its endpoint declares beforehand: those of Wikidata as its own does."""
+"""The prefixes that Quadcite writes and its endpoint predeclares; those of Wikidata are as on its own endpoint."""
 
 PROV_GRAPH: Final = NamedNode(BASE + "graph/prov")
-"""The graph that says, of every other graph, where it came from."""
+"""The graph with the provenance of every other graph."""
 SOURCED: Final = BASE + "graph/src/"
-"""What the IRIs of graphs begin with that hold what sources say."""
+"""IRI prefix of graphs read from sources."""
 EXTRACTED: Final = BASE + "graph/ext/"
-"""What the IRIs of graphs begin with that hold what programs find in texts."""
+"""IRI prefix of graphs extracted from texts."""
 DERIVED: Final = BASE + "graph/der/"
-"""What the IRIs of graphs begin with that hold what follows from other graphs."""
+"""IRI prefix of graphs derived from other graphs."""
 GENERATED: Final = BASE + "graph/gen/"
-"""What the IRIs of graphs begin with that hold what models write."""
+"""IRI prefix of graphs written by models."""
 
 Kind = Literal[
     "document", "passage", "family", "concept",
@@ -195,33 +195,33 @@ _ROOTS: Final[dict[str, str]] = {
 def segment(text: str) -> str:
     """Return `text` as one path segment: NFC, then percent-encoded (RFC 3986, section 2).
 
-    Raises InvalidInputError for empty text and for lone surrogates, which no IRI can carry.
+    Raises InvalidInputError for empty text and for lone surrogates, which have no UTF-8 encoding.
     """
     if not text:
-        raise InvalidInputError("an identifier has an empty part; every part needs at least one character")
+        raise InvalidInputError("Empty part of an identifier. Every part needs at least one character.")
     try:
         return quote(unicodedata.normalize("NFC", text), safe="")
     except UnicodeEncodeError as error:
         raise InvalidInputError(
-            f"the identifier part {text!r} holds a lone surrogate (U+{ord(text[error.start]):04X}), not a character"
+            f"Invalid identifier part {text!r}: lone surrogate (U+{ord(text[error.start]):04X})."
         ) from None
 
 
 def mint(kind: Kind, *parts: str, lang: str | None = None) -> NamedNode:
-    """Return the IRI of one thing.
+    """Return the IRI of an entity.
 
     ``mint("document", slug)``, ``mint("passage", slug, index)``, ``mint("family", slug)``, ``mint("place", code)``,
     ``mint("graph", "src", "climate", slug)``, ``mint("code", scheme, code)`` and so on. `lang` (BCP 47) marks the
-    translated copy of a document (``#lang=en``) or passage (``&lang=en``) and is taken for these two kinds alone.
+    translated copy of a document (``#lang=en``) or passage (``&lang=en``), the only kinds with languages.
     """
     if not parts:
-        raise InvalidInputError(f"an identifier of kind {kind!r} needs at least one part")
+        raise InvalidInputError(f"An identifier of kind {kind!r} needs at least one part.")
     if lang is not None and kind not in ("document", "passage"):
-        raise InvalidInputError(f"only a document or a passage has a language version, not a {kind}")
+        raise InvalidInputError(f"Invalid language for the kind {kind!r}. Only documents and passages have one.")
     if kind == "passage":
         if len(parts) != 2 or not _INDEX.fullmatch(parts[1]):
             raise InvalidInputError(
-                f"a passage is minted from a slug and a decimal index without leading zeros, not {parts!r}"
+                f"Invalid passage {parts!r}. Expected a slug and a decimal index without leading zeros."
             )
         version = "" if lang is None else f"&lang={segment(lang)}"
         return NamedNode(f"cpr://doc/{segment(parts[0])}#p={parts[1]}{version}")
@@ -230,11 +230,11 @@ def mint(kind: Kind, *parts: str, lang: str | None = None) -> NamedNode:
 
 
 def iri_prefix(kind: Kind) -> str:
-    """Return what the IRIs of things of a kind begin with; those of passages have nothing of their own."""
+    """Return the common prefix of the IRIs of a kind; passages have none."""
     root = _ROOTS.get(kind)
     if root is None:
         raise InvalidInputError(
-            f"no identifiers of kind {kind!r}; the kinds are {', '.join(sorted({*_ROOTS, 'passage'}))}"
+            f"Unknown kind of identifier {kind!r}. Available: {', '.join(sorted({*_ROOTS, 'passage'}))}."
         )
     return root
 
@@ -247,8 +247,8 @@ def mint_span(unit: NamedNode, start: int, end: int) -> NamedNode:
 def mint_part(
     whole: NamedNode, kind: Literal["utterance", "vote", "text", "table", "note", "quantity"], number: int
 ) -> NamedNode:
-    """Return the IRI of a numbered part of a record, from 0: an utterance of a speech, a vote of a division, a
-    procedural text of a sitting, a table or note of a section, the quantity of a standard.
+    """Return the IRI of a numbered part of a record (zero-based): an utterance of a speech, a vote of a division,
+    a procedural text of a sitting, a table or note of a section, the quantity of a standard.
     """
     return NamedNode(f"{whole.value}#{kind}={number}")
 
@@ -259,10 +259,10 @@ def mint_subsection(section: NamedNode, labels: Iterable[str]) -> NamedNode:
 
 
 def mint_mention(unit: NamedNode, start: int, end: int, thing: NamedNode) -> NamedNode:
-    """Return the IRI of the mention of `thing` at these characters: that of the span, and the thing's key.
+    """Return the IRI of the mention of `thing` at these characters: the IRI of the span with the key of the thing.
 
-    The key of a climate concept is its QID. Whatever else, such as the entity of another Wikibase, which may have the
-    same QID, has its whole IRI as its key.
+    The key of a climate concept is its QID. Any other key is the whole IRI, since entities of other Wikibases may have
+    the same QID.
     """
     root = _ROOTS["concept"]
     own = thing.value.removeprefix(root) if thing.value.startswith(root) else ""
@@ -275,7 +275,7 @@ def slug_of(iri: str) -> str:
     for root in ("cpr://doc/", "cpr://family/"):
         if iri.startswith(root):
             return unquote(iri[len(root) :].partition("#")[0])
-    raise InvalidInputError(f"{iri!r} is not a document, passage or family IRI (cpr://doc/..., cpr://family/...)")
+    raise InvalidInputError(f"{iri!r} is not a document, passage or family IRI (cpr://doc/..., cpr://family/...).")
 
 
 def prefixed_name(iri: str) -> str | None:

@@ -109,19 +109,19 @@ def test_identifiers_have_the_forms_that_the_ontology_fixes() -> None:
 @pytest.mark.parametrize(
     ("kind", "parts", "lang", "message"),
     [
-        ("document", (), None, "at least one part"),
-        ("document", ("",), None, "empty part"),
-        ("document", ("a", ""), None, "empty part"),
-        ("document", ("a",), "", "empty part"),
+        ("document", (), None, "document"),
+        ("document", ("",), None, "[Ee]mpty part"),
+        ("document", ("a", ""), None, "[Ee]mpty part"),
+        ("document", ("a",), "", "[Ee]mpty part"),
         ("document", ("\ud800",), None, r"lone surrogate \(U\+D800\)"),
         ("passage", ("a",), None, "slug and a decimal index"),
         ("passage", ("a", "-1"), None, "slug and a decimal index"),
-        ("passage", ("a", "07"), None, "without leading zeros"),
+        ("passage", ("a", "07"), None, "07"),
         ("passage", ("a", "٣"), None, "slug and a decimal index"),
         ("passage", ("a", "1", "2"), None, "slug and a decimal index"),
-        ("passage", ("a", "1"), "", "empty part"),
-        ("place", ("DJI",), "en", "only a document or a passage"),
-        ("sandwich", ("a",), None, "no identifiers of kind 'sandwich'; the kinds are agent, bill, cession"),
+        ("passage", ("a", "1"), "", "[Ee]mpty part"),
+        ("place", ("DJI",), "en", "place"),
+        ("sandwich", ("a",), None, "'sandwich'.* agent, bill, cession"),
     ],
 )
 def test_what_is_no_identifier_is_refused(kind: Kind, parts: tuple[str, ...], lang: str | None, message: str) -> None:
