@@ -169,6 +169,7 @@ _WORDS: Final = "|".join(
     )
 )
 _ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpstu])(?:{_WORDS})|(?P<sign>§(?: ?§)? ?(?=\d))")
+# 12.31.2009 has the form of a section number.
 _DATE: Final = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d\d|(?:19|20)\d\d)$")
 _SKIPPED: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?| \[[a-z ]{1,20}\]")
 """Words between a number and its law: et seq., [repealed]."""

@@ -129,6 +129,7 @@ class _Patterns:
     """Codes by the names that only one district has."""
 
 
+# Cached, since the patterns of a code with many districts take longer to compile than a section to search.
 @lru_cache(maxsize=64)
 def _patterns(known: tuple[tuple[str, str], ...]) -> _Patterns:
     codes = sorted((code for code, _ in known), key=lambda code: (-len(code), code))

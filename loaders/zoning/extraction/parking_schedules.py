@@ -38,6 +38,7 @@ RATE: Final = re.compile(
     re.IGNORECASE,
 )
 """``1:100 square feet``, ``two (2) spaces per dwelling unit``, ``1 per 4 seats``."""
+# "9:00 a.m." and "1:30 to 5" have the form of a rate.
 _CLOCK: Final = re.compile(r"\d{2} ?(?:[ap]\.?m\b|$|[-–]|to )", re.IGNORECASE)
 _NO_EACH: Final = re.compile(
     r"(?:[\d,.]+ ?)?(?:where|when|if|max\w*|min\w*|slopes?|ratio|horizontal|vertical|spaces?|stalls?|in|at|to|on|for"

@@ -1,4 +1,4 @@
-"""Files that mean harm, or are damaged, cost no more time and memory than their size, and never end a load."""
+"""Hostile or damaged files take time and memory linear in their size, and never stop a load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loaders.zoning.readers.section_builder import LONGEST_KEY
 
 HEAD = '<html><body><h1>Title 7 - Land</h1><section id="a"><h3>7.04.010 Barns</h3>'
 BOUND_S = 10.0
-"""Far more than the linear time of any of these, and far less than the square."""
+"""Far more than the linear time of any of these files, and far less than the quadratic time."""
 
 
 def text_of(page: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What a source does not say itself is said in a file beside it, which is found; what is given takes its place."""
+"""Settings in a file next to a source fill in what the source does not state; options take precedence over them."""
 
 from __future__ import annotations
 

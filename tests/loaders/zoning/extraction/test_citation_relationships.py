@@ -1,4 +1,4 @@
-"""What citations are for, by the words around them: each type, and which way it runs. The texts are our own."""
+"""Types and directions of citations by the words around them. The texts are our own."""
 
 from __future__ import annotations
 

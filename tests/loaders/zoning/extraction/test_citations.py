@@ -1,4 +1,4 @@
-"""Every pattern of citation, with what it is of and where it stands. The texts are our own."""
+"""Every pattern of citation, with its target and its offsets. The texts are our own."""
 
 from __future__ import annotations
 

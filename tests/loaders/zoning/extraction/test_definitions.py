@@ -1,4 +1,4 @@
-"""The forms that definitions have, with the term and its meaning verbatim. The texts are our own."""
+"""The forms of definitions, with term and meaning verbatim. The texts are our own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extraction measured: against facts of a land use code read by hand, and against the D.C. Code's own markup."""
+"""Extraction measured against facts of a land use code read by hand, and against the markup of the D.C. Code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.loaders.zoning.extraction.district_search import find_districts
 
 GOLDEN = tomllib.loads((Path(__file__).parent.parent / "zoning_golden.toml").read_text())
 LEAST = 0.85
-"""Share of the facts of each kind that extraction has to find."""
+"""Minimum share of the facts of each kind that extraction has to find."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,16 @@ Target = tuple[str, ...]
 
 
 def target_of(path: str) -> Target:
-    """What the markup says is cited: ``§8-231.01|(a)`` is that section, ``8|2A|I`` those levels."""
+    """Parse a target in the markup: ``§8-231.01|(a)`` is that section, ``8|2A|I`` are those levels."""
     return ("§", path[1:].split("|")[0]) if path.startswith("§") else tuple(path.split("|"))
 
 
 def targets(text: str, key: str, index: Index) -> Iterator[tuple[Citation, Target]]:
-    """What the citations that the markup also marks are of: sections and levels of the D.C. Code, and D.C. laws.
+    """Yield our citations that the markup also marks, with targets: sections and levels of the D.C. Code, and D.C.
+    laws.
 
-    Of a section whose number has been cited, the markup does not mark more subsections: ``§ 8-807(b) and (c)``.
-    It marks few of ``this chapter``, which are left out.
+    After a section, the markup does not mark further subsections: ``§ 8-807(b) and (c)``. It rarely marks ``this
+    chapter``, so those are skipped.
     """
     found: list[Citation] = []
     for each in find_citations(text, "DC"):
@@ -159,7 +160,7 @@ def test_citations_agree_with_the_markup_of_the_dc_code(shared: Path) -> None:
         ]
         agree = set()
         for each, target in gold:
-            # "subchapter IX-A of Chapter 2 of Title 2" is what the markup calls Chapter 2 of Title 2.
+            # For "subchapter IX-A of Chapter 2 of Title 2" the markup gives Chapter 2 of Title 2.
             match = [
                 place
                 for place, (one, theirs) in enumerate(ours)

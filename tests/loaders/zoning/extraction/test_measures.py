@@ -1,4 +1,4 @@
-"""Numbers with units in all the ways that codes write them."""
+"""Numbers with units in all forms used by codes."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def section(text: str, title: str = "", tables: tuple[Table, ...] = (), key: str
 def with_table(
     rows: list[list[str]], before: str = "", after: str = "", title: str = "Uses", header_rows: int = 1
 ) -> Section:
-    """A section with a table; a cell's last word after ``^`` is raised."""
+    """Build a section with a table. In a cell, the last word after ``^`` is raised."""
     text, made = before, []
     start = len(text)
     for number, row in enumerate(rows):

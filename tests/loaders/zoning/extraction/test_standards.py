@@ -126,7 +126,7 @@ def test_a_sentence_may_name_its_district_and_its_building() -> None:
 
 
 def with_table(rows: list[list[str]], after: str = "", title: str = "Schedule", header_rows: int = 1) -> Section:
-    """A section that is a table; a cell's word after ``^`` is raised."""
+    """Build a section that is a table. In a cell, the word after ``^`` is raised."""
     text, made = "", []
     for row in rows:
         text += "\n" if text else ""

@@ -1,4 +1,4 @@
-"""Extraction from codes in the styles of many towns: it finds what they say, and nothing else."""
+"""Extraction from codes in the styles of many towns: all of their rules are found, and no others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = re.compile(r"(\d)>")
 
 
 def section(entry: Mapping[str, Any], order: int) -> Section:
-    """The section that an entry describes."""
+    """Build the section that an entry describes."""
     text = ""
     tables: list[Table] = []
     for part in re.split(r"(\{\d\})", entry["text"].strip("\n")):
@@ -48,7 +48,7 @@ def section(entry: Mapping[str, Any], order: int) -> Section:
 
 
 class Town:
-    """What is found in a town's code."""
+    """The rules found in a town's code."""
 
     def __init__(self, entries: Sequence[Mapping[str, Any]]) -> None:
         sections = [section(entry, order) for order, entry in enumerate(entries)]

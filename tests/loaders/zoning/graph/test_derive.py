@@ -1,4 +1,4 @@
-"""What is found in codes stands beside the texts, follows them, and is promoted only while a claim is live."""
+"""Derived graphs of codes: separate from the texts, updated with them, and promoted only while a claim is live."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def loaded(kg: KnowledgeGraph, path: Path = TITLE, **options: Any) -> set[Quad]:
 
 
 def edges(quads: set[Quad]) -> set[tuple[str, str, str]]:
-    """Promoted edges between sections, by keys and the name of the property."""
+    """Promoted edges between sections, by keys and local name of the property."""
     found = set()
     for quad in quads:
         if PROMOTED in graph_of(quad):
@@ -65,7 +65,7 @@ def edges(quads: set[Quad]) -> set[tuple[str, str, str]]:
 
 
 def variant(tmp_path: Path, old: str, new: str) -> Path:
-    """The fixture with one change, in a file that is always the same."""
+    """Write the fixture with one change, always to the same file."""
     path = tmp_path / "title_17_zoning.html"
     text = TITLE.read_text(encoding="utf-8")
     assert old in text
@@ -221,7 +221,7 @@ PARTS: dict[str, list[dict[str, Any]]] = {
 
 
 def file_of(part: str, folder: Path) -> str:
-    """A file with one part of a code."""
+    """Write a file with one part of a code."""
     path = folder / f"{part}.json"
     path.write_text(json.dumps({"municipality": "Marl", "state": "UT", "sections": PARTS[part]}), encoding="utf-8")
     return str(path)
@@ -252,7 +252,7 @@ def test_a_code_loaded_file_by_file_says_what_it_says_at_once(
 
 
 def cells(row: Sequence[Cell | None]) -> list[Cell | None]:
-    """A row, with its marks as tuples."""
+    """Convert the marks of a row to tuples."""
     return [cell and replace(cell, superscripts=tuple(cell.superscripts)) for cell in row]
 
 
@@ -320,7 +320,7 @@ QUILL: dict[str, Any] = {
 
 
 def towns(folder: Path) -> dict[str, str]:
-    """The fixture's table of two towns, and the codes of both."""
+    """Copy the fixture's table of two towns, and the codes of both."""
     for name in ("towns.csv", "towns.toml", "upper_feign.json"):
         (folder / name).write_bytes((FIXTURES / name).read_bytes())
     (folder / "quill.json").write_text(json.dumps(QUILL), encoding="utf-8")

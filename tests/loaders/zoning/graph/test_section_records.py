@@ -1,4 +1,4 @@
-"""From codes to graphs: one a section, with what the sections share, and what a source states beside the text."""
+"""From codes to graphs: one per section, the shared graphs, and the lists that a source states next to its text."""
 
 from __future__ import annotations
 

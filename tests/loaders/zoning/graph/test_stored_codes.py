@@ -1,4 +1,4 @@
-"""A code that is kept in memory is the one that is stored, and taking in a section asks for no more than it changes."""
+"""A cached code equals the stored one, and the cost of sending a section does not depend on the size of the code."""
 
 from __future__ import annotations
 

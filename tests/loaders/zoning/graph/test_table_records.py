@@ -1,4 +1,4 @@
-"""Tables of districts become what they say of uses and dimensions, every cell as it stands."""
+"""Tables of districts become rules about uses and dimensions, with every cell verbatim."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def content(kg: KnowledgeGraph) -> set[Quad]:
 
 
 def stated(kg: KnowledgeGraph) -> dict[tuple[str, str, str], str]:
-    """Every cell of a use or standard, by municipality, district and column."""
+    """Get every cell of a use or standard, by municipality, district and column."""
     return cells_in(content(kg))
 
 
@@ -226,7 +226,8 @@ def test_the_lots_of_detroit_are_read(kg: KnowledgeGraph, shared: Path) -> None:
 
 
 def long_table(path: Path, towns: int, *, apart: bool) -> tuple[File, table_mapping.TableMapping]:
-    """Write a table of towns of 20 districts each, the rows of a town one after another or as far `apart` as can be."""
+    """Write a table of towns of 20 districts each, the rows of a town adjacent or, with `apart`, as far apart as
+    possible."""
     rows = [(town, district) for town in range(towns) for district in range(20)]
     rows.sort(key=lambda row: row[1] if apart else 0)
     lines = [f"Town {town},CT,R-{district},Allowed,{district}" for town, district in rows]
@@ -253,12 +254,12 @@ def test_rows_of_a_town_that_stand_apart_make_the_same_record(tmp_path: Path) ->
 
 def test_no_more_than_the_records_at_hand_are_held_however_long_the_table(tmp_path: Path) -> None:
     def held(towns: int) -> int:
-        """The most records that there were at a time."""
+        """Measure the maximum number of records held at once."""
         made: list[weakref.ref[Rules]] = []
         most = 0
 
         class Counted(Rules):
-            """Rules that can be counted while they live."""
+            """Rules whose live instances are counted."""
 
             __slots__ = ("__weakref__",)
 
@@ -281,7 +282,7 @@ def test_the_work_of_a_load_grows_with_its_rows_alone(
     monkeypatch.setattr("loaders.pipeline.BATCH_QUADS", 2_000)
 
     def asked(towns: int) -> Counter[str]:
-        """How often a load asked what of the store, and how much it was told."""
+        """Count the queries of a load, and the rows that they return."""
         kg = open_graph(f"data{towns}")
         counted: Counter[str] = Counter()
 

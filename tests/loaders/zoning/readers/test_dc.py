@@ -209,7 +209,7 @@ def test_every_word_of_the_real_titles_is_in_a_text_or_a_note_once(titles: dict[
             for element in [*root.iter("{*}num", "{*}heading", "{*}reason")]:
                 if element.getparent() is root or element.get("undesignated"):
                     element.text = None
-            # Cells, paragraphs and labels are words apart; what is in the midst of a line is not.
+            # Cells, paragraphs and labels are separate words; inline elements are not.
             for element in root.iter(
                 "{*}num", "{*}text", "{*}td", "{*}th", "{*}table", "{*}heading", "{*}prefix", "{*}annotation"
             ):

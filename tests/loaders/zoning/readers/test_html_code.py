@@ -1,4 +1,4 @@
-"""A code in HTML becomes the sections that its headings and its table of contents say, with every word once."""
+"""A code in HTML becomes the sections of its headings and its table of contents, with every word once."""
 
 from __future__ import annotations
 
@@ -366,7 +366,7 @@ def test_every_word_of_the_real_files_is_in_a_text_or_a_note_once(spanish_fork: 
                 ours += Counter(note.text.split())
             assert not ours - sum(found, Counter()), (name, number)
             for words in found:
-                # What is left are headings: of levels, which stand within the sections before them, and of history.
+                # The rest are headings: of levels, which are within the preceding sections, and of history.
                 left = words - ours - Counter(["History", "HISTORY"] * 9)
                 assert set(left) <= set(names) | {"Part", "2", "3", "4"}, (name, number, left)
         assert bags.keys() == {s.number for s in code.sections if s.kind == "section" and (s.text or s.notes)}, name

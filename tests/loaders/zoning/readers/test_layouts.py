@@ -1,4 +1,4 @@
-"""Codes of fictional towns in the layouts that codes come in: all give their sections, with every word once."""
+"""Codes of fictional towns in many page layouts: all give their sections, with every word once."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_every_word_of_a_page_is_in_one_place(page: str) -> None:
     for each in code.sections:
         notes = " ".join(note.text for note in each.notes)
         kept.update(re.findall(r"\w+", f"{each.number} {each.title} {each.text} {notes}"))
-    # What is not in them is the word for its kind alone, which the section has as its kind.
+    # Only the word for the kind of a section is missing, which is stored as its kind.
     assert {word.lower() for word in given - kept} <= {"sec", *(each.kind for each in code.sections)}
     assert not kept - given
     assert not code.warnings

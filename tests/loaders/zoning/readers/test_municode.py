@@ -1,4 +1,4 @@
-"""A code comes from a service as Municode's, or from JSON, as the sections that those say, whatever is wrong there."""
+"""A code from Municode's service, or from JSON, becomes its sections, whatever is wrong in the data."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ DOCS: dict[str, list[dict[str, Any]]] = {
 
 @dataclass
 class StandIn:
-    """A service on loopback that answers as Municode's does."""
+    """A service on loopback with responses like Municode's."""
 
     url: str = ""
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)

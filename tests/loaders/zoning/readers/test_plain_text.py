@@ -1,4 +1,4 @@
-"""A code in plain text is parted at the lines that are headings in its own style, and at no others."""
+"""A code in plain text is split at the headings in its own style, and nowhere else."""
 
 from __future__ import annotations
 
@@ -277,5 +277,5 @@ def test_the_text_of_a_real_title_gives_the_sections_of_its_html(shared: Path) -
             other.key, other.title, other.kind, other.level, other.parent, other.order, other.status, other.notes
         )  # fmt: skip
         assert one.text.split() == other.text.split()
-        # A line break within a cell of a table is all that the text version has and the HTML has not.
+        # The text version has line breaks within table cells, which the HTML does not have.
         assert one.text == other.text or one.tables
