@@ -105,4 +105,4 @@ def test_a_clause_that_is_not_answered_is_refused_as_when_it_is_run(client: Test
     assert "Available: kg:search" in refused.json()["message"]
     wrong = client.get(PATH, params={"query": 'ASK { SERVICE kg:search { ?s kg:match "heat" } }'})
     assert wrong.status_code == 400
-    assert "did you mean kg:matches? A search is written" in wrong.json()["message"]
+    assert "Did you mean kg:matches? Valid form" in wrong.json()["message"]
