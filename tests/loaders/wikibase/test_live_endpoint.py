@@ -336,7 +336,7 @@ def test_that_what_is_fetched_cannot_be_written_is_said(
     load(theirs, "wikibase", [str(dump(tmp_path / "a.json", item("Q1")))])
     publish(live, theirs)
     (ours.settings.data_dir / "fetched").write_bytes(b"")
-    with pytest.raises(SourceError, match="cannot be written"):
+    with pytest.raises(SourceError, match="cannot write fetched data"):
         fetched(ours, live, query(tmp_path))
 
 
@@ -359,6 +359,6 @@ def test_without_an_address_the_endpoint_is_that_of_the_settings(
 def test_a_server_with_another_working_folder_finds_the_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     url = "sparql:https://host.example/sparql"
-    assert connection.as_seen_by_a_server(f"{url}@a.rq") == f"{url}@{tmp_path}/a.rq"
-    assert connection.as_seen_by_a_server("sparql@a.rq") == f"sparql@{tmp_path}/a.rq"
-    assert connection.as_seen_by_a_server("sparql-notes@a.rq") == f"{tmp_path}/sparql-notes@a.rq"
+    assert connection.resolve_for_server(f"{url}@a.rq") == f"{url}@{tmp_path}/a.rq"
+    assert connection.resolve_for_server("sparql@a.rq") == f"sparql@{tmp_path}/a.rq"
+    assert connection.resolve_for_server("sparql-notes@a.rq") == f"{tmp_path}/sparql-notes@a.rq"
