@@ -1,4 +1,4 @@
-"""Actors: the name of whoever makes a request, and the scopes that decide what they may do."""
+"""Actors: the senders of requests, each with a name and the scopes that determine permissions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKEN_FILE: Final = "token"  # noqa: S105 -- the name of a file
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Whoever makes a request: the name that is recorded with what they write, and their scopes."""
+    """The sender of a request: the name that is recorded with their writes, and their scopes."""
 
     name: str
     scopes: frozenset[str]

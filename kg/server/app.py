@@ -40,7 +40,7 @@ from kg.server import sparql_protocol as queries
 from kg.server.auth import HostGuard, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.http_server import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
-from kg.server.mcp import ALL_INSTRUCTIONS, StopsWithClient, Threads, build_mcp
+from kg.server.mcp import ALL_INSTRUCTIONS, CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.problem_details import HANDLERS
 from kg.server.request_limits import ArrivalProtocol
 from kg.settings import Settings
@@ -107,7 +107,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
             yield
 
     checks = DatasetChecks(kg)
-    threads = Threads()
+    threads = ToolThreads()
     apps = {
         path: build_mcp(kg, tags, threads).http_app(
             path=path, stateless_http=True, json_response=True, host_origin_protection=False
@@ -116,7 +116,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     }
     endpoint = build_endpoint(kg, pool, token, checks)
     routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: the busiest first
-    routes += [Route(path, StopsWithClient(app, endpoint.actor)) for path, app in apps.items()]
+    routes += [Route(path, CancelOnDisconnect(app, endpoint.actor)) for path, app in apps.items()]
     routes += [tool_routes.health_route(kg, threads), *queries.running_query_routes(endpoint)]
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]

@@ -87,7 +87,7 @@ RAW_THREADS: Final = (48, 16, 32)
 """Concurrent calls of tools that run a caller's query; those of one caller; and those of one caller that wait."""
 
 
-class Threads:
+class ToolThreads:
     """Runs tools in worker threads, with a limit per kind so that slow calls never block fast ones."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class Threads:
                 request.on_cancel(None)
 
 
-class StopsWithClient:
+class CancelOnDisconnect:
     """An application whose calls are cancelled when the client disconnects, which MCP and Starlette do not check."""
 
     def __init__(self, app: ASGIApp, actor: Callable[[Request], Actor] = lambda request: EVERYONE) -> None:
@@ -158,10 +158,10 @@ class GraphTool(McpTool):
 
     _tool: Tool = PrivateAttr()
     _kg: KnowledgeGraph = PrivateAttr()
-    _threads: Threads = PrivateAttr()
+    _threads: ToolThreads = PrivateAttr()
 
     @classmethod
-    def build(cls, tool: Tool, kg: KnowledgeGraph, threads: Threads) -> GraphTool:
+    def build(cls, tool: Tool, kg: KnowledgeGraph, threads: ToolThreads) -> GraphTool:
         """Build the MCP tool with its schemas."""
         made = cls(
             name=tool.name,
@@ -283,9 +283,9 @@ def output_schema(tool: Tool) -> dict[str, Any]:
     return schema
 
 
-def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: Threads | None = None) -> FastMCP:
+def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: ToolThreads | None = None) -> FastMCP:
     """Build a server of the tools with one of `tags`; None: all except the deep-research pair."""
-    threads = threads or Threads()
+    threads = threads or ToolThreads()
     tools = [tool for tool in TOOLS if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
     research = tags == frozenset({RESEARCH})
     server: FastMCP = FastMCP(
@@ -302,7 +302,7 @@ def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: T
     return server
 
 
-def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: Threads) -> None:
+def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: ToolThreads) -> None:
     async def run(work: Callable[[], T], *, kind: Kind = "own") -> T:
         try:
             return await threads.run(work, kind=kind)

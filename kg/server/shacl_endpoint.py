@@ -33,7 +33,7 @@ from kg.retrieval.reader import Reader
 from kg.server import request_bodies
 from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
-from kg.server.mcp import StopsWithClient, Threads
+from kg.server.mcp import CancelOnDisconnect, ToolThreads
 from kg.server.negotiation import media_type_of, negotiate
 from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.server.query_execution import HELD_BYTES, get_client_name
@@ -73,7 +73,7 @@ class _ValidationRequest:
     shapes: Document | None
 
 
-def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: Threads) -> list[Route]:
+def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: ToolThreads) -> list[Route]:
     """Build the route over `kg`. Validations run in separate processes and stop when the client disconnects."""
 
     async def answer(request: Request) -> Response:
@@ -87,7 +87,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: Threads) -> list[Rou
         return await _response(running, asked)
 
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    app = StopsWithClient(Compression(request_response(answering(answer))))
+    app = CancelOnDisconnect(Compression(request_response(answering(answer))))
     return [Route(PATH, app, methods=methods, name="shacl")]
 
 

@@ -24,7 +24,7 @@ from kg.errors import InvalidInputError, QueryLimitError, QuerySyntaxError
 from kg.knowledge_graph import CALLER, KnowledgeGraph
 from kg.queries import text_check
 from kg.server import request_bodies
-from kg.server.mcp import StopsWithClient, Threads
+from kg.server.mcp import CancelOnDisconnect, ToolThreads
 from kg.server.negotiation import media_type_of
 from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.sparql.lint import Hint, check
@@ -46,7 +46,7 @@ _MEDIA_TYPES: Final = {"CONSTRUCT": "application/n-triples", "DESCRIBE": "applic
 _PLACED: Final = re.compile(r"Invalid SPARQL: (line (\d+), column (\d+): .*)", re.DOTALL)
 
 
-def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
+def routes(kg: KnowledgeGraph, threads: ToolThreads) -> list[Route]:
     """Build the route. Queries are checked against the last measured schema of `kg`."""
 
     async def answer(request: Request) -> Response:
@@ -55,7 +55,7 @@ def routes(kg: KnowledgeGraph, threads: Threads) -> list[Route]:
         return JSONResponse(content, headers={"Cache-Control": "no-store"})
 
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    return [Route(PATH, StopsWithClient(request_response(answering(answer))), methods=methods, name="check")]
+    return [Route(PATH, CancelOnDisconnect(request_response(answering(answer))), methods=methods, name="check")]
 
 
 def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from kg.actors import ADMIN, EVERYONE, Actor
 from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.server import request_bodies
-from kg.server.mcp import StopsWithClient, Threads, error_data, output_schema, permit, schema_of
+from kg.server.mcp import CancelOnDisconnect, ToolThreads, error_data, output_schema, permit, schema_of
 from kg.server.negotiation import negotiate
 from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
 from kg.tools import registry
@@ -46,7 +46,7 @@ Line = Mapping[str, Any]
 
 
 def routes(
-    kg: KnowledgeGraph, threads: Threads, actor: Callable[[Request], Actor] = lambda request: EVERYONE
+    kg: KnowledgeGraph, threads: ToolThreads, actor: Callable[[Request], Actor] = lambda request: EVERYONE
 ) -> list[Route]:
     """Build the routes of all tools and commands over `kg`. `actor` identifies who sent a request."""
 
@@ -76,11 +76,13 @@ def routes(
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     return [
         Route("/tools", answering(listing), methods=["GET"], name="tools"),
-        Route("/tools/{name}", StopsWithClient(request_response(answering(call)), actor), methods=methods, name="tool"),
+        Route(
+            "/tools/{name}", CancelOnDisconnect(request_response(answering(call)), actor), methods=methods, name="tool"
+        ),
     ]
 
 
-def health_route(kg: KnowledgeGraph, threads: Threads) -> Route:
+def health_route(kg: KnowledgeGraph, threads: ToolThreads) -> Route:
     """Build the route ``/health``. Pending embeddings are counted, and do not make the server unavailable."""
 
     async def answer(request: Request) -> JSONResponse:

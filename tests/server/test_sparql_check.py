@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server.mcp import Threads
+from kg.server.mcp import ToolThreads
 from kg.server.sparql_check import PATH, routes
 from kg.settings import Settings
 from loaders.sources import load
@@ -24,7 +24,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     folder = tmp_path_factory.mktemp("data")
     with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:  # type: ignore[call-arg]
         load(kg, "climate", [str(ROOT / "fixtures" / "climate")])
-        yield TestClient(Starlette(routes=routes(kg, Threads())))
+        yield TestClient(Starlette(routes=routes(kg, ToolThreads())))
 
 
 def test_hints_and_prefixes_are_given_in_json(client: TestClient) -> None:
