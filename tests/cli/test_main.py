@@ -211,8 +211,8 @@ def test_search_filters_by_country_and_cites(data: Path) -> None:
         assert part in told.stdout
 
 
-def test_the_answers_in_getting_started_are_those_of_the_fixtures(data: Path) -> None:
-    chapter = (ROOT / "kg/docs/getting-started.md").read_text()
+def test_the_answers_in_the_documentation_are_those_of_the_fixtures(data: Path) -> None:
+    readme, chapter = ((ROOT / name).read_text() for name in ("README.md", "kg/docs/getting-started.md"))
     (searched,) = re.findall(r'^kg search "(.*)" --limit 1$', chapter, re.MULTILINE)
     (hit,) = answer("search", searched, "--limit", "1", "--data-dir", data)["results"]
     for part in (
@@ -221,6 +221,7 @@ def test_the_answers_in_getting_started_are_those_of_the_fixtures(data: Path) ->
         hit["id"],
         f"row {hit['provenance']['row']}, sha256 {hit['provenance']['sha256']}",
     ):
+        assert part in readme
         assert part in chapter
     (triple,) = re.findall(r"^kg why --triple (.*)$", chapter, re.MULTILINE)
     told = run("why", "--triple", *shlex.split(triple), "--data-dir", data).stdout

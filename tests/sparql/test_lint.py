@@ -156,9 +156,9 @@ def shipped() -> list[tuple[str, str]]:
         for match in re.finditer(r'"""(\s*(?:SELECT|ASK|CONSTRUCT)\b.*?)"""', file.read_text(), re.DOTALL):
             query = match[1].replace("#GROUP", "?document dcterms:date ?group")  # one of the patterns put there
             found.append((f"{file.stem}:{match.start()}", query))
-    readme = (ROOT / "README.md").read_text()
-    for match in re.finditer(r"```sparql\n(.*?)```", readme, re.DOTALL):
-        found.append((f"README:{match.start()}", match[1]))
+    for file in (ROOT / "README.md", *sorted((ROOT / "kg" / "docs").glob("*.md"))):
+        for match in re.finditer(r"```sparql\n(.*?)```", file.read_text(), re.DOTALL):
+            found.append((f"{file.stem}:{match.start()}", match[1]))
     for file in sorted((ROOT / "ontology").rglob("*.rq")):
         found.append((file.stem, file.read_text()))
     return found
